@@ -1,0 +1,53 @@
+"""Sentences as code points: the form in which every kernel reads text.
+
+A character is a Unicode code point. A column of sentences becomes one flat buffer of code points and
+the offsets of its rows, exactly as Arrow lays out strings, but with one cell for one character, so
+that "the character at position 7" is an array access.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+
+class CodePoints(NamedTuple):
+    """A column of sentences.
+
+    values: uint32, shape (total characters,): the rows one after another.
+    offsets: int64, shape (rows + 1,): row i is ``values[offsets[i]:offsets[i + 1]]``.
+    """
+
+    values: np.ndarray
+    offsets: np.ndarray
+
+
+class Words(NamedTuple):
+    """Where the words of a column of sentences end.
+
+    ends: int32, shape (total words,): end of each word in characters, counted from its row's start.
+    offsets: int64, shape (rows + 1,): the words of row i are ``ends[offsets[i]:offsets[i + 1]]``.
+
+    The words of a row cover it without gaps: word k is ``row[ends[k - 1]:ends[k]]`` (0 before the
+    first). Punctuation and spaces are words of their own.
+    """
+
+    ends: np.ndarray
+    offsets: np.ndarray
+
+
+def from_strings(texts: list[str]) -> CodePoints:
+    """Code points of Python strings, as they are (nothing is normalised). Lone surrogates pass."""
+    data = "".join(texts).encode("utf-32-le", "surrogatepass")
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    return CodePoints(np.frombuffer(data, np.uint32), offsets)
+
+
+def to_strings(text: CodePoints) -> list[str]:
+    """The rows as Python strings."""
+    whole = text.values.tobytes().decode("utf-32-le", "surrogatepass")
+    offsets = text.offsets
+    return [whole[start:end] for start, end in pairwise(offsets.tolist())]

@@ -1,8 +1,8 @@
 """Sentences as code points: the form in which every kernel reads text.
 
-A character is a Unicode code point. A column of sentences becomes one flat buffer of code points and
-the offsets of its rows, exactly as Arrow lays out strings, but with one cell for one character, so
-that "the character at position 7" is an array access.
+A character is a Unicode code point. A column of sentences becomes one flat buffer of code points
+and the offsets of its rows, exactly as Arrow lays out strings, but with one cell for one character,
+so that "the character at position 7" is an array access.
 """
 
 from __future__ import annotations

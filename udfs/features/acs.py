@@ -1,0 +1,34 @@
+"""ACS, appositive character similarity: how many characters stand at the same place in both.
+
+    ACS = |{k : A_k = B_k}| / max(n, m)
+
+Source: *Chinese Sentence Paraphrasing*, section 4 (structure). The paper does not print the
+divisor; here it is the longer side, so that ACS lies in [0, 1] and is symmetric. NaN where both
+sentences are empty. Unit: share.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+def reference(source: str, paraphrase: str) -> float:
+    """ACS of two normalised sentences."""
+    longer = max(len(source), len(paraphrase))
+    if longer == 0:
+        return float("nan")
+    return sum(a == b for a, b in zip(source, paraphrase, strict=False)) / longer
+
+
+@njit(cache=True, nogil=True)
+def kernel(a, b):
+    """ACS of two rows of code points (uint32)."""
+    n, m = len(a), len(b)
+    if n == 0 and m == 0:
+        return np.nan
+    same = 0
+    for k in range(min(n, m)):
+        if a[k] == b[k]:
+            same += 1
+    return same / max(n, m)

@@ -1,0 +1,125 @@
+"""All eight features of many pairs at once: one pass over the code points of both columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from udfs.features import acs, lis, lr, pmd, sbleu, sl, spa, tiles, wpa
+from udfs.text.code_points import CodePoints, Words
+from udfs.text.normalise import NULL, UNDECODABLE, normalise, normalise_column
+from udfs.text.segment import Segmenter
+
+FEATURES = ("acs", "spa", "pmd", "wpa", "lis", "sbleu", "sl", "lr")
+"""The order of the columns, everywhere."""
+
+
+def reference(source: str, paraphrase: str, segmenter: Segmenter) -> dict[str, float]:
+    """The features of one pair by their definitions: slow, and what the kernels are held to."""
+    a, b = normalise(source), normalise(paraphrase)
+    words_a, words_b = segmenter.cut([a, b])
+    return {
+        "acs": acs.reference(a, b),
+        "spa": spa.reference(a, b),
+        "pmd": pmd.reference(a, b),
+        "wpa": wpa.reference(words_a, words_b),
+        "lis": lis.reference(a, b),
+        "sbleu": sbleu.reference(a, b),
+        "sl": sl.reference(a),
+        "lr": lr.reference(a, b),
+    }
+
+
+def extract(source: pa.Array, paraphrase: pa.Array, segmenter: Segmenter) -> np.ndarray:
+    """Features of pairs: float32, shape (rows, 8), columns as in FEATURES, NaN for missing.
+
+    source, paraphrase: Arrow string arrays of the same length, as they come; they are normalised
+    here. A null or undecodable sentence on either side makes the whole row NaN. Raises ValueError
+    where the lengths differ, TypeError where a column is not of strings.
+    """
+    if len(source) != len(paraphrase):
+        raise ValueError(f"{len(source)} sources, but {len(paraphrase)} paraphrases")
+    a, flags_a = normalise_column(source)
+    b, flags_b = normalise_column(paraphrase)
+    features = extract_code_points(a, b, segmenter.word_ends(a), segmenter.word_ends(b))
+    features[((flags_a | flags_b) & (NULL | UNDECODABLE)) != 0] = np.nan
+    return features
+
+
+def extract_code_points(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
+    """Features of normalised, segmented pairs: float32, shape (rows, 8)."""
+    return _extract_rows(*a, *b, *words_a, *words_b, wpa.alphanumeric())
+
+
+@njit(cache=True, nogil=True)
+def _extract_rows(
+    values_a, offsets_a, values_b, offsets_b, ends_a, words_a, ends_b, words_b, alnum
+):
+    rows = len(offsets_a) - 1
+    features = np.empty((rows, 8), np.float32)
+    longest_a, longest_b = 0, 0
+    for row in range(rows):
+        longest_a = max(longest_a, offsets_a[row + 1] - offsets_a[row])
+        longest_b = max(longest_b, offsets_b[row + 1] - offsets_b[row])
+    longest = max(longest_a, longest_b)
+    # Scratch for the longest row; every kernel leaves it as it found it.
+    buckets = np.full(tiles.BUCKETS, -1, np.int32)
+    chain = np.empty(longest, np.int32)
+    runs = np.empty((256, 3), np.int32)
+    mark_a = np.zeros(longest, np.uint8)
+    mark_b = np.zeros(longest, np.uint8)
+    partner = np.full(longest, -1, np.int32)
+    clause_starts_a, clause_ends_a, clause_starts_b, clause_ends_b, shared_a, shared_b = np.empty(
+        (6, longest // 2 + 2), np.int32
+    )
+    keys = np.empty(longest, np.uint64)
+    starts = np.empty((longest, 2), np.int32)
+    dense_a = np.empty(longest, np.uint32)
+    dense_b = np.empty(longest, np.uint32)
+
+    for row in range(rows):
+        a = values_a[offsets_a[row] : offsets_a[row + 1]]
+        b = values_b[offsets_b[row] : offsets_b[row + 1]]
+        n, m = len(a), len(b)
+        features[row, 0] = acs.kernel(a, b)
+
+        runs, count, longest_run = tiles.shared_runs(a, b, buckets, chain, runs)
+        features[row, 4] = lis.kernel(longest_run, n)
+
+        dense_n, dense_m = _without_spaces(a, dense_a), _without_spaces(b, dense_b)
+        if dense_n == n and dense_m == m:
+            features[row, 5] = sbleu.kernel(runs, count, n, m, mark_a, mark_b)
+        count = tiles.kernel(runs, count, mark_a, mark_b, partner)
+        features[row, 1] = spa.positional_alignment_kernel(partner, count, n, m)
+        mark_a[:n] = 0
+        mark_b[:m] = 0
+        if dense_n != n or dense_m != m:
+            runs, count, _ = tiles.shared_runs(
+                dense_a[:dense_n], dense_b[:dense_m], buckets, chain, runs
+            )
+            features[row, 5] = sbleu.kernel(runs, count, dense_n, dense_m, mark_a, mark_b)
+
+        features[row, 2] = pmd.kernel(
+            a, b, clause_starts_a, clause_ends_a, clause_starts_b, clause_ends_b, shared_a, shared_b
+        )
+
+        row_ends_a = ends_a[words_a[row] : words_a[row + 1]]
+        row_ends_b = ends_b[words_b[row] : words_b[row + 1]]
+        shared = wpa.match_words(a, row_ends_a, b, row_ends_b, alnum, keys, starts, partner)
+        features[row, 3] = spa.positional_alignment_kernel(partner, shared, n, m)
+
+        features[row, 6] = sl.kernel(n)
+        features[row, 7] = lr.kernel(n, m)
+    return features
+
+
+@njit(cache=True, nogil=True)
+def _without_spaces(text, dense):
+    """Copies text without spaces; returns the number of characters left."""
+    length = 0
+    for code in text:
+        if code != 0x20:
+            dense[length] = code
+            length += 1
+    return length

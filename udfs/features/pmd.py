@@ -1,0 +1,71 @@
+"""PMD, phrase mixing degree: how much the clauses that both sentences hold changed places.
+
+    MD(S) = (1 / |S|) Σ_i Σ_{j ≥ i} |D_S(I_i, I_j)|        PMD = |MD(A) − MD(B)| / |I|
+
+Source: *Chinese Sentence Paraphrasing*, section 4 (structure). I are the clauses that A and B share
+(k-th occurrence with k-th occurrence), |S| is the number of clauses of S, and D_S the distance of
+two clauses of I in S. Design section 3: clauses are cut at commas and sentence punctuation
+(udfs/text/clauses.py), and D counts characters between the clauses' starts. NaN where no clause is
+shared. Unit: characters.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from udfs.text.clauses import clause_spans, split_clauses
+
+
+def reference(source: str, paraphrase: str) -> float:
+    """PMD of two normalised sentences."""
+    clauses_a, clauses_b = split_clauses(source), split_clauses(paraphrase)
+    left = list(clauses_b)
+    shared = []
+    for start, clause in clauses_a:
+        partner = next((other for other in left if other[1] == clause), None)
+        if partner:
+            left.remove(partner)
+            shared.append((start, partner[0]))
+    if not shared:
+        return float("nan")
+    mixing_a, mixing_b = (
+        sum(abs(x - y) for i, x in enumerate(starts) for y in starts[i:]) / len(clauses)
+        for starts, clauses in zip(zip(*shared, strict=True), (clauses_a, clauses_b), strict=True)
+    )
+    return abs(mixing_a - mixing_b) / len(shared)
+
+
+@njit(cache=True, nogil=True)
+def kernel(a, b, starts_a, ends_a, starts_b, ends_b, shared_a, shared_b):
+    """PMD of two rows of code points (uint32).
+
+    The other arguments are scratch: int32, a cell for each two characters and one more.
+    """
+    count_a = clause_spans(a, starts_a, ends_a)
+    count_b = clause_spans(b, starts_b, ends_b)
+    shared = 0
+    for i in range(count_a):
+        begin = np.int64(starts_a[i])
+        length = ends_a[i] - begin
+        for j in range(count_b):
+            other = np.int64(starts_b[j])
+            if ends_b[j] - other != length:
+                continue
+            k = 0
+            while k < length and a[begin + k] == b[other + k]:
+                k += 1
+            if k == length:
+                shared_a[shared] = begin
+                shared_b[shared] = other
+                shared += 1
+                ends_b[j] = other  # taken: no clause is empty
+                break
+    if shared == 0:
+        return np.nan
+    distance_a, distance_b = 0, 0
+    for i in range(shared):
+        for j in range(i + 1, shared):
+            distance_a += abs(shared_a[j] - shared_a[i])
+            distance_b += abs(shared_b[j] - shared_b[i])
+    return abs(distance_a / count_a - distance_b / count_b) / shared

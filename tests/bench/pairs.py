@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import xxhash
 
 TRANSLATIONS = "wmt_en_zh_translations.parquet"
 JOINED_OFFSETS = (1, 2, 3, 4, 5, 6)
@@ -46,7 +47,9 @@ def write_pairs(data: Path, output: Path, pairs: int, grown: bool = False, seed:
     offsets = (0, *JOINED_OFFSETS) if grown else (0,)
     keys = np.concatenate(
         [
-            np.flatnonzero((d == 0) | ((row + d < len(lists)) & (sizes[(row + d) % len(lists)] > 1)))
+            np.flatnonzero(
+                (d == 0) | ((row + d < len(lists)) & (sizes[(row + d) % len(lists)] > 1))
+            )
             + d * len(row)
             for d in offsets
         ]
@@ -65,7 +68,9 @@ def write_pairs(data: Path, output: Path, pairs: int, grown: bool = False, seed:
         for side in (left, right):
             here = sentences.take(first[row[pair]] + side[pair])
             there_index = first[other] + side[pair] % np.maximum(sizes[other], 1)
-            there = pc.if_else(joined, sentences.take(np.minimum(there_index, first[-1] - 1)), empty)
+            there = pc.if_else(
+                joined, sentences.take(np.minimum(there_index, first[-1] - 1)), empty
+            )
             columns.append(pc.binary_join_element_wise(here, there, empty))
         table = pa.table(columns, ["source", "paraphrase"])
         table = table.filter(_unseen(table, seen)).slice(0, pairs - written)
@@ -83,12 +88,11 @@ SCHEMA = pa.schema([("source", pa.string()), ("paraphrase", pa.string())])
 
 
 def _unseen(table: pa.Table, seen: set[int]) -> pa.Array:
-    import xxhash
-
-    text = pc.binary_join_element_wise(table["source"], table["paraphrase"], "\x1f")
+    separator = pa.scalar("\x1f", pa.large_string())
+    text = pc.binary_join_element_wise(table["source"], table["paraphrase"], separator)
     keep = []
     for line in text.to_pylist():
-        digest = xxhash.xxh3_64_intdigest(line)
+        digest = xxhash.xxh3_64_intdigest(line.encode())
         keep.append(digest not in seen)
         seen.add(digest)
     return pa.array(keep)

@@ -1,0 +1,1 @@
+"""What several jobs share: settings, inputs, storage, the Spark session, progress, reports."""

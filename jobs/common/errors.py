@@ -1,0 +1,22 @@
+"""Errors that end a job with one clear line and exit code 2, before or instead of a result."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+
+class JobError(Exception):
+    """Something that its user can mend: the message names the file, the column or the setting."""
+
+
+def run(name: str, main: Callable[[], int]) -> int:
+    """Runs a job's main; a JobError becomes one line on standard error and exit code 2."""
+    try:
+        return main()
+    except JobError as error:
+        print(f"{name}: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted; the run can be resumed with --resume", file=sys.stderr)
+        return 130

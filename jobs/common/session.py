@@ -1,0 +1,63 @@
+"""The Spark session of a job: defaults that suit it, under whatever its user has set."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from jobs.common.errors import JobError
+
+DEFAULTS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    # A task of about 100,000 pairs: seconds of work, so that a lost one costs little.
+    "spark.sql.files.maxPartitionBytes": "16m",
+    "spark.sql.files.openCostInBytes": "1m",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.parquet.filterPushdown": "true",
+    # One writer for each partition value, instead of sorting all rows by it first.
+    "spark.sql.maxConcurrentOutputFileWriters": "16",
+    "spark.sql.ansi.enabled": "true",
+    "spark.python.worker.reuse": "true",
+}
+LOCAL_DEFAULTS = {
+    # One process holds driver and executor. A fixed heap: what a larger corpus needs is disk.
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+
+def start_session(name: str) -> SparkSession:
+    """The session: what spark-submit or spark-defaults.conf set wins over DEFAULTS.
+
+    Raises JobError where there is no Java, or no session can be had.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit, which has read its settings
+        SparkContext._ensure_initialized()
+    elif not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        raise JobError(
+            "Java 17 or 21 is needed and no 'java' was found; "
+            "on Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
+        )
+    conf = SparkConf()
+    defaults = dict(DEFAULTS)
+    if conf.get("spark.master", "local[*]").startswith("local"):
+        defaults |= LOCAL_DEFAULTS
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        conf.setIfMissing("spark.master", "local[*]")
+    for key, value in defaults.items():
+        conf.setIfMissing(key, value)
+    conf.setIfMissing("spark.app.name", name)
+    try:
+        return SparkSession.builder.config(conf=conf).getOrCreate()
+    except Exception as error:
+        raise JobError(f"no Spark session: {str(error).splitlines()[0]}") from error

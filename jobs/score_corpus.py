@@ -1,0 +1,648 @@
+"""Scores a corpus of sentence pairs with SPScore-zh and sorts it into the stages of the curriculum.
+
+  spark-submit jobs/score_corpus.py --input pairs/ --origin parallel --output s3a://bucket/gaixie
+  spark-submit jobs/score_corpus.py --config my.yaml --run-id monday --resume
+  python jobs/score_corpus.py --input sample.csv --origin llm --output out --dry-run
+
+Reads Parquet, JSON lines, CSV or TSV, and writes one run:
+
+  OUTPUT/runs/RUN_ID/scored/origin=…/stage=…/*.parquet    pairs with features, score and stage
+  OUTPUT/runs/RUN_ID/quarantine/reason=…/*.parquet        pairs that cannot be scored, and why
+  OUTPUT/runs/RUN_ID/report.html, report.png              what came out, to look at
+  OUTPUT/runs/RUN_ID/manifest.json                        counts, settings; written last
+
+A run without a manifest does not exist for readers. Killed at any moment, the job run again with
+the same --run-id starts over, or with --resume goes on behind the last finished unit of input.
+Exit codes: 0 done, 2 something to mend (one line says what), 1 anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import reduce
+from importlib.metadata import version
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.common.errors import JobError, run
+from jobs.common.inputs import MALFORMED_LINE, InputFiles, inspect_inputs, read_files
+from jobs.common.progress import progress
+from jobs.common.report import Summary, print_summary, write_report
+from jobs.common.session import start_session
+from jobs.common.settings import Input, ScoreSettings, load_settings
+from jobs.common.storage import File, Storage
+from udfs.features import FEATURES
+from udfs.spark import score_columns
+from udfs.spscore import SPScore
+from udfs.stages import ORIGINS, SCORE_BINS, STAGES, quantile
+from udfs.text.segment import load_segmenter
+from udfs.validate import MALFORMED
+
+SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, "spscore")
+"""Columns of scored files, before the input's own; origin and stage stand in the folder names."""
+
+SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "cuts"}
+"""Settings that have an option of their own."""
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _arguments(argv)
+    overrides = {name: value for name, value in vars(args).items() if name in SETTINGS}
+    if args.input:
+        overrides["inputs"] = [_input_from(args)]
+    settings = load_settings(args.config, overrides, args.set)
+    if not settings.inputs:
+        raise JobError("nothing to read: give --input, or inputs in the config file")
+    if not settings.output:
+        raise JobError("nowhere to write: give --output, or output in the config file")
+    scorer = _load_scorer(settings)
+
+    spark = start_session("gaixie score_corpus")
+    storage = Storage(spark)
+    run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    folder = f"{settings.output.rstrip('/')}/runs/{run_id}"
+    if storage.exists(f"{folder}/manifest.json"):
+        if not args.resume:
+            raise JobError(f"{folder}: run '{run_id}' is published; take another --run-id")
+        print(f"run '{run_id}' is already published: nothing to do ({folder})")
+        return 0
+
+    inputs = inspect_inputs(spark, storage, settings.inputs, settings.on_corrupt_file)
+    job = ScoreCorpus(spark, storage, settings, scorer, inputs, run_id, folder, args.limit)
+    if args.dry_run:
+        job.dry_run()
+        return 0
+    job.start(resume=args.resume)
+    job.score_units()
+    stages = job.find_stages()
+    job.write_scored(stages)
+    job.write_quarantine()
+    job.publish(stages)
+    return 0
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """What decides a score: the model, the segmenter, and both in one line."""
+
+    model: SPScore
+    segmenter: str
+    signature: str
+
+
+def _load_scorer(settings: ScoreSettings) -> Scorer:
+    try:
+        model = SPScore.load(settings.model)
+        signature = model.signature(load_segmenter(settings.segmenter))
+    except (ValueError, OSError) as error:
+        raise JobError(str(error)) from error
+    return Scorer(model, settings.segmenter, signature)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Some files of one input: what is scored, and kept, at a time."""
+
+    number: int
+    input: InputFiles
+    files: list[File]
+
+    @property
+    def rows(self) -> int | None:
+        known = [self.input.rows.get(file.path) for file in self.files]
+        return None if None in known else sum(known)
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What is known of the scored pairs before they are written."""
+
+    cuts: dict[str, list[float]]
+    bins: dict[str, Counter[int]]
+    """Distinct pairs of each origin by score bin."""
+    duplicates: dict[str, int]
+
+    def counts(self) -> dict[tuple[str, int], int]:
+        """Distinct pairs by origin and stage."""
+        counts: Counter[tuple[str, int]] = Counter()
+        for origin, bins in self.bins.items():
+            for index, pairs in bins.items():
+                reached = sum(_bin_of_cut(cut) <= index for cut in self.cuts[origin])
+                counts[origin, reached] += pairs
+        return dict(sorted(counts.items()))
+
+
+def _bin_of_cut(cut: float) -> float:
+    return cut * SCORE_BINS if cut == cut else float("inf")
+
+
+class ScoreCorpus:
+    """The steps of one run, in the order in which main calls them."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        storage: Storage,
+        settings: ScoreSettings,
+        scorer: Scorer,
+        inputs: list[InputFiles],
+        run_id: str,
+        folder: str,
+        limit: int | None,
+    ):
+        self.spark, self.storage = spark, storage
+        self.settings, self.scorer, self.inputs = settings, scorer, inputs
+        self.run_id, self.folder, self.limit = run_id, folder, limit
+        self.score = score_columns(
+            scorer.model, scorer.segmenter, settings.min_characters, settings.max_characters
+        )
+        self.units = _divide(inputs, settings.unit_mb)
+        self.read: Counter[str] = Counter()
+        self.seconds: dict[str, float] = {}
+
+    def dry_run(self, sample: int = 5_000) -> None:
+        """Says what a run would do, from the first rows of each input; writes nothing."""
+        for one in self.inputs:
+            rows = sum(one.rows.values()) if one.format == "parquet" else None
+            size = sum(file.size for file in one.files) / 1e6
+            known = f"{rows:,} rows, " if rows is not None else ""
+            print(
+                f"{one.settings.path}: {len(one.files)} {one.format} files, {known}{size:,.1f} MB"
+            )
+            extra = ", ".join(column.name for column in one.extra_columns) or "none"
+            print(f"  carried through: {extra}")
+        for one in self.inputs:
+            table = self._scored(read_files(self.spark, one, one.files).limit(sample)).toPandas()
+            fit = table[table["reason"].isna()]
+            print(f"{one.settings.path}: of the first {len(table):,} rows, {len(fit):,} are fit")
+            for reason, count in table["reason"].value_counts().items():
+                print(f"  quarantine {reason}: {count:,}")
+            for origin, pairs in fit.groupby("origin"):
+                points = pairs["spscore"].quantile([0.05, 0.25, 0.5, 0.75, 0.95]).round(3)
+                cuts = self.settings.cuts[origin]
+                print(f"  {origin}: score at 5/25/50/75/95 %: {points.tolist()}; cuts: {cuts}")
+        print(f"signature: {self.scorer.signature}")
+        print(f"would write {self.folder}; dry run: nothing was written")
+
+    def start(self, resume: bool) -> None:
+        """Clears away what a killed run left; with resume, all but its finished units."""
+        if resume:
+            for name in ("scored", "quarantine"):
+                self.storage.delete(f"{self.folder}/{name}")
+        elif self.storage.exists(self.folder):
+            self.storage.delete(self.folder)
+
+    def score_units(self) -> None:
+        """Scores the input unit by unit into _work/, each followed by a marker with its counts."""
+        started = time.monotonic()
+        left = self.limit
+        for unit in self.units:
+            if left is not None and left <= 0:
+                break
+            path = self._unit_path(unit)
+            marker = {"fingerprint": self._fingerprint(unit, left)}
+            if self.storage.exists(f"{path}.json"):
+                found = self.storage.read_json(f"{path}.json")
+                if found["fingerprint"] == marker["fingerprint"]:
+                    self.read.update(found["rows"])
+                    unit.input.corrupt.update(found["corrupt"])
+                    print(f"{_title(unit, self.units)}: already scored", file=sys.stderr)
+                    left = left - sum(found["rows"].values()) if left is not None else None
+                    continue
+            marker["rows"], marker["corrupt"] = self._score_unit(unit, path, left)
+            self.storage.write_json(f"{path}.json", marker)
+            self.read.update(marker["rows"])
+            left = left - sum(marker["rows"].values()) if left is not None else None
+        self.seconds["score"] = time.monotonic() - started
+        if not self.read.total():
+            raise JobError(f"{self.settings.inputs[0].path}: no rows, expected at least one")
+
+    def _score_unit(
+        self, unit: Unit, path: str, limit: int | None
+    ) -> tuple[dict[str, int], dict[str, str]]:
+        """Rows read by origin, and the files that turned out to be corrupt."""
+        files, corrupt = list(unit.files), {}
+        while files:
+            observed = Observation()
+            rows = read_files(self.spark, unit.input, files)
+            if limit is not None:
+                rows = rows.limit(limit)
+            rows = self._spread(rows, unit, limit).observe(
+                observed,
+                *[F.count_if(F.col("origin") == origin).alias(origin) for origin in ORIGINS],
+            )
+            row_key = F.lit(unit.number << 53) + F.monotonically_increasing_id()
+            scored = self._scored(rows).withColumn("row_key", row_key)
+            try:
+                with progress(self.spark, _title(unit, self.units), unit.rows):
+                    scored.write.mode("overwrite").parquet(path)
+            except PySparkException as error:
+                file = _corrupt_file(error, files)
+                if file is None:
+                    raise
+                if self.settings.on_corrupt_file == "stop":
+                    raise JobError(f"{file.path}: cannot be read to its end: corrupt") from error
+                corrupt[file.path] = "cannot be read to its end"
+                unit.input.corrupt[file.path] = corrupt[file.path]
+                files.remove(file)
+                print(f"{file.path}: corrupt, set aside", file=sys.stderr)
+                continue
+            return {o: n for o, n in observed.get.items() if n}, corrupt
+        return {}, corrupt
+
+    def _scored(self, rows: DataFrame) -> DataFrame:
+        """Adds the columns of udfs.spark.SCORED_FIELDS to rows of read_files."""
+        extra = [name for name in rows.columns if name not in ("source", "paraphrase", "origin")]
+        scored = rows.withColumn("_scored", self.score("source", "paraphrase", "origin"))
+        malformed = F.when(F.col(MALFORMED_LINE).isNotNull(), F.lit(MALFORMED))
+        names = [*FEATURES, "spscore"]
+        return scored.select(
+            F.coalesce(malformed, F.col("_scored.reason")).alias("reason"),
+            F.col("_scored.pair_id"),
+            "source",
+            "paraphrase",
+            *[F.col(f"_scored.{name}") for name in names],
+            "origin",
+            *[F.col(f"`{name}`") for name in extra],
+        )
+
+    def _spread(self, rows: DataFrame, unit: Unit, limit: int | None) -> DataFrame:
+        """Spreads rows over the cores where the files cannot be read in enough pieces."""
+        cores = self.spark.sparkContext.defaultParallelism
+        pieces = 1 if limit is not None else unit.input.pieces(unit.files)
+        size = sum(file.size for file in unit.files)
+        if pieces < 2 * cores and size > 4_000_000:
+            return rows.repartition(4 * cores)
+        return rows
+
+    def find_stages(self) -> Stages:
+        """Counts the distinct pairs by origin and score, and settles the cut points."""
+        started = time.monotonic()
+        scores = self._work().where(F.col("reason").isNull())
+        distinct = scores.groupBy("pair_id").agg(
+            F.first("origin").alias("origin"),
+            F.first("spscore").alias("spscore"),
+            F.count(F.lit(1)).alias("rows"),
+        )
+        score_bin = F.floor(F.col("spscore").cast("double") * SCORE_BINS + 0.5).cast("int")
+        table = distinct.groupBy("origin", score_bin.alias("bin")).agg(
+            F.count(F.lit(1)).alias("pairs"), F.sum("rows").alias("rows")
+        )
+        bins: dict[str, Counter[int]] = defaultdict(Counter)
+        duplicates: Counter[str] = Counter()
+        with progress(self.spark, "finding duplicates and stages", self.read.total()):
+            for row in table.collect():
+                bins[row.origin][row.bin] += row.pairs
+                duplicates[row.origin] += row.rows - row.pairs
+        cuts = {}
+        for origin, points in self.settings.cuts.items():
+            cuts[origin] = list(points.scores or ())
+            if points.quantiles:
+                cuts[origin] = [quantile(bins.get(origin, {}), q) for q in points.quantiles]
+        self.seconds["stages"] = time.monotonic() - started
+        return Stages(cuts, dict(bins), dict(duplicates))
+
+    def write_scored(self, stages: Stages) -> None:
+        """Writes the distinct pairs, a folder for each origin and stage."""
+        started = time.monotonic()
+        pairs = self._work().where(F.col("reason").isNull())
+        if removed := sum(stages.duplicates.values()):
+            pairs = pairs.join(self._duplicate_rows(pairs, removed), "row_key", "left_anti")
+        pairs = pairs.withColumn("stage", _stage_column(stages.cuts))
+        columns = [*SCORED_COLUMNS, *self._extra_columns(), "origin", "stage"]
+        counts = stages.counts()
+        with progress(self.spark, "writing scored pairs", sum(counts.values())):
+            self._write(pairs.select(*columns), ("origin", "stage"), counts, "scored", "pair_id")
+        self.seconds["write"] = time.monotonic() - started
+
+    def _duplicate_rows(self, pairs: DataFrame, removed: int) -> DataFrame:
+        """row_key of every row of a pair but one: the one whose other columns hash lowest."""
+        extra = [F.col(f"`{name}`") for name in self._extra_columns()]
+        tie = F.xxhash64(*extra) if extra else F.lit(0)
+        ranked = pairs.select("pair_id", "row_key", tie.alias("tie"))
+        rank = F.expr("row_number() OVER (PARTITION BY pair_id ORDER BY tie, row_key)")
+        rows = ranked.withColumn("rank", rank).where("rank > 1").select("row_key")
+        return F.broadcast(rows) if removed <= 2_000_000 else rows
+
+    def write_quarantine(self) -> None:
+        """Writes the rows that cannot be scored, a folder for each reason."""
+        rows = self._work().where(F.col("reason").isNotNull())
+        counts = {(row.reason,): row["count"] for row in rows.groupBy("reason").count().collect()}
+        if not counts:
+            return
+        columns = [
+            "source",
+            "paraphrase",
+            *self._extra_columns(),
+            MALFORMED_LINE,
+            "origin",
+            "reason",
+        ]
+        readable = rows.withColumns(
+            {
+                name: F.when(F.col("reason") == "undecodable", _escape_bytes(name)).otherwise(
+                    F.col(name)
+                )
+                for name in ("source", "paraphrase")
+            }
+        )
+        self._write(readable.select(*columns), ("reason",), counts, "quarantine", "source")
+
+    def _write(
+        self,
+        rows: DataFrame,
+        keys: tuple[str, ...],
+        counts: dict[tuple[Any, ...], int],
+        name: str,
+        spread_by: str,
+    ) -> None:
+        """Writes rows to FOLDER/name, partitioned by keys, in files near the target size.
+
+        counts: rows of each combination of keys. Each combination gets as many tasks as it needs
+        files, so neither the input's partitioning nor a large origin shows in the output.
+        """
+        size_of_row = self._work_bytes() / max(self.read.total(), 1)
+        rows_a_file = max(int(self.settings.target_file_mb * 1e6 / size_of_row), 1)
+        file, first = F.lit(0), 0
+        for values, count in counts.items():
+            files = max(round(count / rows_a_file), 1)
+            here = reduce(
+                Column.__and__, [F.col(k) == v for k, v in zip(keys, values, strict=True)]
+            )
+            number = F.pmod(F.xxhash64(spread_by), F.lit(files)).cast("int") + first
+            file = F.when(here, number).otherwise(file)
+            first += files
+        rows.repartitionById(first, file).write.partitionBy(*keys).mode("overwrite").parquet(
+            f"{self.folder}/{name}"
+        )
+
+    def publish(self, stages: Stages) -> None:
+        """Counts what was written, closes the accounts, and writes report and manifest."""
+        started = time.monotonic()
+        scored = self._written_counts("scored", ("origin", "stage"))
+        quarantined = self._written_counts("quarantine", ("origin", "reason"))
+        _close_accounts(self.read, scored, quarantined, stages.duplicates)
+        correlations, correlation_rows, examples = self._sample(sum(scored.values()))
+        self.seconds["report"] = time.monotonic() - started
+        summary = Summary(
+            run_id=self.run_id,
+            folder=self.folder,
+            signature=self.scorer.signature,
+            read=dict(self.read),
+            scored={o: {s: scored.get((o, s), 0) for s in STAGES} for o in self.read},
+            quarantined={
+                o: {reason: n for (origin, reason), n in quarantined.items() if origin == o}
+                for o in self.read
+            },
+            duplicates={o: stages.duplicates.get(o, 0) for o in self.read},
+            bins={o: dict(bins) for o, bins in stages.bins.items()},
+            cuts={o: stages.cuts[o] for o in self.read},
+            quantiles={
+                o: {share: quantile(bins, share) for share in QUANTILES}
+                for o, bins in stages.bins.items()
+            },
+            correlations=correlations,
+            correlation_rows=correlation_rows,
+            examples=examples,
+            seconds=dict(self.seconds),
+            pairs_per_s=self.read.total() / sum(self.seconds.values()),
+        )
+        write_report(summary, self.storage, self.folder)
+        self.storage.delete(f"{self.folder}/_work")
+        self.storage.write_json(f"{self.folder}/manifest.json", self._manifest(summary))
+        print_summary(summary)
+
+    def _written_counts(self, name: str, keys: tuple[str, str]) -> Counter[tuple[Any, ...]]:
+        """Rows by keys, as the written files have them."""
+        path = f"{self.folder}/{name}"
+        if not self.storage.exists(path):
+            return Counter()
+        counts = self.spark.read.parquet(path).groupBy(*keys).count()
+        return Counter({tuple(row)[:2]: row["count"] for row in counts.collect()})
+
+    def _sample(self, pairs: int, rows: int = 50_000) -> tuple[list[list[float]], int, list[dict]]:
+        """Correlations of features and score, their sample's size, and some scored pairs.
+
+        The sample is by pair_id, which is a hash: the same pairs each time.
+        """
+        names = [*FEATURES, "spscore"]
+        if not pairs:
+            return [[float("nan")] * len(names)] * len(names), 0, []
+        scored = self.spark.read.parquet(f"{self.folder}/scored")
+        if pairs > rows:
+            scored = scored.where(F.col("pair_id") < f"{int(2**32 * rows / pairs):08x}")
+        sample = scored.select("pair_id", *names).toPandas().sort_values(["spscore", "pair_id"])
+        matrix = sample[names].corr("spearman").to_numpy().tolist()
+        steps = sorted({round(k * (len(sample) - 1) / 9) for k in range(10)})
+        chosen = sample["pair_id"].iloc[steps].tolist()
+        found = scored.where(F.col("pair_id").isin(chosen)).select(
+            "source", "paraphrase", "origin", "stage", *names
+        )
+        examples = sorted((row.asDict() for row in found.collect()), key=lambda r: r["spscore"])
+        for row in examples:
+            row.update({name: None for name in names if row[name] != row[name]})
+        return matrix, len(sample), examples
+
+    def _manifest(self, summary: Summary) -> dict[str, Any]:
+        files = {
+            name: [
+                {"path": file.path.split(f"{self.run_id}/", 1)[1], "bytes": file.size}
+                for file in self.storage.list(f"{self.folder}/{name}")
+            ]
+            for name in ("scored", "quarantine")
+            if self.storage.exists(f"{self.folder}/{name}")
+        }
+        quantiles = {o: {str(k): v for k, v in q.items()} for o, q in summary.quantiles.items()}
+        return {
+            "run_id": self.run_id,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "gaixie": version("gaixie"),
+            "spark": self.spark.version,
+            "signature": self.scorer.signature,
+            "settings": self.settings.model_dump(),
+            "limit": self.limit,
+            "inputs": [
+                {
+                    "path": one.settings.path,
+                    "format": one.format,
+                    "files": len(one.files),
+                    "bytes": sum(file.size for file in one.files),
+                    "corrupt_files": one.corrupt,
+                }
+                for one in self.inputs
+            ],
+            "rows": {
+                origin: {
+                    "read": summary.read[origin],
+                    "scored": sum(summary.scored[origin].values()),
+                    "quarantined": sum(summary.quarantined[origin].values()),
+                    "duplicates": summary.duplicates[origin],
+                }
+                for origin in summary.read
+            },
+            "stages": summary.scored,
+            "quarantine": summary.quarantined,
+            "cuts": {o: [None if c != c else c for c in cuts] for o, cuts in summary.cuts.items()},
+            "quantiles": quantiles,
+            "seconds": {step: round(value, 3) for step, value in summary.seconds.items()},
+            "files": files,
+        }
+
+    def _work(self) -> DataFrame:
+        """All scored units together."""
+        units = [
+            self.spark.read.parquet(self._unit_path(unit))
+            for unit in self.units
+            if self.storage.exists(f"{self._unit_path(unit)}/_SUCCESS")
+        ]
+        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), units)
+
+    def _work_bytes(self) -> int:
+        return sum(file.size for file in self.storage.list(f"{self.folder}/_work/unit-*"))
+
+    def _unit_path(self, unit: Unit) -> str:
+        return f"{self.folder}/_work/unit-{unit.number:05d}"
+
+    def _extra_columns(self) -> list[str]:
+        return list(dict.fromkeys(c.name for one in self.inputs for c in one.extra_columns))
+
+    def _fingerprint(self, unit: Unit, left: int | None) -> str:
+        """Changes with anything that the unit's result depends on."""
+        parts = {
+            "files": [[file.path, file.size, file.modified] for file in unit.files],
+            "input": unit.input.settings.model_dump(),
+            "signature": self.scorer.signature,
+            "characters": [self.settings.min_characters, self.settings.max_characters],
+            "limit": left,
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _divide(inputs: list[InputFiles], unit_mb: float) -> list[Unit]:
+    """Units of input: neighbouring files up to the given size, at least one file each."""
+    units: list[Unit] = []
+    for one in inputs:
+        files: list[File] = []
+        for file in one.files:
+            if files and sum(f.size for f in files) + file.size > unit_mb * 1e6:
+                units.append(Unit(len(units), one, files))
+                files = []
+            files.append(file)
+        units.append(Unit(len(units), one, files))
+    return units
+
+
+def _title(unit: Unit, units: list[Unit]) -> str:
+    return f"scoring unit {unit.number + 1} of {len(units)}"
+
+
+def _stage_column(cuts: dict[str, list[float]]) -> Column:
+    """udfs.stages.stage as a column of spscore and origin."""
+    stage = F.lit(0)
+    for origin, points in cuts.items():
+        reached = [(F.col("spscore") >= F.lit(cut).cast("float")).cast("int") for cut in points]
+        stage = F.when(F.col("origin") == origin, reduce(Column.__add__, reached)).otherwise(stage)
+    return stage
+
+
+def _close_accounts(
+    read: Counter[str],
+    scored: Counter[tuple[Any, ...]],
+    quarantined: Counter[tuple[Any, ...]],
+    duplicates: dict[str, int],
+) -> None:
+    """Raises RuntimeError unless read = scored + quarantined + duplicates for every origin."""
+    for origin in read:
+        parts = (
+            sum(n for (name, _), n in scored.items() if name == origin),
+            sum(n for (name, _), n in quarantined.items() if name == origin),
+            duplicates.get(origin, 0),
+        )
+        if read[origin] != sum(parts):
+            raise RuntimeError(
+                f"origin {origin}: {read[origin]} rows read, but {parts[0]} scored + "
+                f"{parts[1]} quarantined + {parts[2]} duplicates; nothing was published"
+            )
+
+
+def _corrupt_file(error: PySparkException, files: list[File]) -> File | None:
+    """The file that Spark could not read, where that is what went wrong."""
+    message = str(error)
+    if "FAILED_READ_FILE" not in message:
+        return None
+    return next((file for file in files if file.path.split("://")[-1].lstrip("/") in message), None)
+
+
+def _escape_bytes(column: str) -> Column:
+    """Text whose undecodable bytes read \\xNN: nothing of the row is lost."""
+
+    @F.udf("string")
+    def escape(data: bytes | None) -> str | None:
+        return None if data is None else bytes(data).decode("utf-8", "backslashreplace")
+
+    return escape(F.col(column).cast("binary"))
+
+
+def _input_from(args: argparse.Namespace) -> Input:
+    if bool(args.origin) == bool(args.origin_column):
+        raise JobError(f"--input {args.input}: give --origin or --origin-column")
+    if args.origin and args.origin not in ORIGINS:
+        raise JobError(f"--origin {args.origin}: unknown, expected one of {', '.join(ORIGINS)}")
+    return Input(
+        path=args.input,
+        origin=args.origin,
+        origin_column=args.origin_column,
+        format=args.format,
+        source_column=args.source_column,
+        paraphrase_column=args.paraphrase_column,
+    )
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="score_corpus.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    read = parser.add_argument_group("what to read (several inputs: in the config file)")
+    read.add_argument("--input", metavar="PATH", help="file, folder or glob; replaces the config's")
+    read.add_argument("--origin", help=" | ".join(ORIGINS))
+    read.add_argument("--origin-column", metavar="NAME", help="column that holds each row's origin")
+    read.add_argument("--format", choices=["parquet", "jsonl", "csv", "tsv"], help="by its name")
+    read.add_argument("--source-column", metavar="NAME", default="source")
+    read.add_argument("--paraphrase-column", metavar="NAME", default="paraphrase")
+    read.add_argument("--limit", metavar="N", type=int, help="only the first N rows")
+    write = parser.add_argument_group("what to write")
+    write.add_argument("--output", metavar="ROOT", help="root of the tables: a folder or a URI")
+    write.add_argument("--run-id", metavar="ID", help="by default the time of the start, in UTC")
+    write.add_argument("--resume", action="store_true", help="go on with a run that was killed")
+    write.add_argument("--dry-run", action="store_true", help="check and score a sample, no output")
+    write.add_argument("--target-file-mb", metavar="MB", type=float, help="size of output files")
+    how = parser.add_argument_group("how to score")
+    how.add_argument("--min-characters", metavar="N", type=int, help="shorter: to quarantine")
+    how.add_argument("--max-characters", metavar="N", type=int, help="longer: to quarantine")
+    how.add_argument("--model", metavar="PATH", help="folder of a fitted SPScore-zh")
+    how.add_argument("--segmenter", metavar="SPEC", help="jieba | ltp:NAME_OR_FOLDER")
+    how.add_argument("--on-corrupt-file", choices=["stop", "quarantine"])
+    how.add_argument("--unit-mb", metavar="MB", type=float, help="input between two resume points")
+    how.add_argument("--config", metavar="YAML", default="conf/score.yaml")
+    how.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], help="any setting of the config"
+    )
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(run("score_corpus", main))

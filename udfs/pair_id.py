@@ -1,0 +1,39 @@
+"""The identity of a pair: a stable 128-bit hash of (source, paraphrase, origin).
+
+XXH3-128 (Yann Collet's xxHash, canonical digest) of the three texts' UTF-8 bytes joined by U+001F,
+as 32 hexadecimal digits. The texts are taken as they came, so anyone can compute it again:
+
+    xxhash.xxh3_128_hexdigest("\\x1f".join([source, paraphrase, origin]).encode())
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from xxhash import xxh3_128_digest
+
+_HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
+
+
+def pair_ids(source: pa.Array, paraphrase: pa.Array, origin: pa.Array) -> pa.Array:
+    """pair_id of each row: Arrow strings of 32 characters; null where a part is null."""
+    parts = [part.cast(pa.large_binary()) for part in (source, paraphrase, origin)]
+    joined = pc.binary_join_element_wise(*parts, pa.scalar(b"\x1f", pa.large_binary()))
+    _, offsets, data = joined.buffers()
+    rows = len(joined)
+    bounds = np.frombuffer(offsets, np.int64)[joined.offset : joined.offset + rows + 1].tolist()
+    view = memoryview(data) if data else memoryview(b"")
+    digests = b"".join([xxh3_128_digest(view[start:end]) for start, end in pairwise(bounds)])
+    digits = _HEX[np.frombuffer(digests, np.uint8)]
+    ends = np.arange(0, 32 * rows + 1, 32, dtype=np.int32)
+    nulls = joined.is_valid() if joined.null_count else None
+    return pa.StringArray.from_buffers(
+        rows,
+        pa.py_buffer(ends),
+        pa.py_buffer(digits),
+        nulls.buffers()[1] if nulls is not None else None,
+        joined.null_count,
+    )

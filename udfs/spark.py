@@ -1,0 +1,159 @@
+"""SPScore-zh as Spark functions.
+
+For any Spark user, as pandas UDFs over string columns:
+
+    from udfs.spark import features, spscore, stage
+    df.select(spscore("source", "paraphrase"))             # float in [0, 1]
+    df.select(features("source", "paraphrase").alias("f")).select("f.acs", "f.spa")
+    df.select(stage("spscore", "origin"))                  # 0, 1, 2 or 3
+
+    from udfs.spark import register
+    register(spark)                                        # the same names in SQL
+    spark.sql("SELECT spscore(source, paraphrase) FROM pairs")
+
+:func:`score_columns` is what the job runs: one Arrow-native function for the reason of quarantine,
+the pair's identity, the features and the score, so that a sentence crosses to Python once.
+
+The model, the segmenter's dictionary and the compiled kernels load once in a worker process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Column, SparkSession
+from pyspark.sql.functions import arrow_udf, pandas_udf
+from pyspark.sql.types import FloatType, IntegerType, StringType, StructField, StructType
+
+from udfs.features import FEATURES, extract, extract_code_points
+from udfs.pair_id import pair_ids
+from udfs.spscore import SPScore
+from udfs.stages import ORIGINS
+from udfs.stages import stage as stage_of
+from udfs.text.normalise import normalise_column
+from udfs.text.segment import Segmenter, load_segmenter
+from udfs.validate import REASONS, quarantine_reasons, take_rows
+
+FEATURE_FIELDS = [StructField(name, FloatType()) for name in FEATURES]
+
+
+@cache
+def _segmenter(spec: str) -> Segmenter:
+    return load_segmenter(spec)
+
+
+@cache
+def _default_model() -> SPScore:
+    return SPScore.load()
+
+
+@pandas_udf(StructType(FEATURE_FIELDS))
+def features(source: pd.Series, paraphrase: pd.Series) -> pd.DataFrame:
+    """The eight features of each pair, as a struct of floats; null for missing."""
+    values = _extract(source, paraphrase, "jieba")
+    return pd.DataFrame(values, columns=list(FEATURES))
+
+
+@pandas_udf(FloatType())
+def spscore(source: pd.Series, paraphrase: pd.Series) -> pd.Series:
+    """SPScore-zh of each pair under the default model and segmenter; null for a null sentence."""
+    values = _extract(source, paraphrase, "jieba")
+    scores = _default_model().predict(values)
+    scores[np.isnan(values[:, FEATURES.index("sl")])] = np.nan
+    return pd.Series(scores)
+
+
+def stage_udf(cuts: Mapping[str, Sequence[float]]) -> Callable[..., Column]:
+    """A pandas UDF (score, origin) -> stage under the given cut points of each origin."""
+
+    @pandas_udf(IntegerType())
+    def stage(score: pd.Series, origin: pd.Series) -> pd.Series:
+        stages = pd.Series(pd.NA, index=score.index, dtype="Int32")
+        for name, points in cuts.items():
+            rows = (origin == name) & score.notna()
+            stages[rows] = stage_of(score[rows].to_numpy(), points)
+        return stages
+
+    return stage
+
+
+def _extract(source: pd.Series, paraphrase: pd.Series, segmenter: str) -> np.ndarray:
+    return extract(
+        pa.array(source, pa.string(), from_pandas=True),
+        pa.array(paraphrase, pa.string(), from_pandas=True),
+        _segmenter(segmenter),
+    )
+
+
+SCORED_FIELDS = StructType(
+    [
+        StructField("reason", StringType()),
+        StructField("pair_id", StringType()),
+        *FEATURE_FIELDS,
+        StructField("spscore", FloatType()),
+    ]
+)
+"""What score_columns adds to a pair. reason is null for a pair that is scored; for one that is
+quarantined all else is null."""
+
+
+def score_columns(
+    model: SPScore, segmenter: str, min_characters: int, max_characters: int
+) -> Callable[..., Column]:
+    """An Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS."""
+
+    @arrow_udf(SCORED_FIELDS)
+    def score(source: pa.Array, paraphrase: pa.Array, origin: pa.Array) -> pa.Array:
+        return score_batch(
+            source, paraphrase, origin, model, _segmenter(segmenter), min_characters, max_characters
+        )
+
+    return score
+
+
+def score_batch(
+    source: pa.Array,
+    paraphrase: pa.Array,
+    origin: pa.Array,
+    model: SPScore,
+    segmenter: Segmenter,
+    min_characters: int,
+    max_characters: int,
+) -> pa.StructArray:
+    """Validates, identifies and scores one batch of pairs; see SCORED_FIELDS."""
+    a, flags_a = normalise_column(source)
+    b, flags_b = normalise_column(paraphrase)
+    codes = quarantine_reasons(a, flags_a, b, flags_b, min_characters, max_characters)
+    fit = codes == 0
+    if not fit.all():
+        a, b = take_rows(a, fit), take_rows(b, fit)
+        kept = pa.array(fit)
+        source, paraphrase, origin = (c.filter(kept) for c in (source, paraphrase, origin))
+    values = extract_code_points(a, b, segmenter.word_ends(a), segmenter.word_ends(b))
+    columns = [pair_ids(source, paraphrase, origin)]
+    columns += [pa.array(values[:, k]) for k in range(len(FEATURES))]
+    columns.append(pa.array(model.predict(values)))
+    if not fit.all():
+        places = pa.array(np.cumsum(fit) - 1, mask=~fit)  # null where there is nothing to take
+        columns = [column.take(places) for column in columns]
+    reasons = pa.array(REASONS).take(pa.array(codes.astype(np.int32) - 1, mask=fit))
+    return pa.StructArray.from_arrays([reasons, *columns], names=SCORED_FIELDS.names)
+
+
+def register(spark: SparkSession, cuts: Mapping[str, Sequence[float]] | None = None) -> None:
+    """Registers ``features``, ``spscore`` and ``stage`` for SQL in this session.
+
+    cuts: three ascending cut points for each origin; by default those of udfs.spark.stage.
+    """
+    spark.udf.register("features", features)
+    spark.udf.register("spscore", spscore)
+    spark.udf.register("stage", stage_udf(cuts) if cuts else stage)
+
+
+DEFAULT_CUTS: dict[str, tuple[float, ...]] = dict.fromkeys(ORIGINS, (0.4, 0.5, 0.6))
+stage = stage_udf(DEFAULT_CUTS)
+"""(score, origin) -> stage under DEFAULT_CUTS."""

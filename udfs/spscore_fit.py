@@ -1,0 +1,205 @@
+"""Fitting SPScore-zh: the two back-ends, cross-validation by group, ablation, intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from udfs.features import FEATURES
+from udfs.spscore import SPScore
+from udfs.spscore_network import NetworkModel, prepare, transform
+from udfs.spscore_trees import TreeModel
+
+LIGHTGBM = {
+    "num_iterations": 250,
+    "learning_rate": 0.08,
+    "num_leaves": 7,
+    "max_depth": 4,
+    "min_data_in_leaf": 100,
+    "lambda_l2": 20.0,
+    "bagging_fraction": 0.3,
+    "bagging_freq": 1,
+    "feature_fraction": 0.6,
+    "extra_trees": False,
+}
+"""LightGBM's own names. Few sources have human scores, so the trees are small and regularised."""
+
+NEURAL = {
+    "hidden": (32, 16),
+    "rows": 60_000,
+    "max_iter": 30,
+    "alpha": 1e-3,
+    "learning_rate_init": 2e-3,
+    "batch_size": 256,
+}
+"""hidden: units of each layer. rows: how many rows are drawn, in proportion to their weight, for
+each network (fewer where there are fewer). The others are scikit-learn's names (MLPRegressor)."""
+
+GROUPS = {
+    "structure": ("acs", "spa", "pmd", "wpa"),
+    "synonym": ("lis", "sbleu"),
+    "consistency": ("sl", "lr"),
+}
+"""The paper's three groups of features: structure, synonym replacement, consistency of length."""
+
+
+def fit_trees(
+    features: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray,
+    seeds: int,
+    names: list[str],
+    parameters: dict,
+) -> TreeModel:
+    """LightGBM regressions that differ in their seed. Raises ValueError for an unknown parameter."""
+    import lightgbm
+
+    settings = {**LIGHTGBM, **_known(parameters, LIGHTGBM, "lightgbm")}
+    fixed = {
+        "objective": "regression",
+        "verbose": -1,
+        # One thread: small trees gain nothing from more, and the model does not depend on the host.
+        "num_threads": 1,
+        "deterministic": True,
+        "force_row_wise": True,
+        "min_data_in_bin": 5,
+    }
+    mean_weight = weight.mean()
+    texts = []
+    for seed in range(seeds):
+        options = {**settings, **fixed, "seed": seed}
+        data = lightgbm.Dataset(
+            features, target, weight=weight / mean_weight, feature_name=names, params=options
+        )
+        booster = lightgbm.train(options, data)
+        texts.append(booster.model_to_string(num_iteration=-1))
+    return TreeModel(texts)
+
+
+def fit_network(
+    features: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray,
+    seeds: int,
+    names: list[str],
+    parameters: dict,
+) -> NetworkModel:
+    """Networks that differ in their seed and in the rows they see."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPRegressor
+
+    settings = {**NEURAL, **_known(parameters, NEURAL, "neural")}
+    hidden, rows = tuple(settings.pop("hidden")), settings.pop("rows")
+    logarithm = np.array([name in ("sl", "lr", "pmd") for name in names])
+    values = transform(features, logarithm)
+    present = np.isfinite(values)
+    count = np.maximum(present.sum(axis=0), 1)
+    centre = np.where(present, values, 0).sum(axis=0, dtype=np.float64) / count
+    variance = (np.where(present, values - centre, 0) ** 2).sum(axis=0) / count
+    centre = centre.astype(np.float32)
+    scale = np.where(variance > 0, np.sqrt(variance), 1).astype(np.float32)
+    inputs = prepare(features, centre, scale, logarithm)
+    networks = []
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        drawn = rng.choice(len(inputs), min(rows, len(inputs)), p=weight / weight.sum())
+        network = MLPRegressor(hidden, random_state=seed, **settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # max_iter is the budget
+            network.fit(inputs[drawn], target[drawn])
+        layers = zip(network.coefs_, network.intercepts_, strict=True)
+        networks.append([(w.astype(np.float32), b.astype(np.float32)) for w, b in layers])
+    return NetworkModel(centre, scale, logarithm, networks)
+
+
+def _known(parameters: dict, defaults: dict, backend: str) -> dict:
+    for name in parameters:
+        if name not in defaults:
+            raise ValueError(
+                f"parameter {name!r} of {backend}: expected one of {', '.join(defaults)}"
+            )
+    return parameters
+
+
+def group_folds(groups: Sequence, folds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(rows to fit on, rows held out) for each fold; all rows of a group fall on one side.
+
+    Raises ValueError where there are fewer groups than folds.
+    """
+    from sklearn.model_selection import GroupKFold
+
+    groups = np.asarray(groups)
+    found = len(set(groups.tolist()))
+    if found < folds or folds < 2:
+        raise ValueError(
+            f"{found} groups and {folds} folds: expected at least 2 folds, a group each"
+        )
+    yield from GroupKFold(folds).split(groups, groups=groups)
+
+
+def cross_validate(
+    features: np.ndarray,
+    target: np.ndarray,
+    groups: Sequence,
+    weight: np.ndarray | None = None,
+    *,
+    extra: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+    extra_groups: Sequence = (),
+    folds: int = 10,
+    **settings,
+) -> np.ndarray:
+    """Out-of-fold scores, shape (rows,): each from models that never saw the row's group.
+
+    extra: (features, target, weight) of rows that every fold fits on and none is tested on;
+    those whose group, in extra_groups, is held out are left out of that fold.
+    settings: for SPScore.fit.
+    """
+    weight = np.ones(len(target)) if weight is None else weight
+    groups = np.asarray(groups, object)
+    extra_groups = np.asarray(extra_groups, object)
+    scores = np.empty(len(target), np.float32)
+    for fitted, held_out in group_folds(groups, folds):
+        rows = [features[fitted]], [target[fitted]], [weight[fitted]]
+        if extra is not None:
+            unseen = np.ones(len(extra[1]), bool)
+            if len(extra_groups):
+                hidden = set(groups[held_out].tolist())
+                unseen = np.array([group not in hidden for group in extra_groups.tolist()], bool)
+            for part, column in zip(rows, extra, strict=True):
+                part.append(column[unseen])
+        joined = [np.concatenate(part) for part in rows]
+        scores[held_out] = SPScore.fit(*joined, **settings).predict(features[held_out])
+    return scores
+
+
+def ablations() -> dict[str, tuple[str, ...]]:
+    """What to leave out, by label: each feature, then each of the three groups."""
+    return {name: (name,) for name in FEATURES} | GROUPS
+
+
+def spearman(scores: np.ndarray, target: np.ndarray) -> float:
+    """Spearman's rank correlation; 0 where one side is constant."""
+    if len(set(np.asarray(scores).tolist())) < 2 or len(set(np.asarray(target).tolist())) < 2:
+        return 0.0
+    return float(spearmanr(scores, target).statistic)
+
+
+def bootstrap_interval(
+    statistic, columns: tuple[np.ndarray, ...], groups: Sequence, samples: int = 1000, seed: int = 0
+) -> tuple[float, float]:
+    """95 % percentile interval of statistic(*columns), resampling whole groups (sources)."""
+    _, index = np.unique(np.asarray(groups), return_inverse=True)
+    order = np.argsort(index, kind="stable")
+    starts = np.searchsorted(index[order], np.arange(index.max() + 2))
+    members = [order[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(samples):
+        rows = np.concatenate([members[k] for k in rng.integers(0, len(members), len(members))])
+        found.append(statistic(*(column[rows] for column in columns)))
+    low, high = np.percentile(found, (2.5, 97.5))
+    return float(low), float(high)

@@ -1,0 +1,53 @@
+"""Stages: the score and the origin of a pair decide when the curriculum trains on it.
+
+Low scores are easy and come first: stage 1 holds the pairs from the lowest cut point up, stage 3
+the best; 0 is below the cut. Cut points are per origin, because at the same score LLM pairs are better
+than back-translations, and those better than pairs of a parallel corpus (*Chinese Sentence
+Paraphrasing*, section 3). They are scores, or quantiles of the scores that a run finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+ORIGINS = ("parallel", "back_translation", "llm", "human")
+STAGES = (0, 1, 2, 3)
+
+SCORE_BINS = 10_000
+"""Quantiles are read from counts of scores in bins of 1 / SCORE_BINS: exact to one bin, and the
+same however the rows were spread over machines."""
+
+
+def stage(score: np.ndarray, cuts: Sequence[float]) -> np.ndarray:
+    """Stage of each score, int8: how many of the three ascending cut points it reaches.
+
+    NaN reaches none.
+    """
+    score = np.asarray(score, np.float32)
+    return sum((score >= np.float32(cut)).astype(np.int8) for cut in cuts)
+
+
+def score_bin(score: np.ndarray) -> np.ndarray:
+    """Bin of each score, int32 in [0, SCORE_BINS]: the nearest multiple of 1 / SCORE_BINS."""
+    return np.floor(np.asarray(score, np.float64) * SCORE_BINS + 0.5).astype(np.int32)
+
+
+def quantile(bins: Mapping[int, int], share: float) -> float:
+    """Lowest score below which at least `share` of the pairs lie, from counts by score_bin.
+
+    The score is the lower edge of a bin, so that a cut there never divides one. 0 where share is 0,
+    NaN where nothing was counted.
+    """
+    total = sum(bins.values())
+    if total == 0:
+        return float("nan")
+    if share <= 0:
+        return 0.0
+    below = 0
+    for index in sorted(bins):
+        below += bins[index]
+        if below >= share * total:
+            return min((index + 0.5) / SCORE_BINS, 1.0)
+    return 1.0

@@ -1,0 +1,72 @@
+"""Which pairs are fit to be scored, and the reason for each that is not.
+
+A row that is not fit goes to quarantine under the first reason that holds for either of its
+sentences, in the order of REASONS; nothing is dropped silently. Lengths are in characters of the
+normalised sentence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from udfs.text.code_points import CodePoints
+from udfs.text.normalise import HAN, NULL, UNDECODABLE
+
+REASONS = ("null", "undecodable", "empty", "too_short", "too_long", "no_han", "identical")
+"""Names of the reasons, and of the quarantine's folders; index + 1 is the code of a reason."""
+
+MALFORMED = "malformed"
+"""Reason of a line that the reader could not split into columns: no sentence to look at."""
+
+
+def quarantine_reasons(
+    a: CodePoints,
+    flags_a: np.ndarray,
+    b: CodePoints,
+    flags_b: np.ndarray,
+    min_characters: int,
+    max_characters: int,
+) -> np.ndarray:
+    """Code of each pair's reason: uint8, shape (rows,); 0 for a pair that is fit.
+
+    a, b and their flags come from udfs.text.normalise.normalise_column.
+    """
+    lengths_a, lengths_b = np.diff(a.offsets), np.diff(b.offsets)
+    shorter, longer = np.minimum(lengths_a, lengths_b), np.maximum(lengths_a, lengths_b)
+    either = flags_a | flags_b
+    holds = (
+        (either & NULL) != 0,
+        (either & UNDECODABLE) != 0,
+        shorter == 0,
+        shorter < min_characters,
+        longer > max_characters,
+        (flags_a & flags_b & HAN) == 0,
+        _identical(*a, *b),
+    )
+    return np.select(holds, np.arange(1, len(REASONS) + 1, dtype=np.uint8), np.uint8(0))
+
+
+@njit(cache=True, nogil=True)
+def _identical(values_a, offsets_a, values_b, offsets_b):
+    rows = len(offsets_a) - 1
+    identical = np.zeros(rows, np.bool_)
+    for row in range(rows):
+        n = offsets_a[row + 1] - offsets_a[row]
+        if n != offsets_b[row + 1] - offsets_b[row]:
+            continue
+        k = 0
+        while k < n and values_a[offsets_a[row] + k] == values_b[offsets_b[row] + k]:
+            k += 1
+        identical[row] = k == n
+    return identical
+
+
+def take_rows(text: CodePoints, rows: np.ndarray) -> CodePoints:
+    """The rows of a column where the boolean mask holds."""
+    if rows.all():
+        return text
+    lengths = np.diff(text.offsets)
+    offsets = np.zeros(int(rows.sum()) + 1, np.int64)
+    np.cumsum(lengths[rows], out=offsets[1:])
+    return CodePoints(text.values[np.repeat(rows, lengths)], offsets)

@@ -35,7 +35,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.common.errors import JobError, run
-from jobs.common.inputs import MALFORMED_LINE, InputFiles, inspect_inputs, read_files
+from jobs.common.inputs import MALFORMED_LINE, NO_ORIGIN, InputFiles, inspect_inputs, read_files
 from jobs.common.progress import progress
 from jobs.common.report import Summary, print_summary, write_report
 from jobs.common.session import start_session
@@ -241,7 +241,10 @@ class ScoreCorpus:
                 rows = rows.limit(limit)
             rows = self._spread(rows, unit, limit).observe(
                 observed,
-                *[F.count_if(F.col("origin") == origin).alias(origin) for origin in ORIGINS],
+                *[
+                    F.count_if(F.col("origin") == origin).alias(origin)
+                    for origin in (*ORIGINS, NO_ORIGIN)
+                ],
             )
             row_key = F.lit(unit.number << 53) + F.monotonically_increasing_id()
             scored = self._scored(rows).withColumn("row_key", row_key)
@@ -352,9 +355,9 @@ class ScoreCorpus:
         ]
         readable = rows.withColumns(
             {
-                name: F.when(F.col("reason") == "undecodable", _escape_bytes(name)).otherwise(
-                    F.col(name)
-                )
+                name: F.when(
+                    F.col("reason") == "undecodable", _escape_bytes(F.col(name).cast("binary"))
+                ).otherwise(F.col(name))
                 for name in ("source", "paraphrase")
             }
         )
@@ -408,7 +411,7 @@ class ScoreCorpus:
             },
             duplicates={o: stages.duplicates.get(o, 0) for o in self.read},
             bins={o: dict(bins) for o, bins in stages.bins.items()},
-            cuts={o: stages.cuts[o] for o in self.read},
+            cuts={o: stages.cuts[o] for o in self.read if o in stages.cuts},
             quantiles={
                 o: {share: quantile(bins, share) for share in QUANTILES}
                 for o, bins in stages.bins.items()
@@ -585,14 +588,10 @@ def _corrupt_file(error: PySparkException, files: list[File]) -> File | None:
     return next((file for file in files if file.path.split("://")[-1].lstrip("/") in message), None)
 
 
-def _escape_bytes(column: str) -> Column:
+@F.udf("string", useArrow=False)
+def _escape_bytes(data):
     """Text whose undecodable bytes read \\xNN: nothing of the row is lost."""
-
-    @F.udf("string")
-    def escape(data: bytes | None) -> str | None:
-        return None if data is None else bytes(data).decode("utf-8", "backslashreplace")
-
-    return escape(F.col(column).cast("binary"))
+    return None if data is None else bytes(data).decode("utf-8", "backslashreplace")
 
 
 def _input_from(args: argparse.Namespace) -> Input:

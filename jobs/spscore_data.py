@@ -80,7 +80,7 @@ class Config(_Settings):
 
 
 def load_config(path: Path) -> Config:
-    """Raises FileNotFoundError, or ValueError naming the file, the setting and what was expected."""
+    """Raises FileNotFoundError, or ValueError naming file, setting and what was expected."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; expected the settings of a fit (YAML)")
     try:
@@ -319,5 +319,7 @@ def with_contrasts(
 def extract_table(table: pd.DataFrame, segmenter: Segmenter) -> np.ndarray:
     """The eight features of a table's pairs: float32, shape (rows, 8)."""
     return extract(
-        pa.array(table["source"], pa.string()), pa.array(table["paraphrase"], pa.string()), segmenter
+        pa.array(table["source"], pa.string()),
+        pa.array(table["paraphrase"], pa.string()),
+        segmenter,
     )

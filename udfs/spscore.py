@@ -67,7 +67,8 @@ class SPScore:
     ) -> SPScore:
         """The mean of ``seeds`` regressions of target on features. Deterministic.
 
-        features: float, shape (rows, len(names)), NaN for missing. target: shape (rows,), in [0, 1].
+        features: float, shape (rows, len(names)), NaN for missing.
+        target: shape (rows,), in [0, 1].
         weight: shape (rows,), not negative (default: 1 each).
         backend: ``lightgbm`` or ``neural``. parameters: what differs from the back-end's defaults
         (``LIGHTGBM`` and ``NEURAL`` in ``udfs/spscore_fit.py``).
@@ -189,13 +190,11 @@ class SPScore:
                 f"{path}: format {description['format']!r}, but this version reads {FORMAT_VERSION}"
             )
         if tuple(description["features"]) != FEATURES:
-            raise ValueError(
-                f"{path}: features {','.join(description['features'])}, expected {','.join(FEATURES)}"
-            )
+            found = ",".join(map(str, description["features"]))
+            raise ValueError(f"{path}: features {found}, expected {','.join(FEATURES)}")
         if description["normalisation"] != NORMALISATION:
-            raise ValueError(
-                f"{path}: normalisation {description['normalisation']!r}, expected {NORMALISATION!r}"
-            )
+            found = description["normalisation"]
+            raise ValueError(f"{path}: normalisation {found!r}, expected {NORMALISATION!r}")
         if description["backend"] not in _BACKENDS:
             raise ValueError(f"{path}: unknown back-end {description['backend']!r}")
         files = {name: _read(folder / name) for name in description["files"]}

@@ -99,7 +99,7 @@ def make_contrasts(
                 text = source + source
             case "own_repeated":
                 text = paraphrase + paraphrase
-        # A shuffle or swap that came out as the source itself is a copy, and counted as one already.
+        # A shuffle or swap that gave the source itself is a copy, and counted as one already.
         if text and (kind == "copy" or text != source):
             made[kind] = text
     return made

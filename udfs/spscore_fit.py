@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -53,7 +54,7 @@ def fit_trees(
     names: list[str],
     parameters: dict,
 ) -> TreeModel:
-    """LightGBM regressions that differ in their seed. Raises ValueError for an unknown parameter."""
+    """LightGBM regressions that differ in their seed. ValueError for an unknown parameter."""
     import lightgbm
 
     settings = {**LIGHTGBM, **_known(parameters, LIGHTGBM, "lightgbm")}
@@ -107,7 +108,7 @@ def fit_network(
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         drawn = rng.choice(len(inputs), min(rows, len(inputs)), p=weight / weight.sum())
-        network = MLPRegressor(hidden, random_state=seed, **settings)
+        network = MLPRegressor(hidden_layer_sizes=hidden, random_state=seed, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # max_iter is the budget
             network.fit(inputs[drawn], target[drawn])
@@ -195,7 +196,7 @@ def bootstrap_interval(
     _, index = np.unique(np.asarray(groups), return_inverse=True)
     order = np.argsort(index, kind="stable")
     starts = np.searchsorted(index[order], np.arange(index.max() + 2))
-    members = [order[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    members = [order[a:b] for a, b in pairwise(starts)]
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(samples):

@@ -1,6 +1,6 @@
 """The back-end ``neural``: small networks, evaluated with numpy from plain weights.
 
-The features are standardised; a missing one becomes its mean, 0, and raises an indicator of its own.
+The features are standardised; a missing one becomes its mean, 0, and sets an indicator.
 scikit-learn trains the weights (``udfs/spscore_fit.py``) and is not needed to use them.
 """
 
@@ -70,7 +70,7 @@ class NetworkModel:
 
 
 def transform(features: np.ndarray, logarithm: np.ndarray) -> np.ndarray:
-    """float32 copy with the columns of ``logarithm`` as log(1 + x); below -1 counts as -1 + 1e-6."""
+    """float32 copy with the columns of ``logarithm`` as log(1 + x), x bounded to -1 + 1e-6."""
     values = np.array(features, np.float32)
     with np.errstate(invalid="ignore"):
         values[:, logarithm] = np.log1p(np.maximum(values[:, logarithm], np.float32(1e-6 - 1)))
@@ -80,7 +80,7 @@ def transform(features: np.ndarray, logarithm: np.ndarray) -> np.ndarray:
 def prepare(
     features: np.ndarray, centre: np.ndarray, scale: np.ndarray, logarithm: np.ndarray
 ) -> np.ndarray:
-    """Inputs of a network: float32, shape (rows, 2 × columns), standardised values and indicators."""
+    """Inputs of a network: float32, shape (rows, 2 × columns), values, then indicators."""
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.clip((transform(features, logarithm) - centre) / scale, -_BOUND, _BOUND)
     missing = np.isnan(values)

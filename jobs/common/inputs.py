@@ -20,6 +20,9 @@ from udfs.stages import ORIGINS
 MALFORMED_LINE = "malformed_line"
 """Column that holds a line which the reader could not split into columns."""
 
+NO_ORIGIN = "unknown"
+"""Origin of a malformed line of an input that has its origins in a column."""
+
 RESERVED = ("origin", "reason", "stage", "spscore", *FEATURES, MALFORMED_LINE, "row_key")
 """Columns that the job writes itself; an input's own pair_id is computed again."""
 
@@ -126,7 +129,7 @@ def _inspect_parquet(spark: SparkSession, one: InputFiles, on_corrupt_file: str)
     """Reads every footer: a file that is no Parquet, or lacks a column, is known by name."""
     jvm, conf = spark._jvm, spark._jsc.hadoopConfiguration()
     convert = jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter(
-        False, False, True, False, False
+        spark._jsparkSession.sessionState().conf()
     )
 
     def footer(file: File) -> tuple[StructType, int, int] | str:
@@ -219,7 +222,8 @@ def _check_columns(schema: StructType, path: str, settings: Input) -> None:
 
 def _check_origins(spark: SparkSession, one: InputFiles) -> None:
     column = one.settings.origin_column
-    values = read_files(spark, one, one.files).select(F.col("origin")).distinct().limit(100)
+    rows = read_files(spark, one, one.files).where(F.col(MALFORMED_LINE).isNull())
+    values = rows.select("origin").distinct().limit(100)
     unknown = sorted(str(row.origin) for row in values.collect() if row.origin not in ORIGINS)
     if unknown:
         raise JobError(
@@ -240,7 +244,10 @@ def read_files(spark: SparkSession, one: InputFiles, files: list[File]) -> DataF
         options = _csv_options(one.format) | {"columnNameOfCorruptRecord": MALFORMED_LINE}
         rows = reader.options(**options).option("enforceSchema", False).csv(paths)
     settings = one.settings
-    origin = F.lit(settings.origin) if settings.origin else F.col(f"`{settings.origin_column}`")
+    if settings.origin:
+        origin = F.lit(settings.origin)
+    else:  # only a malformed line has none
+        origin = F.coalesce(F.col(f"`{settings.origin_column}`"), F.lit(NO_ORIGIN))
     malformed = F.col(MALFORMED_LINE) if MALFORMED_LINE in one.schema.names else F.lit(None)
     return rows.select(
         F.col(f"`{settings.source_column}`").cast("string").alias("source"),

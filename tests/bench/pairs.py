@@ -3,11 +3,11 @@
     python tests/bench/pairs.py --data FOLDER --pairs 200000 --output pairs/
     python tests/bench/pairs.py --data FOLDER --pairs 17000000 --grown --output pairs/
 
-Each list of wmt_en_zh_translations.parquet holds different systems' Chinese for one English sentence;
-two of one list are a pseudo-paraphrase pair, taken in both directions. ``--grown`` reaches 17 million
-distinct pairs: beside those single sentences, each sentence is joined with the one 1 to 6 places
-further on in the file, source with source and paraphrase with paraphrase. Which pairs are drawn, and
-their order, is decided by --seed alone.
+Each list of wmt_en_zh_translations.parquet holds different systems' Chinese for one English
+sentence; two of one list are a pseudo-paraphrase pair, taken in both directions. ``--grown`` reaches
+17 million distinct pairs: beside those single sentences, each sentence is joined with the one 1 to 6
+places further on in the file, source with source and paraphrase with paraphrase. Which pairs are
+drawn, and their order, is decided by --seed alone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def write_pairs(data: Path, output: Path, pairs: int, grown: bool = False, seed:
     right = rank % np.maximum(sizes[row] - 1, 1)
     right += right >= left
 
-    # A pair of row t joined at offset d meets the pair of row t + d with the same ranks, modulo size.
+    # A pair of row t joined at offset d meets the pair of row t + d with the same ranks.
     offsets = (0, *JOINED_OFFSETS) if grown else (0,)
     keys = np.concatenate(
         [

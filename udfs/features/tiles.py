@@ -31,6 +31,8 @@ def reference(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
         longest, matches = MINIMUM_TILE, []
         for i in range(len(source)):
             for j in range(len(paraphrase)):
+                if source[i] != paraphrase[j]:
+                    continue
                 k = 0
                 while (
                     i + k < len(source)

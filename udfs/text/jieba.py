@@ -246,17 +246,16 @@ def _emit_by_states(tables, ids, states, start, stop, ends, count):
         middle = max(middle_early, middle_late)
         single = max(single_early, single_late)
 
-    # Backwards: states[i] becomes 1 where a word ends at character i, 0 elsewhere.
+    # Backwards: states[i] becomes 1 where a word ends at character i, 0 elsewhere. Arithmetic, as the
+    # processor would mispredict branches here: end and single have odd numbers, and so has what
+    # comes before begin (0) and single (3).
     state = 3 if single >= end else 1
-    for i in range(stop - 1, start - 1, -1):
-        late = i > start and states[i] >> state & 1
-        states[i] = state == 1 or state == 3
-        if state == 0 or state == 3:
-            state = 3 if late else 1
-        else:
-            state = 2 if late else 0
+    for i in range(stop - 1, start, -1):
+        late = states[i] >> state & 1
+        states[i] = state & 1
+        state = ((state == 0) | (state == 3)) + 2 * late
+    states[start] = state & 1
     for i in range(start, stop):
-        if states[i]:
-            ends[count] = i + 1
-            count += 1
+        ends[count] = i + 1
+        count += states[i]
     return count

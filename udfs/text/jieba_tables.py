@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-FORMAT = 2
+FORMAT = 3
 """Raise it with every change to what the arrays mean: it is part of the cache file's name."""
 
 # A cell of the trie: base of the parent (22 bits), own base (22), weight (16).
@@ -142,12 +142,14 @@ def build() -> Tables:
     folder = Path(spec.submodule_search_locations[0])
 
     fields = (folder / "dict.txt").read_text("utf-8").split()
-    words, frequencies = fields[::3], np.array(fields[1::3], np.int64)
+    # A dictionary, as one word stands there twice, and the total must count it once.
+    entries = dict(zip(fields[::3], map(int, fields[1::3]), strict=True))
+    words, frequencies = list(entries), np.array(list(entries.values()))
     emissions = _probabilities(folder, "emit")
 
     lengths = np.array([len(word) for word in words])
     characters, ids = _number_characters(words, lengths, frequencies, emissions)
-    log_total = math.log(frequencies.sum())
+    log_total = math.log(int(frequencies.sum()))
     distinct, weight = np.unique(-frequencies, return_inverse=True)
     # math.log, as numpy's may differ in the last bit, and ties between routes hang on that bit.
     logs = [math.log(-frequency) - log_total for frequency in distinct.tolist()]

@@ -1,0 +1,49 @@
+# make demo    score the sample pairs and look at the result (installs what it needs first)
+# make test    every test
+# make bench   how fast, against plain Python (needs DATA; PAIRS sets the size)
+# make lint    style
+# make model   fit the model that ships with the package again (needs DATA)
+
+PYTHON ?= python3
+DATA   ?= ../shared/data
+PAIRS  ?= 1000000
+BIN    := .venv/bin
+
+.PHONY: demo test bench lint model clean
+.DELETE_ON_ERROR:
+
+demo: .venv/.base
+	rm -rf out/demo
+	$(BIN)/python jobs/score_corpus.py --config examples/demo.yaml
+	$(BIN)/python jobs/show_run.py out/demo --run-id demo --pairs 10
+
+test: .venv/.test
+	$(BIN)/python -m pytest -q
+
+bench: .venv/.bench
+	$(BIN)/python tests/bench/bench.py --data $(DATA) --pairs $(PAIRS)
+
+lint: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+model: .venv/.base
+	$(BIN)/python jobs/fit_spscore.py --config conf/spscore.yaml --data $(DATA) --output udfs/models/spscore-zh --overwrite
+
+clean:
+	rm -rf .venv out bench.json
+
+# One environment; each stamp says which extra it has. PyTorch comes with the extras that need it.
+.venv/bin/python:
+	sh infra/java.sh
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+.venv/.base: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/.%: .venv/.base
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	touch $@

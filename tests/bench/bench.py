@@ -1,0 +1,217 @@
+"""How fast, part by part and the whole job, against plain Python in the same run.
+
+    make bench                       1,000,000 real pairs, 44 characters on average
+    make bench PAIRS=200000
+    python tests/bench/bench.py --data FOLDER --pairs 17000000 --grown
+    python tests/bench/bench.py --data FOLDER --pairs 200000 --profile    where the time goes
+
+Prints a table and writes bench.json. Units: a core is one core of this machine; `job.pairs_per_s`
+counts the job's own steps, from scoring to the manifest; `job.wall_s` is the whole process, the
+start of Java and Spark included. `job.peak_rss_mb` is the largest of the job's processes (by kind in
+`job.peak_rss_mb_by_process`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import json
+import os
+import platform
+import pstats
+import shutil
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import rjieba
+
+from udfs.features import extract_code_points
+from udfs.pair_id import pair_ids
+from udfs.spscore import SPScore
+from udfs.text.code_points import to_strings
+from udfs.text.jieba import JiebaSegmenter
+from udfs.text.normalise import normalise_column
+
+sys.path.insert(0, str(Path(__file__).parent))
+import plain
+from pairs import write_pairs
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = 50_000
+BASELINE_ROWS = 4_000
+
+
+def best_rate(rows: int, work, repeats: int = 5) -> float:
+    """Rows a second of the fastest of some repeats: the code's speed, not the machine's mood."""
+    work()
+    return rows / min(_timed(work) for _ in range(repeats))
+
+
+def _timed(work) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def bench_parts(pairs: Path, model: str | None) -> dict[str, dict[str, float]]:
+    """Each part alone, on one core, warm."""
+    table = pq.read_table(sorted(pairs.glob("*.parquet"))[0]).slice(0, SAMPLE)
+    source, paraphrase = (table[name].combine_chunks() for name in ("source", "paraphrase"))
+    segmenter, metric = JiebaSegmenter(), SPScore.load(model)
+    (a, _), (b, _) = normalise_column(source), normalise_column(paraphrase)
+    words_a, words_b = segmenter.word_ends(a), segmenter.word_ends(b)
+    features = extract_code_points(a, b, words_a, words_b)
+    texts = to_strings(a)
+    rows = len(source)
+    origin = pa.array(["parallel"] * rows)
+    segment = best_rate(rows, lambda: segmenter.word_ends(a))
+    rjieba_rate = best_rate(rows, lambda: [rjieba.cut(text) for text in texts], 2)
+    return {
+        "pairs": {"characters_a_sentence": len(a.values) / rows},
+        "normalise": {
+            "sentences_per_s_per_core": best_rate(rows, lambda: normalise_column(source))
+        },
+        "segmenter": {
+            "sentences_per_s_per_core": segment,
+            "rjieba_sentences_per_s_per_core": rjieba_rate,
+            "ratio_to_rjieba": segment / rjieba_rate,
+        },
+        "kernels": {
+            "pairs_per_s_per_core": best_rate(
+                rows, lambda: extract_code_points(a, b, words_a, words_b)
+            )
+        },
+        "prediction": {
+            "pairs_per_s_per_core": best_rate(rows, lambda: metric.predict(features)),
+        },
+        "pair_id": {
+            "pairs_per_s_per_core": best_rate(rows, lambda: pair_ids(source, paraphrase, origin))
+        },
+    }
+
+
+def bench_job(pairs: Path, output: Path, count: int, model: str | None) -> dict[str, object]:
+    """The job as its users run it, in a process of its own, watched from outside."""
+    shutil.rmtree(output, ignore_errors=True)
+    command = [sys.executable, "jobs/score_corpus.py", "--input", str(pairs)]
+    command += ["--origin", "parallel", "--output", str(output), "--run-id", "bench"]
+    command += ["--model", model] if model else []
+    started = time.perf_counter()
+    job = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    peaks: dict[int, tuple[str, float]] = {}
+    watched = psutil.Process(job.pid)
+    while job.poll() is None:
+        for process in [watched, *_children(watched)]:
+            try:
+                name, rss = process.name(), process.memory_info().rss / 2**20
+            except psutil.Error:
+                continue
+            if rss > peaks.get(process.pid, ("", 0.0))[1]:
+                peaks[process.pid] = (name, rss)
+        time.sleep(0.2)
+    wall = time.perf_counter() - started
+    if job.returncode:
+        raise SystemExit(f"the job failed with exit code {job.returncode}")
+    by_kind: dict[str, float] = defaultdict(float)
+    for name, rss in peaks.values():
+        kind = "java" if "java" in name else "python"
+        by_kind[kind] = max(by_kind[kind], rss)
+    manifest = json.loads((output / "runs/bench/manifest.json").read_text())
+    seconds = sum(manifest["seconds"].values())
+    return {
+        "pairs": count,
+        "pairs_per_s": count / seconds,
+        "seconds": manifest["seconds"],
+        "wall_s": wall,
+        "peak_rss_mb": max(by_kind.values()),
+        "peak_rss_mb_by_process": dict(by_kind),
+        "rows": manifest["rows"],
+        "output_files": len(manifest["files"]["scored"]),
+        "output_mb": sum(file["bytes"] for file in manifest["files"]["scored"]) / 1e6,
+    }
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def profile_worker(pairs: Path, model: str | None) -> None:
+    """Where one worker's time goes: the job's own function, over and over the sample."""
+    from udfs.spark import score_batch
+
+    table = pq.read_table(sorted(pairs.glob("*.parquet"))[0]).slice(0, SAMPLE)
+    columns = [table[name].combine_chunks() for name in ("source", "paraphrase")]
+    origin = pa.array(["parallel"] * len(table))
+    segmenter, metric = JiebaSegmenter(), SPScore.load(model)
+
+    def work() -> None:
+        for start in range(0, len(table), 8192):
+            batch = [column.slice(start, 8192) for column in (*columns, origin)]
+            score_batch(*batch, metric, segmenter, 15, 1000)
+
+    work()
+    profile = cProfile.Profile()
+    profile.runcall(work)
+    pstats.Stats(profile).sort_stats("tottime").print_stats(14)
+
+
+def show(result: dict) -> None:
+    for part, figures in result.items():
+        if not isinstance(figures, dict):
+            continue
+        for name, value in figures.items():
+            if isinstance(value, int | float | np.floating):
+                shown = f"{value:,.0f}" if value >= 1000 else f"{value:,.1f}"
+                print(f"{part + '.' + name:<46}{shown:>16}")
+    steps = "  ".join(f"{step} {value:.1f} s" for step, value in result["job"]["seconds"].items())
+    print(f"the job's steps: {steps}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the WMT outputs")
+    parser.add_argument("--pairs", type=int, default=1_000_000)
+    parser.add_argument(
+        "--grown", action="store_true", help="joined neighbours too, for 17 million"
+    )
+    parser.add_argument(
+        "--work", type=Path, default=ROOT / "out/bench", help="for pairs and output"
+    )
+    parser.add_argument("--model", help="folder of a fitted SPScore-zh")
+    parser.add_argument("--profile", action="store_true", help="a worker's profile, nothing else")
+    args = parser.parse_args()
+    pairs = args.work / f"pairs-{args.pairs}{'-grown' if args.grown else ''}"
+    if not (pairs / "_SUCCESS").exists():
+        print(f"making {args.pairs:,} pairs in {pairs}", file=sys.stderr)
+        write_pairs(args.data, pairs, args.pairs, args.grown)
+        (pairs / "_SUCCESS").touch()
+    if args.profile:
+        profile_worker(pairs, args.model)
+        return 0
+    result = {"machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {sys.version[:6]}"}
+    result |= bench_parts(pairs, args.model)
+    baseline = plain.pairs_per_s(pairs, args.work / "plain", BASELINE_ROWS, args.model)
+    result["baseline"] = {"pairs_per_s": baseline}
+    result["job"] = bench_job(pairs, args.work / "output", args.pairs, args.model)
+    result["job"]["ratio"] = result["job"]["pairs_per_s"] / baseline
+    (ROOT / "bench.json").write_text(json.dumps(result, indent=2) + "\n")
+    print(result["machine"])
+    show(result)
+    print("bench.json has the figures")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

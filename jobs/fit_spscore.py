@@ -250,7 +250,11 @@ def combine(config: data.Config, human: Rows, made: Rows) -> Rows:
 
 
 def out_of_fold(
-    config: data.Config, human: Rows, made: Rows | None = None, columns: list[int] | None = None
+    config: data.Config,
+    human: Rows,
+    made: Rows | None = None,
+    columns: list[int] | None = None,
+    fold_seed: int | None = None,
 ) -> np.ndarray:
     """Scores of the human-scored pairs by models that did not see their source."""
     columns = list(range(len(FEATURES))) if columns is None else columns
@@ -267,19 +271,27 @@ def out_of_fold(
         extra=extra,
         extra_groups=groups,
         folds=config.folds,
+        fold_seed=fold_seed,
         names=[FEATURES[column] for column in columns],
         **(fit_settings(config) if extra is not None else alone_settings(config)),
     )
 
 
 def evaluate_human_scores(config: data.Config, human: Rows, made: Rows) -> dict:
-    """Spearman with the human scores, out of fold: fitted on them alone, and by the recipe."""
+    """Spearman with the human scores, out of fold: fitted on them alone, and by the recipe.
+
+    ``shuffled``: the same figure for four other assignments of sources to folds.
+    """
     result = {}
     for label, extra in (("alone", None), ("recipe", made)):
         scores = out_of_fold(config, human, extra)
         low, high = bootstrap_interval(spearman, (scores, human.target), human.groups)
         value = spearman(scores, human.target)
         result[label] = {"spearman": value, "low": low, "high": high, "pairs": len(scores)}
+        result[label]["shuffled"] = [
+            spearman(out_of_fold(config, human, extra, fold_seed=seed), human.target)
+            for seed in range(4)
+        ]
     return result
 
 

@@ -3,9 +3,34 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import sys
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """One session for all tests in this process; jobs called in it take it over."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    session = SparkSession.builder.master("local[2]").appName("tests").config(map=settings)
+    session = session.getOrCreate()
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")

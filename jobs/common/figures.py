@@ -45,7 +45,7 @@ def draw_run(
         panel = figure.add_subplot(grid[row, 0], sharex=panel)
         _histogram(panel, origin, bins[origin], cuts.get(origin, ()))
         # Room above the bars for the labels, which fill more of a panel where there are more.
-        panel.set_ylim(0, panel.dataLim.ymax * (1.05 + 0.12 * len(origins)))
+        panel.set_ylim(0, panel.dataLim.ymax * (1.05 + 0.15 * len(origins)))
         panel.tick_params(labelbottom=row == len(origins) - 1)
     if panel is None:
         panel = figure.add_subplot(grid[0, 0], yticks=[])

@@ -23,8 +23,11 @@ MALFORMED_LINE = "malformed_line"
 NO_ORIGIN = "unknown"
 """Origin of a malformed line of an input that has its origins in a column."""
 
-RESERVED = ("origin", "reason", "stage", "spscore", *FEATURES, MALFORMED_LINE, "row_key")
-"""Columns that the job writes itself; an input's own pair_id is computed again."""
+RESERVED = (
+    *("pair_id", "source", "paraphrase", "origin", "reason", "stage", "spscore"),
+    *(*FEATURES, MALFORMED_LINE, "row_key"),
+)
+"""Columns that the job writes itself, whatever their case; an input's own pair_id is computed again."""
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -167,6 +170,13 @@ def _inspect_parquet(spark: SparkSession, one: InputFiles, on_corrupt_file: str)
             raise JobError(
                 f"{file.path}: column '{min(missing)}' is not in every file of {one.settings.path}"
             )
+        for column in schema:
+            expected = one.schema[column.name].dataType
+            if column.dataType != expected:
+                raise JobError(
+                    f"{file.path}: column '{column.name}' is {column.dataType.simpleString()}, "
+                    f"expected {expected.simpleString()} as in {good[0].path}"
+                )
         good.append(file)
         one.rows[file.path] = rows
         one.row_groups[file.path] = row_groups
@@ -212,8 +222,8 @@ def _check_columns(schema: StructType, path: str, settings: Input) -> None:
             raise JobError(
                 f"{path}: column '{name}' is {types[name].simpleString()}, expected string"
             )
-    for name in RESERVED:
-        if name in types and name not in wanted and name != MALFORMED_LINE:
+    for name in types:
+        if name.lower() in RESERVED and name not in (*wanted, "pair_id", MALFORMED_LINE):
             raise JobError(
                 f"{path}: column '{name}' has the name of one that the job writes; "
                 "rename it or leave it out"
@@ -244,11 +254,12 @@ def read_files(spark: SparkSession, one: InputFiles, files: list[File]) -> DataF
         options = _csv_options(one.format) | {"columnNameOfCorruptRecord": MALFORMED_LINE}
         rows = reader.options(**options).option("enforceSchema", False).csv(paths)
     settings = one.settings
+    malformed = F.col(MALFORMED_LINE) if MALFORMED_LINE in one.schema.names else F.lit(None)
     if settings.origin:
         origin = F.lit(settings.origin)
-    else:  # only a malformed line has none
-        origin = F.coalesce(F.col(f"`{settings.origin_column}`"), F.lit(NO_ORIGIN))
-    malformed = F.col(MALFORMED_LINE) if MALFORMED_LINE in one.schema.names else F.lit(None)
+    else:  # of a malformed line, whatever came to stand there
+        origin = F.col(f"`{settings.origin_column}`")
+        origin = F.when(malformed.isNull() | origin.isin(*ORIGINS), origin).otherwise(NO_ORIGIN)
     return rows.select(
         F.col(f"`{settings.source_column}`").cast("string").alias("source"),
         F.col(f"`{settings.paraphrase_column}`").cast("string").alias("paraphrase"),

@@ -24,8 +24,6 @@ from udfs.validate import MALFORMED
 if TYPE_CHECKING:
     from jobs.common.storage import Storage
 
-WIDTH_WITHOUT_TERMINAL = 110
-
 EXPLANATIONS = {
     "null": "a sentence is null",
     "undecodable": "a sentence is not UTF-8, or holds U+FFFD, left by an earlier failed decoding",
@@ -101,8 +99,7 @@ def print_summary(summary: Summary, console: Console | None = None) -> None:
     Numbers and paths are never shortened, however narrow the console is.
     """
     if console is None:
-        console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
-
+        console = Console(width=None if sys.stdout.isatty() else 110)
     rows = []
     for origin in summary.origins:
         read, _, quarantined, duplicates = summary.accounts(origin)
@@ -110,13 +107,11 @@ def print_summary(summary: Summary, console: Console | None = None) -> None:
     head = ["origin", "read", *[f"stage {s}" for s in STAGES], "quarantined", "duplicates"]
     body = [[name, *_counts(row)] for name, row in zip(summary.origins, rows, strict=True)]
     _print_table(console, head, body, ["total", *_counts(_sums(rows, len(head) - 1))])
-
     shares, body = summary.quantile_table()
     if shares:
         _print_table(console, ["score at", *shares], body)
     if reasons := summary.reasons():
-        body = [[reason, f"{count:,}"] for reason, count in reasons]
-        _print_table(console, ["quarantined", "rows"], body)
+        _print_table(console, ["quarantined", "rows"], [[name, f"{n:,}"] for name, n in reasons])
 
     steps = ", ".join(f"{step} {seconds:,.1f}" for step, seconds in summary.seconds.items())
     total = sum(summary.seconds.values())
@@ -175,11 +170,9 @@ def _accounts_section(summary: Summary) -> str:
     rows = [summary.accounts(origin) for origin in summary.origins]
     read, *parts = total = _sums(rows, 4)
     body = [[name, *_counts(row)] for name, row in zip(summary.origins, rows, strict=True)]
-    table = _table(
-        ["origin", "read", "scored", "quarantined", "duplicates"], body, ["total", *_counts(total)]
-    )
-    equal = "=" if read == sum(parts) else "≠"
-    numbers = f"{read:,} {equal} {' + '.join(_counts(parts))}"
+    head = ["origin", "read", "scored", "quarantined", "duplicates"]
+    table = _table(head, body, ["total", *_counts(total)])
+    numbers = f"{read:,} {'=' if read == sum(parts) else '≠'} {' + '.join(_counts(parts))}"
     closes = all(row[0] == sum(row[1:]) for row in rows)
     verdict = "" if closes else " <strong>The accounts do not close.</strong>"
     return f"<p>read = scored + quarantined + duplicates: {numbers}.{verdict}</p>\n{table}"
@@ -191,7 +184,7 @@ def _stages_table(summary: Summary) -> str:
         counts = summary.stages_of(origin)
         pairs = sum(counts)
         cells = [f"{n:,} ({n / pairs:.1%})" if pairs else f"{n:,}" for n in counts]
-        cuts = " / ".join(_score(cut) for cut in summary.cuts.get(origin, ()))
+        cuts = " / ".join("-" if c != c else f"{c:g}" for c in summary.cuts.get(origin, ()))
         body.append([origin, *cells, cuts])
     return _table(["origin", *[f"stage {s}" for s in STAGES], "stages 1 / 2 / 3 begin at"], body)
 
@@ -209,9 +202,7 @@ def _example(pair: dict) -> str:
 
 
 def _quarantine_section(summary: Summary) -> str:
-    body = [
-        [reason, f"{rows:,}", EXPLANATIONS.get(reason, "")] for reason, rows in summary.reasons()
-    ]
+    body = [[name, f"{n:,}", EXPLANATIONS.get(name, "")] for name, n in summary.reasons()]
     if not body:
         return "<p>No row was quarantined.</p>"
     return _table(["reason", "rows", "what it means"], body, css="last-text")
@@ -259,7 +250,7 @@ PAGE = Template("""\
 }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--page);
        max-width: 1200px; margin: 2rem auto; padding: 0 1rem; }
-h1, h2 { font-size: 1.4rem; margin: 0; }
+h1 { font-size: 1.4rem; margin: 0; }
 h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
 .soft { color: var(--soft); }
 code, .pair p { overflow-wrap: anywhere; }

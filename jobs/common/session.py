@@ -29,6 +29,7 @@ DEFAULTS = {
 LOCAL_DEFAULTS = {
     # One process holds driver and executor. A fixed heap: what a larger corpus needs is disk.
     "spark.driver.memory": "2g",
+    "spark.driver.defaultJavaOptions": "-XX:+UseParallelGC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",

@@ -13,7 +13,8 @@ which the package rjieba embeds. Two back-ends give the same cuts:
      state sequence of the hidden Markov model (Viterbi); of the rest, letters and digits joined
      by single ``.``, ``_`` or ``-`` make one word.
 
-Exact equality hangs on floating-point ties, so sums are taken in jieba-rs's order.
+Between routes that are equally good but for rounding the last bit decides, so sums are taken in
+jieba-rs's order.
 """
 
 from __future__ import annotations
@@ -62,8 +63,21 @@ class JiebaSegmenter:
         """
         ends = np.empty(len(text.values), np.int32)
         offsets = np.zeros(len(text.offsets), np.int64)
-        _cut_rows(text.values, text.offsets, jieba_tables.load(), ends, offsets)
+        _cut_rows(
+            _read_only(text.values, np.uint32),
+            _read_only(text.offsets, np.int64),
+            jieba_tables.load(),
+            ends,
+            offsets,
+        )
         return Words(ends[: offsets[-1]], offsets)
+
+
+def _read_only(array: np.ndarray, dtype: type) -> np.ndarray:
+    """The array as the one type that the kernels are compiled for (numba tells writable ones)."""
+    view = np.ascontiguousarray(array, dtype).view()
+    view.flags.writeable = False
+    return view
 
 
 @njit(cache=True, nogil=True)

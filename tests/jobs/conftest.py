@@ -1,0 +1,159 @@
+"""How the tests of jobs/score_corpus.py call it, and what they read of a run."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILE_PARTITIONING = ds.HivePartitioning(
+    pa.schema([("origin", pa.string()), ("stage", pa.int32()), ("reason", pa.string())])
+)
+
+
+@dataclass
+class Run:
+    """What a call of the job left: exit code, texts, and the run's tables as pandas frames."""
+
+    code: int
+    stdout: str
+    stderr: str
+    folder: Path
+
+    @property
+    def error(self) -> str:
+        """The one line that tells what to mend."""
+        lines = self.stderr.strip().splitlines()
+        assert len(lines) == 1, self.stderr
+        assert lines[0].startswith("score_corpus: error: "), self.stderr
+        return lines[0]
+
+    @cached_property
+    def manifest(self) -> dict:
+        return json.loads((self.folder / "manifest.json").read_text("utf-8"))
+
+    @cached_property
+    def scored(self) -> pd.DataFrame:
+        """All scored rows, in order of pair_id."""
+        table = read_table(self.folder / "scored").to_pandas()
+        return table.sort_values("pair_id", ignore_index=True)
+
+    @cached_property
+    def quarantine(self) -> pd.DataFrame:
+        """All quarantined rows, in order of their texts."""
+        if not (self.folder / "quarantine").exists():
+            return pd.DataFrame(columns=["source", "paraphrase", "origin", "reason"])
+        table = read_table(self.folder / "quarantine").to_pandas()
+        return table.sort_values(
+            ["reason", "source", "paraphrase"], ignore_index=True, na_position="first"
+        )
+
+    def files(self, table: str) -> list[Path]:
+        return sorted((self.folder / table).rglob("*.parquet"))
+
+
+def read_table(folder: Path) -> pa.Table:
+    return ds.dataset(folder, format="parquet", partitioning=FILE_PARTITIONING).to_table()
+
+
+def arguments(output: Path, run_id: str, model: Path | None, given: Iterable) -> list[str]:
+    line = ["--output", output, "--run-id", run_id]
+    if model is not None:
+        line += ["--model", model]
+    return [str(word) for word in [*line, *given]]
+
+
+@pytest.fixture(scope="session")
+def examples() -> pd.DataFrame:
+    """The rows of examples/pairs.jsonl."""
+    return pd.read_json(ROOT / "examples" / "pairs.jsonl", lines=True)
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory, examples) -> Path:
+    """Folder of a small metric whose scores of the examples spread over all stages."""
+    from udfs.features import extract
+    from udfs.spscore import SPScore
+    from udfs.text.segment import load_segmenter
+
+    segmenter = load_segmenter("jieba")
+    features = extract(
+        pa.array(examples["source"]), pa.array(examples["paraphrase"]), segmenter
+    )
+    folder = tmp_path_factory.mktemp("metric") / "small"
+    SPScore.fit(features, examples["score"].to_numpy() / 5, seeds=1).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def grow(examples) -> Callable[[int], pa.Table]:
+    """(rows, first) -> that many distinct pairs: two examples joined, source and paraphrase.
+
+    Columns: n (number of the pair), source, paraphrase, origin.
+    """
+
+    def rows(count: int, first: int = 0) -> pa.Table:
+        n = np.arange(first, first + count)
+        a, b = n % len(examples), (n // len(examples) + 7 * n + 1) % len(examples)
+        columns = {"n": pa.array(n)}
+        for name in ("source", "paraphrase"):
+            texts = examples[name].to_numpy()
+            columns[name] = pa.array(texts[a] + texts[b], pa.string())
+        columns["origin"] = pa.array(examples["origin"].to_numpy()[a], pa.string())
+        return pa.table(columns)
+
+    return rows
+
+
+@pytest.fixture(scope="session")
+def score(spark, model) -> Callable[..., Run]:
+    """Calls the job in this process, on the shared session."""
+    from jobs.common.errors import run
+    from jobs.score_corpus import main
+
+    def call(output: Path, *given, run_id: str = "r", default_model: bool = False) -> Run:
+        line = arguments(output, run_id, None if default_model else model, given)
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                code = run("score_corpus", lambda: main(line))
+            except SystemExit as leave:  # argparse
+                code = leave.code
+        return Run(code, out.getvalue(), err.getvalue(), output / "runs" / run_id)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def launch(model) -> Callable[..., subprocess.Popen]:
+    """Starts the job as a process group of its own; stdout and stderr are text pipes."""
+
+    def start(output: Path, *given, run_id="r", command=(sys.executable,), **kwargs):
+        line = [*command, ROOT / "jobs" / "score_corpus.py"]
+        line += arguments(output, run_id, model, given)
+        return subprocess.Popen(
+            [str(word) for word in line],
+            cwd=ROOT,
+            env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            **kwargs,
+        )
+
+    return start

@@ -1,0 +1,462 @@
+"""What the job does with input that it cannot use: design section 5, row by row."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+A = "据目击者描述，火势从三楼的一间厨房开始蔓延，消防员用了将近五个小时才将其扑灭。"
+B = "目击的人说，火是从三楼一个厨房烧起来的，消防队花了快五个小时才扑灭。"
+BROKEN = "火势从三楼的一间厨房".encode()[:-1] + "开始蔓延，消防员赶到现场。".encode()
+"""Text with a character cut in two: not UTF-8."""
+
+
+def write_parquet(path: Path, columns: dict | pa.Table, **options) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
+    pq.write_table(table, path, **options)
+    return path
+
+
+def write_text(path: Path, *lines: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(x.encode() + b"\n" if isinstance(x, str) else x for x in lines))
+    return path
+
+
+def utf8_unchecked(values: list[bytes | None]) -> pa.Array:
+    """A string array that holds whatever bytes it is given."""
+    binary = pa.array(values, pa.binary())
+    return pa.StringArray.from_buffers(len(values), *reversed(binary.buffers()[:0:-1]), None)
+
+
+# Rows
+
+
+ROWS = [
+    # (reason, source, paraphrase)
+    ("null", None, B),
+    ("null", A, None),
+    ("empty", "", B),
+    ("empty", A, " \u3000\n"),
+    ("too_short", "今天真冷啊。", B),
+    ("too_short", A, "一二三四五六七八九十一二三四"),
+    ("too_long", A, "长" * 1001),
+    ("no_han", "The bakery on the corner opens at six.", B),
+    ("no_han", A, "ひらがなとカタカナだけのぶんしょうです。"),
+    ("identical", A, A),
+    ("identical", A, f" {A} "),
+    ("undecodable", A, BROKEN),
+    ("undecodable", BROKEN, "短"),  # the first reason in udfs.validate.REASONS
+    (None, A, B),
+    (None, "一二三四五六七八九十一二三四五", "十二三四五六七八九十一二三四五"),
+    (None, A, "长" * 1000),
+]
+
+
+@pytest.fixture(scope="module")
+def quarantined(score, tmp_path_factory):
+    """ROWS as Parquet, with their numbers."""
+    folder = tmp_path_factory.mktemp("rows")
+    texts = [[t.encode() if isinstance(t, str) else t for t in c] for c in zip(*ROWS, strict=True)]
+    table = pa.table(
+        {
+            "source": utf8_unchecked(texts[1]),
+            "paraphrase": utf8_unchecked(texts[2]),
+            "row": pa.array(range(len(ROWS))),
+        }
+    )
+    path = write_parquet(folder / "rows.parquet", table)
+    return score(folder / "out", "--input", path, "--origin", "llm")
+
+
+def test_each_row_goes_to_quarantine_under_its_reason(quarantined):
+    assert quarantined.code == 0, quarantined.stderr
+    found = dict(zip(quarantined.quarantine["row"], quarantined.quarantine["reason"], strict=True))
+    assert found == {k: reason for k, (reason, *_) in enumerate(ROWS) if reason}
+    fit = [k for k, (reason, *_) in enumerate(ROWS) if reason is None]
+    assert sorted(quarantined.scored["row"]) == fit
+    assert quarantined.manifest["rows"]["llm"] == {
+        "read": len(ROWS),
+        "scored": len(fit),
+        "quarantined": len(ROWS) - len(fit),
+        "duplicates": 0,
+    }
+    assert quarantined.manifest["quarantine"]["llm"] == {
+        "null": 2, "empty": 2, "too_short": 2, "too_long": 1, "no_han": 2, "identical": 2,
+        "undecodable": 2,
+    }  # fmt: skip
+
+
+def test_quarantine_keeps_the_texts(quarantined):
+    rows = quarantined.quarantine.set_index("row")
+    assert rows.loc[9, "source"] == rows.loc[9, "paraphrase"] == A
+    assert rows.loc[0, "source"] is None
+    assert rows.loc[6, "paraphrase"] == "长" * 1001
+    assert rows.loc[11, "paraphrase"] == r"火势从三楼的一间厨\xe6\x88开始蔓延，消防员赶到现场。"
+    assert set(rows["origin"]) == {"llm"}
+
+
+def test_undecodable_bytes_in_text_files(score, tmp_path):
+    write_text(tmp_path / "in" / "a.csv", "source,paraphrase", f"{A},{B}")
+    with open(tmp_path / "in" / "a.csv", "ab") as file:
+        file.write(A.encode() + b"," + BROKEN + b"\n")
+    line = json.dumps({"source": A, "paraphrase": "X"}, ensure_ascii=False).encode()
+    write_text(tmp_path / "b.jsonl", line.replace(b"X", BROKEN) + b"\n")
+    config = write_text(
+        tmp_path / "score.yaml",
+        Path("conf/score.yaml").read_text().replace("inputs: []", "")
+        + "inputs:\n"
+        + f"- {{path: {tmp_path}/in, origin: llm}}\n- {{path: {tmp_path}/b.jsonl, origin: human}}",
+    )
+    run = score(tmp_path / "out", "--config", config)
+    assert run.code == 0, run.stderr
+    assert run.manifest["quarantine"] == {"llm": {"undecodable": 1}, "human": {"undecodable": 1}}
+    assert run.manifest["stages"]["llm"] != run.manifest["stages"]["human"]
+
+
+def test_nothing_but_rows_for_quarantine(score, tmp_path):
+    path = write_parquet(tmp_path / "in.parquet", {"source": ["短"], "paraphrase": ["也短"]})
+    run = score(tmp_path / "out", "--input", path, "--origin", "human")
+    assert run.code == 0, run.stderr
+    assert run.manifest["rows"]["human"] == {
+        "read": 1, "scored": 0, "quarantined": 1, "duplicates": 0,
+    }  # fmt: skip
+    assert run.quarantine["reason"].tolist() == ["too_short"]
+    assert not run.files("scored")
+
+
+def test_malformed_lines_are_kept(score, tmp_path):
+    lines = {
+        "jsonl": ['{"source": "' + A, "no JSON"],
+        "csv": [A, f"{A},{B},llm,{B}", f"{A},{B},{B},llm"],
+        "tsv": [f"{A}\t{B}\tllm\t\t"],
+    }
+    good = json.dumps({"source": A, "paraphrase": B, "kind": "llm"}, ensure_ascii=False)
+    write_text(tmp_path / "in.jsonl", good, *lines["jsonl"])
+    write_text(tmp_path / "in.csv", "source,paraphrase,kind", f"{B},{A},llm", *lines["csv"])
+    write_text(tmp_path / "in.tsv", "source\tparaphrase\tkind", *lines["tsv"])
+    inputs = [{"path": f"{tmp_path}/in.{f}", "origin_column": "kind"} for f in lines]
+    run = score(tmp_path / "out", "--set", f"inputs={json.dumps(inputs)}")
+    assert run.code == 0, run.stderr
+    assert set(run.quarantine["reason"]) == {"malformed"}
+    assert sorted(run.quarantine["malformed_line"]) == sorted(sum(lines.values(), []))
+    rows = pd.DataFrame(run.manifest["rows"]).sum(axis=1)
+    assert rows.to_dict() == {"read": 8, "scored": 2, "quarantined": 6, "duplicates": 0}
+    assert set(run.manifest["rows"]) <= {"llm", "unknown"}
+    assert len(run.scored) == 2
+
+
+# The job stops before work starts
+
+
+def refused(run, *parts: str) -> None:
+    """Exit code 2, one line that holds all parts, nothing written."""
+    assert run.code == 2, run.stderr
+    for part in parts:
+        assert part in run.error
+    assert not run.folder.exists()
+
+
+def test_missing_column(score, tmp_path):
+    table = {"source": [A], "target": [B]}
+    path = write_parquet(tmp_path / "in" / "a.parquet", table)
+    run = score(tmp_path / "out", "--input", path.parent, "--origin", "llm")
+    refused(run, f"{path}: no column 'paraphrase', expected string; it has: source, target")
+
+    path = write_text(tmp_path / "b.csv", "source;paraphrase", f"{A};{B}")
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
+    refused(run, f"{path}: no column 'source', expected string", "source;paraphrase")
+
+    path = write_text(tmp_path / "c.jsonl", json.dumps(table))
+    run = score(tmp_path / "out", "--input", path, "--origin-column", "kind")
+    refused(run, f"{path}: no column 'paraphrase', expected string; it has: source, target")
+
+
+def test_missing_column_in_one_of_many_files(score, tmp_path):
+    write_parquet(tmp_path / "in" / "a.parquet", {"source": [A], "paraphrase": [B], "x": [1]})
+    path = write_parquet(tmp_path / "in" / "b.parquet", {"source": [A], "paraphrase": [B]})
+    run = score(tmp_path / "out", "--input", tmp_path / "in", "--origin", "llm")
+    refused(run, f"{path}: column 'x' is not in every file of {tmp_path / 'in'}")
+
+
+def test_wrong_type(score, tmp_path):
+    path = write_parquet(tmp_path / "a.parquet", {"source": [A], "paraphrase": [7]})
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
+    refused(run, f"{path}: column 'paraphrase' is bigint, expected string")
+
+    path = write_parquet(tmp_path / "b.parquet", {"source": [[A]], "paraphrase": [B]})
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
+    refused(run, f"{path}: column 'source' is array<string>, expected string")
+
+    table = {"source": [A], "paraphrase": [B], "kind": [1.5]}
+    path = write_parquet(tmp_path / "c.parquet", table)
+    run = score(tmp_path / "out", "--input", path, "--origin-column", "kind")
+    refused(run, f"{path}: column 'kind' is double, expected string")
+
+
+def test_type_that_differs_between_files(score, tmp_path):
+    first = {"source": [A], "paraphrase": [B], "year": [1]}
+    write_parquet(tmp_path / "in" / "a.parquet", first)
+    path = write_parquet(tmp_path / "in" / "b.parquet", first | {"year": ["一九九八"]})
+    run = score(tmp_path / "out", "--input", tmp_path / "in", "--origin", "llm")
+    refused(run, f"{path}: column 'year' is string, expected bigint", "a.parquet")
+
+    inputs = [{"path": f"{tmp_path}/in/{f}.parquet", "origin": "llm"} for f in "ab"]
+    run = score(tmp_path / "out", "--set", f"inputs={json.dumps(inputs)}")
+    refused(run, f"{path}: column 'year' is string, but bigint in {tmp_path}/in/a.parquet")
+
+
+def test_unknown_origin(score, tmp_path):
+    table = {"source": [A] * 2, "paraphrase": [B] * 2, "kind": ["llm", "gpt"]}
+    path = write_parquet(tmp_path / "in.parquet", table)
+    known = "expected one of parallel, back_translation, llm, human"
+    run = score(tmp_path / "out", "--input", path, "--origin", "gpt")
+    refused(run, f"--origin gpt: unknown, {known}")
+    run = score(tmp_path / "out", "--input", path, "--origin-column", "kind")
+    refused(run, f"{path}: column 'kind' holds the unknown origin 'gpt', {known}")
+
+    path = write_parquet(tmp_path / "b.parquet", table | {"kind": ["llm", None]})
+    run = score(tmp_path / "out", "--input", path, "--origin-column", "kind")
+    refused(run, f"{path}: column 'kind' holds the unknown origin", known)
+
+
+def test_origin_neither_or_twice(score, tmp_path):
+    refused(score(tmp_path, "--input", "x"), "--input x: give --origin or --origin-column")
+    run = score(tmp_path, "--input", "x", "--origin", "llm", "--origin-column", "kind")
+    refused(run, "--input x: give --origin or --origin-column")
+
+
+def test_missing_path(score, tmp_path):
+    path = tmp_path / "nowhere" / "*.parquet"
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
+    refused(run, f"{path}: no such file or folder")
+    run = score(tmp_path / "out", "--input", "nosuch://bucket/key", "--origin", "llm")
+    refused(run, "nosuch://bucket/key: ")
+
+
+def test_nothing_to_read_and_nowhere_to_write(score, tmp_path):
+    refused(score(tmp_path), "nothing to read: give --input, or inputs in the config file")
+    run = score(tmp_path, "--input", tmp_path, "--origin", "llm", "--output", "")
+    refused(run, "nowhere to write: give --output, or output in the config file")
+
+
+EMPTY = {
+    "empty folder": {},
+    "only hidden files": {"_SUCCESS": b"x", ".a.jsonl": b"{}"},
+    "zero-byte file": {"a.jsonl": b""},
+    "no rows in Parquet": {"a.parquet": None},
+    "header only": {"a.csv": b"source,paraphrase\n"},
+    "blank lines": {"a.jsonl": b"\n\n"},
+}
+
+
+@pytest.mark.parametrize("files", EMPTY.values(), ids=EMPTY)
+def test_empty_input(score, tmp_path, files):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name, data in files.items():
+        if data is None:
+            no_rows = pa.table({"source": [A], "paraphrase": [B]}).slice(1)
+            write_parquet(folder / name, no_rows)
+        else:
+            (folder / name).write_bytes(data)
+    run = score(tmp_path / "out", "--input", folder, "--origin", "llm")
+    assert run.code == 2
+    error = run.stderr.strip().splitlines()[-1]
+    assert error.startswith(f"score_corpus: error: {folder}")
+    assert "expected at least one" in error or "no JSON object" in error
+    assert not run.folder.exists()
+
+
+def test_unreadable_file(score, tmp_path):
+    path = write_text(tmp_path / "a.parquet", "source,paraphrase", f"{A},{B}")
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
+    refused(run, f"{path}: not a readable Parquet file: ")
+
+    path = write_text(tmp_path / "pairs.xlsx", "PK")
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
+    refused(run, f"{path}: its name tells no format, expected .parquet, .jsonl, .csv or .tsv")
+
+    line = json.dumps({"source": A, "paraphrase": B}).encode() + b"\n"
+    packed = gzip.compress(b"".join(line.replace(b"A", b"%d" % k) for k in range(2000)))
+    for name in ("cut.jsonl.gz", "cut.csv.gz"):
+        path = tmp_path / name
+        path.write_bytes(packed[:-30])
+        run = score(tmp_path / "out", "--input", path, "--origin", "llm")
+        assert run.code == 2, run.stderr
+        assert str(path) in run.stderr.splitlines()[-1]
+
+
+def test_files_of_different_headers(score, tmp_path):
+    write_text(tmp_path / "in" / "a.csv", "source,paraphrase", f"{A},{B}")
+    path = write_text(tmp_path / "in" / "b.csv", "paraphrase,source", f"{B},{A}")
+    run = score(tmp_path / "out", "--input", tmp_path / "in", "--origin", "llm")
+    assert run.code == 2
+    assert f"{path}: its header is not that of the other files" in run.stderr.splitlines()[-1]
+    assert not (run.folder / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("name", ["stage", "SL", "Origin", "pair_ID"])
+def test_reserved_column(score, tmp_path, name):
+    path = write_parquet(tmp_path / "a.parquet", {"source": [A], "paraphrase": [B], name: ["x"]})
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
+    refused(run, f"{path}: column '{name}' has the name of one that the job writes; rename it")
+
+
+def test_reserved_column_under_a_mapping(score, tmp_path):
+    table = {"source": ["The fire began."], "zh": [A], "zh2": [B]}
+    path = write_parquet(tmp_path / "a.parquet", table)
+    mapping = ("--source-column", "zh", "--paraphrase-column", "zh2")
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm", *mapping)
+    refused(run, f"{path}: column 'source' has the name of one that the job writes")
+
+
+# Settings
+
+
+CONFIGS = {
+    "unknown key": ("cutz: 1", "cutz: Extra inputs are not permitted (given: 1)"),
+    "wrong type": ("min_characters: many", "min_characters: Input should be a valid integer"),
+    "too low": ("min_characters: 0", "min_characters: Input should be greater than or equal to 1"),
+    "crossed": ("min_characters: 2000", "min_characters is above max_characters"),
+    "not ascending": (
+        "cuts: {llm: {scores: [0.5, 0.4, 0.6]}}",
+        "cuts.llm: cut points must ascend within 0 and 1, not [0.5, 0.4, 0.6]",
+    ),
+    "out of range": ("cuts: {llm: {scores: [0.5, 0.6, 1.6]}}", "cut points must ascend within"),
+    "two kinds": (
+        "cuts: {llm: {scores: [0, 0.4, 0.6], quantiles: [0, 0.4, 0.6]}}",
+        "cuts.llm: cut points are either scores or quantiles",
+    ),
+    "origin without cuts": (
+        "cuts: {llm: {scores: [0, 0.4, 0.6]}}",
+        "cuts: no cut points for parallel, back_translation, human",
+    ),
+    "unknown origin": ("cuts: {gpt: {scores: [0, 0.4, 0.6]}}", "cuts.gpt"),
+    "unknown origin of an input": ("inputs: [{path: a, origin: gpt}]", "inputs.0.origin: "),
+    "input without origin": ("inputs: [{path: a}]", "needs either an origin or an origin_column"),
+    "not YAML": ("cuts: [", "not YAML: "),
+    "no mapping": ("[1, 2]", "expected a mapping of settings"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), CONFIGS.values(), ids=CONFIGS)
+def test_bad_config(score, tmp_path, text, message):
+    config = Path("conf/score.yaml").read_text()
+    key = text.partition(":")[0]
+    if key in ("min_characters", "inputs", "cutz"):
+        lines = [line for line in config.splitlines() if not line.startswith(f"{key}:")]
+        text = "\n".join([*lines, text])
+    path = write_text(tmp_path / "bad.yaml", text)
+    run = score(tmp_path / "out", "--config", path, "--input", "x", "--origin", "llm")
+    if "inputs" in text and "gpt" in text or "path: a}" in text:
+        run = score(tmp_path / "out", "--config", path)
+    refused(run, f"{path}: ", message)
+
+
+def test_missing_config(score, tmp_path):
+    path = tmp_path / "none.yaml"
+    refused(score(tmp_path, "--config", path), f"{path}: No such file or directory")
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("unit_mb", "--set unit_mb: expected KEY=VALUE"),
+        ("unit_mb=-1", "unit_mb: Input should be greater than 0 (given: -1)"),
+        ("output.deep=1", "--set output.deep=1: output has no settings of its own"),
+        ("cuts.llm=[", "--set cuts.llm=[: the value is not YAML"),
+        ("cuts.llm.scores=[0.6, 0.5, 0.4]", "cuts.llm: cut points must ascend"),
+        ("run_id=../up", "run_id: String should match pattern"),
+        ("segmenter=word", "segmenter: String should match pattern"),
+    ],
+)
+def test_bad_override(score, tmp_path, assignment, message):
+    run = score(tmp_path, "--set", assignment, "--input", "x", "--origin", "llm")
+    if assignment.startswith(("run_id", "output")):  # which the test's own options set
+        from jobs.score_corpus import main
+        from jobs.common.errors import JobError
+
+        with pytest.raises(JobError) as error:
+            main(["--set", assignment, "--input", "x", "--origin", "llm"])
+        assert message in str(error.value)
+    else:
+        refused(run, message)
+
+
+def test_missing_model(score, tmp_path):
+    given = ("--input", "x", "--origin", "llm", "--model", tmp_path / "none")
+    refused(score(tmp_path, *given), f"{tmp_path}/none/spscore.json: no such file")
+
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "spscore.json").write_text("{}")
+    given = ("--input", "x", "--origin", "llm", "--model", tmp_path / "broken")
+    refused(score(tmp_path, *given), f"{tmp_path}/broken/spscore.json: expected the key")
+
+
+@pytest.mark.parametrize("segmenter", ["ltp:/no/such/folder", "thulac", "ltp:"])
+def test_bad_segmenter(score, tmp_path, segmenter):
+    given = ("--input", "x", "--origin", "llm", "--segmenter", segmenter)
+    refused(score(tmp_path, *given), segmenter.removeprefix("ltp:") or "segmenter")
+
+
+# Corrupt Parquet among good files
+
+
+@pytest.fixture(scope="module")
+def among_good(grow, tmp_path_factory):
+    """Folder of two good files and two corrupt ones, in a folder with a name hard to match."""
+    folder = tmp_path_factory.mktemp("corrupt") / "语 料 100%"
+    table = grow(1200)
+    for k, name in enumerate(("a", "b", "c", "d")):
+        write_parquet(folder / f"{name}.parquet", table.slice(300 * k, 300))
+    page = folder / "b.parquet"  # readable footer, rubbish in the middle
+    data = bytearray(page.read_bytes())
+    middle = len(data) // 3
+    data[middle : middle + 2000] = bytes(2000)
+    page.write_bytes(data)
+    (folder / "d.parquet").write_bytes(b"no Parquet at all")
+    return folder
+
+
+def test_corrupt_file_stops_the_job(score, among_good, tmp_path):
+    given = ("--input", among_good, "--origin-column", "origin")
+    run = score(tmp_path / "out", *given)
+    refused(run, f"{among_good}/d.parquet: not a readable Parquet file: ")
+
+    given = ("--input", among_good / "[abc].parquet", "--origin", "llm")
+    run = score(tmp_path / "out", *given, "--source-column", "source")
+    refused(run, "column 'origin' has the name")
+    run = score(tmp_path / "out", *given[:2], "--origin-column", "origin")
+    assert run.code == 2
+    error = run.stderr.strip().splitlines()[-1]
+    assert error.startswith("score_corpus: error: ")
+    assert f"{among_good}/b.parquet: " in error
+    assert "corrupt" in error
+    assert not (run.folder / "manifest.json").exists()
+
+
+def test_corrupt_file_goes_to_quarantine_by_name(score, among_good, grow, tmp_path):
+    given = ("--input", among_good, "--origin-column", "origin")
+    run = score(tmp_path / "out", *given, "--on-corrupt-file", "quarantine")
+    assert run.code == 0, run.stderr
+    [found] = run.manifest["inputs"]
+    assert {Path(path).name for path in found["corrupt_files"]} == {"b.parquet", "d.parquet"}
+    assert all(found["corrupt_files"].values())
+    expected = [*range(300), *range(600, 900)]
+    assert sorted(run.scored["n"]) == expected
+    rows = pd.DataFrame(run.manifest["rows"]).sum(axis=1)
+    assert rows.to_dict() == {"read": 600, "scored": 600, "quarantined": 0, "duplicates": 0}
+
+
+def test_no_file_but_corrupt_ones(score, tmp_path):
+    write_text(tmp_path / "in" / "a.parquet", "rubbish")
+    given = ("--input", tmp_path / "in", "--origin", "llm", "--on-corrupt-file", "quarantine")
+    refused(score(tmp_path / "out", *given), f"{tmp_path}/in: no file could be read as Parquet")

@@ -1,0 +1,71 @@
+"""What the tests of udfs share: toy segmenters, and a feature by both of its implementations."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+
+from udfs.features import FEATURES, extract, reference
+from udfs.text.code_points import CodePoints, Words, to_strings
+
+# The first call of a kernel compiles it, which takes longer than any deadline.
+settings.register_profile("gaixie", deadline=None)
+settings.load_profile("gaixie")
+
+
+class ToySegmenter:
+    """Cuts each text by a plain function from a string to its words."""
+
+    name = "toy"
+    version = "0"
+
+    def __init__(self, cut_one):
+        self.cut_one = cut_one
+
+    def cut(self, texts):
+        return [self.cut_one(text) for text in texts]
+
+    def word_ends(self, text: CodePoints) -> Words:
+        cuts = self.cut(to_strings(text))
+        ends = [np.cumsum([len(word) for word in words]) for words in cuts]
+        offsets = np.cumsum([0] + [len(words) for words in cuts])
+        return Words(np.concatenate([*ends, []]).astype(np.int32), offsets.astype(np.int64))
+
+
+@pytest.fixture(scope="session")
+def characters():
+    """Every character is a word."""
+    return ToySegmenter(list)
+
+
+@pytest.fixture(scope="session")
+def chunks():
+    """Words of up to three letters; any other character is a word of its own."""
+    return ToySegmenter(re.compile(r"\w{1,3}|\W", re.DOTALL).findall)
+
+
+@pytest.fixture(scope="session")
+def given_words():
+    """A segmenter that knows the words of these sentences, written 我/爱/北京."""
+
+    def segmenter(*sentences: str) -> ToySegmenter:
+        words = {sentence.replace("/", ""): sentence.split("/") for sentence in sentences}
+        return ToySegmenter(lambda text: words[text])
+
+    return segmenter
+
+
+@pytest.fixture(scope="session")
+def both(characters):
+    """(by its reference, by its kernel) of one feature of one pair, as it comes."""
+
+    def feature(name, source, paraphrase, segmenter=characters) -> tuple[float, float]:
+        row = extract(pa.array([source]), pa.array([paraphrase]), segmenter)[0]
+        definition = reference(source, paraphrase, segmenter)
+        return definition[name], float(row[FEATURES.index(name)])
+
+    return feature

@@ -1,0 +1,263 @@
+"""extract: every feature of every pair equals its reference, whatever the text."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from udfs.features import FEATURES, extract, extract_code_points, reference
+from udfs.text.code_points import from_strings
+from udfs.text.jieba import JiebaSegmenter
+from udfs.text.normalise import normalise
+
+REPLACEMENT = "\ufffd"  # left by a reader that met broken bytes: such a row is NaN by design
+
+
+def strings(texts) -> pa.Array:
+    return pa.array(list(texts), pa.string())
+
+
+def assert_as_reference(pairs, segmenter):
+    actual = extract(*map(strings, zip(*pairs, strict=True)), segmenter)
+    expected = [list(reference(a, b, segmenter).values()) for a, b in pairs]
+    assert actual.shape == (len(pairs), 8)
+    for k, name in enumerate(FEATURES):
+        column = np.array([row[k] for row in expected])
+        np.testing.assert_allclose(actual[:, k], column, rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+# Pairs
+
+SHARING = "的一是不在人有,。.1a "
+WORDY = "我们今天在北京大学图书馆看书。，3"
+CLAUSES = ["走吧", "天黑了", "好", "3.5", "，", "。", " ", ","]
+AWKWARD = [
+    *"的体體,，。!！？；:：.．、…",  # punctuation in both widths; traditional characters
+    *"019½①²ⅣＡａAaéﬁﷺ㍿㋿ｶﾞ",  # compatibility forms, one to eighteen characters
+    *" \t\n\r\x0b\x1c\x85\xa0\u1680\u2028\u3000\u200b\ufeff",  # spaces, and two that are none
+    *"\u0301\u0308\u0327\u3099´¨\u0f71\u0344",  # marks, and what decomposes into space and mark
+    *"\u1100\u1161\u11a8가각ﾡￂ",  # conjoining, composed and halfwidth Hangul
+    *"𠮷𝐀😀👩\u200d👧🇨🇳\ufe0f\U0002fa1d\U000e0100\U0010ffff",
+    *"\x00\x01\u0401_-%\ue000\u9fff\u3007",
+]
+UNICODE = st.characters(codec="utf-8", exclude_characters=REPLACEMENT)
+
+EDITS = st.lists(
+    st.tuples(
+        st.sampled_from(["delete", "swap", "duplicate", "insert", "replace"]),
+        *[st.integers(0, 1000)] * 3,
+        st.text(SHARING, min_size=1, max_size=3),
+    ),
+    max_size=4,
+)
+
+
+def edit(text: str, edits) -> str:
+    for operation, *places, new in edits:
+        i, j, k = sorted(place % (len(text) + 1) for place in places)
+        head, first, second, tail = text[:i], text[i:j], text[j:k], text[k:]
+        text = {
+            "delete": head + second + tail,
+            "swap": head + second + first + tail,
+            "duplicate": head + first + second + first + tail,
+            "insert": head + new + first + second + tail,
+            "replace": head + new + second + tail,
+        }[operation]
+    return text
+
+
+def pairs(text):
+    """Lists of pairs: a text and what a few edits made of it, or two texts of their own."""
+    edited = st.tuples(text, EDITS).map(lambda drawn: (drawn[0], edit(*drawn)))
+    return st.lists(st.one_of(edited, edited, st.tuples(text, text)), min_size=1, max_size=8)
+
+
+@settings(max_examples=60)
+@given(pairs(st.text(SHARING, max_size=40)))
+def test_small_alphabet(characters, chunks, batch):
+    assert_as_reference(batch, characters)
+    assert_as_reference(batch, chunks)
+
+
+@settings(max_examples=100)
+@given(pairs(st.text(AWKWARD, max_size=25)))
+def test_awkward_characters(chunks, batch):
+    assert_as_reference(batch, chunks)
+
+
+@settings(max_examples=60)
+@given(pairs(st.text(UNICODE, max_size=25)))
+def test_any_unicode(chunks, batch):
+    assert_as_reference(batch, chunks)
+
+
+@settings(max_examples=60)
+@given(pairs(st.text(st.one_of(st.sampled_from(WORDY), UNICODE), max_size=30)))
+def test_with_jieba(batch):
+    assert_as_reference(batch, JiebaSegmenter())
+
+
+@settings(max_examples=60)
+@given(pairs(st.lists(st.sampled_from(CLAUSES), max_size=16).map("".join)))
+def test_clauses_and_words_come_again(chunks, batch):
+    assert_as_reference(batch, chunks)
+
+
+REPETITIVE = [
+    ("a" * 300, "a" * 299),
+    ("ab" * 100, "ba" * 100),
+    ("哈" * 120, "哈" * 60 + "呀" + "哈" * 60),
+    ("好的，" * 60, "的好，" * 50),
+    ("甲乙丙" * 40, "丙乙甲" * 40),
+    ("1,2." * 50, ",1.2" * 50),
+    (" a" * 80, "a " * 80),
+    ("哈。" * 100, "。哈" * 100),
+]
+
+
+@pytest.mark.parametrize(("source", "paraphrase"), REPETITIVE)
+def test_repetitive(characters, source, paraphrase):
+    assert_as_reference([(source, paraphrase), (paraphrase, source)], characters)
+
+
+@pytest.mark.parametrize("start", [0x4E00, 0x20000, 0xAC00], ids=["Han", "astral", "Hangul"])
+def test_a_thousand_characters(characters, start):
+    text = "".join(map(chr, range(start, start + 1000)))
+    batch = [(text, text), (text, text[600:] + text[:600]), (text, ""), ("", text), (text, text[7])]
+    assert_as_reference(batch, characters)
+
+
+@pytest.mark.parametrize(
+    ("source", "paraphrase"),
+    [
+        ("的" * 1000, "的" * 1000),
+        ("的一" * 500, "一的" * 500),
+        ("的一，" * 333, "一的，" * 333),
+        ("的 " * 150, " 的一" * 100),  # as many runs as there can be, all of two characters
+        ("。" * 1000, "，" * 1000),
+    ],
+)
+def test_hostile_pairs_finish(source, paraphrase):
+    """1,000 characters against 1,000 that match at many places; and the scratch is left clean."""
+    values = extract(strings([source] * 2), strings([paraphrase] * 2), JiebaSegmenter())
+    assert values.shape == (2, 8)
+    assert np.array_equal(values[0], values[1], equal_nan=True)
+
+
+# Batches
+
+
+def test_columns_stand_in_the_order_of_features(characters):
+    # A = 早上,他去公园 (7 characters), B = 他去公园,早上呀 (8); every character is a word.
+    # acs: , stands at 2 and 4, no character stays: 0. lis: 他去公园 4/7. lr: 8/7.
+    # spa: 早上 0/7 → 5/8, twice; 他去公园 3/7 → 0, once: (10/8 + 3/7) / 4.
+    # pmd: shared 他去公园 alone: 0. sbleu: 4-grams 1/5, then 1/(2·4), 1/(4·3), 1/(8·2).
+    # wpa: 早 0 → 5, 上 1 → 6, 他 3 → 0, 去 4 → 1, 公 5 → 2, 园 6 → 3.
+    wpa = (
+        6 * (5 / 8)
+        + 5 * (6 / 8 - 1 / 7)
+        + 4 * (3 / 7)
+        + 3 * (4 / 7 - 1 / 8)
+        + 2 * (5 / 7 - 2 / 8)
+        + (6 / 7 - 3 / 8)
+    ) / 36
+    expected = {
+        "acs": 0.0,
+        "spa": (10 / 8 + 3 / 7) / 4,
+        "pmd": 0.0,
+        "wpa": wpa,
+        "lis": 4 / 7,
+        "sbleu": (1 / 5 * 1 / 8 * 1 / 12 * 1 / 16) ** (1 / 4),
+        "sl": 7.0,
+        "lr": 8 / 7,
+    }
+    assert tuple(expected) == FEATURES
+    assert reference("早上,他去公园", "他去公园,早上呀", characters) == pytest.approx(expected)
+    values = extract(strings(["早上，他去公园"]), strings(["他去公园，早上呀"]), characters)
+    assert values.dtype == np.float32
+    assert values[0].tolist() == pytest.approx(list(expected.values()), rel=1e-6)
+
+
+ROWS = ["今天天气很好，我们出去走走。", "我们出去走走，今天天气很好。", "", "好", "的" * 500, "b a"]
+
+
+def test_a_row_does_not_depend_on_its_neighbours(chunks):
+    """Every kernel leaves the shared scratch as it found it."""
+    batch = [(a, b) for a in ROWS for b in ROWS]
+    together = extract(*map(strings, zip(*batch, strict=True)), chunks)
+    alone = np.concatenate([extract(strings([a]), strings([b]), chunks) for a, b in batch])
+    assert np.array_equal(together, alone, equal_nan=True)
+
+
+def test_extract_code_points_reads_normalised_text(chunks):
+    a, b = (from_strings([normalise(row) for row in rows]) for rows in (ROWS, ROWS[::-1]))
+    # The kernels are compiled for arrays that can be written to.
+    a, b = (text._replace(values=text.values.copy()) for text in (a, b))
+    values = extract_code_points(a, b, chunks.word_ends(a), chunks.word_ends(b))
+    expected = extract(strings(ROWS), strings(ROWS[::-1]), chunks)
+    assert np.array_equal(values, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("source", "paraphrase"),
+    [
+        (None, "今天天气很好"),
+        ("今天天气很好", None),
+        (None, None),
+        (b"\xe4\xbb", "今天天气很好".encode()),
+        ("今天天气很好".encode(), b"\xff"),
+        ("今天" + REPLACEMENT, "今天天气很好"),
+        ("今天天气很好", REPLACEMENT),
+    ],
+)
+def test_null_and_undecodable_rows_are_nan(characters, source, paraphrase):
+    texts = [x if isinstance(x, bytes | None) else x.encode() for x in (source, paraphrase)]
+    good = "今天天气很好".encode()
+    a, b = (pa.array([good, text, good], pa.binary()) for text in texts)
+    values = extract(a, b, characters)
+    assert np.isnan(values[1]).all()
+    # Identical neighbours: acs, lis, sbleu 1, nothing moved, six characters.
+    assert values[[0, 2]].tolist() == [[1, 0, 0, 0, 1, 1, 6, 1]] * 2
+
+
+def test_empty_sentences_keep_their_length(characters):
+    values = extract(strings(["", "好", ""]), strings(["", "", "好"]), characters)
+    nan = math.nan
+    expected = [
+        [nan, nan, nan, nan, nan, nan, 0, nan],
+        [0, nan, nan, nan, 0, nan, 1, 0],
+        [0, nan, nan, nan, nan, nan, 0, nan],
+    ]
+    np.testing.assert_array_equal(values, np.array(expected, np.float32))
+
+
+def test_no_rows(characters):
+    assert extract(strings([]), strings([]), characters).shape == (0, 8)
+
+
+def test_slices_chunks_and_large_strings(chunks):
+    batch = [(a, b) for a in ROWS for b in ROWS]
+    a, b = map(strings, zip(*batch, strict=True))
+    whole = extract(a, b, chunks)
+    for left, right in [
+        (a.slice(5, 20), b.slice(5, 20)),
+        (pa.chunked_array([a.slice(5, 7), a.slice(12, 13)]), b.slice(5, 20)),
+        (a.slice(5, 20).cast(pa.large_string()), b.slice(5, 20)),
+        (a.slice(5, 20).cast(pa.binary()), b.slice(5, 20).cast(pa.large_binary())),
+    ]:
+        assert np.array_equal(extract(left, right, chunks), whole[5:25], equal_nan=True)
+
+
+def test_lengths_must_agree(characters):
+    with pytest.raises(ValueError, match="2 sources, but 1 paraphrases"):
+        extract(strings(["好", "好"]), strings(["好"]), characters)
+
+
+def test_columns_must_be_of_strings(characters):
+    with pytest.raises(TypeError, match="int64"):
+        extract(pa.array([1]), strings(["好"]), characters)

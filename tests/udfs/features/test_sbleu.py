@@ -1,0 +1,116 @@
+"""SBLEU: by hand, and against sacrebleu itself.
+
+By hand: BP · (p4 · p5 · p6 · p7)^(1/4), p_k = matched k-grams / k-grams of the paraphrase, over as
+many orders as the paraphrase has k-grams of; BP = min(1, exp(1 − n / m)).
+"""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+
+from udfs.features import FEATURES, extract, sbleu
+from udfs.text.normalise import normalise
+
+PAIRS = Path(__file__).parents[4] / "shared" / "data" / "mlqe_pe_en_zh.train.jsonl"
+
+GOLDEN = [
+    ("今天天气非常好", "今天天气非常好", 1.0),
+    # m = 7 has 4, 3, 2, 1 n-grams; those with 呀 miss. No 7-gram matches: 1 / (2 · 1).
+    ("今天天气很好啊", "今天天气很好呀", (3 / 4 * 2 / 3 * 1 / 2 * 1 / 2) ** (1 / 4)),
+    ("今天天气很好", "今天天气", math.exp(1 - 6 / 4)),  # p4 = 1/1 alone, and brevity
+    ("今天天气", "今天天气很好", (1 / 3 * 1 / 4 * 1 / 4) ** (1 / 3)),  # p5 = 1/(2·2), p6 = 1/(4·1)
+    # Clipped: the source has 哈哈哈哈 once, so one of three matches. p5, p6 as above; no p7.
+    ("哈哈哈哈", "哈哈哈哈哈哈", (1 / 3 * 1 / 4 * 1 / 4) ** (1 / 3)),
+    # 我们明天 and 早点出发 moved. m = 8: 2 of 5; then 0 of 4, 3, 2: 1/(2·4), 1/(4·3), 1/(8·2).
+    ("我们明天早点出发", "早点出发我们明天", (2 / 5 * 1 / 8 * 1 / 12 * 1 / 16) ** (1 / 4)),
+    ("今天 天气", "今天天气", 1.0),  # spaces do not count
+    ("今天天气很好", "外面阳光明媚", 0.0),
+    ("你吃饭了吗", "我吃饭了呀", 0.0),  # three shared characters are no n-gram here
+    ("", "外面阳光明媚", 0.0),
+    ("今天天气很好", "今天天", math.nan),  # too short for any n-gram
+    ("今天天气很好", "今 天 天", math.nan),
+    ("今天天气很好", "", math.nan),
+    ("", "", math.nan),
+]
+
+
+@pytest.mark.parametrize(("source", "paraphrase", "expected"), GOLDEN)
+def test_golden(both, source, paraphrase, expected):
+    actual = both("sbleu", source, paraphrase)
+    assert actual == pytest.approx((expected,) * 2, rel=1e-6, nan_ok=True)
+
+
+def test_statistics():
+    # Paraphrase 今天天气很好呀: 4-grams 今天天气 天天气很 天气很好 气很好呀, of which three match.
+    matches, totals, m, n = sbleu.statistics("今天天气很好", "今天天气很好呀")
+    assert (matches, totals, m, n) == ([3, 2, 1, 0], [4, 3, 2, 1], 7, 6)
+
+
+ALL_ORDERS = BLEU(tokenize="char", max_ngram_order=7, effective_order=True, force=True)
+
+
+def by_sacrebleu(source: str, paraphrase: str) -> float:
+    """sacrebleu's statistics of orders 4 to 7, put together by sacrebleu's formula."""
+    score = ALL_ORDERS.sentence_score(normalise(paraphrase), [normalise(source)])
+    if not score.totals[3]:
+        return math.nan  # where sacrebleu has no n-gram at all it says 0
+    return (
+        BLEU.compute_bleu(
+            score.counts[3:7],
+            score.totals[3:7],
+            score.sys_len,
+            score.ref_len,
+            smooth_method="exp",
+            effective_order=True,
+            max_ngram_order=4,
+        ).score
+        / 100
+    )
+
+
+def assert_as_sacrebleu(pairs, segmenter):
+    sources, paraphrases = (pa.array(list(side), pa.string()) for side in zip(*pairs, strict=True))
+    actual = extract(sources, paraphrases, segmenter)[:, FEATURES.index("sbleu")]
+    expected = np.array([by_sacrebleu(*pair) for pair in pairs])
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-7)
+    references = [sbleu.reference(*map(normalise, pair)) for pair in pairs]
+    np.testing.assert_allclose(references, expected, rtol=1e-9)
+
+
+SHARING = st.text("的一是 ", max_size=30)
+ANY = st.text(st.characters(codec="utf-8", exclude_characters="\ufffd"), max_size=12)
+# Both from the same pieces, so that long n-grams are shared.
+PIECES = st.lists(
+    st.sampled_from(["今天天气很好", "我们", "明天早点出发", " ", "哈", "好的，", "3.5"])
+)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(SHARING, SHARING),
+            st.tuples(ANY, ANY),
+            st.tuples(PIECES.map("".join), PIECES.map("".join)),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_as_sacrebleu(characters, pairs):
+    assert_as_sacrebleu(pairs, characters)
+
+
+@pytest.mark.skipif(not PAIRS.exists(), reason=f"no {PAIRS}")
+def test_as_sacrebleu_on_real_pairs(characters):
+    with PAIRS.open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line, _ in zip(lines, range(2000), strict=False)]
+    assert len(rows) == 2000
+    assert_as_sacrebleu([(row["mt_zh"], row["pe_zh"]) for row in rows], characters)

@@ -1,0 +1,142 @@
+"""Greedy string tiling: by hand, the kernel against Wise's rounds, and what a tiling is."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from udfs.features import tiles
+
+# (source, paraphrase, tiles as (start in source, start in paraphrase, length))
+GOLDEN = [
+    ("早上他去公园", "他去公园早上", [(0, 4, 2), (2, 0, 4)]),
+    # Of two longest matches, 甲乙丙 comes first in the source; of 丙丁戊 it leaves 丁戊.
+    ("甲乙丙丁戊", "丙丁戊甲乙丙", [(0, 3, 3), (3, 1, 2)]),
+    # The longest match first, though a shorter one stands before it: 乙丙丁 leaves 甲 alone.
+    ("甲乙丙丁", "甲乙×乙丙丁", [(1, 3, 3)]),
+    # Of equal matches in the paraphrase, the first.
+    ("甲乙", "甲乙×甲乙", [(0, 0, 2)]),
+    ("甲乙×甲乙", "甲乙", [(0, 0, 2)]),
+    ("哈哈哈哈哈", "哈哈哦哈哈", [(0, 0, 2), (2, 3, 2)]),
+    ("哈哈哈", "哈哈哈哈哈", [(0, 0, 3)]),
+    # cdef is covered at its head (c, in the source) and its tail (f, in the paraphrase): de is left.
+    ("PQRScdef#fTUVW", "cdefTUVW*PQRSc", [(0, 9, 5), (5, 1, 2), (9, 3, 5)]),
+    ("春天来了", "春天来了", [(0, 0, 4)]),
+    ("甲乙丙", "丙乙甲", []),
+    ("我", "我", []),
+    ("", "我们", []),
+    ("", "", []),
+]
+
+
+def by_kernel(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
+    """The kernel's tiles; it gives their starts, and a tile's length is that of its mark."""
+    a, b = (np.array([ord(c) for c in text], np.uint32) for text in (source, paraphrase))
+    size = max(len(a), len(b))
+    buckets, chain = np.full(tiles.BUCKETS, -1, np.int32), np.empty(size, np.int32)
+    runs, count, _ = tiles.shared_runs(a, b, buckets, chain, np.empty((4, 3), np.int32))
+    assert (buckets == -1).all()
+    marked_a, marked_b = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
+    partner = np.full(size, -1, np.int32)
+    number = tiles.kernel(runs, count, marked_a, marked_b, partner)
+    starts = np.flatnonzero(partner >= 0).tolist()
+    assert number == len(starts)
+    found = []
+    for start, after in pairwise([*starts, len(a)]):
+        length = int(marked_a[start:after].sum())
+        assert marked_a[start : start + length].all()
+        found.append((start, int(partner[start]), length))
+    assert marked_a.sum() == marked_b.sum()
+    assert all(marked_b[j : j + length].all() for _, j, length in found)
+    return found
+
+
+def by_table(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
+    """Wise's rounds over a table of match lengths: what `reference` finds, sooner."""
+    a, b = (np.array([ord(c) for c in text], np.int64) for text in (source, paraphrase))
+    a, b = np.append(a, -1), np.append(b, -2)  # an end that matches nothing
+    found = []
+    while True:
+        table = np.zeros((len(a), len(b)), np.int32)
+        for i in range(len(a) - 2, -1, -1):
+            table[i, :-1] = (table[i + 1, 1:] + 1) * (b[:-1] == a[i])
+        longest = int(table.max())
+        if longest < tiles.MINIMUM_TILE:
+            return sorted(found)
+        for i, j in np.argwhere(table == longest).tolist():
+            if (a[i : i + longest] >= 0).all() and (b[j : j + longest] >= 0).all():
+                found.append((i, j, longest))
+                a[i : i + longest], b[j : j + longest] = -1, -2
+
+
+@pytest.mark.parametrize(("source", "paraphrase", "expected"), GOLDEN)
+def test_golden(source, paraphrase, expected):
+    assert tiles.reference(source, paraphrase) == expected
+    assert by_kernel(source, paraphrase) == expected
+    assert by_table(source, paraphrase) == expected
+
+
+# U+0401 falls into the bucket of U+0001: the lists of places that the kernel walks hold both.
+TEXTS = st.one_of(*(st.text(letters, max_size=24) for letters in ("ab", "的一是", "\x01\u0401é的")))
+
+
+@settings(max_examples=300)
+@given(TEXTS, TEXTS)
+def test_kernel_is_reference(source, paraphrase):
+    expected = tiles.reference(source, paraphrase)
+    assert by_kernel(source, paraphrase) == expected
+    assert by_table(source, paraphrase) == expected
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_kernel_on_long_repetitive_texts(data):
+    """Blocks of few letters, up to about 300 characters: many runs, most of them trimmed."""
+    block = st.text("ab", min_size=1, max_size=20)
+    blocks = data.draw(st.lists(block, min_size=1, max_size=3))
+    side = st.lists(st.tuples(st.sampled_from(blocks), st.integers(1, 20)), max_size=3)
+    source, paraphrase = (
+        "".join(text * times for text, times in data.draw(side))[:300] for _ in range(2)
+    )
+    assert by_kernel(source, paraphrase) == by_table(source, paraphrase)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kernel_on_long_texts(seed):
+    """1,000 distinct characters in shuffled blocks of up to 50."""
+    rng = np.random.default_rng(seed)
+    source = "".join(map(chr, 0x4E00 + rng.permutation(1000)))
+    cuts = [0, *sorted(rng.choice(np.arange(1, 1000), 40, replace=False).tolist()), 1000]
+    blocks = [source[i:j] for i, j in pairwise(cuts)]
+    rng.shuffle(blocks)
+    assert by_kernel(source, "".join(blocks)) == by_table(source, "".join(blocks))
+
+
+def test_kernel_on_random_texts_of_two_letters():
+    """The most runs that a pair can have, and the scratch array outgrown."""
+    rng = np.random.default_rng(3)
+    source, paraphrase = ("".join(rng.choice(["的", "一"], 250)) for _ in range(2))
+    assert by_kernel(source, paraphrase) == by_table(source, paraphrase)
+
+
+@settings(max_examples=200)
+@given(TEXTS, TEXTS)
+def test_what_a_tiling_is(source, paraphrase):
+    found = by_kernel(source, paraphrase)
+    covered_a, covered_b = set(), set()
+    for i, j, length in found:
+        assert length >= tiles.MINIMUM_TILE
+        assert source[i : i + length] == paraphrase[j : j + length]
+        assert covered_a.isdisjoint(range(i, i + length))
+        assert covered_b.isdisjoint(range(j, j + length))
+        covered_a.update(range(i, i + length))
+        covered_b.update(range(j, j + length))
+    # Nothing is left to tile.
+    for i in range(len(source) - 1):
+        for j in range(len(paraphrase) - 1):
+            if source[i : i + 2] == paraphrase[j : j + 2]:
+                assert {i, i + 1} & covered_a or {j, j + 1} & covered_b

@@ -1,0 +1,62 @@
+"""WPA by hand: (1 / |I|²) Σ over words of (words from here on) · |start in A / n − start in B / m|."""
+
+import math
+import sys
+
+import pytest
+
+from udfs.features import wpa
+from udfs.text.jieba import JiebaSegmenter
+
+GOLDEN = [
+    # n = m = 4. 我 0 → 2, thrice; 爱 1 → 3, twice; 北京 2 → 0, once: 2/4 · 6 / 3².
+    ("我/爱/北京", "北京/我/爱", 1 / 3),
+    # n = m = 5, the comma is no word. 你好 0 → 3, twice; 世界 3 → 0, once: 3/5 · 3 / 2².
+    ("你好/,/世界", "世界/,/你好", 9 / 20),
+    # k-th with k-th. 人 0 → 1, four times; 人 1 → 3, thrice; 都 2 → 2; 好 3 → 0, once:
+    # (1/4 · 4 + 2/4 · 3 + 0 + 3/4 · 1) / 4² = 3.25 / 16.
+    ("人/人/都/好", "好/人/都/人", 13 / 64),
+    # n = 7, m = 5. 3 at 1 → 4, twice; book at 3 → 0, once: (2 · 23/35 + 15/35) / 2².
+    ("买/3/本/book", "book/3", 61 / 140),
+    # A word more on one side stays unmatched: the first 人 0/2 → 1/3 alone.
+    ("人/人", "好/人/们", 1 / 3),
+    ("我/爱/北京", "我/爱/北京", 0.0),
+    ("北京/大学", "北京大学/吗", math.nan),  # the same characters, but other words
+    # Same length, same first and last character: still other words.
+    ("不得不", "不能不", math.nan),
+    ("一二三四五", "一二四三五", math.nan),
+    ("一二三四五/不得不", "不得不/一二三四五", (2 * 3 / 8 + 5 / 8) / 4),
+    ("好/。", "坏/。", math.nan),  # only punctuation is shared
+    ("_/~/我", "_/~/你", math.nan),
+    ("好", "", math.nan),
+    ("", "好", math.nan),
+    ("", "", math.nan),
+]
+
+
+@pytest.mark.parametrize(("source", "paraphrase", "expected"), GOLDEN)
+def test_golden(both, given_words, source, paraphrase, expected):
+    segmenter = given_words(source, paraphrase)
+    texts = source.replace("/", ""), paraphrase.replace("/", "")
+    actual = both("wpa", *texts, segmenter)
+    assert actual == pytest.approx((expected,) * 2, rel=1e-6, nan_ok=True)
+
+
+def test_with_jieba(both):
+    # 我/爱/北京/天安门 and 北京/天安门/我/爱, n = m = 7. 我 0 → 5, four times; 爱 1 → 6, thrice;
+    # 北京 2 → 0, twice; 天安门 4 → 2, once: (5 · 4 + 5 · 3 + 2 · 2 + 2 · 1) / 7 / 4².
+    actual = both("wpa", "我爱北京天安门", "北京天安门我爱", JiebaSegmenter())
+    assert actual == pytest.approx((41 / 112,) * 2, rel=1e-6)
+
+
+def test_alphanumeric_is_what_python_says():
+    alphanumeric = wpa.alphanumeric()
+    assert len(alphanumeric) == sys.maxunicode + 1
+    assert all(alphanumeric[ord(c)] for c in "好〇3Aéがx𠮷")
+    assert not any(alphanumeric[ord(c)] for c in "，。,_ \u3000😀—…")
+
+
+@pytest.mark.parametrize("code", [0x4E00, 0x9FA5, 0x9FFE, 0x9FFF, 0x3400, 0x20000, 0x30000])
+def test_han_characters_are_words(both, code):
+    # n = 2, m = 3: one word, 0/2 → 2/3.
+    assert both("wpa", chr(code) + "!", "!!" + chr(code)) == pytest.approx((2 / 3,) * 2, rel=1e-6)

@@ -175,12 +175,17 @@ def fit_and_save(
 
     print("cross-validation by source")
     evaluation = {"human_scores": evaluate_human_scores(config, human, made)}
+    for label, each in evaluation["human_scores"].items():
+        interval = f"95 % {each['low']:.3f} to {each['high']:.3f}"
+        print(f"  {label}: Spearman {each['spearman']:.3f} ({interval})")
     kinds = None
     if len(contrasts):
         print("ranking test on held-out sources")
         model = fit_without_held_out(config, human, made, contrasts)
         ranking, kinds = ranking_test(config, model, rewrites.table, others, segmenter)
         evaluation["ranking"] = ranking
+        for kind, each in ranking["by_contrast"].items():
+            print(f"  above {kind}: {100 * each['pooled']:.1f} %")
     print("ablation")
     evaluation["ablation"] = ablate(config, human, made, contrasts, rewrites, others, segmenter)
 
@@ -208,8 +213,6 @@ def fit_and_save(
     card.write(output, config, graded, rewrites, contrasts, evaluation)
     card.plot(output, final, human, kinds, evaluation)
     final.save(output)
-    result = evaluation["human_scores"]["recipe"]
-    print(f"Spearman {result['spearman']:.3f} (95 % {result['low']:.3f} to {result['high']:.3f})")
     print(f"{final.signature(segmenter)}\n{output}")
 
 
@@ -280,7 +283,7 @@ def out_of_fold(
 def evaluate_human_scores(config: data.Config, human: Rows, made: Rows) -> dict:
     """Spearman with the human scores, out of fold: fitted on them alone, and by the recipe.
 
-    ``shuffled``: the same figure for four other assignments of sources to folds.
+    ``shuffled``: for the former, the same figure with sources dealt to folds in four other ways.
     """
     result = {}
     for label, extra in (("alone", None), ("recipe", made)):
@@ -288,10 +291,9 @@ def evaluate_human_scores(config: data.Config, human: Rows, made: Rows) -> dict:
         low, high = bootstrap_interval(spearman, (scores, human.target), human.groups)
         value = spearman(scores, human.target)
         result[label] = {"spearman": value, "low": low, "high": high, "pairs": len(scores)}
-        result[label]["shuffled"] = [
-            spearman(out_of_fold(config, human, extra, fold_seed=seed), human.target)
-            for seed in range(4)
-        ]
+    result["alone"]["shuffled"] = [
+        spearman(out_of_fold(config, human, fold_seed=seed), human.target) for seed in range(4)
+    ]
     return result
 
 
@@ -391,9 +393,10 @@ def ablate(
     """The paper's Table 3: the same figures without each feature and without each group.
 
     ``alone``: Spearman out of fold, fitted on the human scores; ``ranking``: mean over the first
-    six contrasts of how often a held-out rewrite scores above it, and the worst of them.
+    six contrasts of how often a held-out rewrite scores above it, and the worst of them, by a single fit.
     """
     held_out = None
+    one_seed = config.model_copy(update={"seeds": 1})
     if len(contrasts):
         held_out = held_out_contrasts(config, rewrites.table, others, segmenter, list(RANKED))
     result = {}
@@ -403,7 +406,7 @@ def ablate(
         entry["alone"] = spearman(out_of_fold(config, human, None, columns), human.target)
         if held_out is not None:
             table, features = held_out
-            predict = fit_without_held_out(config, human, made, contrasts, columns)
+            predict = fit_without_held_out(one_seed, human, made, contrasts, columns)
             first = table[table["kind"] == "rewrite"]
             real = first["pair"].to_numpy()[data.is_rewrite(first, config)]
             rates = win_rates(table, predict(features), list(RANKED)).loc[real].mean()

@@ -29,7 +29,6 @@ from datetime import UTC, datetime
 from functools import reduce
 from importlib.metadata import version
 from typing import Any
-from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -38,7 +37,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from jobs.common.errors import JobError, run
-from jobs.common.inputs import MALFORMED_LINE, NO_ORIGIN, InputFiles, inspect_inputs, read_files
+from jobs.common.inputs import (
+    MALFORMED_LINE,
+    NO_ORIGIN,
+    InputFiles,
+    corrupt_file,
+    inspect_inputs,
+    read_files,
+)
 from jobs.common.progress import progress
 from jobs.common.report import Summary, print_summary, write_report
 from jobs.common.session import start_session
@@ -262,7 +268,7 @@ class ScoreCorpus:
                 with progress(self.spark, _title(unit, self.units), unit.rows):
                     scored.write.options(**PARQUET).mode("overwrite").parquet(path)
             except (PySparkException, Py4JJavaError) as error:
-                file = _corrupt_file(error, files)
+                file = corrupt_file(error, files)
                 if file is None:
                     raise
                 reason = "cannot be read to its end: corrupt"
@@ -600,15 +606,6 @@ def _close_accounts(
                 f"origin {origin}: {read[origin]} rows read, but {parts[0]} scored + "
                 f"{parts[1]} quarantined + {parts[2]} duplicates; nothing was published"
             )
-
-
-def _corrupt_file(error: Exception, files: list[File]) -> File | None:
-    """The file that Spark could not read, where that is what went wrong."""
-    message = unquote(str(error))  # names it as a URI: file:///a%20b
-    if "FAILED_READ_FILE" not in message:
-        return None
-    named = [f for f in files if f.path.partition(":")[2].lstrip("/") in message]
-    return max(named, key=lambda file: len(file.path), default=None)
 
 
 @F.udf("string", useArrow=False)

@@ -131,7 +131,7 @@ def _human(config, figures: dict) -> str:
     rows = []
     for key, each in figures.items():
         interval = f"{each['low']:.3f} to {each['high']:.3f}"
-        others = ", ".join(f"{value:.3f}" for value in each["shuffled"])
+        others = ", ".join(f"{value:.3f}" for value in each.get("shuffled", []))
         rows.append([labels[key], f"{each['spearman']:.3f}", interval, others])
     text = _table(["fit", "Spearman", "95 % interval", "other folds"], rows)
     return text + (
@@ -182,7 +182,7 @@ def _ablation(ablation: dict) -> str:
         "As in the paper's Table 3: the same fits without a feature or a group (structure: acs, "
         "spa, pmd, wpa; synonym replacement: lis, sbleu; consistency: sl, lr)."
         + (
-            " The ranking columns are the recipe's, over the first six contrasts above.\n\n"
+            " The ranking columns are the recipe's, over the first six contrasts above, one fit each.\n\n"
             if ranked
             else "\n\n"
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -68,15 +70,16 @@ def fit_trees(
         "min_data_in_bin": 5,
     }
     mean_weight = weight.mean()
-    texts = []
-    for seed in range(seeds):
+
+    def train(seed: int) -> str:
         options = {**settings, **fixed, "seed": seed}
         data = lightgbm.Dataset(
             features, target, weight=weight / mean_weight, feature_name=names, params=options
         )
-        booster = lightgbm.train(options, data)
-        texts.append(booster.model_to_string(num_iteration=-1))
-    return TreeModel(texts)
+        return lightgbm.train(options, data).model_to_string(num_iteration=-1)
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:  # LightGBM works outside the interpreter
+        return TreeModel(list(threads.map(train, range(seeds))))
 
 
 def fit_network(
@@ -108,6 +111,7 @@ def fit_network(
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         drawn = rng.choice(len(inputs), min(rows, len(inputs)), p=weight / weight.sum())
+        settings["batch_size"] = min(settings["batch_size"], len(drawn))
         network = MLPRegressor(hidden_layer_sizes=hidden, random_state=seed, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # max_iter is the budget

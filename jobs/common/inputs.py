@@ -6,7 +6,10 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
@@ -114,11 +117,39 @@ def _inspect(
     if kind == "parquet":
         _inspect_parquet(spark, one, on_corrupt_file)
     else:
-        one.schema = _text_schema(spark, one)
+        try:
+            one.schema = _text_schema(spark, one)
+        except (PySparkException, Py4JJavaError) as error:
+            if file := corrupt_file(error, files):
+                raise JobError(f"{file.path}: cannot be read to its end: corrupt") from error
+            raise
         _check_columns(one.schema, files[0].path, settings)
     if settings.origin_column:
-        _check_origins(spark, one)
+        while one.files:
+            try:
+                _check_origins(spark, one)
+                break
+            except (PySparkException, Py4JJavaError) as error:
+                file = corrupt_file(error, one.files)
+                if file is None:
+                    raise
+                reason = "cannot be read to its end: corrupt"
+                if on_corrupt_file == "stop":
+                    raise JobError(f"{file.path}: {reason}") from error
+                one.corrupt[file.path] = reason
+                one.files = [other for other in one.files if other != file]
+        if not one.files:
+            raise JobError(f"{settings.path}: no file could be read")
     return one
+
+
+def corrupt_file(error: Exception, files: list[File]) -> File | None:
+    """The file that Spark could not read, where that is what went wrong."""
+    message = unquote(str(error))  # names it as a URI: file:///a%20b
+    if "FAILED_READ_FILE" not in message:
+        return None
+    named = [f for f in files if f.path.partition(":")[2].lstrip("/") in message]
+    return max(named, key=lambda file: len(file.path), default=None)
 
 
 def _format_of(path: str) -> str | None:
@@ -203,7 +234,9 @@ def _text_schema(spark: SparkSession, one: InputFiles) -> StructType:
 
 
 def _csv_options(kind: str) -> dict[str, Any]:
+    # Without pruning, or a line with too few columns passes where only some are asked for.
     options = {"header": True, "escape": '"', "encoding": "UTF-8", "maxCharsPerColumn": -1}
+    options |= {"columnPruning": False}
     if kind == "tsv":
         options |= {"sep": "\t", "quote": ""}
     return options

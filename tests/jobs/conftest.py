@@ -91,9 +91,7 @@ def model(tmp_path_factory, examples) -> Path:
     from udfs.text.segment import load_segmenter
 
     segmenter = load_segmenter("jieba")
-    features = extract(
-        pa.array(examples["source"]), pa.array(examples["paraphrase"]), segmenter
-    )
+    features = extract(pa.array(examples["source"]), pa.array(examples["paraphrase"]), segmenter)
     folder = tmp_path_factory.mktemp("metric") / "small"
     SPScore.fit(features, examples["score"].to_numpy() / 5, seeds=1).save(folder)
     return folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -33,7 +34,8 @@ def write_text(path: Path, *lines: str | bytes) -> Path:
 def utf8_unchecked(values: list[bytes | None]) -> pa.Array:
     """A string array that holds whatever bytes it is given."""
     binary = pa.array(values, pa.binary())
-    return pa.StringArray.from_buffers(len(values), *reversed(binary.buffers()[:0:-1]), None)
+    valid, offsets, data = binary.buffers()
+    return pa.StringArray.from_buffers(len(values), offsets, data, valid, binary.null_count)
 
 
 # Rows
@@ -108,7 +110,8 @@ def test_undecodable_bytes_in_text_files(score, tmp_path):
     with open(tmp_path / "in" / "a.csv", "ab") as file:
         file.write(A.encode() + b"," + BROKEN + b"\n")
     line = json.dumps({"source": A, "paraphrase": "X"}, ensure_ascii=False).encode()
-    write_text(tmp_path / "b.jsonl", line.replace(b"X", BROKEN) + b"\n")
+    good = line.replace(b"X", B.encode())
+    write_text(tmp_path / "b.jsonl", good + b"\n", line.replace(b"X", BROKEN) + b"\n")
     config = write_text(
         tmp_path / "score.yaml",
         Path("conf/score.yaml").read_text().replace("inputs: []", "")
@@ -146,7 +149,7 @@ def test_malformed_lines_are_kept(score, tmp_path):
     run = score(tmp_path / "out", "--set", f"inputs={json.dumps(inputs)}")
     assert run.code == 0, run.stderr
     assert set(run.quarantine["reason"]) == {"malformed"}
-    assert sorted(run.quarantine["malformed_line"]) == sorted(sum(lines.values(), []))
+    assert sorted(run.quarantine["malformed_line"]) == sorted(chain(*lines.values()))
     rows = pd.DataFrame(run.manifest["rows"]).sum(axis=1)
     assert rows.to_dict() == {"read": 8, "scored": 2, "quarantined": 6, "duplicates": 0}
     assert set(run.manifest["rows"]) <= {"llm", "unknown"}
@@ -270,7 +273,8 @@ def test_empty_input(score, tmp_path, files):
     run = score(tmp_path / "out", "--input", folder, "--origin", "llm")
     assert run.code == 2
     error = run.stderr.strip().splitlines()[-1]
-    assert error.startswith(f"score_corpus: error: {folder}")
+    assert error.startswith("score_corpus: error: ")
+    assert str(folder) in error
     assert "expected at least one" in error or "no JSON object" in error
     assert not run.folder.exists()
 
@@ -356,7 +360,7 @@ def test_bad_config(score, tmp_path, text, message):
         text = "\n".join([*lines, text])
     path = write_text(tmp_path / "bad.yaml", text)
     run = score(tmp_path / "out", "--config", path, "--input", "x", "--origin", "llm")
-    if "inputs" in text and "gpt" in text or "path: a}" in text:
+    if "inputs: [{" in text:
         run = score(tmp_path / "out", "--config", path)
     refused(run, f"{path}: ", message)
 
@@ -381,8 +385,8 @@ def test_missing_config(score, tmp_path):
 def test_bad_override(score, tmp_path, assignment, message):
     run = score(tmp_path, "--set", assignment, "--input", "x", "--origin", "llm")
     if assignment.startswith(("run_id", "output")):  # which the test's own options set
-        from jobs.score_corpus import main
         from jobs.common.errors import JobError
+        from jobs.score_corpus import main
 
         with pytest.raises(JobError) as error:
             main(["--set", assignment, "--input", "x", "--origin", "llm"])

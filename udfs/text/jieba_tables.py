@@ -23,7 +23,6 @@ import importlib.metadata
 import importlib.util
 import io
 import math
-import os
 import uuid
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +30,8 @@ from typing import NamedTuple
 import numpy as np
 import xxhash
 from numba import njit
+
+from udfs.cache import cache_folder
 
 FORMAT = 1
 """Raise it with every change to what the arrays hold: it is part of the cache file's name."""
@@ -104,10 +105,7 @@ def load() -> Tables:
 
     Raises ModuleNotFoundError if the package ``jieba`` is not installed.
     """
-    try:
-        path = cache_path()
-    except RuntimeError:  # no home folder
-        return build()
+    path = cache_path()
     tables = _read(path)
     if tables is None:
         tables = build()
@@ -116,13 +114,8 @@ def load() -> Tables:
 
 
 def cache_path() -> Path:
-    """Where the tables are cached: in $GAIXIE_CACHE_DIR, or else ~/.cache/gaixie.
-
-    Raises RuntimeError if that is below a home folder and there is none.
-    """
-    folder = os.environ.get("GAIXIE_CACHE_DIR") or "~/.cache/gaixie"
-    version = _version("jieba")
-    return Path(folder).expanduser() / f"jieba-{version}-tables-{FORMAT}.bin"
+    """Where the tables are cached (see udfs/cache.py)."""
+    return cache_folder() / f"jieba-{_version('jieba')}-tables-{FORMAT}.bin"
 
 
 def _version(package: str) -> str:

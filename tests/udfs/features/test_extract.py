@@ -122,7 +122,7 @@ REPETITIVE = [
 
 @pytest.mark.parametrize(("source", "paraphrase"), REPETITIVE)
 def test_repetitive(characters, source, paraphrase):
-    assert_as_reference([(source, paraphrase), (paraphrase, source)], characters)
+    assert_as_reference([(source, paraphrase)], characters)
 
 
 @pytest.mark.parametrize("start", [0x4E00, 0x20000, 0xAC00], ids=["Han", "astral", "Hangul"])

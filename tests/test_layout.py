@@ -1,0 +1,120 @@
+"""The house rules of the tree: which part may import which, and what a feature's file holds."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def python_files(part: str) -> list[Path]:
+    return sorted((ROOT / part).rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names of all that a file imports, inside functions too. Relative ones made absolute."""
+    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*base, *filter(None, [node.module])])
+            names.add(module)
+            names.update(f"{module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def importers(part: str, forbidden: str) -> list[str]:
+    """Files of a part that import a package."""
+    return [
+        str(path.relative_to(ROOT))
+        for path in python_files(part)
+        if any(name.split(".")[0] == forbidden for name in imported(path))
+    ]
+
+
+def test_there_is_something_to_look_at():
+    assert len(python_files("udfs")) > 20
+    assert python_files("jobs")
+    assert "udfs.text.normalise" in imported(ROOT / "udfs" / "validate.py")
+    assert importers("udfs", "numba")
+
+
+@pytest.mark.parametrize(
+    ("part", "forbidden"),
+    [
+        ("udfs", "jobs"),
+        ("udfs", "training"),
+        ("udfs", "tests"),
+        ("jobs", "training"),
+        ("jobs", "tests"),
+        ("training", "jobs"),
+        ("training", "tests"),
+    ],
+)
+def test_imports_run_one_way(part, forbidden):
+    assert importers(part, forbidden) == []
+
+
+def test_only_one_file_of_udfs_imports_pyspark():
+    assert importers("udfs", "pyspark") == ["udfs/spark.py"]
+
+
+MODULES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in python_files("udfs")
+    if path != ROOT / "udfs" / "spark.py"
+]
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [["udfs.features"], ["udfs.spscore"], MODULES],
+    ids=["udfs.features", "udfs.spscore", "all of udfs but spark"],
+)
+def test_import_pulls_in_neither_pyspark_nor_torch(modules):
+    code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = set(run.stdout.split())
+    assert set(modules) <= loaded
+    assert loaded.isdisjoint({"pyspark", "torch"})
+    if "udfs.spscore_fit" not in modules:  # they take seconds, and only a fit needs them
+        assert loaded.isdisjoint({"lightgbm", "sklearn"})
+
+
+FEATURE_FILES = [path for path in python_files("udfs/features") if path.stem != "__init__"]
+SHARED = {"extract", "tiles"}
+
+
+@pytest.mark.parametrize("path", FEATURE_FILES, ids=lambda path: path.stem)
+def test_a_feature_file_states_and_defines_its_feature(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstring = ast.get_docstring(tree)
+    assert docstring
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert "reference" in functions
+    assert ast.get_docstring(functions["reference"])
+    if path.stem not in SHARED:
+        assert docstring.startswith(path.stem.upper() + ", ")
+        assert "Source: " in docstring or "*Chinese Sentence Paraphrasing*" in docstring
+
+
+def test_there_is_a_file_for_each_feature_and_no_other():
+    from udfs.features import FEATURES
+
+    assert {path.stem for path in FEATURE_FILES} == {*FEATURES} | SHARED
+    assert ast.get_docstring(ast.parse((ROOT / "udfs/features/__init__.py").read_text("utf-8")))
+
+
+@pytest.mark.parametrize("path", FEATURE_FILES, ids=lambda path: path.stem)
+def test_every_feature_has_its_tests(path):
+    assert (ROOT / "tests" / "udfs" / "features" / f"test_{path.stem}.py").exists()

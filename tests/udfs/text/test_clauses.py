@@ -1,0 +1,101 @@
+"""Where clauses are cut: by hand, and the kernel against the definition."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from udfs.text.clauses import clause_spans, split_clauses
+
+# Normalised text: fullwidth commas, colons… are ASCII by then.
+GOLDEN = [
+    ("天黑了,我们回家。", [(0, "天黑了"), (4, "我们回家")]),
+    ("好!好?好;好。好:好,好", [(0, "好"), (2, "好"), (4, "好"), (6, "好"), (8, "好"), (10, "好")]),
+    ("苹果、梨、桃子", [(0, "苹果、梨、桃子")]),  # the enumeration comma cuts nothing
+    # Inside a number, a time, an address: no cut.
+    ("涨了3.14元", [(0, "涨了3.14元")]),
+    ("共1,000人,走了", [(0, "共1,000人"), (8, "走了")]),
+    ("在12:30见", [(0, "在12:30见")]),
+    ("见a.cn。", [(0, "见a.cn")]),
+    ("v1.2.3,好", [(0, "v1.2.3"), (7, "好")]),
+    # …only between two ASCII letters or digits.
+    ("他说:3点", [(0, "他说"), (3, "3点")]),
+    ("第3.好", [(0, "第3"), (3, "好")]),
+    ("好.3", [(0, "好"), (2, "3")]),
+    ("3, 4", [(0, "3"), (3, "4")]),
+    ("3.", [(0, "3")]),
+    (".5", [(1, "5")]),
+    ("3..5", [(0, "3"), (3, "5")]),
+    ("é.a", [(0, "é"), (2, "a")]),
+    ("٣.٤", [(0, "٣"), (2, "٤")]),  # Arabic digits are not ASCII
+    ("3;4", [(0, "3"), (2, "4")]),  # ; ! ? 。 always cut
+    ("a!b?c。d", [(0, "a"), (2, "b"), (4, "c"), (6, "d")]),
+    # An ellipsis … is ... by now, a quotation mark is part of its clause.
+    ("等等...走了", [(0, "等等"), (5, "走了")]),
+    ("等...a...b", [(0, "等"), (4, "a"), (8, "b")]),
+    ("他说:“好。”走了", [(0, "他说"), (3, "“好"), (6, "”走了")]),
+    # Spaces around a clause do not belong to it; spaces inside do.
+    (" 你 好 , 再 见 ", [(1, "你 好"), (7, "再 见")]),
+    ("好, ,好", [(0, "好"), (4, "好")]),  # an empty clause does not count
+    ("\u3000好\u3000,好", [(0, "\u3000好\u3000"), (4, "好")]),  # only U+0020 is a space here
+    ("。", []),
+    (" ", []),
+    ("", []),
+    (",。!", []),
+]
+
+
+def by_kernel(text: str) -> list[tuple[int, str]]:
+    codes = np.array([ord(character) for character in text], np.uint32)
+    # As little room as the kernel asks for, and a cell on either side that it must not touch.
+    starts, ends = np.full((2, len(text) // 2 + 3), -1, np.int32)
+    count = clause_spans(codes, starts[1:-1], ends[1:-1])
+    for cells in (starts, ends):
+        assert cells[0] == -1
+        assert cells[-1] == -1
+    return [
+        (int(start), text[start:end])
+        for start, end in zip(starts[1 : count + 1], ends[1 : count + 1], strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("text", "clauses"), GOLDEN)
+def test_golden(text, clauses):
+    assert split_clauses(text) == clauses
+    assert by_kernel(text) == clauses
+
+
+PUNCTUATION = ",.:;!?。"
+
+
+@settings(max_examples=300)
+@given(st.lists(st.text("好 aZ09,.:;!?。、…", max_size=20), min_size=1, max_size=10))
+@example(["a," * 20, ",".join("好" * 20)])  # as many clauses as fit
+def test_kernel_is_definition_on_few_characters(texts):
+    for text in texts:
+        assert by_kernel(text) == split_clauses(text)
+
+
+@settings(max_examples=200)
+@given(st.text(st.one_of(st.sampled_from(PUNCTUATION + " \u3000"), st.characters()), max_size=40))
+def test_kernel_is_definition_on_any_text(text):
+    assert by_kernel(text) == split_clauses(text)
+
+
+def test_kernel_is_definition_around_every_character():
+    """Each BMP character before and after each mark that may stand inside a token."""
+    for mark in ",.:":
+        for start in range(0, 0x10000, 0x800):
+            text = "".join(f"{chr(code)}{mark}a{mark}" for code in range(start, start + 0x800))
+            assert by_kernel(text) == split_clauses(text)
+
+
+@given(st.text("好a1,.。 ", max_size=40))
+def test_clauses_lie_in_the_text_in_order(text):
+    end = 0
+    for start, clause in split_clauses(text):
+        assert clause
+        assert clause == clause.strip(" ")
+        assert start >= end
+        assert text.startswith(clause, start)
+        end = start + len(clause)

@@ -1,0 +1,319 @@
+"""normalise_column against the definition: Python's NFKC and str.split, Python's UTF-8."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from udfs.text.code_points import to_strings
+from udfs.text.normalise import HAN, NULL, UNDECODABLE, normalise, normalise_column
+
+REPLACEMENT = "\ufffd"
+# unicodedata.name says CJK UNIFIED or CJK COMPATIBILITY IDEOGRAPH; and 〇.
+IS_HAN = re.compile(
+    "[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f\U00030000-\U000323af]"
+)
+
+
+def by_definition(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).split())
+
+
+def column(texts, kind=None) -> tuple[list[str], list[int]]:
+    """(normalised rows, flags) of a list of strings, or of an Arrow array as it is."""
+    array = pa.array(texts, kind or pa.string()) if isinstance(texts, list) else texts
+    text, flags = normalise_column(array)
+    assert (text.values.dtype, text.offsets.dtype, flags.dtype) == (np.uint32, np.int64, np.uint8)
+    assert len(text.offsets) == len(array) + 1
+    assert len(flags) == len(array)
+    assert text.offsets[0] == 0
+    assert text.offsets[-1] == len(text.values)
+    return to_strings(text), flags.tolist()
+
+
+def assert_as_definition(texts: list[str]) -> None:
+    rows, flags = column(texts)
+    expected = [by_definition(text) for text in texts]
+    assert rows == expected
+    assert flags == [HAN if IS_HAN.search(row) else 0 for row in expected]
+
+
+GOLDEN = [
+    ("今天天气很好", "今天天气很好"),
+    ("ＡＢＣ１２３，。！？", "ABC123,。!?"),
+    ("  你\u3000好\t\n吗\r\n", "你 好 吗"),
+    ("\x0b你\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2028\u2029\u202f\u205f好", "你 好"),
+    ("你\u200b好\ufeff", "你\u200b好\ufeff"),  # these are no spaces
+    ("等等…", "等等..."),
+    ("㍿①½㎏", "株式会社11⁄2kg"),
+    ("ﬁﬀ", "fiff"),
+    ("體", "體"),  # traditional stays traditional
+    ("\uf900\U0002f800", "豈丽"),  # compatibility ideographs
+    ("⼀⽇", "一日"),  # Kangxi radicals
+    ("e\u0301", "é"),
+    ("q\u0323\u0307", "q\u0323\u0307"),
+    ("q\u0307\u0323", "q\u0323\u0307"),  # reordered
+    ("か\u3099", "が"),
+    ("ｶﾞ", "ガ"),
+    ("\u1112\u1161\u11ab", "한"),
+    ("하\u11ab", "한"),
+    ("ﾡￂ", "가"),  # halfwidth jamo compose
+    ("´", "\u0301"),  # U+00B4 is a space and a mark: the space is stripped
+    ("a´", "a \u0301"),
+    ("a ´", "a \u0301"),
+    ("a´´", "a \u0301 \u0301"),
+    ("ﷺ", "صلى الله عليه وسلم"),  # one character becomes eighteen
+    ("a ﷺ ", "a صلى الله عليه وسلم"),
+    ("😀👩\u200d👧", "😀👩\u200d👧"),
+    ("𝐀𠮷\U0010ffff", "A𠮷\U0010ffff"),
+    ("\x00", "\x00"),
+    ("", ""),
+    (" \u3000\n", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), GOLDEN)
+def test_golden(text, expected):
+    assert normalise(text) == expected
+    assert_as_definition([text])
+
+
+def test_golden_in_one_column():
+    assert_as_definition([text for text, _ in GOLDEN])
+
+
+# Every character
+
+SCALARS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000 and c != 0xFFFD]
+ASSIGNED = [c for c in SCALARS if unicodedata.category(c) not in ("Cn", "Co")]
+
+
+def test_every_code_point():
+    assert_as_definition(SCALARS)
+
+
+@pytest.mark.parametrize("before", ["的", "e", " ", "\u1100", "가", "\u0301", "´"], ids=ascii)
+def test_every_assigned_character_after(before):
+    # Ideographs and Hangul syllables by the ten thousand behave alike: every 16th of them.
+    some = [c for c in ASSIGNED if not IS_HAN.match(c) and not "가" < c <= "힣" or ord(c) % 16 == 0]
+    assert_as_definition([before + c for c in some])
+
+
+@pytest.mark.parametrize("after", ["\u0301", "\u0338", "\u3099", "\u1161", " ", "´"], ids=ascii)
+def test_every_changing_character_before(after):
+    changing = [c for c in ASSIGNED if by_definition(c) != c or unicodedata.decomposition(c)]
+    letters = [chr(c) for c in range(0x21, 0x3100)]
+    assert_as_definition([c + after for c in changing + letters])
+
+
+# Any text
+
+TRICKY = [
+    *" \u3000\n\x85\u2003\xa0",
+    *"的體A１，…①㍿ﷺﬁ⼀\uf900",
+    *"\u0301\u0307\u0323\u0327\u0338\u3099\u0f71\u0344\u0f73\u0340",
+    *"aeqoかウé´¨﹏ﹰ\u0385\u1fed",
+    *"\u1100\u1161\u11a8\u11a7가각ﾡￂᆧ\u0b47\u0b3e\u0b56\u0dd9\u0dca\u0dcf",
+    *"𠮷😀\U00011099\U000110ba\U0001d15e\U0002fa1d\U0010ffff\x00",
+]
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters=REPLACEMENT))
+
+
+@settings(max_examples=300)
+@given(st.lists(st.text(TRICKY, max_size=12), min_size=1, max_size=20))
+def test_tricky_texts(texts):
+    assert_as_definition(texts)
+
+
+@settings(max_examples=200)
+@given(st.lists(TEXT, min_size=1))
+def test_any_texts(texts):
+    assert_as_definition(texts)
+
+
+@given(st.lists(st.text(TRICKY, max_size=12), min_size=1))
+def test_normalising_again_changes_nothing(texts):
+    once, _ = column(texts)
+    assert column(once)[0] == once
+
+
+# Bytes that are not UTF-8
+
+BROKEN = {
+    "stray continuation": b"\x80",
+    "stray continuation, last": b"\xbf",
+    "overlong NUL": b"\xc0\x80",
+    "overlong, two bytes": b"\xc1\xbf",
+    "overlong, three bytes": b"\xe0\x9f\xbf",
+    "overlong, four bytes": b"\xf0\x8f\xbf\xbf",
+    "surrogate, first": b"\xed\xa0\x80",
+    "surrogate, last": b"\xed\xbf\xbf",
+    "above U+10FFFF": b"\xf4\x90\x80\x80",
+    "F5": b"\xf5\x80\x80\x80",
+    "F8, five bytes": b"\xf8\x88\x80\x80\x80",
+    "FE": b"\xfe",
+    "FF": b"\xff",
+    "truncated after 1 of 2": b"\xc3",
+    "truncated after 1 of 3": b"\xe4",
+    "truncated after 2 of 3": b"\xe4\xbb",
+    "truncated after 3 of 4": b"\xf0\xa0\xae",
+    "a letter for a continuation": b"\xe4\xbba",
+    "a lead for a continuation": b"\xe4\xe4\xbb\x8a",
+    "GBK": "今天".encode("gbk"),
+    "UTF-16": "今天".encode("utf-16"),
+}
+VALID = {
+    "U+007F": b"\x7f",
+    "U+0080": b"\xc2\x80",
+    "U+07FF": b"\xdf\xbf",
+    "U+0800": b"\xe0\xa0\x80",
+    "U+D7FF": b"\xed\x9f\xbf",
+    "U+E000": b"\xee\x80\x80",
+    "U+FFFF": b"\xef\xbf\xbf",
+    "U+10000": b"\xf0\x90\x80\x80",
+    "U+10FFFF": b"\xf4\x8f\xbf\xbf",
+}
+TEMPLATES = [b"%b", "今天%b".encode(), b"%b e\xcc\x81", "今%b好".encode(), "e\u0301 %b。".encode()]
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()], ids=str)
+def test_broken_bytes_empty_their_row_alone(broken, kind):
+    rows = [template.replace(b"%b", broken) for template in TEMPLATES]
+    mixed = [row for broken_row in rows for row in ("今天".encode(), broken_row)] + [b"e\xcc\x81"]
+    texts, flags = column(mixed, kind)
+    assert texts == ["今天", ""] * len(rows) + ["é"]
+    assert flags == [HAN, UNDECODABLE] * len(rows) + [0]
+
+
+@pytest.mark.parametrize("valid", VALID.values(), ids=VALID)
+def test_the_edges_of_utf8_are_valid(valid):
+    rows = [template.replace(b"%b", valid) for template in TEMPLATES]
+    texts, flags = column(rows, pa.binary())
+    assert texts == [by_definition(row.decode()) for row in rows]
+    assert not any(flag & UNDECODABLE for flag in flags)
+
+
+def assert_as_python_decodes(raw: list[bytes]) -> None:
+    for row, text, flag in zip(raw, *column(raw, pa.binary()), strict=True):
+        try:
+            decoded = row.decode("utf-8")
+        except UnicodeDecodeError:
+            assert (text, flag) == ("", UNDECODABLE), row
+            continue
+        assert bool(flag & UNDECODABLE) == (REPLACEMENT in decoded), row
+        if REPLACEMENT not in decoded:
+            assert text == by_definition(decoded), row
+
+
+FRAGMENTS = [*BROKEN.values(), *VALID.values(), *(text.encode() for text, _ in GOLDEN)]
+
+
+@settings(max_examples=300)
+@given(st.lists(st.one_of(st.binary(max_size=8), st.text().map(str.encode)), min_size=1))
+def test_decodes_as_python_does(raw):
+    assert_as_python_decodes(raw)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.lists(st.sampled_from(FRAGMENTS), max_size=4).map(b"".join), min_size=1))
+def test_decodes_as_python_does_near_the_edges(raw):
+    assert_as_python_decodes(raw)
+
+
+def test_decodes_as_python_does_every_two_bytes():
+    assert_as_python_decodes([bytes([a, b]) for a in range(256) for b in range(256)])
+
+
+def test_decodes_as_python_does_every_lead_and_second_byte():
+    leads = range(0xE0, 0x100)
+    for tail in (b"\x80", b"\xbf", b"\x80\x80", b"\xbf\xbf", b"\x80a"):
+        assert_as_python_decodes([bytes([a, b]) + tail for a in leads for b in range(256)])
+
+
+def test_replacement_characters_are_flagged():
+    texts, flags = column(["今天", "今\ufffd天", "\ufffd", "e\u0301\ufffd", "今天"])
+    assert [flag & UNDECODABLE for flag in flags] == [0, UNDECODABLE, UNDECODABLE, UNDECODABLE, 0]
+    assert (texts[0], texts[4]) == ("今天", "今天")
+
+
+def test_a_row_with_a_replacement_character_has_no_characters():
+    """As the docstring of normalise_column has it of every undecodable row."""
+    texts, flags = column(["今\ufffd天", "e\u0301\ufffd"])
+    assert texts == ["", ""]
+    assert flags == [UNDECODABLE, UNDECODABLE]
+
+
+# Arrow's forms of a column
+
+MIXED = ["今天", None, "", "e\u0301 ", "  ", "ﷺ", "a", None, "㍿好", "\u1112\u1161\u11ab", "abc"]
+MIXED_ROWS = [by_definition(text or "") for text in MIXED]
+MIXED_FLAGS = [HAN, NULL, 0, 0, 0, 0, 0, NULL, HAN, 0, 0]
+KINDS = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_kinds(kind):
+    array = pa.array(MIXED, pa.string()).cast(kind)
+    assert column(array) == (MIXED_ROWS, MIXED_FLAGS)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_slice(kind):
+    array = pa.array(MIXED, pa.string()).cast(kind)
+    for start in range(len(MIXED) + 1):
+        for end in range(start, len(MIXED) + 1):
+            part = array.slice(start, end - start)
+            assert column(part) == (MIXED_ROWS[start:end], MIXED_FLAGS[start:end])
+
+
+def test_chunked():
+    array = pa.array(MIXED, pa.string())
+    pieces = [array.slice(3, 4), array.slice(0, 0), array.slice(7, 1), array.slice(0, 3)]
+    order = [3, 4, 5, 6, 7, 0, 1, 2]
+    expected = [MIXED_ROWS[k] for k in order], [MIXED_FLAGS[k] for k in order]
+    assert column(pa.chunked_array(pieces)) == expected
+    assert column(pa.chunked_array(pieces[:1])) == (expected[0][:4], expected[1][:4])
+    assert column(pa.chunked_array([], pa.string())) == ([], [])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_no_rows_and_only_nulls(kind):
+    assert column(pa.array([], kind)) == ([], [])
+    assert column(pa.nulls(3, kind)) == ([""] * 3, [NULL] * 3)
+    assert column(pa.array([""] * 3, pa.string()).cast(kind)) == ([""] * 3, [0] * 3)
+
+
+def test_a_null_may_hide_bytes():
+    """Arrow leaves undefined what lies under a null."""
+    data = b"\xe4\xbb\x8a" + b"\xff\xff" + b"ab"
+    offsets = np.array([0, 3, 5, 7], np.int32)
+    valid = pa.py_buffer(bytes([0b101]))
+    array = pa.StringArray.from_buffers(3, pa.py_buffer(offsets), pa.py_buffer(data), valid, 1)
+    assert column(array) == (["今", "", "ab"], [HAN, NULL, 0])
+
+
+@pytest.mark.parametrize(
+    "array",
+    [pa.array([1, 2]), pa.array([["好"]]), pa.array(["好"]).dictionary_encode(), pa.nulls(2)],
+    ids=lambda array: str(array.type),
+)
+def test_other_types_are_refused(array):
+    with pytest.raises(TypeError, match="must be an Arrow string column"):
+        normalise_column(array)
+
+
+@given(st.lists(st.one_of(st.none(), TEXT, st.text(TRICKY, max_size=5))), st.data())
+def test_any_slice_of_any_column(texts, data):
+    start = data.draw(st.integers(0, len(texts)))
+    length = data.draw(st.integers(0, len(texts) - start))
+    rows, flags = column(pa.array(texts, pa.string()).slice(start, length))
+    part = texts[start : start + length]
+    assert rows == [by_definition(text or "") for text in part]
+    assert [bool(flag & NULL) for flag in flags] == [text is None for text in part]

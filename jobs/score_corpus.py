@@ -184,6 +184,7 @@ class ScoreCorpus:
             scorer.model, scorer.segmenter, settings.min_characters, settings.max_characters
         )
         self.units = _divide(inputs, settings.unit_mb)
+        self.done: list[Unit] = []
         self.read: Counter[str] = Counter()
         self.seconds: dict[str, float] = {}
 
@@ -231,13 +232,16 @@ class ScoreCorpus:
             if self.storage.exists(f"{path}.json"):
                 found = self.storage.read_json(f"{path}.json")
                 if found["fingerprint"] == marker["fingerprint"]:
+                    self.done.append(unit)
                     self.read.update(found["rows"])
                     unit.input.corrupt.update(found["corrupt"])
                     print(f"{_title(unit, self.units)}: already scored", file=sys.stderr)
                     left = left - sum(found["rows"].values()) if left is not None else None
                     continue
+                self.storage.delete(f"{path}.json")
             marker["rows"], marker["corrupt"] = self._score_unit(unit, path, left)
             self.storage.write_json(f"{path}.json", marker)
+            self.done.append(unit)
             self.read.update(marker["rows"])
             left = left - sum(marker["rows"].values()) if left is not None else None
         self.seconds["score"] = time.monotonic() - started
@@ -290,7 +294,9 @@ class ScoreCorpus:
         """Adds the columns of udfs.spark.SCORED_FIELDS to rows of read_files."""
         extra = [name for name in rows.columns if name not in ("source", "paraphrase", "origin")]
         scored = rows.withColumn("_scored", self.score("source", "paraphrase", "origin"))
-        malformed = F.when(F.col(MALFORMED_LINE).isNotNull(), F.lit(MALFORMED))
+        line = F.col(MALFORMED_LINE)
+        broken = F.when(F.is_valid_utf8(line), F.lit(MALFORMED)).otherwise(F.lit("undecodable"))
+        malformed = F.when(line.isNotNull(), broken)
         names = [*FEATURES, "spscore"]
         return scored.select(
             F.coalesce(malformed, F.col("_scored.reason")).alias("reason"),
@@ -386,7 +392,7 @@ class ScoreCorpus:
                 name: F.when(
                     F.col("reason") == "undecodable", _escape_bytes(F.col(name).cast("binary"))
                 ).otherwise(F.col(name))
-                for name in ("source", "paraphrase")
+                for name in ("source", "paraphrase", MALFORMED_LINE)
             }
         )
         self._write(readable.select(*columns), ("reason",), counts, "quarantine", "source")
@@ -535,7 +541,7 @@ class ScoreCorpus:
         """All scored units together."""
         units = [
             self.spark.read.parquet(self._unit_path(unit))
-            for unit in self.units
+            for unit in self.done
             if self.storage.exists(f"{self._unit_path(unit)}/_SUCCESS")
         ]
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), units)

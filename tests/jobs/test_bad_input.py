@@ -121,7 +121,8 @@ def test_undecodable_bytes_in_text_files(score, tmp_path):
     run = score(tmp_path / "out", "--config", config)
     assert run.code == 0, run.stderr
     assert run.manifest["quarantine"] == {"llm": {"undecodable": 1}, "human": {"undecodable": 1}}
-    assert run.manifest["stages"]["llm"] != run.manifest["stages"]["human"]
+    [line] = run.quarantine["malformed_line"].dropna()
+    assert r'"paraphrase": "火势从三楼的一间厨\xe6\x88开始蔓延' in line
 
 
 def test_nothing_but_rows_for_quarantine(score, tmp_path):

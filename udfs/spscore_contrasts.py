@@ -18,7 +18,7 @@ KINDS = {
     "edit": "the source with one character substituted, inserted or deleted",
     "two_edits": "the source with two such edits",
     "swapped_numbers": "the source with its digits replaced",
-    "swapped_words": "the source with two of its words (names, mostly) exchanged",
+    "swapped_words": "the source with two of its words exchanged",
     "first_half": "the first half of the source",
     "last_half": "the last half of the source",
     "first_third": "the first third of the source",

@@ -37,8 +37,8 @@ def score_bin(score: np.ndarray) -> np.ndarray:
 def quantile(bins: Mapping[int, int], share: float) -> float:
     """Lowest score below which at least `share` of the pairs lie, from counts by score_bin.
 
-    The score is the lower edge of a bin, so that a cut there never divides one. 0 where share is 0,
-    NaN where nothing was counted.
+    The score is the first float32 of the next bin, so that a cut there never divides a bin. 0 where
+    share is 0, NaN where nothing was counted.
     """
     total = sum(bins.values())
     if total == 0:
@@ -49,5 +49,7 @@ def quantile(bins: Mapping[int, int], share: float) -> float:
     for index in sorted(bins):
         below += bins[index]
         if below >= share * total:
-            return min((index + 0.5) / SCORE_BINS, 1.0)
+            edge = min((index + 0.5) / SCORE_BINS, 1.0)
+            cut = np.float32(edge)
+            return float(cut if float(cut) >= edge else np.nextafter(cut, np.float32(2)))
     return 1.0

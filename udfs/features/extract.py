@@ -48,7 +48,16 @@ def extract(source: pa.Array, paraphrase: pa.Array, segmenter: Segmenter) -> np.
 
 
 def extract_code_points(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
-    """Features of normalised, segmented pairs: float32, shape (rows, 8)."""
+    """Features of normalised, segmented pairs: float32, shape (rows, 8).
+
+    Raises ValueError for a sentence of more than tiles.MAXIMUM_CHARACTERS.
+    """
+    for text in (a, b):
+        longest = int(np.diff(text.offsets).max(initial=0))
+        if longest > tiles.MAXIMUM_CHARACTERS:
+            raise ValueError(
+                f"a sentence of {longest} characters, expected at most {tiles.MAXIMUM_CHARACTERS}"
+            )
     return _extract_rows(*a, *b, *words_a, *words_b, wpa.alphanumeric())
 
 
@@ -66,7 +75,7 @@ def _extract_rows(
     # Scratch for the longest row; every kernel leaves it as it found it.
     buckets = np.full(tiles.BUCKETS, -1, np.int32)
     chain = np.empty(longest, np.int32)
-    runs = np.empty((256, 3), np.int32)
+    runs = np.empty(256, np.int64)
     mark_a = np.zeros(longest, np.uint8)
     mark_b = np.zeros(longest, np.uint8)
     partner = np.full(longest, -1, np.int32)

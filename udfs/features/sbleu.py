@@ -18,6 +18,8 @@ from math import exp, log
 import numpy as np
 from numba import njit
 
+from udfs.features.tiles import unpack
+
 ORDERS = (4, 5, 6, 7)
 
 
@@ -66,7 +68,7 @@ def kernel(runs, count, n, m, used_a, used_b):
         return np.nan
     matches = np.zeros(4, np.int64)
     for r in range(count):
-        i, j, length = np.int64(runs[r, 0]), np.int64(runs[r, 1]), np.int64(runs[r, 2])
+        i, j, length = unpack(runs[r])
         for k in range(length - 3):
             for order in range(min(length - k - 3, 4)):
                 bit = np.uint8(1 << order)
@@ -77,9 +79,10 @@ def kernel(runs, count, n, m, used_a, used_b):
     if matches[0] == 0:  # then no longer n-gram matches either
         return 0.0
     for r in range(count):
-        if runs[r, 2] >= 4:
-            used_a[runs[r, 0] : runs[r, 0] + runs[r, 2]] = 0
-            used_b[runs[r, 1] : runs[r, 1] + runs[r, 2]] = 0
+        i, j, length = unpack(runs[r])
+        if length >= 4:
+            used_a[i : i + length] = 0
+            used_b[j : j + length] = 0
     logs, orders, smoothing = 0.0, 0, 1.0
     for order in range(4):
         total = m - 3 - order

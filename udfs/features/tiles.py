@@ -16,6 +16,9 @@ from numba import njit
 MINIMUM_TILE = 2
 """Length of the shortest tile: a single shared character is no shared substring."""
 
+MAXIMUM_CHARACTERS = 2**21 - 1
+"""Longest sentence that the kernels take."""
+
 BUCKETS = 1024
 
 
@@ -59,13 +62,13 @@ def shared_runs(a, b, buckets, chain, runs):
     """Runs of two characters or more of code points a and b.
 
     buckets: int32 (BUCKETS,), all -1 on entry and on return. chain: int32, at least len(b) cells.
-    runs: int32 (capacity, 3) to fill with (i, j, length). Returns (runs, a larger array where they
-    do not fit; how many; length of the longest run, 1 included). What is returned has room for
-    :func:`kernel` too: a run of length L falls into at most L / 2 runs.
+    runs: int64 (capacity,) to fill with runs as :func:`pack` writes them. Returns (runs, a larger
+    array where they do not fit; how many; length of the longest run, 1 included). What is returned
+    has room for :func:`kernel` too: a run of length L falls into at most L / 2 runs.
     """
     count, longest, characters = _fill_runs(a, b, buckets, chain, runs)
     if characters // 2 > len(runs):
-        runs = np.empty((characters, 3), np.int32)
+        runs = np.empty(characters, np.int64)
         _fill_runs(a, b, buckets, chain, runs)
     return runs, count, longest
 
@@ -92,15 +95,25 @@ def _fill_runs(a, b, buckets, chain, runs):
                     longest = length
                 if length >= MINIMUM_TILE:
                     if count < capacity:
-                        runs[count, 0] = i
-                        runs[count, 1] = j
-                        runs[count, 2] = length
+                        runs[count] = pack(i, j, length)
                     count += 1
                     characters += length
             j = np.int64(chain[j])
     for j in range(m):
         buckets[np.int64(b[j] & mask)] = -1
     return count, longest, characters
+
+
+@njit(cache=True, nogil=True)
+def pack(i, j, length):
+    """A run as one number: the smallest is the longest run, and of those the first in a, then b."""
+    return ((MAXIMUM_CHARACTERS - length) << 42) | (i << 21) | j
+
+
+@njit(cache=True, nogil=True)
+def unpack(run):
+    """(i, j, length) of a run."""
+    return (run >> 21) & (2**21 - 1), run & (2**21 - 1), MAXIMUM_CHARACTERS - (run >> 42)
 
 
 @njit(cache=True, nogil=True)
@@ -112,22 +125,16 @@ def kernel(runs, count, marked_a, marked_b, partner):
     Uses up runs. Returns the number of tiles.
 
     The longest run left is a tile if no tile covers a part of it; otherwise its uncovered stretches
-    are shorter runs, to be looked at in their turn.
+    are shorter runs, to be looked at in their turn. The runs left are a binary heap.
     """
+    for place in range(count // 2 - 1, -1, -1):
+        _sift_down(runs, count, place)
     tiles = 0
     while count > 0:
-        best, i, j, length = 0, np.int64(runs[0, 0]), np.int64(runs[0, 1]), np.int64(runs[0, 2])
-        for k in range(1, count):
-            rival = np.int64(runs[k, 2])
-            if rival < length:
-                continue
-            rival_i, rival_j = np.int64(runs[k, 0]), np.int64(runs[k, 1])
-            if rival > length or rival_i < i or (rival_i == i and rival_j < j):
-                best, i, j, length = k, rival_i, rival_j, rival
+        i, j, length = unpack(runs[0])
         count -= 1
-        runs[best, 0] = runs[count, 0]
-        runs[best, 1] = runs[count, 1]
-        runs[best, 2] = runs[count, 2]
+        runs[0] = runs[count]
+        _sift_down(runs, count, 0)
         k = 0
         while k < length:
             while k < length and (marked_a[i + k] or marked_b[j + k]):
@@ -142,8 +149,32 @@ def kernel(runs, count, marked_a, marked_b, partner):
                 partner[i] = j
                 tiles += 1
             elif k - begin >= MINIMUM_TILE:
-                runs[count, 0] = i + begin
-                runs[count, 1] = j + begin
-                runs[count, 2] = k - begin
+                _push(runs, count, pack(i + begin, j + begin, k - begin))
                 count += 1
     return tiles
+
+
+@njit(cache=True, nogil=True)
+def _sift_down(heap, count, place):
+    """Puts heap[place] below its smaller children."""
+    run = heap[place]
+    child = 2 * place + 1
+    while child < count:
+        if child + 1 < count and heap[child + 1] < heap[child]:
+            child += 1
+        if run <= heap[child]:
+            break
+        heap[place] = heap[child]
+        place, child = child, 2 * child + 1
+    if count > 0:
+        heap[place] = run
+
+
+@njit(cache=True, nogil=True)
+def _push(heap, count, run):
+    """Adds a run to a heap of count."""
+    place = count
+    while place > 0 and run < heap[(place - 1) // 2]:
+        heap[place] = heap[(place - 1) // 2]
+        place = (place - 1) // 2
+    heap[place] = run

@@ -71,6 +71,10 @@ def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
     slow = np.flatnonzero(flags & _NEEDS_DEFINITION)
     if len(slow):
         text = _replace_rows(text, slow, data, byte_offsets)
+        for row in slow:
+            characters = text.values[text.offsets[row] : text.offsets[row + 1]]
+            if any(is_han(code) for code in characters):
+                flags[row] |= HAN
         flags &= ~np.uint8(_NEEDS_DEFINITION)
     return text, flags
 
@@ -194,7 +198,7 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
                     w += 1
                     if is_han(cell):
                         flag |= HAN
-        if flag & UNDECODABLE and p < end:
+        if flag & UNDECODABLE:
             w = start
             flag &= ~(HAN | _NEEDS_DEFINITION)
         flags[row] = flag

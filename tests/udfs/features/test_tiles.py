@@ -38,7 +38,7 @@ def by_kernel(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
     a, b = (np.array([ord(c) for c in text], np.uint32) for text in (source, paraphrase))
     size = max(len(a), len(b))
     buckets, chain = np.full(tiles.BUCKETS, -1, np.int32), np.empty(size, np.int32)
-    runs, count, _ = tiles.shared_runs(a, b, buckets, chain, np.empty((4, 3), np.int32))
+    runs, count, _ = tiles.shared_runs(a, b, buckets, chain, np.empty(4, np.int64))
     assert (buckets == -1).all()
     marked_a, marked_b = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
     partner = np.full(size, -1, np.int32)

@@ -41,9 +41,9 @@ clean:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 .venv/.base: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable .
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 .venv/.%: .venv/.base
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[$*]'
 	touch $@

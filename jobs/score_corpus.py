@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -56,6 +57,8 @@ from udfs.spscore import SPScore
 from udfs.stages import ORIGINS, SCORE_BINS, STAGES, quantile
 from udfs.text.segment import load_segmenter
 from udfs.validate import MALFORMED
+
+CONFIG = Path(__file__).parents[1] / "conf/score.yaml"
 
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, "spscore")
 """Columns of scored files, before the input's own; origin and stage stand in the folder names."""
@@ -431,7 +434,7 @@ class ScoreCorpus:
         scored = self._written_counts("scored", ("origin", "stage"))
         quarantined = self._written_counts("quarantine", ("origin", "reason"))
         _close_accounts(self.read, scored, quarantined, stages.duplicates)
-        correlations, correlation_rows, examples = self._sample(sum(scored.values()))
+        correlations, correlation_rows, examples = self._sample(scored)
         self.seconds["report"] = time.monotonic() - started
         summary = Summary(
             run_id=self.run_id,
@@ -469,25 +472,30 @@ class ScoreCorpus:
         counts = self.spark.read.parquet(path).groupBy(*keys).count()
         return Counter({tuple(row)[:2]: row["count"] for row in counts.collect()})
 
-    def _sample(self, pairs: int, rows: int = 50_000) -> tuple[list[list[float]], int, list[dict]]:
+    def _sample(
+        self, scored: Counter[tuple[Any, ...]], rows: int = 30_000
+    ) -> tuple[list[list[float]], int, list[dict]]:
         """Correlations of features and score, their sample's size, and some scored pairs.
 
-        The sample is by pair_id, which is a hash: the same pairs each time.
+        The sample has its share of every origin and stage, from the front of one file of each: which
+        pairs share a file is decided by a hash.
         """
         names = [*FEATURES, "spscore"]
-        if not pairs:
+        total = sum(scored.values())
+        if not total:
             return [[float("nan")] * len(names)] * len(names), 0, []
-        scored = self.spark.read.parquet(f"{self.folder}/scored")
-        if pairs > rows:
-            scored = scored.where(F.col("pair_id") < f"{int(2**32 * rows / pairs):08x}")
-        sample = scored.select("pair_id", *names).toPandas().sort_values(["spscore", "pair_id"])
+        root = f"{self.folder}/scored"
+        parts = []
+        for (origin, stage), count in scored.items():
+            file = self.storage.list(f"{root}/origin={origin}/stage={stage}")[0].path
+            front = self.spark.read.option("basePath", root).parquet(file)
+            parts.append(front.limit(max(rows * count // total, 1)))
+        columns = ["source", "paraphrase", "origin", "stage", *names]
+        sample = reduce(DataFrame.unionAll, [part.select(columns) for part in parts]).toPandas()
+        sample = sample.sort_values(["spscore", "source"])
         matrix = sample[names].corr("spearman").to_numpy().tolist()
         steps = sorted({round(k * (len(sample) - 1) / 9) for k in range(10)})
-        chosen = sample["pair_id"].iloc[steps].tolist()
-        found = scored.where(F.col("pair_id").isin(chosen)).select(
-            "source", "paraphrase", "origin", "stage", *names
-        )
-        examples = sorted((row.asDict() for row in found.collect()), key=lambda r: r["spscore"])
+        examples = sample.iloc[steps].to_dict("records")
         for row in examples:
             row.update({name: None for name in names if row[name] != row[name]})
         return matrix, len(sample), examples
@@ -662,7 +670,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     how.add_argument("--segmenter", metavar="SPEC", help="jieba | ltp:NAME_OR_FOLDER")
     how.add_argument("--on-corrupt-file", choices=["stop", "quarantine"])
     how.add_argument("--unit-mb", metavar="MB", type=float, help="input between two resume points")
-    how.add_argument("--config", metavar="YAML", default="conf/score.yaml")
+    how.add_argument(
+        "--config", metavar="YAML", default=str(CONFIG), help="by default conf/score.yaml"
+    )
     how.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="any setting of the config"
     )

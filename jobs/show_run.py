@@ -92,8 +92,8 @@ def show_pairs(console: Console, system: fs.FileSystem, folder: str, count: int)
             f"\n[bold]{row['spscore']:.3f}[/bold]  stage {row['stage']}  {row['origin']}"
             + (f"  annotated {row['score']} of 5" if row.get("score") else "")
         )
-        console.print(f"  source      {row['source']}", markup=False)
-        console.print(f"  paraphrase  {row['paraphrase']}", markup=False)
+        for side in ("source", "paraphrase"):
+            console.print(f"  {side:<10}  {row[side]}", markup=False, soft_wrap=True)
         values = [
             f"{f} {'–' if row[f] is None or row[f] != row[f] else f'{row[f]:.3g}'}"
             for f in FEATURES

@@ -257,13 +257,13 @@ def _plot_ablation(path: Path, ablation: dict) -> None:
         base = factor * ablation["none"][key]
         colours = ["#5b8db8" if label in FEATURES else "#d08c45" for label in labels]
         axis.barh(labels, values, color=colours)
-        axis.axvline(base, color="black", linewidth=1, linestyle="--", label=f"all: {base:.3g}")
+        axis.axvline(base, color="black", linewidth=1, linestyle="--")
+        axis.set_title(f"all features: {base:.3g} (dashed)", fontsize=10)
         spread = max(max(values) - min(values), abs(base - min(values)), 1e-3)
         low = min(*values, base) - 0.4 * spread
         axis.set_xlim(low, max(*values, base) + 0.15 * spread)
         axis.invert_yaxis()
         axis.set_xlabel(title + " (axis cut)")
-        axis.legend(loc="lower left", framealpha=0.9)
         axis.grid(axis="x", alpha=0.3)
     axes[0][0].set_ylabel("left out")
     figure.suptitle("Ablation: without each feature (blue) and each group (orange)")

@@ -32,7 +32,7 @@ from pyspark.sql.types import FloatType, IntegerType, StringType, StructField, S
 from udfs.features import FEATURES, extract, extract_code_points
 from udfs.pair_id import pair_ids
 from udfs.spscore import SPScore
-from udfs.stages import ORIGINS
+from udfs.stages import DEFAULT_CUTS
 from udfs.stages import stage as stage_of
 from udfs.text.normalise import normalise_column
 from udfs.text.segment import Segmenter, load_segmenter
@@ -154,6 +154,5 @@ def register(spark: SparkSession, cuts: Mapping[str, Sequence[float]] | None = N
     spark.udf.register("stage", stage_udf(cuts) if cuts else stage)
 
 
-DEFAULT_CUTS: dict[str, tuple[float, ...]] = dict.fromkeys(ORIGINS, (0.4, 0.5, 0.6))
 stage = stage_udf(DEFAULT_CUTS)
-"""(score, origin) -> stage under DEFAULT_CUTS."""
+"""(score, origin) -> stage under udfs.stages.DEFAULT_CUTS."""

@@ -15,6 +15,14 @@ import numpy as np
 ORIGINS = ("parallel", "back_translation", "llm", "human")
 STAGES = (0, 1, 2, 3)
 
+DEFAULT_CUTS = {
+    "parallel": (0.72, 0.82, 0.93),
+    "back_translation": (0.67, 0.77, 0.88),
+    "llm": (0.62, 0.72, 0.83),
+    "human": (0.57, 0.67, 0.78),
+}
+"""Scores at which stages 1, 2 and 3 begin; conf/score.yaml has the same and says where from."""
+
 SCORE_BINS = 10_000
 """Quantiles are read from counts of scores in bins of 1 / SCORE_BINS: exact to one bin, and the
 same however the rows were spread over machines."""

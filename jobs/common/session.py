@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from jobs.common.errors import JobError
+
+LOG4J = (Path(__file__).parents[2] / "conf/spark/log4j2.properties").as_uri()
 
 DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
@@ -19,6 +22,7 @@ DEFAULTS = {
     "spark.sql.files.maxPartitionBytes": "16m",
     "spark.sql.files.openCostInBytes": "1m",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.filterPushdown": "true",
     # One writer for each partition value, instead of sorting all rows by it first.
@@ -29,7 +33,7 @@ DEFAULTS = {
 LOCAL_DEFAULTS = {
     # One process holds driver and executor. A fixed heap: what a larger corpus needs is disk.
     "spark.driver.memory": "2g",
-    "spark.driver.defaultJavaOptions": "-XX:+UseParallelGC",
+    "spark.driver.defaultJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={LOG4J}",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",

@@ -9,7 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from jobs.common.errors import JobError
-from udfs.stages import ORIGINS
+from udfs.stages import DEFAULT_CUTS, ORIGINS
 
 Origin = Literal[ORIGINS]  # type: ignore[valid-type]
 
@@ -61,15 +61,15 @@ class ScoreSettings(Strict):
     max_characters: int = Field(1000, ge=1, le=20_000)
     model: str | None = None
     segmenter: str = Field("jieba", pattern=r"^(jieba|ltp:.+)$")
-    cuts: dict[Origin, Cuts]
+    cuts: dict[Origin, Cuts] = {}
     on_corrupt_file: Literal["stop", "quarantine"] = "stop"
     target_file_mb: float = Field(128, gt=0)
     unit_mb: float = Field(2048, gt=0)
 
     @model_validator(mode="after")
-    def _all_origins(self) -> ScoreSettings:
-        if missing := [origin for origin in ORIGINS if origin not in self.cuts]:
-            raise ValueError(f"cuts: no cut points for {', '.join(missing)}")
+    def _complete(self) -> ScoreSettings:
+        defaults = {origin: Cuts(scores=cuts) for origin, cuts in DEFAULT_CUTS.items()}
+        self.cuts = defaults | self.cuts
         if self.min_characters > self.max_characters:
             raise ValueError("min_characters is above max_characters")
         return self

@@ -77,6 +77,8 @@ class Config(_Settings):
     others: Others | None = None
     sets: list[TableSet] = Field(min_length=1)
     information: list[TableSet] = []
+    note: str = ""
+    """What a reader of the card has to know about how these settings were chosen."""
 
 
 def load_config(path: Path) -> Config:

@@ -70,11 +70,9 @@ def read_table(folder: Path) -> pa.Table:
     return ds.dataset(folder, format="parquet", partitioning=FILE_PARTITIONING).to_table()
 
 
-def arguments(output: Path, run_id: str, model: Path | None, given: Iterable) -> list[str]:
-    line = ["--output", output, "--run-id", run_id]
-    if model is not None:
-        line += ["--model", model]
-    return [str(word) for word in [*line, *given]]
+def arguments(output: Path, run_id: str, model: Path, given: Iterable) -> list[str]:
+    line = ["--output", output, "--run-id", run_id, "--model", model, *given]
+    return [str(word) for word in line]
 
 
 @pytest.fixture(scope="session")
@@ -119,18 +117,17 @@ def grow(examples) -> Callable[[int], pa.Table]:
 
 @pytest.fixture(scope="session")
 def score(spark, model) -> Callable[..., Run]:
-    """Calls the job in this process, on the shared session."""
+    """Calls the job in this process, on the shared session; drawing the report takes a second."""
+    from jobs import score_corpus
     from jobs.common.errors import run
-    from jobs.score_corpus import main
 
-    def call(output: Path, *given, run_id: str = "r", default_model: bool = False) -> Run:
-        line = arguments(output, run_id, None if default_model else model, given)
+    def call(output: Path, *given, run_id: str = "r", report: bool = False) -> Run:
+        line = arguments(output, run_id, model, given)
         out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
-            try:
-                code = run("score_corpus", lambda: main(line))
-            except SystemExit as leave:  # argparse
-                code = leave.code
+        with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
+            if not report:
+                patch.setattr(score_corpus, "write_report", lambda *_: None)
+            code = run("score_corpus", lambda: score_corpus.main(line))
         return Run(code, out.getvalue(), err.getvalue(), output / "runs" / run_id)
 
     return call
@@ -138,9 +135,12 @@ def score(spark, model) -> Callable[..., Run]:
 
 @pytest.fixture(scope="session")
 def launch(model) -> Callable[..., subprocess.Popen]:
-    """Starts the job as a process group of its own; stdout and stderr are text pipes."""
+    """Starts the job as a process group of its own; stdout and stderr are text pipes.
 
-    def start(output: Path, *given, run_id="r", command=(sys.executable,), **kwargs):
+    command: what goes before the job's file.
+    """
+
+    def start(output: Path, *given, run_id="r", command=(sys.executable,)) -> subprocess.Popen:
         line = [*command, ROOT / "jobs" / "score_corpus.py"]
         line += arguments(output, run_id, model, given)
         return subprocess.Popen(
@@ -151,7 +151,6 @@ def launch(model) -> Callable[..., subprocess.Popen]:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            **kwargs,
         )
 
     return start

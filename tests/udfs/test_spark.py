@@ -1,0 +1,138 @@
+"""The Spark functions equal the plain ones."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from udfs.features import FEATURES, extract
+from udfs.spark import (
+    DEFAULT_CUTS,
+    SCORED_FIELDS,
+    features,
+    register,
+    score_columns,
+    spscore,
+    stage,
+    stage_udf,
+)
+from udfs.spscore import SPScore
+from udfs.stages import stage as plain_stage
+from udfs.text.segment import load_segmenter
+
+ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def pairs(pytestconfig):
+    """Some of the examples, their number in n."""
+    lines = (pytestconfig.rootpath / "examples" / "pairs.jsonl").read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines[:ROWS]]
+    table = pd.DataFrame(rows)[["source", "paraphrase", "origin"]]
+    return table.assign(n=range(ROWS))
+
+
+@pytest.fixture(scope="module")
+def frame(spark, pairs):
+    """The pairs as a data frame of three partitions, then a null source and a null paraphrase."""
+    text = pairs["source"][0]
+    nulls = [(None, text, "llm", ROWS), (text, None, "llm", ROWS + 1)]
+    table = pd.concat([pairs, pd.DataFrame(nulls, columns=pairs.columns)])
+    schema = "source string, paraphrase string, origin string, n int"
+    rows = list(table.astype(object).itertuples(index=False, name=None))
+    return spark.createDataFrame(rows, schema).repartition(3).cache()
+
+
+@pytest.fixture(scope="module")
+def expected(pairs):
+    """(features, scores) of the pairs, by the plain functions and the default model."""
+    segmenter = load_segmenter("jieba")
+    found = extract(pa.array(pairs["source"]), pa.array(pairs["paraphrase"]), segmenter)
+    return found.astype(np.float32), SPScore.load().predict(found)
+
+
+def in_order(rows) -> pd.DataFrame:
+    return rows.toPandas().sort_values("n", ignore_index=True)
+
+
+def test_features(frame, expected):
+    rows = in_order(
+        frame.select("n", features("source", "paraphrase").alias("f")).select("n", "f.*")
+    )
+    assert tuple(rows.columns) == ("n", *FEATURES)
+    assert all(rows[name].dtype == np.float32 for name in FEATURES)
+    np.testing.assert_array_equal(rows[list(FEATURES)][:ROWS], expected[0])
+    assert rows[list(FEATURES)][ROWS:].isna().all(axis=None)
+
+
+def test_spscore(frame, expected):
+    rows = in_order(frame.select("n", spscore("source", "paraphrase").alias("s")))
+    np.testing.assert_array_equal(rows["s"][:ROWS], expected[1])
+    assert rows["s"][ROWS:].isna().all()
+    assert rows["s"].dtype == np.float32
+    nulls = frame.select("n", spscore("source", "paraphrase").alias("s")).where("s IS NULL")
+    assert nulls.count() == 2
+
+
+def test_stage(spark, expected):
+    cuts = {"llm": (0.3, 0.5, 0.7), "human": (0.2, 0.3, 0.4)}
+    scores = [float(s) for s in expected[1]] + [0.0, 0.5, 1.0]
+    rows = [(s, origin) for s in scores for origin in cuts] + [(None, "llm"), (0.5, "gpt")]
+    table = spark.createDataFrame(rows, "score float, origin string")
+    found = table.select("score", "origin", stage_udf(cuts)("score", "origin").alias("stage"))
+    assert found.schema["stage"].dataType.simpleString() == "int"
+    for row in found.collect():
+        if row.score is None or row.origin not in cuts:
+            assert row.stage is None
+        else:
+            assert row.stage == plain_stage(np.float32([row.score]), cuts[row.origin])[0]
+
+
+def test_sql(spark, frame, expected, pairs):
+    register(spark)
+    frame.createOrReplaceTempView("pairs")
+    query = """
+        SELECT n, features(source, paraphrase).acs AS acs, s, stage(s, origin) AS stage
+        FROM (SELECT *, spscore(source, paraphrase) AS s FROM pairs) WHERE n < 60
+    """
+    rows = in_order(spark.sql(query))
+    np.testing.assert_array_equal(rows["acs"], expected[0][:, FEATURES.index("acs")])
+    np.testing.assert_array_equal(rows["s"], expected[1])
+    stages = [
+        int(plain_stage(expected[1][k : k + 1], DEFAULT_CUTS[origin])[0])
+        for k, origin in enumerate(pairs["origin"])
+    ]
+    assert rows["stage"].tolist() == stages
+
+    register(spark, cuts=dict.fromkeys(DEFAULT_CUTS, (0.0, 0.0, 0.0)))
+    rows = spark.sql("SELECT stage(CAST(0.1 AS FLOAT), 'llm') AS stage").collect()
+    assert rows[0].stage == 3
+
+
+def test_the_jobs_arrow_function_equals_the_pandas_udfs(frame, expected):
+    score = score_columns(SPScore.load(), "jieba", 15, 1000)
+    scored = frame.select("n", score("source", "paraphrase", "origin").alias("job"))
+    assert scored.schema["job"].dataType.fieldNames() == SCORED_FIELDS.fieldNames()
+    both = frame.join(scored, "n").select(
+        "n",
+        "job.*",
+        spscore("source", "paraphrase").alias("s"),
+        features("source", "paraphrase").alias("f"),
+        stage(spscore("source", "paraphrase"), "origin").alias("udf_stage"),
+        stage(F.col("job.spscore"), "origin").alias("job_stage"),
+    )
+    rows = in_order(both)
+    fit = rows["reason"].isna()
+    assert rows["reason"][~fit].tolist() == ["null", "null"]
+    assert fit.sum() == ROWS
+    np.testing.assert_array_equal(rows["spscore"][fit], rows["s"][fit])
+    np.testing.assert_array_equal(rows["spscore"][fit], expected[1])
+    from_udf = np.float32([list(row) for row in rows["f"][fit]])
+    np.testing.assert_array_equal(rows.loc[fit, list(FEATURES)], from_udf)
+    assert rows["udf_stage"][fit].tolist() == rows["job_stage"][fit].tolist()
+    assert rows.loc[~fit, ["pair_id", "spscore", *FEATURES]].isna().all(axis=None)

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from jobs import spscore_data as data
+from jobs.common import fit_data as data
 from udfs.features import FEATURES
 from udfs.spscore import DEFAULT_FOLDER, SPScore
-from udfs.spscore_fit import ablations, bootstrap_interval, cross_validate, spearman
+from udfs.spscore.fit import ablations, bootstrap_interval, cross_validate, spearman
 from udfs.text.segment import Segmenter, load_segmenter
 
 EXAMPLES = """examples:
@@ -165,7 +165,7 @@ def fit_and_save(
     config: data.Config, graded: data.Pairs, rewrites: data.Pairs, folder: Path, output: Path
 ) -> None:
     """The whole fit; the model is written last, when nothing can fail any more."""
-    from jobs import spscore_card as card  # matplotlib
+    from jobs.common import fit_card as card  # matplotlib
 
     segmenter = load_segmenter(config.segmenter)
     others = data.read_others(config, folder)

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from jobs import fit_spscore as job
-from jobs import spscore_data as data
+from jobs.common import fit_data as data
 from udfs.spscore import DEFAULT_FOLDER, SPScore
-from udfs.spscore_fit import spearman
+from udfs.spscore.fit import spearman
 from udfs.text.segment import load_segmenter
 
 ROOT = Path(__file__).parents[2]

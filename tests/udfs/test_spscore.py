@@ -15,9 +15,9 @@ from hypothesis.extra import numpy as hnp
 
 from udfs.features import FEATURES
 from udfs.spscore import DEFAULT_FOLDER, SPScore
-from udfs.spscore_contrasts import KINDS, edit_distance, make_contrasts
-from udfs.spscore_fit import bootstrap_interval, cross_validate, group_folds, spearman
-from udfs.spscore_trees import TreeModel, predict_trees, read_trees
+from udfs.spscore.contrasts import KINDS, edit_distance, make_contrasts
+from udfs.spscore.fit import bootstrap_interval, cross_validate, group_folds, spearman
+from udfs.spscore.trees import TreeModel, predict_trees, read_trees
 from udfs.text.segment import load_segmenter
 
 SMALL = {
@@ -282,7 +282,7 @@ def test_extra_rows_of_a_held_out_group_are_not_fitted_on(monkeypatch):
         seen.append(set(features[:, 0].tolist()))
         return SimpleNamespace(predict=lambda rows: rows[:, 0])
 
-    monkeypatch.setattr("udfs.spscore_fit.SPScore", SimpleNamespace(fit=fit))
+    monkeypatch.setattr("udfs.spscore.fit.SPScore", SimpleNamespace(fit=fit))
     extra = (features, np.zeros(24), np.ones(24))
     cross_validate(features, np.zeros(24), groups, extra=extra, extra_groups=groups, folds=3)
     assert [len(numbers) for numbers in seen] == [4, 4, 4]

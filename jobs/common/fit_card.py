@@ -15,7 +15,7 @@ import pandas as pd
 
 from udfs.features import FEATURES
 from udfs.spscore import SPScore
-from udfs.spscore_contrasts import KINDS
+from udfs.spscore.contrasts import KINDS
 
 EVALUATION, CARD = "evaluation.json", "card.md"
 _TITLES = {
@@ -119,7 +119,7 @@ def _recipe(config, contrasts: pd.DataFrame) -> str:
 
 
 def _parameters(config) -> str:
-    from udfs.spscore_fit import LIGHTGBM, NEURAL
+    from udfs.spscore.fit import LIGHTGBM, NEURAL
 
     defaults = LIGHTGBM if config.backend == "lightgbm" else NEURAL
     return _table(["parameter", "value"], list({**defaults, **config.parameters}.items()))

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from udfs.features import extract
-from udfs.spscore_contrasts import KINDS, edit_distance, make_contrasts
+from udfs.spscore.contrasts import KINDS, edit_distance, make_contrasts
 from udfs.text.normalise import normalise
 from udfs.text.segment import Segmenter
 

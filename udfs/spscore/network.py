@@ -1,7 +1,7 @@
 """The back-end ``neural``: small networks, evaluated with numpy from plain weights.
 
 The features are standardised; a missing one becomes its mean, 0, and sets an indicator.
-scikit-learn trains the weights (``udfs/spscore_fit.py``) and is not needed to use them.
+scikit-learn trains the weights (``udfs/spscore/fit.py``) and is not needed to use them.
 """
 
 from __future__ import annotations

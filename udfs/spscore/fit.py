@@ -12,8 +12,8 @@ from scipy.stats import spearmanr
 
 from udfs.features import FEATURES
 from udfs.spscore import SPScore
-from udfs.spscore_network import NetworkModel, prepare, transform
-from udfs.spscore_trees import TreeModel
+from udfs.spscore.network import NetworkModel, prepare, transform
+from udfs.spscore.trees import TreeModel
 
 LIGHTGBM = {
     "num_iterations": 250,

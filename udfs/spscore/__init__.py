@@ -21,14 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.features import FEATURES, extract
-from udfs.spscore_network import NetworkModel
-from udfs.spscore_trees import TreeModel
+from udfs.spscore.network import NetworkModel
+from udfs.spscore.trees import TreeModel
 from udfs.text.segment import Segmenter
 
 VERSION = "0.1.0"
 """Version of the metric's definition: what is computed, apart from the fitted model."""
 NORMALISATION = "nfkc+ws"
-DEFAULT_FOLDER = Path(__file__).parent / "models" / "spscore-zh"
+DEFAULT_FOLDER = Path(__file__).parents[1] / "models" / "spscore-zh"
 FORMAT_VERSION = 1
 
 _DESCRIPTION = "spscore.json"
@@ -71,12 +71,12 @@ class SPScore:
         target: shape (rows,), in [0, 1].
         weight: shape (rows,), not negative (default: 1 each).
         backend: ``lightgbm`` or ``neural``. parameters: what differs from the back-end's defaults
-        (``LIGHTGBM`` and ``NEURAL`` in ``udfs/spscore_fit.py``).
+        (``LIGHTGBM`` and ``NEURAL`` in ``udfs/spscore/fit.py``).
 
         Raises ValueError where shapes disagree, a target lies outside [0, 1], a weight is
         negative or not finite, there are no rows, or the back-end is unknown.
         """
-        from udfs import spscore_fit  # LightGBM and scikit-learn take seconds to import
+        from udfs.spscore import fit  # LightGBM and scikit-learn take seconds to import
 
         if backend not in _BACKENDS:
             raise ValueError(f"backend {backend!r}: expected {' or '.join(map(repr, _BACKENDS))}")
@@ -94,7 +94,7 @@ class SPScore:
             raise ValueError("target: expected values in [0, 1]")
         if not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.any():
             raise ValueError("weight: expected finite values, none negative and not all zero")
-        train = spscore_fit.fit_trees if backend == "lightgbm" else spscore_fit.fit_network
+        train = fit.fit_trees if backend == "lightgbm" else fit.fit_network
         model = train(features, target, weight, seeds, list(names), parameters or {})
         return cls(model, names, segmenter, summary)
 

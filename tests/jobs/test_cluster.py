@@ -1,0 +1,250 @@
+"""The job on a standalone cluster: the rows of local mode, whatever dies on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pyarrow.parquet as pq
+import pyspark
+import pytest
+
+SPARK_HOME = Path(pyspark.__file__).parent
+PATIENCE = 120
+"""Seconds until something that should happen counts as not happening."""
+
+
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
+
+
+def wait_for(
+    happened: Callable[[], bool], what: str, alive: subprocess.Popen | None = None
+) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        if alive is not None and alive.poll() is not None:
+            pytest.fail(f"ended before {what}:\n{alive.communicate()}")
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {PATIENCE} s for {what}")
+        time.sleep(0.02)
+
+
+class Cluster:
+    """A master and workers of one core each on 127.0.0.1."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.port, self.web_port = free_port(), free_port()
+        self.url = f"spark://127.0.0.1:{self.port}"
+        self.processes: list[subprocess.Popen] = []
+        where = ("--host", "127.0.0.1", "--port", self.port, "--webui-port", self.web_port)
+        self.master = self._start("master.Master", *where)
+        wait_for(lambda: self.state() is not None, "the master", self.master)
+        self.workers: list[subprocess.Popen] = []
+
+    def _start(self, name: str, *given) -> subprocess.Popen:
+        log = open(self.folder / f"{len(self.processes)}-{name}.log", "w")
+        settings = {
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        line = [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *given]
+        process = subprocess.Popen(
+            [str(word) for word in line],
+            env=os.environ | settings,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        log.close()
+        self.processes.append(process)
+        return process
+
+    def state(self) -> dict | None:
+        """What the master's web page says; None while there is none."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.web_port}/json/") as page:
+                return json.load(page)
+        except (urllib.error.URLError, ConnectionError):
+            return None
+
+    def add_worker(self) -> None:
+        wanted = self.state()["aliveworkers"] + 1
+        given = ("--host", "127.0.0.1", "--cores", 1, "--memory", "1g")
+        folder = self.folder / f"work-{len(self.processes)}"
+        worker = self._start(
+            "worker.Worker", *given, "--webui-port", 0, "--work-dir", folder, self.url
+        )
+        self.workers.append(worker)
+        wait_for(lambda: self.state()["aliveworkers"] == wanted, "a worker", worker)
+
+    def kill_worker(self) -> int:
+        """Kills the oldest worker and what it started, as if its machine went; how many it was."""
+        worker = self.workers.pop(0)
+        everything = psutil.Process(worker.pid).children(recursive=True)
+        for process in [psutil.Process(worker.pid), *everything]:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        worker.wait()
+        return 1 + len(everything)
+
+    def stop(self) -> None:
+        while self.workers:
+            self.kill_worker()
+        os.killpg(self.master.pid, signal.SIGKILL)
+        self.master.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.add_worker()
+        cluster.add_worker()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def given(grow, tmp_path_factory) -> tuple:
+    """Six files, each a unit of five tasks; the last repeats pairs of the first."""
+    folder = tmp_path_factory.mktemp("input")
+    table = grow(8400)
+    for k in range(6):
+        part = table.slice(1500 * k % 8400, 1500)
+        pq.write_table(part, folder / f"{k}.parquet", row_group_size=300)
+    pq.write_table(table.slice(0, 600), folder / "5.parquet", row_group_size=120)
+    return ("--input", folder, "--origin-column", "origin", "--unit-mb", "0.001")
+
+
+@pytest.fixture(scope="module")
+def local(score, given, tmp_path_factory):
+    """The same run in local mode."""
+    run = score(tmp_path_factory.mktemp("local"), *given)
+    assert run.code == 0, run.stderr
+    assert sum(rows["duplicates"] for rows in run.manifest["rows"].values()) == 600
+    return run
+
+
+@pytest.fixture(scope="module")
+def submit(cluster, launch):
+    """Starts the job with spark-submit on the cluster."""
+    settings = {
+        "spark.executor.memory": "512m",
+        "spark.driver.memory": "512m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.files.maxPartitionBytes": "20k",
+        "spark.sql.files.openCostInBytes": "0",
+        "spark.sql.shuffle.partitions": "4",
+    }
+    command = [SPARK_HOME / "bin" / "spark-submit", "--master", cluster.url]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+
+    def start(output: Path, *given) -> subprocess.Popen:
+        return launch(output, *given, command=command)
+
+    return start
+
+
+def read_run(folder: Path) -> tuple[dict, pd.DataFrame]:
+    """(manifest, scored rows in order of pair_id) of a published run."""
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    files = [folder / file["path"] for file in manifest["files"]["scored"]]
+    assert sorted(files) == sorted((folder / "scored").rglob("*.parquet"))
+    tables = []
+    for path in files:
+        origin, stage = (part.partition("=")[2] for part in path.parts[-3:-1])
+        table = pq.ParquetFile(path).read().to_pandas()
+        tables.append(table.assign(origin=origin, stage=int(stage)))
+    rows = pd.concat(tables).sort_values("pair_id", ignore_index=True)
+    return manifest, rows
+
+
+def same_run(folder: Path, local) -> None:
+    expected_manifest, expected = read_run(local.folder)
+    manifest, rows = read_run(folder)
+    assert len(rows) == 8400
+    pd.testing.assert_frame_equal(rows, expected, check_exact=True)
+    for key in ("rows", "stages", "quarantine", "cuts", "quantiles", "signature"):
+        assert manifest[key] == expected_manifest[key]
+
+
+def in_unit(output: Path, unit: int) -> Callable[[], bool]:
+    """Whether a task of this unit has begun to write."""
+    folder = output / "runs" / "r" / "_work" / f"unit-{unit:05d}"
+    return lambda: any(folder.rglob("*.parquet"))
+
+
+def test_same_rows_as_in_local_mode(submit, given, local, tmp_path):
+    process = submit(tmp_path, *given)
+    stdout, stderr = process.communicate(timeout=300)
+    assert process.returncode == 0, stdout + stderr
+    same_run(tmp_path / "runs" / "r", local)
+
+
+def test_workers_die(cluster, submit, given, local, tmp_path):
+    """One while units are scored, and another, with its shuffle files, while tables are written."""
+    process = submit(tmp_path, *given)
+    wait_for(in_unit(tmp_path, 2), "the third unit", process)
+    assert cluster.kill_worker() >= 3  # the worker, its executor, Python
+    assert not (tmp_path / "runs" / "r" / "_work" / "unit-00003.json").exists()
+    assert process.poll() is None
+    cluster.add_worker()
+
+    writing = tmp_path / "runs" / "r" / "scored" / "_temporary"
+    wait_for(writing.exists, "the tables", process)
+    assert cluster.kill_worker() >= 2
+    assert process.poll() is None
+    stdout, stderr = process.communicate(timeout=300)
+    cluster.add_worker()
+    assert process.returncode == 0, stdout + stderr
+    assert stderr.count("Lost executor") >= 2, stderr
+    same_run(tmp_path / "runs" / "r", local)
+
+
+def test_driver_dies(submit, score, given, local, tmp_path):
+    process = submit(tmp_path, *given)
+    wait_for(in_unit(tmp_path, 3), "the fourth unit", process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    folder = tmp_path / "runs" / "r"
+    assert not (folder / "manifest.json").exists()
+    assert {path.name for path in folder.iterdir()} == {"_work"}  # hidden from readers of folders
+    finished = len(list((folder / "_work").glob("unit-*.json")))
+    assert 3 <= finished < 6
+    copy = tmp_path / "copy" / "runs" / "r"
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("_temporary"))
+
+    process = submit(tmp_path, *given, "--resume")
+    stdout, stderr = process.communicate(timeout=300)
+    assert process.returncode == 0, stdout + stderr
+    assert (stdout + stderr).count("already scored") == finished
+    same_run(folder, local)
+
+    run = score(tmp_path / "copy", *given)
+    assert run.code == 0, run.stderr
+    assert "already scored" not in run.stderr
+    same_run(copy, local)

@@ -19,8 +19,6 @@ Exit codes: 0 done, 2 something to mend (one line says what), 1 anything else.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import sys
 import time
 from collections import Counter, defaultdict
@@ -31,18 +29,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
 from jobs.common.errors import JobError, run
 from jobs.common.inputs import (
     MALFORMED_LINE,
-    NO_ORIGIN,
     InputFiles,
-    corrupt_file,
     inspect_inputs,
     read_files,
 )
@@ -50,13 +44,14 @@ from jobs.common.progress import progress
 from jobs.common.report import Summary, print_summary, write_report
 from jobs.common.session import start_session
 from jobs.common.settings import Input, ScoreSettings, load_settings
-from jobs.common.storage import File, Storage
+from jobs.common.storage import Storage
+from jobs.common.tables import close_accounts, sample_scored, write_partitioned, written_counts
+from jobs.common.units import Units, divide, scored_rows
 from udfs.features import FEATURES
 from udfs.spark import score_columns
 from udfs.spscore import SPScore
 from udfs.stages import ORIGINS, SCORE_BINS, STAGES, quantile
 from udfs.text.segment import load_segmenter
-from udfs.validate import MALFORMED
 
 CONFIG = Path(__file__).parents[1] / "conf/score.yaml"
 
@@ -65,12 +60,6 @@ SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, "spscore")
 
 SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "cuts"}
 """Settings that have an option of their own."""
-
-PARQUET = {
-    f"parquet.enable.dictionary#{column}": "false"
-    for column in ("source", "paraphrase", "pair_id", *FEATURES, "spscore")
-}
-"""No dictionaries for columns whose values hardly repeat: a quarter less work to write them."""
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
@@ -130,20 +119,6 @@ def _load_scorer(settings: ScoreSettings) -> Scorer:
 
 
 @dataclass(frozen=True)
-class Unit:
-    """Some files of one input: what is scored, and kept, at a time."""
-
-    number: int
-    input: InputFiles
-    files: list[File]
-
-    @property
-    def rows(self) -> int | None:
-        known = [self.input.rows.get(file.path) for file in self.files]
-        return None if None in known else sum(known)
-
-
-@dataclass(frozen=True)
 class Stages:
     """What is known of the scored pairs before they are written."""
 
@@ -186,9 +161,11 @@ class ScoreCorpus:
         self.score = score_columns(
             scorer.model, scorer.segmenter, settings.min_characters, settings.max_characters
         )
-        self.units = _divide(inputs, settings.unit_mb)
-        self.done: list[Unit] = []
-        self.read: Counter[str] = Counter()
+        self.units = Units(
+            spark, storage, settings, self.score, scorer.signature, f"{folder}/_work"
+        )
+        self.schemas: dict[str, StructType] = {}
+        """Of the tables that were written."""
         self.seconds: dict[str, float] = {}
 
     def dry_run(self, sample: int = 5_000) -> None:
@@ -203,7 +180,8 @@ class ScoreCorpus:
             extra = ", ".join(column.name for column in one.extra_columns) or "none"
             print(f"  carried through: {extra}")
         for one in self.inputs:
-            table = self._scored(read_files(self.spark, one, one.files).limit(sample)).toPandas()
+            rows = read_files(self.spark, one, one.files).limit(sample)
+            table = scored_rows(rows, self.score).toPandas()
             fit = table[table["reason"].isna()]
             print(f"{one.settings.path}: of the first {len(table):,} rows, {len(fit):,} are fit")
             for reason, count in table["reason"].value_counts().items():
@@ -224,106 +202,18 @@ class ScoreCorpus:
             self.storage.delete(self.folder)
 
     def score_units(self) -> None:
-        """Scores the input unit by unit into _work/, each followed by a marker with its counts."""
+        """Scores the input unit by unit into _work/."""
         started = time.monotonic()
-        left = self.limit
-        for unit in self.units:
-            if left is not None and left <= 0:
-                break
-            path = self._unit_path(unit)
-            marker = {"fingerprint": self._fingerprint(unit, left)}
-            if self.storage.exists(f"{path}.json"):
-                found = self.storage.read_json(f"{path}.json")
-                if found["fingerprint"] == marker["fingerprint"]:
-                    self.done.append(unit)
-                    self.read.update(found["rows"])
-                    unit.input.corrupt.update(found["corrupt"])
-                    print(f"{_title(unit, self.units)}: already scored", file=sys.stderr)
-                    left = left - sum(found["rows"].values()) if left is not None else None
-                    continue
-                self.storage.delete(f"{path}.json")
-            marker["rows"], marker["corrupt"] = self._score_unit(unit, path, left)
-            self.storage.write_json(f"{path}.json", marker)
-            self.done.append(unit)
-            self.read.update(marker["rows"])
-            left = left - sum(marker["rows"].values()) if left is not None else None
+        self.units.score(divide(self.inputs, self.settings.unit_mb), self.limit)
         self.seconds["score"] = time.monotonic() - started
-        if not self.read.total():
+        if not self.units.read.total():
             self.storage.delete(self.folder)
             raise JobError(f"{self.settings.inputs[0].path}: no rows, expected at least one")
-
-    def _score_unit(
-        self, unit: Unit, path: str, limit: int | None
-    ) -> tuple[dict[str, int], dict[str, str]]:
-        """Rows read by origin, and the files that turned out to be corrupt."""
-        files, corrupt = list(unit.files), {}
-        while files:
-            observed = Observation()
-            rows = read_files(self.spark, unit.input, files)
-            if limit is not None:
-                rows = rows.limit(limit)
-            rows = self._spread(rows, unit, limit).observe(
-                observed,
-                *[
-                    F.count_if(F.col("origin") == origin).alias(origin)
-                    for origin in (*ORIGINS, NO_ORIGIN)
-                ],
-            )
-            row_key = F.lit(unit.number << 53) + F.monotonically_increasing_id()
-            scored = self._scored(rows).withColumn("row_key", row_key)
-            try:
-                with progress(self.spark, _title(unit, self.units), unit.rows):
-                    scored.write.options(**PARQUET).mode("overwrite").parquet(path)
-            except (PySparkException, Py4JJavaError) as error:
-                file = corrupt_file(error, files)
-                if file is None:
-                    raise
-                reason = "cannot be read to its end: corrupt"
-                if "CSV header does not conform" in str(error):
-                    reason = (
-                        f"its header is not that of the other files of {unit.input.settings.path}"
-                    )
-                if self.settings.on_corrupt_file == "stop":
-                    raise JobError(f"{file.path}: {reason}") from error
-                corrupt[file.path] = reason
-                unit.input.corrupt[file.path] = corrupt[file.path]
-                files.remove(file)
-                print(f"{file.path}: corrupt, set aside", file=sys.stderr)
-                continue
-            return {o: n for o, n in observed.get.items() if n}, corrupt
-        return {}, corrupt
-
-    def _scored(self, rows: DataFrame) -> DataFrame:
-        """Adds the columns of udfs.spark.SCORED_FIELDS to rows of read_files."""
-        extra = [name for name in rows.columns if name not in ("source", "paraphrase", "origin")]
-        scored = rows.withColumn("_scored", self.score("source", "paraphrase", "origin"))
-        line = F.col(MALFORMED_LINE)
-        broken = F.when(F.is_valid_utf8(line), F.lit(MALFORMED)).otherwise(F.lit("undecodable"))
-        malformed = F.when(line.isNotNull(), broken)
-        names = [*FEATURES, "spscore"]
-        return scored.select(
-            F.coalesce(malformed, F.col("_scored.reason")).alias("reason"),
-            F.col("_scored.pair_id"),
-            "source",
-            "paraphrase",
-            *[F.col(f"_scored.{name}") for name in names],
-            "origin",
-            *[F.col(f"`{name}`") for name in extra],
-        )
-
-    def _spread(self, rows: DataFrame, unit: Unit, limit: int | None) -> DataFrame:
-        """Spreads rows over the cores where the files cannot be read in enough pieces."""
-        cores = self.spark.sparkContext.defaultParallelism
-        pieces = 1 if limit is not None else unit.input.pieces(unit.files)
-        size = sum(file.size for file in unit.files)
-        if pieces < 2 * cores and size > 4_000_000:
-            return rows.repartition(4 * cores)
-        return rows
 
     def find_stages(self) -> Stages:
         """Counts the distinct pairs by origin and score, and settles the cut points."""
         started = time.monotonic()
-        scores = self._work().where(F.col("reason").isNull())
+        scores = self.units.rows().where(F.col("reason").isNull())
         distinct = scores.groupBy("pair_id").agg(
             F.first("origin").alias("origin"),
             F.first("spscore").alias("spscore"),
@@ -335,7 +225,7 @@ class ScoreCorpus:
         )
         bins: dict[str, Counter[int]] = defaultdict(Counter)
         duplicates: Counter[str] = Counter()
-        with progress(self.spark, "finding duplicates and stages", self.read.total()):
+        with progress(self.spark, "finding duplicates and stages", self.units.read.total()):
             for row in table.collect():
                 bins[row.origin][row.bin] += row.pairs
                 duplicates[row.origin] += row.rows - row.pairs
@@ -350,7 +240,7 @@ class ScoreCorpus:
     def write_scored(self, stages: Stages) -> None:
         """Writes the distinct pairs, a folder for each origin and stage."""
         started = time.monotonic()
-        pairs = self._work().where(F.col("reason").isNull())
+        pairs = self.units.rows().where(F.col("reason").isNull())
         if removed := sum(stages.duplicates.values()):
             pairs = pairs.join(self._duplicate_rows(pairs, removed), "row_key", "left_anti")
         pairs = pairs.withColumn("stage", _stage_column(stages.cuts))
@@ -359,7 +249,7 @@ class ScoreCorpus:
         if not counts:
             return
         with progress(self.spark, "writing scored pairs", sum(counts.values())):
-            self._write(pairs.select(*columns), ("origin", "stage"), counts, "scored", "pair_id")
+            self._write(pairs.select(*columns), "scored", ("origin", "stage"), counts, "pair_id")
         self.seconds["write"] = time.monotonic() - started
 
     def _duplicate_rows(self, pairs: DataFrame, removed: int) -> DataFrame:
@@ -378,7 +268,7 @@ class ScoreCorpus:
 
     def write_quarantine(self) -> None:
         """Writes the rows that cannot be scored, a folder for each reason."""
-        rows = self._work().where(F.col("reason").isNotNull())
+        rows = self.units.rows().where(F.col("reason").isNotNull())
         counts = {(row.reason,): row["count"] for row in rows.groupBy("reason").count().collect()}
         if not counts:
             return
@@ -398,57 +288,49 @@ class ScoreCorpus:
                 for name in ("source", "paraphrase", MALFORMED_LINE)
             }
         )
-        self._write(readable.select(*columns), ("reason",), counts, "quarantine", "source")
+        self._write(readable.select(*columns), "quarantine", ("reason",), counts, "source")
 
     def _write(
         self,
         rows: DataFrame,
+        name: str,
         keys: tuple[str, ...],
         counts: dict[tuple[Any, ...], int],
-        name: str,
         spread_by: str,
     ) -> None:
-        """Writes rows to FOLDER/name, partitioned by keys, in files near the target size.
-
-        counts: rows of each combination of keys. Each combination gets as many tasks as it needs
-        files, so neither the input's partitioning nor a large origin shows in the output.
-        """
-        size_of_row = self._work_bytes() / max(self.read.total(), 1)
-        rows_a_file = max(int(self.settings.target_file_mb * 1e6 / size_of_row), 1)
-        file, first = F.lit(0), 0
-        for values, count in counts.items():
-            files = max(round(count / rows_a_file), 1)
-            here = reduce(
-                Column.__and__, [F.col(k) == v for k, v in zip(keys, values, strict=True)]
-            )
-            number = F.pmod(F.xxhash64(spread_by), F.lit(files)).cast("int") + first
-            file = F.when(here, number).otherwise(file)
-            first += files
-        spread = rows.repartitionById(first, file)
-        writer = spread.write.options(**PARQUET).partitionBy(*keys).mode("overwrite")
-        writer.parquet(f"{self.folder}/{name}")
+        rows_a_file = int(self.settings.target_file_mb * 1e6 / self.units.bytes_a_row())
+        write_partitioned(
+            rows, f"{self.folder}/{name}", keys, counts, max(rows_a_file, 1), spread_by
+        )
+        self.schemas[name] = rows.schema
 
     def publish(self, stages: Stages) -> None:
         """Counts what was written, closes the accounts, and writes report and manifest."""
         started = time.monotonic()
-        scored = self._written_counts("scored", ("origin", "stage"))
-        quarantined = self._written_counts("quarantine", ("origin", "reason"))
-        _close_accounts(self.read, scored, quarantined, stages.duplicates)
-        correlations, correlation_rows, examples = self._sample(scored)
+        read = self.units.read
+        scored = self._written("scored", ("origin", "stage"))
+        quarantined = self._written("quarantine", ("origin", "reason"))
+        close_accounts(read, scored, quarantined, stages.duplicates)
+        names = [*FEATURES, "spscore"]
+        sample = [[float("nan")] * len(names)] * len(names), 0, []
+        if scored:
+            path = f"{self.folder}/scored"
+            sample = sample_scored(self.spark, self.storage, path, self.schemas["scored"], scored)
+        correlations, correlation_rows, examples = sample
         self.seconds["report"] = time.monotonic() - started
         summary = Summary(
             run_id=self.run_id,
             folder=self.folder,
             signature=self.scorer.signature,
-            read=dict(self.read),
-            scored={o: {s: scored.get((o, s), 0) for s in STAGES} for o in self.read},
+            read=dict(read),
+            scored={o: {s: scored.get((o, s), 0) for s in STAGES} for o in read},
             quarantined={
                 o: {reason: n for (origin, reason), n in quarantined.items() if origin == o}
-                for o in self.read
+                for o in read
             },
-            duplicates={o: stages.duplicates.get(o, 0) for o in self.read},
+            duplicates={o: stages.duplicates.get(o, 0) for o in read},
             bins={o: dict(bins) for o, bins in stages.bins.items()},
-            cuts={o: stages.cuts[o] for o in self.read if o in stages.cuts},
+            cuts={o: stages.cuts[o] for o in read if o in stages.cuts},
             quantiles={
                 o: {share: quantile(bins, share) for share in QUANTILES}
                 for o, bins in stages.bins.items()
@@ -457,48 +339,20 @@ class ScoreCorpus:
             correlation_rows=correlation_rows,
             examples=examples,
             seconds=dict(self.seconds),
-            pairs_per_s=self.read.total() / sum(self.seconds.values()),
+            pairs_per_s=read.total() / sum(self.seconds.values()),
         )
         write_report(summary, self.storage, self.folder)
         self.storage.delete(f"{self.folder}/_work")
         self.storage.write_json(f"{self.folder}/manifest.json", self._manifest(summary))
         print_summary(summary)
 
-    def _written_counts(self, name: str, keys: tuple[str, str]) -> Counter[tuple[Any, ...]]:
-        """Rows by keys, as the written files have them."""
-        path = f"{self.folder}/{name}"
-        if not self.storage.exists(path):
+    def _written(self, name: str, keys: tuple[str, str]) -> Counter[tuple[Any, ...]]:
+        if name not in self.schemas:
             return Counter()
-        counts = self.spark.read.parquet(path).groupBy(*keys).count()
-        return Counter({tuple(row)[:2]: row["count"] for row in counts.collect()})
+        return written_counts(self.spark, f"{self.folder}/{name}", self.schemas[name], keys)
 
-    def _sample(
-        self, scored: Counter[tuple[Any, ...]], rows: int = 30_000
-    ) -> tuple[list[list[float]], int, list[dict]]:
-        """Correlations of features and score, their sample's size, and some scored pairs.
-
-        The sample has its share of every origin and stage, from the front of one file of each: which
-        pairs share a file is decided by a hash.
-        """
-        names = [*FEATURES, "spscore"]
-        total = sum(scored.values())
-        if not total:
-            return [[float("nan")] * len(names)] * len(names), 0, []
-        root = f"{self.folder}/scored"
-        parts = []
-        for (origin, stage), count in scored.items():
-            file = self.storage.list(f"{root}/origin={origin}/stage={stage}")[0].path
-            front = self.spark.read.option("basePath", root).parquet(file)
-            parts.append(front.limit(max(rows * count // total, 1)))
-        columns = ["source", "paraphrase", "origin", "stage", *names]
-        sample = reduce(DataFrame.unionAll, [part.select(columns) for part in parts]).toPandas()
-        sample = sample.sort_values(["spscore", "source"])
-        matrix = sample[names].corr("spearman").to_numpy().tolist()
-        steps = sorted({round(k * (len(sample) - 1) / 9) for k in range(10)})
-        examples = sample.iloc[steps].to_dict("records")
-        for row in examples:
-            row.update({name: None for name in names if row[name] != row[name]})
-        return matrix, len(sample), examples
+    def _extra_columns(self) -> list[str]:
+        return list(dict.fromkeys(c.name for one in self.inputs for c in one.extra_columns))
 
     def _manifest(self, summary: Summary) -> dict[str, Any]:
         files = {
@@ -545,53 +399,6 @@ class ScoreCorpus:
             "files": files,
         }
 
-    def _work(self) -> DataFrame:
-        """All scored units together."""
-        units = [
-            self.spark.read.parquet(self._unit_path(unit))
-            for unit in self.done
-            if self.storage.exists(f"{self._unit_path(unit)}/_SUCCESS")
-        ]
-        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), units)
-
-    def _work_bytes(self) -> int:
-        return sum(file.size for file in self.storage.list(f"{self.folder}/_work/unit-*"))
-
-    def _unit_path(self, unit: Unit) -> str:
-        return f"{self.folder}/_work/unit-{unit.number:05d}"
-
-    def _extra_columns(self) -> list[str]:
-        return list(dict.fromkeys(c.name for one in self.inputs for c in one.extra_columns))
-
-    def _fingerprint(self, unit: Unit, left: int | None) -> str:
-        """Changes with anything that the unit's result depends on."""
-        parts = {
-            "files": [[file.path, file.size, file.modified] for file in unit.files],
-            "input": unit.input.settings.model_dump(),
-            "signature": self.scorer.signature,
-            "characters": [self.settings.min_characters, self.settings.max_characters],
-            "limit": left,
-        }
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _divide(inputs: list[InputFiles], unit_mb: float) -> list[Unit]:
-    """Units of input: neighbouring files up to the given size, at least one file each."""
-    units: list[Unit] = []
-    for one in inputs:
-        files: list[File] = []
-        for file in one.files:
-            if files and sum(f.size for f in files) + file.size > unit_mb * 1e6:
-                units.append(Unit(len(units), one, files))
-                files = []
-            files.append(file)
-        units.append(Unit(len(units), one, files))
-    return units
-
-
-def _title(unit: Unit, units: list[Unit]) -> str:
-    return f"scoring unit {unit.number + 1} of {len(units)}"
-
 
 def _stage_column(cuts: dict[str, list[float]]) -> Column:
     """udfs.stages.stage as a column of spscore and origin."""
@@ -600,26 +407,6 @@ def _stage_column(cuts: dict[str, list[float]]) -> Column:
         reached = [(F.col("spscore") >= F.lit(cut).cast("float")).cast("int") for cut in points]
         stage = F.when(F.col("origin") == origin, reduce(Column.__add__, reached)).otherwise(stage)
     return stage
-
-
-def _close_accounts(
-    read: Counter[str],
-    scored: Counter[tuple[Any, ...]],
-    quarantined: Counter[tuple[Any, ...]],
-    duplicates: dict[str, int],
-) -> None:
-    """Raises RuntimeError unless read = scored + quarantined + duplicates for every origin."""
-    for origin in read:
-        parts = (
-            sum(n for (name, _), n in scored.items() if name == origin),
-            sum(n for (name, _), n in quarantined.items() if name == origin),
-            duplicates.get(origin, 0),
-        )
-        if read[origin] != sum(parts):
-            raise RuntimeError(
-                f"origin {origin}: {read[origin]} rows read, but {parts[0]} scored + "
-                f"{parts[1]} quarantined + {parts[2]} duplicates; nothing was published"
-            )
 
 
 @F.udf(StringType(), useArrow=False)

@@ -78,10 +78,7 @@ class Summary:
 
     def reasons(self) -> list[tuple[str, int]]:
         """Quarantined rows by reason, most first."""
-        counts: Counter[str] = Counter()
-        for by_reason in self.quarantined.values():
-            counts.update(by_reason)
-        return [(reason, rows) for reason, rows in counts.most_common() if rows]
+        return sum(map(Counter, self.quarantined.values()), Counter()).most_common()
 
     def quantile_table(self) -> tuple[list[str], list[list[str]]]:
         """(shares, rows): a row is an origin and its score at each share, as text."""

@@ -22,6 +22,7 @@ import pyspark
 import pytest
 
 SPARK_HOME = Path(pyspark.__file__).parent
+PAIRS = 3600
 PATIENCE = 120
 """Seconds until something that should happen counts as not happening."""
 
@@ -58,7 +59,6 @@ class Cluster:
         self.workers: list[subprocess.Popen] = []
 
     def _start(self, name: str, *given) -> subprocess.Popen:
-        log = open(self.folder / f"{len(self.processes)}-{name}.log", "w")
         settings = {
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
@@ -66,14 +66,14 @@ class Cluster:
             "PYSPARK_PYTHON": sys.executable,
         }
         line = [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *given]
-        process = subprocess.Popen(
-            [str(word) for word in line],
-            env=os.environ | settings,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        log.close()
+        with open(self.folder / f"{len(self.processes)}-{name}.log", "w") as log:
+            process = subprocess.Popen(
+                [str(word) for word in line],
+                env=os.environ | settings,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         self.processes.append(process)
         return process
 
@@ -127,13 +127,12 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def given(grow, tmp_path_factory) -> tuple:
-    """Six files, each a unit of five tasks; the last repeats pairs of the first."""
+    """Four files, each a unit of four tasks; the last repeats pairs of the first."""
     folder = tmp_path_factory.mktemp("input")
-    table = grow(8400)
-    for k in range(6):
-        part = table.slice(1500 * k % 8400, 1500)
+    table = grow(PAIRS)
+    parts = [table.slice(start, 1200) for start in (0, 1200, 2400, 600)]
+    for k, part in enumerate(parts):
         pq.write_table(part, folder / f"{k}.parquet", row_group_size=300)
-    pq.write_table(table.slice(0, 600), folder / "5.parquet", row_group_size=120)
     return ("--input", folder, "--origin-column", "origin", "--unit-mb", "0.001")
 
 
@@ -142,7 +141,7 @@ def local(score, given, tmp_path_factory):
     """The same run in local mode."""
     run = score(tmp_path_factory.mktemp("local"), *given)
     assert run.code == 0, run.stderr
-    assert sum(rows["duplicates"] for rows in run.manifest["rows"].values()) == 600
+    assert sum(rows["duplicates"] for rows in run.manifest["rows"].values()) == 1200
     return run
 
 
@@ -186,7 +185,7 @@ def read_run(folder: Path) -> tuple[dict, pd.DataFrame]:
 def same_run(folder: Path, local) -> None:
     expected_manifest, expected = read_run(local.folder)
     manifest, rows = read_run(folder)
-    assert len(rows) == 8400
+    assert len(rows) == PAIRS
     pd.testing.assert_frame_equal(rows, expected, check_exact=True)
     for key in ("rows", "stages", "quarantine", "cuts", "quantiles", "signature"):
         assert manifest[key] == expected_manifest[key]
@@ -208,9 +207,9 @@ def test_same_rows_as_in_local_mode(submit, given, local, tmp_path):
 def test_workers_die(cluster, submit, given, local, tmp_path):
     """One while units are scored, and another, with its shuffle files, while tables are written."""
     process = submit(tmp_path, *given)
-    wait_for(in_unit(tmp_path, 2), "the third unit", process)
+    wait_for(in_unit(tmp_path, 1), "the second unit", process)
     assert cluster.kill_worker() >= 3  # the worker, its executor, Python
-    assert not (tmp_path / "runs" / "r" / "_work" / "unit-00003.json").exists()
+    assert not (tmp_path / "runs" / "r" / "_work" / "unit-00002.json").exists()
     assert process.poll() is None
     cluster.add_worker()
 
@@ -227,14 +226,14 @@ def test_workers_die(cluster, submit, given, local, tmp_path):
 
 def test_driver_dies(submit, score, given, local, tmp_path):
     process = submit(tmp_path, *given)
-    wait_for(in_unit(tmp_path, 3), "the fourth unit", process)
+    wait_for(in_unit(tmp_path, 2), "the third unit", process)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     folder = tmp_path / "runs" / "r"
     assert not (folder / "manifest.json").exists()
     assert {path.name for path in folder.iterdir()} == {"_work"}  # hidden from readers of folders
     finished = len(list((folder / "_work").glob("unit-*.json")))
-    assert 3 <= finished < 6
+    assert 2 <= finished < 4
     copy = tmp_path / "copy" / "runs" / "r"
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("_temporary"))
 

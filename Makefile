@@ -6,7 +6,7 @@
 
 PYTHON ?= python3
 DATA   ?= ../shared/data
-PAIRS  ?= 1000000
+PAIRS  ?= 2000000
 BIN    := .venv/bin
 
 .PHONY: demo test bench lint model clean

@@ -61,6 +61,9 @@ SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, "spscore")
 SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "cuts"}
 """Settings that have an option of their own."""
 
+ROWS_A_PARTITION = 250_000
+"""Rows that a task looks through for duplicates."""
+
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
@@ -213,6 +216,10 @@ class ScoreCorpus:
     def find_stages(self) -> Stages:
         """Counts the distinct pairs by origin and score, and settles the cut points."""
         started = time.monotonic()
+        rows, cores = self.units.read.total(), self.spark.sparkContext.defaultParallelism
+        if not self.spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
+            partitions = max(2 * cores, rows // ROWS_A_PARTITION)
+            self.spark.conf.set("spark.sql.shuffle.partitions", partitions)
         scores = self.units.rows().where(F.col("reason").isNull())
         distinct = scores.groupBy("pair_id").agg(
             F.first("origin").alias("origin"),

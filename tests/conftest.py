@@ -24,6 +24,7 @@ def spark():
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # tests end before it pays
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
     }

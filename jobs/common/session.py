@@ -24,6 +24,8 @@ DEFAULTS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
+    # Row groups that a writer can hold in a small heap, and a loader can shuffle.
+    "spark.hadoop.parquet.block.size": str(32 * 2**20),
     "spark.sql.parquet.filterPushdown": "true",
     # One writer for each partition value, instead of sorting all rows by it first.
     "spark.sql.maxConcurrentOutputFileWriters": "16",
@@ -32,7 +34,7 @@ DEFAULTS = {
 }
 LOCAL_DEFAULTS = {
     # One process holds driver and executor. A fixed heap: what a larger corpus needs is disk.
-    "spark.driver.memory": "2g",
+    "spark.driver.memory": "1g",
     "spark.driver.defaultJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={LOG4J}",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -1,6 +1,6 @@
 """How fast, part by part and the whole job, against plain Python in the same run.
 
-    make bench                       1,000,000 real pairs, 44 characters on average
+    make bench                       2,000,000 real pairs, 44 characters on average
     make bench PAIRS=200000
     python tests/bench/bench.py --data FOLDER --pairs 17000000 --grown
     python tests/bench/bench.py --data FOLDER --pairs 200000 --profile    where the time goes
@@ -182,7 +182,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of the WMT outputs")
-    parser.add_argument("--pairs", type=int, default=1_000_000)
+    parser.add_argument("--pairs", type=int, default=2_000_000)
     parser.add_argument(
         "--grown", action="store_true", help="joined neighbours too, for 17 million"
     )

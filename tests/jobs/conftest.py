@@ -20,6 +20,11 @@ import pyarrow.dataset as ds
 import pytest
 
 ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "PYSPARK_PYTHON": sys.executable,
+    "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",  # starts sooner
+}
 FILE_PARTITIONING = ds.HivePartitioning(
     pa.schema([("origin", pa.string()), ("stage", pa.int32()), ("reason", pa.string())])
 )
@@ -146,7 +151,7 @@ def launch(model) -> Callable[..., subprocess.Popen]:
         return subprocess.Popen(
             [str(word) for word in line],
             cwd=ROOT,
-            env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
+            env=os.environ | ENVIRONMENT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

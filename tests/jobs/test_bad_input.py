@@ -340,10 +340,6 @@ CONFIGS = {
         "cuts: {llm: {scores: [0, 0.4, 0.6], quantiles: [0, 0.4, 0.6]}}",
         "cuts.llm: cut points are either scores or quantiles",
     ),
-    "origin without cuts": (
-        "cuts: {llm: {scores: [0, 0.4, 0.6]}}",
-        "cuts: no cut points for parallel, back_translation, human",
-    ),
     "unknown origin": ("cuts: {gpt: {scores: [0, 0.4, 0.6]}}", "cuts.gpt"),
     "unknown origin of an input": ("inputs: [{path: a, origin: gpt}]", "inputs.0.origin: "),
     "input without origin": ("inputs: [{path: a}]", "needs either an origin or an origin_column"),

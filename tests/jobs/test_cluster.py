@@ -63,6 +63,7 @@ class Cluster:
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
             "PYSPARK_PYTHON": sys.executable,
         }
         line = [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *given]
@@ -150,6 +151,7 @@ def submit(cluster, launch):
     """Starts the job with spark-submit on the cluster."""
     settings = {
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.driver.memory": "512m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import random
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 import xxhash
 import yaml
@@ -526,30 +525,23 @@ def test_as_a_script(launch, tmp_path):
     assert len(pq.read_table(folder / "scored")) == 288
 
 
-def test_under_spark_submit(tmp_path, model):
-    import pyspark
+def test_under_spark_submit(launch, examples, tmp_path):
+    command = (Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[2]")
 
-    command = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[2]"]
-    command += [ROOT / "jobs" / "score_corpus.py", "--output", tmp_path / "out", "--run-id", "r"]
-    command += ["--model", model, "--origin", "llm", "--limit", "20"]
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    def submit(path: Path, run_id: str) -> tuple[int, str]:
+        given = ("--input", path, "--origin", "llm", "--limit", 20)
+        process = launch(tmp_path / "out", *given, run_id=run_id, command=command)
+        stdout, stderr = process.communicate(timeout=300)
+        return process.returncode, stdout + stderr  # Spark puts Python's stderr into stdout
 
-    def submit(*given):
-        line = [str(word) for word in [*command, *given]]
-        return subprocess.run(
-            line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
-        )
-
-    json_lines = [json.loads(line) for line in EXAMPLES.read_text("utf-8").splitlines()]
-    table = pa.table({name: [row[name] for row in json_lines] for name in ("source", "paraphrase")})
-    pq.write_table(table, tmp_path / "in.parquet")
-    done = submit("--input", tmp_path / "in.parquet")
-    assert done.returncode == 0, done.stderr
+    examples[["source", "paraphrase"]].to_parquet(tmp_path / "in.parquet")
+    code, text = submit(tmp_path / "in.parquet", "r")
+    assert code == 0, text
     assert len(pq.read_table(tmp_path / "out" / "runs" / "r" / "scored")) == 20
 
-    refused = submit("--input", tmp_path / "none.parquet", "--run-id", "s")
-    assert refused.returncode == 2
+    code, text = submit(tmp_path / "none.parquet", "s")
+    assert code == 2
     line = f"score_corpus: error: {tmp_path}/none.parquet: no such file or folder"
-    assert line in (refused.stdout + refused.stderr).splitlines()  # Spark joins the two
-    assert "Traceback" not in refused.stdout + refused.stderr
+    assert line in text.splitlines()
+    assert "Traceback" not in text
     assert not (tmp_path / "out" / "runs" / "s").exists()

@@ -118,13 +118,17 @@ def test_the_jobs_arrow_function_equals_the_pandas_udfs(frame, expected):
     score = score_columns(SPScore.load(), "jieba", 15, 1000)
     scored = frame.select("n", score("source", "paraphrase", "origin").alias("job"))
     assert scored.schema["job"].dataType.fieldNames() == SCORED_FIELDS.fieldNames()
-    both = frame.join(scored, "n").select(
-        "n",
-        "job.*",
-        spscore("source", "paraphrase").alias("s"),
-        features("source", "paraphrase").alias("f"),
-        stage(spscore("source", "paraphrase"), "origin").alias("udf_stage"),
-        stage(F.col("job.spscore"), "origin").alias("job_stage"),
+    both = (
+        frame.withColumn("f", features("source", "paraphrase"))
+        .join(scored, "n")
+        .select(
+            "n",
+            "job.*",
+            spscore("source", "paraphrase").alias("s"),
+            *[F.col(f"f.{name}").alias(f"f_{name}") for name in FEATURES],
+            stage(spscore("source", "paraphrase"), "origin").alias("udf_stage"),
+            stage(F.col("job.spscore"), "origin").alias("job_stage"),
+        )
     )
     rows = in_order(both)
     fit = rows["reason"].isna()
@@ -132,7 +136,7 @@ def test_the_jobs_arrow_function_equals_the_pandas_udfs(frame, expected):
     assert fit.sum() == ROWS
     np.testing.assert_array_equal(rows["spscore"][fit], rows["s"][fit])
     np.testing.assert_array_equal(rows["spscore"][fit], expected[1])
-    from_udf = np.float32([list(row) for row in rows["f"][fit]])
+    from_udf = rows.loc[fit, [f"f_{name}" for name in FEATURES]]
     np.testing.assert_array_equal(rows.loc[fit, list(FEATURES)], from_udf)
     assert rows["udf_stage"][fit].tolist() == rows["job_stage"][fit].tolist()
     assert rows.loc[~fit, ["pair_id", "spscore", *FEATURES]].isna().all(axis=None)

@@ -1,0 +1,23 @@
+"""The settings files that ship."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jobs.common.settings import load_settings
+from udfs.stages import DEFAULT_CUTS
+
+CONF = Path(__file__).parents[2] / "conf"
+
+
+def test_default_cuts_are_stated_twice_alike():
+    settings = load_settings(str(CONF / "score.yaml"), {}, [])
+    assert {origin: cuts.scores for origin, cuts in settings.cuts.items()} == DEFAULT_CUTS
+
+
+def test_cuts_of_one_origin_leave_the_others(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("cuts: {llm: {quantiles: [0.1, 0.2, 0.3]}}")
+    cuts = load_settings(str(path), {}, []).cuts
+    assert cuts["llm"].quantiles == (0.1, 0.2, 0.3)
+    assert cuts["human"].scores == DEFAULT_CUTS["human"]

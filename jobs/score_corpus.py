@@ -220,7 +220,7 @@ class ScoreCorpus:
         if not self.spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
             partitions = max(2 * cores, rows // ROWS_A_PARTITION)
             self.spark.conf.set("spark.sql.shuffle.partitions", partitions)
-        scores = self.units.rows().where(F.col("reason").isNull())
+        scores = self.units.rows(fit=True)
         distinct = scores.groupBy("pair_id").agg(
             F.first("origin").alias("origin"),
             F.first("spscore").alias("spscore"),
@@ -247,7 +247,7 @@ class ScoreCorpus:
     def write_scored(self, stages: Stages) -> None:
         """Writes the distinct pairs, a folder for each origin and stage."""
         started = time.monotonic()
-        pairs = self.units.rows().where(F.col("reason").isNull())
+        pairs = self.units.rows(fit=True)
         if removed := sum(stages.duplicates.values()):
             pairs = pairs.join(self._duplicate_rows(pairs, removed), "row_key", "left_anti")
         pairs = pairs.withColumn("stage", _stage_column(stages.cuts))
@@ -275,7 +275,8 @@ class ScoreCorpus:
 
     def write_quarantine(self) -> None:
         """Writes the rows that cannot be scored, a folder for each reason."""
-        rows = self.units.rows().where(F.col("reason").isNotNull())
+        started = time.monotonic()
+        rows = self.units.rows(fit=False)
         counts = {(row.reason,): row["count"] for row in rows.groupBy("reason").count().collect()}
         if not counts:
             return
@@ -296,6 +297,7 @@ class ScoreCorpus:
             }
         )
         self._write(readable.select(*columns), "quarantine", ("reason",), counts, "source")
+        self.seconds["quarantine"] = time.monotonic() - started
 
     def _write(
         self,

@@ -35,7 +35,6 @@ DEFAULTS = {
 LOCAL_DEFAULTS = {
     # One process holds driver and executor. A fixed heap: what a larger corpus needs is disk.
     "spark.driver.memory": "1g",
-    "spark.driver.defaultJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={LOG4J}",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
@@ -61,6 +60,12 @@ def start_session(name: str) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf.setIfMissing("spark.master", "local[*]")
+        # Java takes the whole heap at once and native memory from few arenas: memory stays flat.
+        os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+        heap = conf.get("spark.driver.memory", LOCAL_DEFAULTS["spark.driver.memory"])
+        defaults["spark.driver.defaultJavaOptions"] = (
+            f"-XX:+UseParallelGC -Xms{heap} -XX:+AlwaysPreTouch -Dlog4j2.configurationFile={LOG4J}"
+        )
     for key, value in defaults.items():
         conf.setIfMissing(key, value)
     conf.setIfMissing("spark.app.name", name)

@@ -125,7 +125,8 @@ class Units:
             scored = scored_rows(rows, self._score).withColumn("row_key", row_key)
             try:
                 with progress(self._spark, _title(unit, units), unit.rows):
-                    scored.write.options(**PARQUET).mode("overwrite").parquet(self._path(unit))
+                    writer = scored.write.options(**PARQUET).partitionBy("fit")
+                    writer.mode("overwrite").parquet(self._path(unit))
             except (PySparkException, Py4JJavaError) as error:
                 file = corrupt_file(error, files)
                 if file is None:
@@ -155,9 +156,15 @@ class Units:
             return rows.repartition(4 * cores)
         return rows
 
-    def rows(self) -> DataFrame:
-        """All scored units together: columns of scored_rows, and row_key, unique and stable."""
-        units = [self._spark.read.schema(s).parquet(path) for path, s in self._schemas.items()]
+    def rows(self, fit: bool) -> DataFrame:
+        """The rows of all units that are fit, or those that are not: a folder of each unit.
+
+        Columns of scored_rows, and row_key, unique and stable.
+        """
+        units = [
+            self._spark.read.schema(schema).parquet(path).where(F.col("fit") == fit)
+            for path, schema in self._schemas.items()
+        ]
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), units)
 
     def bytes_a_row(self) -> float:
@@ -188,8 +195,10 @@ def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
     broken = F.when(F.is_valid_utf8(line), F.lit(MALFORMED)).otherwise(F.lit("undecodable"))
     malformed = F.when(line.isNotNull(), broken)
     names = [*FEATURES, "spscore"]
+    reason = F.coalesce(malformed, F.col("_scored.reason"))
     return scored.select(
-        F.coalesce(malformed, F.col("_scored.reason")).alias("reason"),
+        reason.isNull().alias("fit"),
+        reason.alias("reason"),
         F.col("_scored.pair_id"),
         "source",
         "paraphrase",

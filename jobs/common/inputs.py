@@ -28,7 +28,7 @@ NO_ORIGIN = "unknown"
 
 RESERVED = (
     *("pair_id", "source", "paraphrase", "origin", "reason", "stage", "spscore"),
-    *(*FEATURES, MALFORMED_LINE, "row_key"),
+    *(*FEATURES, MALFORMED_LINE, "row_key", "fit", "_scored"),
 )
 """Columns that the job writes itself, whatever their case; an input's own pair_id is computed again."""
 

@@ -308,7 +308,7 @@ def test_files_of_different_headers(score, tmp_path):
     assert not (run.folder / "manifest.json").exists()
 
 
-@pytest.mark.parametrize("name", ["stage", "SL", "Origin", "pair_ID"])
+@pytest.mark.parametrize("name", ["stage", "SL", "Origin", "pair_ID", "fit"])
 def test_reserved_column(score, tmp_path, name):
     path = write_parquet(tmp_path / "a.parquet", {"source": [A], "paraphrase": [B], name: ["x"]})
     run = score(tmp_path / "out", "--input", path, "--origin", "llm")

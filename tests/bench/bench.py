@@ -121,8 +121,10 @@ def bench_job(pairs: Path, output: Path, count: int, model: str | None) -> dict[
         raise SystemExit(f"the job failed with exit code {job.returncode}")
     by_kind: dict[str, float] = defaultdict(float)
     for name, rss in peaks.values():
-        kind = "java" if "java" in name else "python"
-        by_kind[kind] = max(by_kind[kind], rss)
+        # Java's short-lived children still show its memory before they become another program.
+        if name.startswith(("java", "python")):
+            kind = "java" if name.startswith("java") else "python"
+            by_kind[kind] = max(by_kind[kind], rss)
     manifest = json.loads((output / "runs/bench/manifest.json").read_text())
     seconds = sum(manifest["seconds"].values())
     return {

@@ -288,15 +288,14 @@ class ScoreCorpus:
             "origin",
             "reason",
         ]
-        readable = rows.withColumns(
-            {
-                name: F.when(
-                    F.col("reason") == "undecodable", _escape_bytes(F.col(name).cast("binary"))
-                ).otherwise(F.col(name))
-                for name in ("source", "paraphrase", MALFORMED_LINE)
-            }
-        )
-        self._write(readable.select(*columns), "quarantine", ("reason",), counts, "source")
+        if ("undecodable",) in counts:  # these alone take the way through Python
+            undecodable = rows.where(F.col("reason") == "undecodable")
+            for name in ("source", "paraphrase", MALFORMED_LINE):
+                undecodable = undecodable.withColumn(
+                    name, _escape_bytes(F.col(name).cast("binary"))
+                )
+            rows = rows.where(F.col("reason") != "undecodable").unionByName(undecodable)
+        self._write(rows.select(*columns), "quarantine", ("reason",), counts, "source")
         self.seconds["quarantine"] = time.monotonic() - started
 
     def _write(

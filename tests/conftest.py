@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from servers import Cluster, ObjectStore
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +47,25 @@ def ltp_folder(tmp_path_factory) -> Path:
     quick = ["--limit-paragraphs", "1500", "--epochs-cws", "1", "--epochs-pos", "1"]
     assert main(["--output", str(folder), *quick]) == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory) -> Iterator[Cluster]:
+    """A master and two workers; a test that kills one adds another."""
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.add_worker()
+        cluster.add_worker()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory) -> Iterator[ObjectStore]:
+    """A real S3 server; a test that kills it starts it again."""
+    store = ObjectStore(tmp_path_factory.mktemp("store"))
+    try:
+        yield store
+    finally:
+        store.stop()

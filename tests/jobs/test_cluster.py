@@ -6,124 +6,16 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-import psutil
 import pyarrow.parquet as pq
-import pyspark
 import pytest
+from servers import SPARK_HOME, wait_for
 
-SPARK_HOME = Path(pyspark.__file__).parent
 PAIRS = 3600
-PATIENCE = 120
-"""Seconds until something that should happen counts as not happening."""
-
-
-def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return server.getsockname()[1]
-
-
-def wait_for(
-    happened: Callable[[], bool], what: str, alive: subprocess.Popen | None = None
-) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not happened():
-        if alive is not None and alive.poll() is not None:
-            pytest.fail(f"ended before {what}:\n{alive.communicate()}")
-        if time.monotonic() > deadline:
-            pytest.fail(f"waited {PATIENCE} s for {what}")
-        time.sleep(0.02)
-
-
-class Cluster:
-    """A master and workers of one core each on 127.0.0.1."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.port, self.web_port = free_port(), free_port()
-        self.url = f"spark://127.0.0.1:{self.port}"
-        self.processes: list[subprocess.Popen] = []
-        where = ("--host", "127.0.0.1", "--port", self.port, "--webui-port", self.web_port)
-        self.master = self._start("master.Master", *where)
-        wait_for(lambda: self.state() is not None, "the master", self.master)
-        self.workers: list[subprocess.Popen] = []
-
-    def _start(self, name: str, *given) -> subprocess.Popen:
-        settings = {
-            "SPARK_HOME": str(SPARK_HOME),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
-            "PYSPARK_PYTHON": sys.executable,
-        }
-        line = [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *given]
-        with open(self.folder / f"{len(self.processes)}-{name}.log", "w") as log:
-            process = subprocess.Popen(
-                [str(word) for word in line],
-                env=os.environ | settings,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self.processes.append(process)
-        return process
-
-    def state(self) -> dict | None:
-        """What the master's web page says; None while there is none."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.web_port}/json/") as page:
-                return json.load(page)
-        except (urllib.error.URLError, ConnectionError):
-            return None
-
-    def add_worker(self) -> None:
-        wanted = self.state()["aliveworkers"] + 1
-        given = ("--host", "127.0.0.1", "--cores", 1, "--memory", "1g")
-        folder = self.folder / f"work-{len(self.processes)}"
-        worker = self._start(
-            "worker.Worker", *given, "--webui-port", 0, "--work-dir", folder, self.url
-        )
-        self.workers.append(worker)
-        wait_for(lambda: self.state()["aliveworkers"] == wanted, "a worker", worker)
-
-    def kill_worker(self) -> int:
-        """Kills the oldest worker and what it started, as if its machine went; how many it was."""
-        worker = self.workers.pop(0)
-        everything = psutil.Process(worker.pid).children(recursive=True)
-        for process in [psutil.Process(worker.pid), *everything]:
-            try:
-                process.kill()
-            except psutil.NoSuchProcess:
-                continue
-        worker.wait()
-        return 1 + len(everything)
-
-    def stop(self) -> None:
-        while self.workers:
-            self.kill_worker()
-        os.killpg(self.master.pid, signal.SIGKILL)
-        self.master.wait()
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
-    try:
-        cluster.add_worker()
-        cluster.add_worker()
-        yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture(scope="module")

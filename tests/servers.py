@@ -1,0 +1,219 @@
+"""Real servers for the tests, each on 127.0.0.1: a Spark cluster and an object store."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pyspark
+import pytest
+
+SPARK_HOME = Path(pyspark.__file__).parent
+PATIENCE = 120
+"""Seconds until something that should happen counts as not happening."""
+
+
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
+
+
+def wait_for(
+    happened: Callable[[], bool], what: str, alive: subprocess.Popen | None = None
+) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        if alive is not None and alive.poll() is not None:
+            pytest.fail(f"ended before {what}:\n{alive.communicate()}")
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {PATIENCE} s for {what}")
+        time.sleep(0.02)
+
+
+class Cluster:
+    """A master and workers of one core each on 127.0.0.1."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.port, self.web_port = free_port(), free_port()
+        self.url = f"spark://127.0.0.1:{self.port}"
+        self.processes: list[subprocess.Popen] = []
+        where = ("--host", "127.0.0.1", "--port", self.port, "--webui-port", self.web_port)
+        self.master = self._start("master.Master", *where)
+        wait_for(lambda: self.state() is not None, "the master", self.master)
+        self.workers: list[subprocess.Popen] = []
+
+    def _start(self, name: str, *given) -> subprocess.Popen:
+        settings = {
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        line = [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *given]
+        with open(self.folder / f"{len(self.processes)}-{name}.log", "w") as log:
+            process = subprocess.Popen(
+                [str(word) for word in line],
+                env=os.environ | settings,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.processes.append(process)
+        return process
+
+    def state(self) -> dict | None:
+        """What the master's web page says; None while there is none."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.web_port}/json/") as page:
+                return json.load(page)
+        except (urllib.error.URLError, ConnectionError):
+            return None
+
+    def add_worker(self) -> None:
+        wanted = self.state()["aliveworkers"] + 1
+        given = ("--host", "127.0.0.1", "--cores", 1, "--memory", "1g")
+        folder = self.folder / f"work-{len(self.processes)}"
+        worker = self._start(
+            "worker.Worker", *given, "--webui-port", 0, "--work-dir", folder, self.url
+        )
+        self.workers.append(worker)
+        wait_for(lambda: self.state()["aliveworkers"] == wanted, "a worker", worker)
+
+    def kill_worker(self) -> int:
+        """Kills the oldest worker and what it started, as if its machine went; how many it was."""
+        worker = self.workers.pop(0)
+        everything = psutil.Process(worker.pid).children(recursive=True)
+        for process in [psutil.Process(worker.pid), *everything]:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        worker.wait()
+        return 1 + len(everything)
+
+    def stop(self) -> None:
+        while self.workers:
+            self.kill_worker()
+        os.killpg(self.master.pid, signal.SIGKILL)
+        self.master.wait()
+
+
+class ObjectStore:
+    """SeaweedFS with its S3 gateway, two accounts and one bucket, ``gaixie``.
+
+    environment is what a process needs to reach it, and is all that a job gets: ``admin`` may do
+    all, ``reader`` may read and list.
+    """
+
+    BUCKET = "gaixie"
+    ACCOUNTS = {
+        "admin": ("AKIAGAIXIEADMIN00001", "admin-secret-7Qm2vXr9TbLw4Kz8"),
+        "reader": ("AKIAGAIXIEREADER0001", "reader-secret-5Hn8cJp3YdFs6Gx1"),
+    }
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._ports = [free_port() for _ in range(8)]
+        self.port = self._ports[0]
+        self.endpoint = f"http://127.0.0.1:{self.port}"
+        actions = {"admin": ["Admin", "Read", "List", "Tagging", "Write"]}
+        actions["reader"] = [f"Read:{self.BUCKET}", f"List:{self.BUCKET}"]
+        identities = [
+            {
+                "name": name,
+                "credentials": [{"accessKey": key, "secretKey": secret}],
+                "actions": actions[name],
+            }
+            for name, (key, secret) in self.ACCOUNTS.items()
+        ]
+        (folder / "s3.json").write_text(json.dumps({"identities": identities}))
+        (folder / "data").mkdir()
+        self.process: subprocess.Popen | None = None
+        self.start()
+        self.client().create_bucket(Bucket=self.BUCKET)
+
+    def start(self) -> None:
+        """Starts the server, or starts it again on the same ports and data."""
+        s3, s3_grpc, master, master_grpc, volume, volume_grpc, filer, filer_grpc = self._ports
+        ports = {
+            "s3.port": s3,
+            "s3.port.grpc": s3_grpc,
+            "master.port": master,
+            "master.port.grpc": master_grpc,
+            "volume.port": volume,
+            "volume.port.grpc": volume_grpc,
+            "filer.port": filer,
+            "filer.port.grpc": filer_grpc,
+        }
+        line = [Path(sys.executable).parent / "weed", "server", f"-dir={self.folder / 'data'}"]
+        line += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", "-s3.iam=false"]
+        line += ["-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={self.folder / 's3.json'}"]
+        line += ["-master.volumeSizeLimitMB=512", "-volume.max=100", "-master.telemetry=false"]
+        line += [f"-{name}={port}" for name, port in ports.items()]
+        with open(self.folder / "log", "a") as log:
+            self.process = subprocess.Popen(
+                [str(word) for word in line],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+        wait_for(self._answers, "the object store", self.process)
+
+    def _answers(self) -> bool:
+        try:
+            self.client().list_buckets()
+        except Exception:  # whatever says that it is not up yet
+            return False
+        return True
+
+    def client(self, account: str = "admin"):
+        """A boto3 client."""
+        import boto3
+        from botocore.config import Config
+
+        key, secret = self.ACCOUNTS[account]
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id=key,
+            aws_secret_access_key=secret,
+            config=Config(retries={"max_attempts": 1}, s3={"addressing_style": "path"}),
+        )
+
+    def environment(self, account: str = "admin", endpoint: str | None = None) -> dict[str, str]:
+        key, secret = self.ACCOUNTS[account]
+        return {
+            "AWS_ENDPOINT_URL_S3": endpoint or self.endpoint,
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": key,
+            "AWS_SECRET_ACCESS_KEY": secret,
+        }
+
+    def keys(self, prefix: str = "") -> list[str]:
+        pages = self.client().get_paginator("list_objects_v2")
+        found = pages.paginate(Bucket=self.BUCKET, Prefix=prefix)
+        return [entry["Key"] for page in found for entry in page.get("Contents", ())]
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        self.kill()
+        shutil.rmtree(self.folder / "data", ignore_errors=True)

@@ -19,6 +19,7 @@ Exit codes: 0 done, 2 something to mend (one line says what), 1 anything else.
 from __future__ import annotations
 
 import argparse
+import platform
 import sys
 import time
 from collections import Counter, defaultdict
@@ -79,7 +80,9 @@ def main(argv: list[str] | None = None) -> int:
         raise JobError("nowhere to write: give --output, or output in the config file")
     scorer = _load_scorer(settings)
 
-    spark = start_session("gaixie score_corpus")
+    spark = start_session(
+        "gaixie score_corpus", [settings.output, *(one.path for one in settings.inputs)]
+    )
     storage = Storage(spark)
     run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     folder = f"{settings.output.rstrip('/')}/runs/{run_id}"
@@ -203,6 +206,9 @@ class ScoreCorpus:
                 self.storage.delete(f"{self.folder}/{name}")
         elif self.storage.exists(self.folder):
             self.storage.delete(self.folder)
+        # A folder that may not be written shows itself now, not after the first unit.
+        note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
+        self.storage.write_json(f"{self.folder}/_work/started.json", note)
 
     def score_units(self) -> None:
         """Scores the input unit by unit into _work/."""

@@ -1,50 +1,31 @@
-"""The Spark session of a job: defaults that suit it, under whatever its user has set."""
+"""The Spark session of a job: the settings of conf/spark, under whatever its user has set."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from jobs.common import s3a
 from jobs.common.errors import JobError
 
-LOG4J = (Path(__file__).parents[2] / "conf/spark/log4j2.properties").as_uri()
+FOLDER = Path(__file__).parents[2] / "conf/spark"
 
-DEFAULTS = {
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-    "spark.sql.session.timeZone": "UTC",
-    # A task of about 100,000 pairs: seconds of work, so that a lost one costs little.
-    "spark.sql.files.maxPartitionBytes": "16m",
-    "spark.sql.files.openCostInBytes": "1m",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.parquet.compression.codec": "zstd",
-    # Row groups that a writer can hold in a small heap, and a loader can shuffle.
-    "spark.hadoop.parquet.block.size": str(32 * 2**20),
-    "spark.sql.parquet.filterPushdown": "true",
-    # One writer for each partition value, instead of sorting all rows by it first.
-    "spark.sql.maxConcurrentOutputFileWriters": "16",
-    "spark.sql.ansi.enabled": "true",
-    "spark.python.worker.reuse": "true",
-}
-LOCAL_DEFAULTS = {
-    # One process holds driver and executor. A fixed heap: what a larger corpus needs is disk.
-    "spark.driver.memory": "1g",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
-}
+MASTERS = {"local": "local", "spark": "standalone", "yarn": "yarn", "k8s": "kubernetes"}
+"""How a master's address begins, and the file of settings for it."""
 
 
-def start_session(name: str) -> SparkSession:
-    """The session: what spark-submit or spark-defaults.conf set wins over DEFAULTS.
+def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
+    """The session of a job that reads and writes uris.
 
-    Raises JobError where there is no Java, or no session can be had.
+    What spark-submit or spark-defaults.conf set wins over conf/spark. Raises JobError where there is
+    no Java, no session can be had, or s3a:// would not work as it should.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit, which has read its settings
         SparkContext._ensure_initialized()
@@ -54,22 +35,46 @@ def start_session(name: str) -> SparkSession:
             "on Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
         )
     conf = SparkConf()
-    defaults = dict(DEFAULTS)
-    if conf.get("spark.master", "local[*]").startswith("local"):
-        defaults |= LOCAL_DEFAULTS
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        conf.setIfMissing("spark.master", "local[*]")
-        # Java takes the whole heap at once and native memory from few arenas: memory stays flat.
-        os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-        heap = conf.get("spark.driver.memory", LOCAL_DEFAULTS["spark.driver.memory"])
-        defaults["spark.driver.defaultJavaOptions"] = (
-            f"-XX:+UseParallelGC -Xms{heap} -XX:+AlwaysPreTouch -Dlog4j2.configurationFile={LOG4J}"
-        )
+    kind = re.match(r"[a-z0-9]*", conf.get("spark.master", "local[*]")).group()
+    defaults = read_settings(FOLDER / "jobs.conf")
+    defaults |= read_settings(FOLDER / f"{MASTERS.get(kind, 'standalone')}.conf")
+    if kind == "local":
+        defaults |= _local(conf, defaults)
+    on_s3 = [uri for uri in uris if uri.startswith("s3a:")]
+    if on_s3:
+        defaults |= read_settings(FOLDER / "s3a.conf") | s3a.environment_settings()
+        s3a.check_settings(conf, defaults)
     for key, value in defaults.items():
         conf.setIfMissing(key, value)
+    if on_s3:
+        s3a.add_jars(conf)
     conf.setIfMissing("spark.app.name", name)
     try:
-        return SparkSession.builder.config(conf=conf).getOrCreate()
+        spark = SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:
         raise JobError(f"no Spark session: {str(error).splitlines()[0]}") from error
+    if on_s3:
+        s3a.check_session(spark, on_s3)
+    return spark
+
+
+def read_settings(path: Path) -> dict[str, str]:
+    """Settings of a file in Spark's format: a name and a value a line; a backslash joins lines."""
+    lines = [line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
+    text = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    return dict(line.split(None, 1) for line in text.splitlines() if line.strip())
+
+
+def _local(conf: SparkConf, defaults: dict[str, str]) -> dict[str, str]:
+    """Settings that depend on this host, and the environment of Python workers."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Java takes the whole heap at once and native memory from few arenas: memory stays flat.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+    heap = conf.get("spark.driver.memory", defaults["spark.driver.memory"])
+    options = f"-XX:+UseParallelGC -Xms{heap} -XX:+AlwaysPreTouch"
+    log4j = (FOLDER / "log4j2.properties").as_uri()
+    return {
+        "spark.master": conf.get("spark.master", "local[*]"),
+        "spark.driver.defaultJavaOptions": f"{options} -Dlog4j2.configurationFile={log4j}",
+    }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from jobs.common.errors import JobError
 from udfs.stages import DEFAULT_CUTS, ORIGINS
@@ -18,10 +19,18 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+def _for_spark(uri: str) -> str:
+    return re.sub(r"^s3://", "s3a://", uri)
+
+
+Uri = Annotated[str, AfterValidator(_for_spark)]
+"""A local path or any URI that Hadoop knows; s3:// means s3a://."""
+
+
 class Input(Strict):
     """Pairs to read, and where they come from."""
 
-    path: str
+    path: Uri
     origin: Origin | None = None
     origin_column: str | None = None
     format: Literal["parquet", "jsonl", "csv", "tsv"] | None = None
@@ -55,7 +64,7 @@ class ScoreSettings(Strict):
     """conf/score.yaml."""
 
     inputs: list[Input] = []
-    output: str | None = None
+    output: Uri | None = None
     run_id: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     min_characters: int = Field(15, ge=1)
     max_characters: int = Field(1000, ge=1, le=20_000)

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from jobs.common.errors import JobError
+
+REFUSALS = {
+    "SignatureDoesNotMatch": "wrong credentials: the secret key does not belong to the access key",
+    "InvalidAccessKeyId": "wrong credentials: the store does not know this access key",
+    "NoAuthWithAWSException": "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "Unable to load credentials": "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "AccessDeniedException": "access denied: wrong credentials, or they have no right to it",
+    "UnknownStoreException": "no such bucket",
+    "NoSuchBucket": "no such bucket",
+}
+"""Signs of what trying again cannot mend, the plainest first."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +42,17 @@ class Storage:
 
     def _open(self, path: str) -> tuple[Any, Any]:
         """(FileSystem, Path) of a path."""
-        try:
+        with explained(path):
             hadoop_path = self._jvm.org.apache.hadoop.fs.Path(path)
             system = hadoop_path.getFileSystem(self._conf)
-        except Exception as error:
-            raise JobError(f"{path}: {_first_line(error)}") from error
         if system.getScheme() == "file":
             system.setWriteChecksum(False)
         return system, hadoop_path
 
     def exists(self, path: str) -> bool:
         system, hadoop_path = self._open(path)
-        return system.exists(hadoop_path)
+        with explained(path):
+            return system.exists(hadoop_path)
 
     def list(self, path: str) -> list[File]:
         """Data files of a file, folder (all levels) or glob, in order of their paths.
@@ -47,33 +60,45 @@ class Storage:
         Names that begin with "_" or "." are not data. Raises JobError where nothing is there.
         """
         system, pattern = self._open(path)
-        roots = system.globStatus(pattern)
-        if not roots:
-            raise JobError(f"{path}: no such file or folder")
-        found = []
-        for root in roots:
-            base = root.getPath().toString()
-            iterator = system.listFiles(root.getPath(), True)
-            while iterator.hasNext():
-                status = iterator.next()
-                name = status.getPath().toString()
-                parts = name[len(base) :].split("/") if name != base else []
-                if any(part.startswith(("_", ".")) for part in parts):
-                    continue
-                found.append(File(name, status.getLen(), status.getModificationTime()))
+        with explained(path):
+            roots = system.globStatus(pattern)
+            if not roots:
+                raise JobError(f"{path}: no such file or folder")
+            found = [file for root in roots for file in self._files(system, root.getPath())]
         return sorted(found, key=lambda file: file.path)
+
+    def _files(self, system: Any, root: Any) -> Iterator[File]:
+        base = root.toString()
+        iterator = system.listFiles(root, True)
+        while iterator.hasNext():
+            status = iterator.next()
+            name = status.getPath().toString()
+            parts = name[len(base) :].split("/") if name != base else []
+            if not any(part.startswith(("_", ".")) for part in parts):
+                yield File(name, status.getLen(), status.getModificationTime())
+
+    def folders(self, path: str) -> list[str]:
+        """Names of the folders in a folder; none where there is no such folder."""
+        system, hadoop_path = self._open(path)
+        with explained(path):
+            if not system.exists(hadoop_path):
+                return []
+            found = system.listStatus(hadoop_path)
+        return sorted(status.getPath().getName() for status in found if status.isDirectory())
 
     def delete(self, path: str) -> None:
         system, hadoop_path = self._open(path)
-        system.delete(hadoop_path, True)
+        with explained(path):
+            system.delete(hadoop_path, True)
 
     def read_text(self, path: str) -> str:
         system, hadoop_path = self._open(path)
-        stream = system.open(hadoop_path)
-        try:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
-        finally:
-            stream.close()
+        with explained(path):
+            stream = system.open(hadoop_path)
+            try:
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
+            finally:
+                stream.close()
 
     def read_json(self, path: str) -> dict[str, Any]:
         return json.loads(self.read_text(path))
@@ -92,20 +117,36 @@ class Storage:
             target = self._jvm.org.apache.hadoop.fs.Path(
                 hadoop_path.getParent(), f".{hadoop_path.getName()}.part"
             )
-        stream = system.create(target, True)
-        try:
-            stream.write(bytearray(data))
-        finally:
-            stream.close()
-        if renames:
-            system.delete(hadoop_path, False)
-            system.rename(target, hadoop_path)
+        with explained(path):
+            stream = system.create(target, True)
+            try:
+                stream.write(bytearray(data))
+            finally:
+                stream.close()
+            if renames:
+                system.delete(hadoop_path, False)
+                system.rename(target, hadoop_path)
 
     def write_json(self, path: str, value: dict[str, Any]) -> None:
         self.write(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
-def _first_line(error: Exception) -> str:
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Turns what a file system says of its user's rights, addresses and names into a JobError."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise JobError(f"{path}: {reason_of(error) or first_line(error)}") from error
+
+
+def reason_of(error: Exception) -> str | None:
+    """What an object store refused, in words for its user; None for any other error."""
+    text = str(error)
+    return next((reason for sign, reason in REFUSALS.items() if sign in text), None)
+
+
+def first_line(error: Exception) -> str:
     cause = getattr(error, "java_exception", None)
     text = cause.toString() if cause is not None else str(error)
     return text.splitlines()[0]

@@ -1,0 +1,43 @@
+"""Fills a folder with the jars behind s3a://, from a Maven repository.
+
+  python jobs/fetch_jars.py jars/                 on a host that reaches a repository
+  GAIXIE_JARS=jars/ python jobs/score_corpus.py … the jobs then fetch nothing
+  spark-submit --jars "$(echo jars/*.jar | tr ' ' ,)" jobs/score_corpus.py …
+
+conf/spark/s3a-jars.conf says which. A repository of your own: --repositories URL, or Ivy's settings
+file with --ivy-settings. Jobs started as "python jobs/…" call this by themselves, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from jobs.common.errors import run
+from jobs.common.jars import fetch_jars
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="fetch_jars.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--repositories", metavar="URL[,URL]", help="further Maven repositories")
+    parser.add_argument("--ivy-settings", metavar="FILE", help="mirrors, passwords: Ivy's own file")
+    args = parser.parse_args(argv)
+    settings = []
+    if args.repositories:
+        settings += ["--repositories", args.repositories]
+    if args.ivy_settings:
+        settings += ["--conf", f"spark.jars.ivySettings={args.ivy_settings}"]
+    jars = fetch_jars(args.folder, *settings)
+    size = sum(jar.stat().st_size for jar in jars) / 1e6
+    print(f"{args.folder}: {len(jars)} jars, {size:.1f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run("fetch_jars", main))

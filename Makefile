@@ -28,7 +28,7 @@ lint: .venv/.test
 	$(BIN)/ruff format --check .
 
 model: .venv/.base
-	$(BIN)/python jobs/fit_spscore.py --config conf/spscore.yaml --data $(DATA) --output udfs/models/spscore-zh --overwrite
+	$(BIN)/python jobs/fit_spscore.py --config conf/spscore.yaml --data $(DATA) --output udfs/models/spscore-zh
 
 clean:
 	rm -rf .venv out bench.json

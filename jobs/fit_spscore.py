@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from jobs.common import fit_data as data
+from jobs.common.on_disk import on_disk
 from udfs.features import FEATURES
 from udfs.spscore import DEFAULT_FOLDER, SPScore
 from udfs.spscore.fit import ablations, bootstrap_interval, cross_validate, spearman
@@ -60,24 +61,30 @@ class Rows:
 def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
     try:
-        config = settings(arguments)
-        folder = Path(arguments.data)
-        graded, rewrites = data.read_pairs(config, folder)
-        print_counts(config, graded, rewrites)
-        if graded.table.empty:
-            raise ValueError("no set has a score column, expected human scores in at least one")
-        found = graded.table["source"].nunique()
-        if found < config.folds:
-            raise ValueError(
-                f"{found} different sources with scores, expected at least {config.folds} "
-                "(one for each fold; --folds sets their number)"
-            )
-        if arguments.dry_run:
-            return 0
-        fit_and_save(config, graded, rewrites, folder, Path(arguments.output))
+        given = (arguments.output, arguments.data, arguments.input, arguments.config)
+        with on_disk(*given) as (output, folder, arguments.input, arguments.config):
+            return fit(arguments, folder, output)
     except (ValueError, OSError) as error:
         print(f"fit_spscore: {error}", file=sys.stderr)
         return 2
+
+
+def fit(arguments: argparse.Namespace, folder: Path, output: Path) -> int:
+    """Read, count, fit and save."""
+    config = settings(arguments)
+    graded, rewrites = data.read_pairs(config, folder)
+    print_counts(config, graded, rewrites)
+    if graded.table.empty:
+        raise ValueError("no set has a score column, expected human scores in at least one")
+    found = graded.table["source"].nunique()
+    if found < config.folds:
+        raise ValueError(
+            f"{found} different sources with scores, expected at least {config.folds} "
+            "(one for each fold; --folds sets their number)"
+        )
+    if arguments.dry_run:
+        return 0
+    fit_and_save(config, graded, rewrites, folder, output)
     return 0
 
 

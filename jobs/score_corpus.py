@@ -12,7 +12,8 @@ Reads Parquet, JSON lines, CSV or TSV, and writes one run:
   OUTPUT/runs/RUN_ID/manifest.json                        counts, settings; written last
 
 A run without a manifest does not exist for readers. Killed at any moment, the job run again with
-the same --run-id starts over, or with --resume goes on behind the last finished unit of input.
+the same --run-id starts over, or with --resume goes on behind the last finished unit of input;
+--clean deletes what runs that never came back left behind.
 Exit codes: 0 done, 2 something to mend (one line says what), 1 anything else.
 """
 
@@ -34,6 +35,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
+from jobs.common.clean import clean_runs
 from jobs.common.errors import JobError, run
 from jobs.common.inputs import (
     MALFORMED_LINE,
@@ -41,6 +43,7 @@ from jobs.common.inputs import (
     inspect_inputs,
     read_files,
 )
+from jobs.common.on_disk import on_disk
 from jobs.common.progress import progress
 from jobs.common.report import Summary, print_summary, write_report
 from jobs.common.session import start_session
@@ -74,10 +77,13 @@ def main(argv: list[str] | None = None) -> int:
     if args.input:
         overrides["inputs"] = [_input_from(args)]
     settings = load_settings(args.config, overrides, args.set)
-    if not settings.inputs:
-        raise JobError("nothing to read: give --input, or inputs in the config file")
     if not settings.output:
         raise JobError("nowhere to write: give --output, or output in the config file")
+    if args.clean:
+        clean_runs(settings.output, settings.run_id, args.older_than)
+        return 0
+    if not settings.inputs:
+        raise JobError("nothing to read: give --input, or inputs in the config file")
     scorer = _load_scorer(settings)
 
     spark = start_session(
@@ -117,7 +123,8 @@ class Scorer:
 
 def _load_scorer(settings: ScoreSettings) -> Scorer:
     try:
-        model = SPScore.load(settings.model)
+        with on_disk(None, settings.model) as (_, folder):
+            model = SPScore.load(folder)
         signature = model.signature(load_segmenter(settings.segmenter))
     except (ValueError, OSError) as error:
         raise JobError(str(error)) from error
@@ -462,6 +469,14 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     write.add_argument("--output", metavar="ROOT", help="root of the tables: a folder or a URI")
     write.add_argument("--run-id", metavar="ID", help="by default the time of the start, in UTC")
     write.add_argument("--resume", action="store_true", help="go on with a run that was killed")
+    write.add_argument(
+        "--clean",
+        action="store_true",
+        help="delete what killed runs left, no other work; with --run-id, of that run",
+    )
+    write.add_argument(
+        "--older-than", metavar="HOURS", type=float, default=24, help="for --clean; default 24"
+    )
     write.add_argument("--dry-run", action="store_true", help="check and score a sample, no output")
     write.add_argument("--target-file-mb", metavar="MB", type=float, help="size of output files")
     how = parser.add_argument_group("how to score")

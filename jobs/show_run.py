@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jobs.common.errors import JobError, run
+from udfs import storage
 from udfs.features import FEATURES
 
 
@@ -30,9 +31,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--pairs", metavar="N", type=int, default=10)
     args = parser.parse_args(argv)
     try:
-        system, root = fs.FileSystem.from_uri(args.root)
-    except ValueError:
-        system, root = fs.LocalFileSystem(), args.root
+        return show(args)
+    except OSError as error:
+        raise JobError(str(error)) from error
+
+
+def show(args: argparse.Namespace) -> int:
+    files, root = storage.filesystem(args.root)
+    system = fs.PyFileSystem(fs.FSSpecHandler(files))
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
     if args.run_id is None:
         list_runs(console, system, root)

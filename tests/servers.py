@@ -1,23 +1,27 @@
-"""Real servers for the tests, each on 127.0.0.1: a Spark cluster and an object store."""
+"""Real servers for tests and benchmarks, each on 127.0.0.1: a Spark cluster and an object store."""
 
 from __future__ import annotations
 
 import json
 import os
+import selectors
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import psutil
 import pyspark
-import pytest
 
 SPARK_HOME = Path(pyspark.__file__).parent
 PATIENCE = 120
@@ -36,9 +40,9 @@ def wait_for(
     deadline = time.monotonic() + PATIENCE
     while not happened():
         if alive is not None and alive.poll() is not None:
-            pytest.fail(f"ended before {what}:\n{alive.communicate()}")
+            raise AssertionError(f"ended before {what}:\n{alive.communicate()}")
         if time.monotonic() > deadline:
-            pytest.fail(f"waited {PATIENCE} s for {what}")
+            raise AssertionError(f"waited {PATIENCE} s for {what}")
         time.sleep(0.02)
 
 
@@ -120,7 +124,7 @@ class ObjectStore:
     """
 
     BUCKET = "gaixie"
-    ACCOUNTS = {
+    ACCOUNTS: ClassVar = {
         "admin": ("AKIAGAIXIEADMIN00001", "admin-secret-7Qm2vXr9TbLw4Kz8"),
         "reader": ("AKIAGAIXIEREADER0001", "reader-secret-5Hn8cJp3YdFs6Gx1"),
     }
@@ -217,3 +221,92 @@ class ObjectStore:
     def stop(self) -> None:
         self.kill()
         shutil.rmtree(self.folder / "data", ignore_errors=True)
+
+
+class FaultProxy:
+    """Stands before an HTTP server on 127.0.0.1 and fails as object stores do.
+
+    fault(number) is asked for each request, by its number from 0: None passes it on, "slow down"
+    answers 503 SlowDown, "reset" breaks the connection, "cut" breaks it in the middle of the answer.
+    A client that never sends a request before the last one is answered is taken for granted.
+    """
+
+    SLOW_DOWN = (
+        b"<?xml version='1.0'?><Error><Code>SlowDown</Code>"
+        b"<Message>Please reduce your request rate.</Message></Error>"
+    )
+
+    def __init__(self, port: int, fault: Callable[[int], str | None]):
+        self.target, self.fault = port, fault
+        self.faults: Counter[str] = Counter()
+        self.requests = 0
+        self._lock = threading.Lock()
+        self._server = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.endpoint = f"http://127.0.0.1:{self._server.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._server.accept()
+            except OSError:  # closed
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            with client, socket.create_connection(("127.0.0.1", self.target)) as server:
+                self._pump(client, server)
+        except OSError:
+            return  # one side went away, as it may
+
+    def _pump(self, client: socket.socket, server: socket.socket) -> None:
+        answered, cut = True, False
+        with selectors.DefaultSelector() as ready:
+            ready.register(client, selectors.EVENT_READ)
+            ready.register(server, selectors.EVENT_READ)
+            while True:
+                for key, _ in ready.select():
+                    data = key.fileobj.recv(1 << 16)
+                    if not data:
+                        return
+                    if key.fileobj is server:
+                        answered = not data.startswith(b"HTTP/1.1 100")
+                        if cut and answered:
+                            client.sendall(data[: len(data) // 2])
+                            return self._reset(client)
+                        client.sendall(data)
+                        continue
+                    if answered:  # the first bytes of a request
+                        answered = False
+                        fault = self._next_fault()
+                        if fault == "slow down":
+                            return self._refuse(client)
+                        if fault == "reset":
+                            return self._reset(client)
+                        cut = fault == "cut"
+                    server.sendall(data)
+
+    def _next_fault(self) -> str | None:
+        with self._lock:
+            fault = self.fault(self.requests)
+            self.requests += 1
+            if fault:
+                self.faults[fault] += 1
+            return fault
+
+    def _refuse(self, client: socket.socket) -> None:
+        head = b"HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nConnection: close\r\n"
+        length = f"Content-Length: {len(self.SLOW_DOWN)}\r\n\r\n".encode()
+        client.sendall(head + length + self.SLOW_DOWN)
+        client.shutdown(socket.SHUT_WR)
+        client.settimeout(1)
+        while client.recv(1 << 16):  # what it still sends; closing now would reset the connection
+            continue
+
+    @staticmethod
+    def _reset(client: socket.socket) -> None:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def stop(self) -> None:
+        self._server.close()

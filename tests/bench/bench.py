@@ -8,7 +8,8 @@
 Prints a table and writes bench.json. Units: a core is one core of this machine; `job.pairs_per_s`
 counts the job's own steps, from scoring to the manifest; `job.wall_s` is the whole process, the
 start of Java and Spark included. `job.peak_rss_mb` is the largest of the job's processes (by kind in
-`job.peak_rss_mb_by_process`).
+`job.peak_rss_mb_by_process`). `job_s3` is the same job from s3a:// to s3a://, on a SeaweedFS server that
+shares this machine's cores.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import rjieba
 
+from udfs import storage
 from udfs.features import extract_code_points
 from udfs.pair_id import pair_ids
 from udfs.spscore import SPScore
@@ -39,9 +41,11 @@ from udfs.text.code_points import to_strings
 from udfs.text.jieba import JiebaSegmenter
 from udfs.text.normalise import normalise_column
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 import plain
 from pairs import write_pairs
+from servers import ObjectStore
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = 50_000
@@ -97,11 +101,11 @@ def bench_parts(pairs: Path, model: str | None) -> dict[str, dict[str, float]]:
     }
 
 
-def bench_job(pairs: Path, output: Path, count: int, model: str | None) -> dict[str, object]:
+def bench_job(pairs: str, output: str, count: int, model: str | None) -> dict[str, object]:
     """The job as its users run it, in a process of its own, watched from outside."""
-    shutil.rmtree(output, ignore_errors=True)
-    command = [sys.executable, "jobs/score_corpus.py", "--input", str(pairs)]
-    command += ["--origin", "parallel", "--output", str(output), "--run-id", "bench"]
+    storage.delete(output)
+    command = [sys.executable, "jobs/score_corpus.py", "--input", pairs]
+    command += ["--origin", "parallel", "--output", output, "--run-id", "bench"]
     command += ["--model", model] if model else []
     started = time.perf_counter()
     job = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -125,7 +129,7 @@ def bench_job(pairs: Path, output: Path, count: int, model: str | None) -> dict[
         if name.startswith(("java", "python")):
             kind = "java" if name.startswith("java") else "python"
             by_kind[kind] = max(by_kind[kind], rss)
-    manifest = json.loads((output / "runs/bench/manifest.json").read_text())
+    manifest = storage.read_json(f"{output}/runs/bench/manifest.json")
     seconds = sum(manifest["seconds"].values())
     return {
         "pairs": count,
@@ -138,6 +142,20 @@ def bench_job(pairs: Path, output: Path, count: int, model: str | None) -> dict[
         "output_files": len(manifest["files"]["scored"]),
         "output_mb": sum(file["bytes"] for file in manifest["files"]["scored"]) / 1e6,
     }
+
+
+def bench_s3(pairs: Path, work: Path, count: int, model: str | None) -> dict[str, object]:
+    """The same job from s3a:// to s3a://; the object store's processes share the machine."""
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    store = ObjectStore(work)
+    os.environ.update(store.environment())
+    try:
+        for file in sorted(pairs.glob("*.parquet")):
+            storage.copy(str(file), f"s3a://{store.BUCKET}/pairs/{file.name}")
+        return bench_job(f"s3a://{store.BUCKET}/pairs", f"s3a://{store.BUCKET}", count, model)
+    finally:
+        store.stop()
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:
@@ -175,8 +193,10 @@ def show(result: dict) -> None:
             if isinstance(value, int | float | np.floating):
                 shown = f"{value:,.0f}" if value >= 1000 else f"{value:,.1f}"
                 print(f"{part + '.' + name:<46}{shown:>16}")
-    steps = "  ".join(f"{step} {value:.1f} s" for step, value in result["job"]["seconds"].items())
-    print(f"the job's steps: {steps}")
+    for part in ("job", "job_s3"):
+        if part in result:
+            seconds = result[part]["seconds"].items()
+            print(f"{part}: {'  '.join(f'{step} {value:.1f} s' for step, value in seconds)}")
 
 
 def main() -> int:
@@ -193,6 +213,9 @@ def main() -> int:
     )
     parser.add_argument("--model", help="folder of a fitted SPScore-zh")
     parser.add_argument("--profile", action="store_true", help="a worker's profile, nothing else")
+    parser.add_argument(
+        "--no-s3", dest="s3", action="store_false", help="without the run on an object store"
+    )
     args = parser.parse_args()
     pairs = args.work / f"pairs-{args.pairs}{'-grown' if args.grown else ''}"
     if not (pairs / "_SUCCESS").exists():
@@ -206,8 +229,12 @@ def main() -> int:
     result |= bench_parts(pairs, args.model)
     baseline = plain.pairs_per_s(pairs, args.work / "plain", BASELINE_ROWS, args.model)
     result["baseline"] = {"pairs_per_s": baseline}
-    result["job"] = bench_job(pairs, args.work / "output", args.pairs, args.model)
-    result["job"]["ratio"] = result["job"]["pairs_per_s"] / baseline
+    local = bench_job(str(pairs), str(args.work / "output"), args.pairs, args.model)
+    result["job"] = local | {"ratio": local["pairs_per_s"] / baseline}
+    if args.s3:
+        far = bench_s3(pairs, args.work / "store", args.pairs, args.model)
+        far["ratio_to_local"] = far["pairs_per_s"] / local["pairs_per_s"]
+        result["job_s3"] = far
     (ROOT / "bench.json").write_text(json.dumps(result, indent=2) + "\n")
     print(result["machine"])
     show(result)

@@ -142,16 +142,18 @@ def score(spark, model) -> Callable[..., Run]:
 def launch(model) -> Callable[..., subprocess.Popen]:
     """Starts the job as a process group of its own; stdout and stderr are text pipes.
 
-    command: what goes before the job's file.
+    command: what goes before the job's file; env: added to the environment.
     """
 
-    def start(output: Path, *given, run_id="r", command=(sys.executable,)) -> subprocess.Popen:
+    def start(
+        output: Path | str, *given, run_id="r", command=(sys.executable,), env=None
+    ) -> subprocess.Popen:
         line = [*command, ROOT / "jobs" / "score_corpus.py"]
         line += arguments(output, run_id, model, given)
         return subprocess.Popen(
             [str(word) for word in line],
             cwd=ROOT,
-            env=os.environ | ENVIRONMENT,
+            env=os.environ | ENVIRONMENT | (env or {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,0 +1,314 @@
+"""score_corpus from s3a:// to s3a://, on a real object store and a real cluster, whatever fails."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from servers import SPARK_HOME, FaultProxy, ObjectStore, free_port, wait_for
+
+ROOT = Path(__file__).parents[2]
+PAIRS = 3600
+
+
+@pytest.fixture(scope="module")
+def jars() -> str:
+    """The jars of conf/spark/s3a-jars.conf, for spark-submit --jars."""
+    from jobs.common.errors import JobError
+    from jobs.common.jars import fetch_jars, jar_folder
+
+    folder = jar_folder()
+    try:
+        found = sorted(folder.glob("*.jar")) or fetch_jars(folder)
+    except JobError as error:
+        pytest.skip(str(error))
+    return ",".join(map(str, found))
+
+
+@pytest.fixture(scope="module")
+def pairs(grow) -> list[bytes]:
+    """Four Parquet files; the last repeats pairs of the first."""
+    table, files = grow(PAIRS), []
+    for start in (0, 1200, 2400, 600):
+        buffer = io.BytesIO()
+        pq.write_table(table.slice(start, 1200), buffer, row_group_size=300)
+        files.append(buffer.getvalue())
+    return files
+
+
+@pytest.fixture(scope="module")
+def given(store, pairs) -> list[str]:
+    """The pairs in the object store, read in four units of four tasks each."""
+    for number, data in enumerate(pairs):
+        store.client().put_object(Bucket=store.BUCKET, Key=f"pairs/{number}.parquet", Body=data)
+    return ["--input", "s3a://gaixie/pairs", "--origin-column", "origin", "--unit-mb", "0.001"]
+
+
+@pytest.fixture(scope="module")
+def local(score, pairs, tmp_path_factory) -> pd.DataFrame:
+    """The rows of the same run on local disk."""
+    folder = tmp_path_factory.mktemp("local")
+    (folder / "pairs").mkdir()
+    for number, data in enumerate(pairs):
+        (folder / "pairs" / f"{number}.parquet").write_bytes(data)
+    run = score(folder, "--input", folder / "pairs", "--origin-column", "origin")
+    assert run.code == 0, run.stderr
+    return run.scored.drop(columns="reason")
+
+
+@pytest.fixture(scope="module")
+def submit(cluster, launch, jars):
+    """Starts the job with spark-submit on the cluster, for a run of the object store."""
+    settings = {
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.memory": "512m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.files.maxPartitionBytes": "20k",
+        "spark.sql.files.openCostInBytes": "0",
+        "spark.sql.shuffle.partitions": "4",
+    }
+
+    def start(run_id: str, *given, environment: dict[str, str], conf=()) -> subprocess.Popen:
+        command = [SPARK_HOME / "bin" / "spark-submit", "--master", cluster.url, "--jars", jars]
+        for name, value in {**settings, **dict(conf)}.items():
+            command += ["--conf", f"{name}={value}"]
+        return launch("s3://gaixie/out", *given, run_id=run_id, command=command, env=environment)
+
+    return start
+
+
+def end(process: subprocess.Popen) -> str:
+    """What it printed, once it ended well."""
+    stdout, stderr = process.communicate(timeout=400)
+    assert process.returncode == 0, stdout + stderr
+    return stdout + stderr
+
+
+def read_run(store: ObjectStore, run_id: str) -> tuple[dict, pd.DataFrame]:
+    """(manifest, scored rows in order of pair_id) of a published run; nothing else lies there."""
+    import s3fs
+
+    client, prefix = store.client(), f"out/runs/{run_id}/"
+    body = client.get_object(Bucket=store.BUCKET, Key=f"{prefix}manifest.json")["Body"].read()
+    manifest = json.loads(body)
+    files = [file["path"] for table in manifest["files"].values() for file in table]
+    found = [key.removeprefix(prefix) for key in store.keys(prefix)]
+    assert sorted(files) == sorted(name for name in found if name.endswith(".parquet"))
+    assert not [name for name in found if "__magic" in name or "_work" in name or "_tempo" in name]
+    success = client.get_object(Bucket=store.BUCKET, Key=f"{prefix}scored/_SUCCESS")["Body"].read()
+    assert json.loads(success)["committer"] == "magic"
+
+    key, secret = store.ACCOUNTS["admin"]
+    files = s3fs.S3FileSystem(
+        key=key, secret=secret, endpoint_url=store.endpoint, skip_instance_cache=True
+    )
+    table = ds.dataset(f"gaixie/{prefix}scored", filesystem=files, partitioning="hive").to_table()
+    rows = table.to_pandas().sort_values("pair_id", ignore_index=True)
+    return manifest, rows
+
+
+def same_rows(rows: pd.DataFrame, expected: pd.DataFrame) -> None:
+    rows = rows[expected.columns].astype(expected.dtypes)
+    pd.testing.assert_frame_equal(rows, expected, check_exact=True)
+
+
+def unpublished(store: ObjectStore, run_id: str) -> None:
+    """A reader of folders sees nothing of the run but what is hidden by its name."""
+    names = [key.removeprefix(f"out/runs/{run_id}/") for key in store.keys(f"out/runs/{run_id}/")]
+    assert "manifest.json" not in names
+    shown = [name for name in names if not re.search(r"(^|/)[_.]", name) and not name.endswith("/")]
+    assert not shown
+
+
+def in_unit(store: ObjectStore, run_id: str, unit: int) -> Callable[[], bool]:
+    """Whether the unit before this one is finished, so that this one is at work."""
+    marker = f"out/runs/{run_id}/_work/unit-{unit - 1:05d}.json"
+    return lambda: marker in store.keys(f"out/runs/{run_id}/_work/unit")
+
+
+def test_no_credentials_are_left_anywhere(store, cluster, submit, given, local, tmp_path):
+    """In files, logs, the event log and the UI's environment page of a run on the cluster."""
+    port = free_port()
+    conf = {
+        "spark.ui.enabled": "true",
+        "spark.ui.port": str(port),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": tmp_path.as_uri(),
+    }
+    process = submit("secrets", *given, environment=store.environment(), conf=conf)
+    wait_for(in_unit(store, "secrets", 1), "the second unit", process)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/environment/") as page:
+        texts = {"environment page": page.read().decode()}
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/applications") as page:
+        application = json.load(page)[0]["id"]
+    for name in ("environment", "sql", "executors"):
+        address = f"http://127.0.0.1:{port}/api/v1/applications/{application}/{name}"
+        with urllib.request.urlopen(address) as page:
+            texts[name] = page.read().decode()
+    texts["output"] = end(process)
+    manifest, rows = read_run(store, "secrets")
+    same_rows(rows, local)
+    assert sum(origin["duplicates"] for origin in manifest["rows"].values()) == 1200
+
+    assert "fs.s3a.endpoint" in texts["environment page"]
+    events = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert events
+    for path in [*events, *(path for path in cluster.folder.rglob("*") if path.is_file())]:
+        texts[str(path)] = path.read_bytes().decode("latin-1")
+    for key in store.keys("out/runs/secrets/"):
+        body = store.client().get_object(Bucket=store.BUCKET, Key=key)["Body"]
+        texts[key] = body.read().decode("latin-1")
+    for word in store.ACCOUNTS["admin"]:
+        assert [name for name, text in texts.items() if word in text] == []
+
+
+def test_a_worker_dies(store, cluster, submit, given, local):
+    process = submit("worker", *given, environment=store.environment())
+    wait_for(in_unit(store, "worker", 2), "the third unit", process)
+    cluster.kill_worker()
+    cluster.add_worker()
+    end(process)
+    same_rows(read_run(store, "worker")[1], local)
+
+
+def test_the_store_dies_and_comes_back(store, submit, given, local):
+    process = submit("store", *given, environment=store.environment())
+    wait_for(in_unit(store, "store", 1), "the second unit", process)
+    store.kill()
+    store.start()
+    stdout, stderr = process.communicate(timeout=400)
+    if process.returncode:  # it may give up, but cleanly
+        assert process.returncode in (1, 2), stdout + stderr
+        unpublished(store, "store")
+        end(submit("store", *given, "--resume", environment=store.environment()))
+    same_rows(read_run(store, "store")[1], local)
+
+
+def test_slow_down_and_broken_connections(store, submit, given, local):
+    """Bursts of 503, six in every forty requests, and connections that break at all points."""
+
+    def fault(number: int) -> str | None:
+        if number % 40 >= 34:
+            return "slow down"
+        if number % 23 == 22:
+            return "cut" if number % 2 else "reset"
+        return None
+
+    proxy = FaultProxy(store.port, fault)
+    try:
+        environment = store.environment(endpoint=proxy.endpoint)
+        end(submit("faults", *given, environment=environment))
+    finally:
+        proxy.stop()
+    assert min(proxy.faults[kind] for kind in ("slow down", "reset", "cut")) >= 3, proxy.faults
+    same_rows(read_run(store, "faults")[1], local)
+
+
+def test_the_driver_dies_and_its_uploads_are_cleaned(store, submit, given, local, launch):
+    """Its half uploads are invisible; --clean takes them away, and the folder with them."""
+    process = submit("driver", *given, environment=store.environment())
+    wait_for(in_unit(store, "driver", 2), "the third unit", process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    unpublished(store, "driver")
+    client = store.client()
+    key = "out/runs/driver/scored/origin=llm/stage=1/part-0.parquet"
+    upload = client.create_multipart_upload(Bucket=store.BUCKET, Key=key)["UploadId"]
+    part = {"Bucket": store.BUCKET, "Key": key, "UploadId": upload, "PartNumber": 1}
+    client.upload_part(**part, Body=b"PAR1 and then the power went")
+    unpublished(store, "driver")
+
+    end(submit("driver", *given, "--resume", environment=store.environment()))
+    same_rows(read_run(store, "driver")[1], local)
+    assert uploads(store) >= 1
+    clean = launch("s3://gaixie/out", "--clean", run_id="driver", env=store.environment())
+    assert "1 " in end(clean)
+    assert uploads(store, "out/runs/driver/") == 0
+    same_rows(read_run(store, "driver")[1], local)
+
+
+def uploads(store: ObjectStore, prefix: str = "") -> int:
+    found = store.client().list_multipart_uploads(Bucket=store.BUCKET, Prefix=prefix)
+    return len(found.get("Uploads", ()))
+
+
+REFUSED = {
+    "wrong secret": ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "s3a://gaixie/out", "access denied"),
+    "unknown key": ({"AWS_ACCESS_KEY_ID": "AKIAUNKNOWN"}, "s3a://gaixie/out", "access denied"),
+    "read only": ("reader", "s3a://gaixie/out", "access denied"),
+    "no bucket": ({}, "s3a://no-such-bucket/out", "no such bucket"),
+    "no server": ({"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"}, "s3://gaixie/out", "no object"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(store, launch, given, jars, case):
+    """One line and exit code 2, before any work and without minutes of retries."""
+    change, output, expected = REFUSED[case]
+    environment = store.environment("reader" if change == "reader" else "admin")
+    environment |= change if isinstance(change, dict) else {}
+    process = launch(output, *given, run_id="refused", env=environment)
+    stdout, stderr = process.communicate(timeout=90)
+    assert process.returncode == 2, stdout + stderr
+    lines = [line for line in stderr.splitlines() if "error" in line]
+    assert len(lines) == 1
+    assert expected in lines[0]
+    assert "Traceback" not in stderr
+    assert store.keys("out/runs/refused/") == []
+
+
+RENAMING = {
+    "spark.hadoop.fs.s3a.committer.name": "file",
+    "spark.sql.sources.commitProtocolClass": (
+        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
+    ),
+    "spark.hadoop.fs.s3a.secret.key": "in-the-settings",
+}
+
+
+@pytest.mark.parametrize("key", RENAMING)
+def test_settings_that_are_refused(key, monkeypatch):
+    """A committer that renames, and a secret among the settings; the line says what to do."""
+    from pyspark import SparkConf
+
+    from jobs.common import s3a
+    from jobs.common.errors import JobError
+    from jobs.common.session import FOLDER, read_settings
+
+    conf = SparkConf(loadDefaults=False).set(key, RENAMING[key])
+    with pytest.raises(JobError, match=re.escape(key)) as refused:
+        s3a.check_settings(conf, read_settings(FOLDER / "s3a.conf"))
+    assert "\n" not in str(refused.value)
+    assert "in-the-settings" not in str(refused.value)
+
+
+def test_jars_that_cannot_be_had(tmp_path, monkeypatch):
+    """A host without a route to a Maven repository: one line with the command that helps."""
+    (tmp_path / "ivy.xml").write_text(
+        "<ivysettings><settings defaultResolver='none'/><resolvers>"
+        f"<filesystem name='none'><artifact pattern='{tmp_path}/no/[artifact].jar'/></filesystem>"
+        "</resolvers></ivysettings>"
+    )
+    line = [sys.executable, ROOT / "jobs/fetch_jars.py", tmp_path / "jars"]
+    line += ["--ivy-settings", tmp_path / "ivy.xml"]
+    done = subprocess.run(list(map(str, line)), cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    [error] = [line for line in done.stderr.splitlines() if "error" in line]
+    assert "python jobs/fetch_jars.py FOLDER" in error
+    assert "GAIXIE_JARS" in error
+    assert not (tmp_path / "jars").exists()

@@ -1,0 +1,184 @@
+"""Entities: what is found, who wins, and that no text makes it slow."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from udfs.text.entities import KINDS, EntityFinder, EntitySettings, load_settings
+from udfs.text.normalise import normalise
+
+CONFIG = Path(__file__).parents[3] / "conf/entities.yaml"
+finder = EntityFinder(load_settings(CONFIG))
+
+
+def found(text: str) -> list[tuple[str, str]]:
+    return [(kind, text[start:end]) for kind, start, end in finder.find(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "entity"),
+    [
+        ("他读完了《平凡的世界》。", "title", "《平凡的世界》"),
+        ("她说“一路平安”就走了", "quote", "“一路平安”"),
+        ("她说「一路平安!」就走了", "quote", "「一路平安!」"),
+        ('她说"一路平安"就走了', "quote", '"一路平安"'),
+        ("长城(又名万里长城)很长", "note", "(又名万里长城)"),
+        ("见【附录】一节", "note", "【附录】"),
+        ("事发2024年3月5日清早", "date", "2024年3月5日"),
+        ("事发二〇二四年三月清早", "date", "二〇二四年三月"),
+        ("事发3月5日", "date", "3月5日"),
+        ("事发十二月二十三日", "date", "十二月二十三日"),
+        ("事发2024-03-05清早", "date", "2024-03-05"),
+        ("回到上世纪90年代", "date", "上世纪90年代"),
+        ("约在星期三见", "date", "星期三"),
+        ("约在8:30见", "time", "8:30"),
+        ("约在下午三点半见", "time", "下午三点半"),
+        ("约在15点20分见", "time", "15点20分"),
+        ("涨了12.5%左右", "percent", "12.5%"),
+        ("涨了百分之三十五左右", "percent", "百分之三十五"),
+        ("花了300万元买下", "money", "300万元"),
+        ("花了三百多元买下", "money", "三百多元"),
+        ("花了$1,200买下", "money", "$1,200"),
+        ("走了25.5公里才到", "quantity", "25.5公里"),
+        ("来了三百多名学生", "quantity", "三百多名"),
+        ("重5kg左右", "quantity", "5kg"),
+        ("请打13800138000找他", "phone", "13800138000"),
+        ("请打010-62345678找他", "phone", "010-62345678"),
+        ("请打+86 138 0013 8000找他", "phone", "+86 138 0013 8000"),
+        ("请写信到editor@example.org询问", "email", "editor@example.org"),
+        ("请看https://example.org/a?b=c,谢谢", "url", "https://example.org/a?b=c"),
+        ("买了iPhone 15 Pro回家", "latin", "iPhone 15 Pro"),
+        ("感染COVID-19以后", "latin", "COVID-19"),
+        ("会写C++的人", "latin", "C++"),
+        ("编号是1,234,567吗", "number", "1,234,567"),
+    ],
+)
+def test_each_kind(text, kind, entity):
+    assert found(text) == [(kind, entity)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "有一点,十分重要,一个人说了算",
+        "他说“走了。然后没有回来",
+        "第一(这里没有关上",
+        "《" + "长" * 41 + "》",
+        "“前一句。后一句”",
+        "左”右“左",
+        "",
+    ],
+)
+def test_what_is_none(text):
+    assert found(text) == []
+
+
+def test_the_first_wins_then_the_longest_then_the_order_of_kinds():
+    assert found("《1984》里的2024年3月") == [("title", "《1984》"), ("date", "2024年3月")]
+    assert found("(见《史记》,2014年)") == [("note", "(见《史记》,2014年)")]
+    assert found("“他读《史记》”") == [("quote", "“他读《史记》”")]
+    assert found("《论“语”》") == [("title", "《论“语”》")]
+    assert found("(开着《史记》") == [("title", "《史记》")]  # the bracket never closes
+    first = EntityFinder(EntitySettings(kinds=("number", "date")))
+    assert [entity.kind for entity in first.find("2024年")] == ["date"]  # longer than the number
+    for kinds in (("latin", "number"), ("number", "latin")):
+        both = EntityFinder(EntitySettings(kinds=kinds))
+        assert [entity.kind for entity in both.find("第5G代")] == ["latin"]
+
+
+def test_numbers_are_not_cut_in_the_middle():
+    assert found("1" * 21) == []
+    assert found("版本1.2.3") == []
+    assert found("25.5公里") == [("quantity", "25.5公里")]
+
+
+@given(
+    st.text(st.sampled_from('《》“”()「」"年月日点分百一二0123.:,%$aB-@/ 。的元个'), max_size=60)
+)
+def test_entities_are_in_order_and_in_the_text(text):
+    text = normalise(text)
+    place = 0
+    for kind, start, end in finder.find(text):
+        assert kind in KINDS
+        assert place <= start < end <= len(text)
+        place = end
+
+
+@given(st.text())
+def test_any_text_is_taken(text):
+    finder.find(normalise(text))
+
+
+@pytest.mark.parametrize("marks", ["《》", "“”", "()", "「」"])
+@given(text=st.text(st.sampled_from("《》“”()「」。甲乙"), max_size=30))
+def test_brackets_are_balanced(marks, text):
+    for kind, start, end in finder.find(text):
+        if kind in ("title", "quote", "note"):
+            assert text[start + 1 : end - 1].count(text[start]) == 0
+            assert "。" not in text[start : end - 2]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "《",
+            "(",
+            "“",
+            '"',
+            "一",
+            "1",
+            "1.",
+            "1,111",
+            "a",
+            "a-",
+            "a ",
+            "http://a.",
+            "a@",
+            "[(《“",
+        ),
+        *("2024-", "1:", "百分之", "+1 1", "0", "上午一点", "http://a.b/(", "a.a.", "1 1", "-1"),
+    ],
+)
+def test_no_text_takes_quadratic_time(piece):
+    """Eight times the text takes about eight times as long, not sixty-four times."""
+
+    def seconds(characters: int) -> float:
+        text = (piece * characters)[:characters]
+        best = float("inf")
+        for _ in range(3):
+            started = time.thread_time()
+            finder.find(text)
+            best = min(best, time.thread_time() - started)
+        return best
+
+    assert seconds(100_000) < 24 * seconds(12_500) + 0.05
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kinds: [date, planet]", "unknown kind 'planet'"),
+        ("kinds: [date, date]", "a kind is named twice"),
+        ("longest: {title: 0}", "longest.title must lie between"),
+        ("units: [[米, '']]", "an empty unit"),
+        ("unit: [[米]]", "unit: Extra inputs"),
+        ("kinds: [", "not YAML"),
+    ],
+)
+def test_bad_settings(tmp_path, text, message):
+    path = tmp_path / "entities.yaml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(ValueError, match=message) as refused:
+        load_settings(path)
+    assert str(refused.value).startswith(f"{path}: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_the_settings_in_the_code_name_every_kind():
+    assert load_settings(CONFIG).kinds == KINDS

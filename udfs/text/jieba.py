@@ -56,6 +56,15 @@ class JiebaSegmenter:
 
         return [rjieba.cut(text) for text in texts]
 
+    def tag(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
+        """(word, part of speech) of each text: the words of :meth:`cut`, tags of the dictionary.
+
+        Words that the dictionary does not have are ``x``, ``m`` (digits) or ``eng``.
+        """
+        import rjieba
+
+        return [rjieba.tag(text) for text in texts]
+
     def word_ends(self, text: CodePoints) -> Words:
         """The same cuts for a column of code points. Any uint32 value is accepted.
 

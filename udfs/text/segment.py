@@ -27,6 +27,10 @@ class Segmenter(Protocol):
         """Words of each text; ``"".join(words) == text``."""
         ...
 
+    def tag(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
+        """(word, part of speech) of each text: the words of ``cut``."""
+        ...
+
     def word_ends(self, text: CodePoints) -> Words:
         """The same cuts for a column of code points."""
         ...

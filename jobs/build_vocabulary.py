@@ -1,0 +1,299 @@
+"""Builds the vocabulary: the frequent words of each part of speech of a corpus.
+
+  spark-submit jobs/build_vocabulary.py --input text/ --column text --output vocabulary/
+  spark-submit jobs/build_vocabulary.py --input s3a://bucket/gaixie/runs/monday/scored \\
+      --column source --column paraphrase --segmenter ltp:models/ltp-legacy --output vocabulary/
+  python jobs/build_vocabulary.py --gold 199801.txt --output vocabulary/     words and tags are given
+  python jobs/build_vocabulary.py … --keep verb=share:0.5 --keep "person name=min_count:20"
+
+Segments and tags every sentence, counts (word, part of speech), and keeps of each part of speech
+the most frequent words: by default the paper's shares (Table 5). Writes
+
+  OUTPUT/vocabulary.tsv      word, class, count; the most frequent first: what the tokenizer reads
+  OUTPUT/counts/*.parquet    every word with its class and counts by class, kept or not
+  OUTPUT/table.txt           distinct words, kept, ratio: the paper's Table 5 for this corpus
+  OUTPUT/distribution.png    words by class and how often they occur: the paper's Figure 2
+  OUTPUT/manifest.json       counts, settings, segmenter; written last
+
+Exit codes: 0 done, 2 something to mend (one line says what), 1 anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from jobs.common.errors import JobError, run
+from jobs.common.progress import progress
+from jobs.common.session import start_session
+from jobs.common.storage import Storage
+from jobs.common.vocabulary_report import draw_distribution, table
+from udfs.text.normalise import normalise
+from udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
+from udfs.text.segment import Segmenter, load_segmenter
+from udfs.vocabulary import PAPER, Cut, Rule, find_cut
+
+FORMATS = {"parquet": "parquet", "jsonl": "json", "json": "json", "txt": "text", "csv": "csv"}
+WORD_TAG = re.compile(r"(.+)/([A-Za-z]+)")
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _arguments(argv)
+    rules = dict(PAPER)
+    for given in args.keep:
+        rules.update([_rule(given)])
+    segmenter = None if args.gold else _segmenter(args.segmenter)
+    path = args.gold or args.input
+    uris = [re.sub("^s3://", "s3a://", uri) for uri in (path, args.output)]
+    spark = start_session("gaixie build_vocabulary", uris)
+    job = BuildVocabulary(spark, Storage(spark), *uris, rules)
+    job.check_output(args.overwrite)
+    sentences = job.read(None if args.gold else args.column, args.limit)
+    if args.dry_run:
+        print(
+            f"{uris[0]}: {len(sentences.take(1_000)):,} of the first 1,000 sentences; nothing written"
+        )
+        return 0
+    job.build(sentences, segmenter, args.segmenter)
+    return 0
+
+
+class BuildVocabulary:
+    """The steps of the job, in the order in which build calls them."""
+
+    def __init__(
+        self, spark: SparkSession, storage: Storage, path: str, output: str, rules: dict[str, Rule]
+    ):
+        self.spark, self.storage, self.rules = spark, storage, rules
+        self.path, self.output = path, output.rstrip("/")
+
+    def check_output(self, overwrite: bool) -> None:
+        """Raises JobError where a vocabulary stands already."""
+        if self.storage.exists(f"{self.output}/manifest.json"):
+            if not overwrite:
+                raise JobError(f"{self.output}: a vocabulary is there; --overwrite replaces it")
+            self.storage.delete(f"{self.output}/manifest.json")
+
+    def read(self, columns: list[str] | None, limit: int | None) -> DataFrame:
+        """One column, sentence: of a text table, or (columns None) lines of word/tag."""
+        first = self.storage.list(self.path)[0].path
+        kind = FORMATS.get(first.removesuffix(".gz").rpartition(".")[2].lower())
+        if columns is None:
+            kind, columns = "text", ["value"]
+        if kind is None:
+            raise JobError(
+                f"{first}: its name tells no format, expected one of {', '.join(FORMATS)}"
+            )
+        reader = self.spark.read
+        if kind == "csv":
+            reader = reader.option("header", True).option("escape", '"')
+        rows = reader.load(self.path, format=kind)
+        columns = ["value"] if kind == "text" else columns
+        for name in columns:
+            if name not in rows.columns:
+                raise JobError(f"{first}: no column '{name}', it has: {', '.join(rows.columns)}")
+            if dict(rows.dtypes)[name] != "string":
+                found = dict(rows.dtypes)[name]
+                raise JobError(f"{first}: column '{name}' is {found}, expected string")
+        if limit is not None:
+            rows = rows.limit(limit)
+        texts = rows.select(F.explode(F.array(*[F.col(f"`{name}`") for name in columns])))
+        return texts.toDF("sentence").where("sentence IS NOT NULL")
+
+    def build(self, sentences: DataFrame, segmenter: Segmenter | None, spec: str) -> None:
+        started = time.monotonic()
+        tagged = tag_counts(sentences, spec if segmenter else None)
+        work = f"{self.output}/_work"
+        with progress(self.spark, "segmenting and tagging", None):
+            tagged.write.mode("overwrite").parquet(work)
+        tagged = self.spark.read.schema(tagged.schema).parquet(work)
+        tags = [row.tag for row in tagged.select("tag").distinct().collect()]
+        if not tags:
+            raise JobError(f"{self.path}: no words, expected at least one sentence")
+        tag_set = tag_set_of(spec, tags) if segmenter else tag_set_of("gold", tags)
+
+        words = self._words(tagged, tag_set)
+        with progress(self.spark, "choosing words", None):
+            by_count = defaultdict(Counter)
+            for row in words.groupBy("class", "count").agg(F.count("*").alias("n")).collect():
+                by_count[row["class"]][row["count"]] = row.n
+            cuts = {name: find_cut(by_count[name], self.rules[name]) for name in CLASSES}
+            marked = words.withColumn("kept", _is_kept(cuts))
+            marked.write.mode("overwrite").parquet(f"{self.output}/counts")
+            self.storage.delete(work)
+        marked = self.spark.read.schema(marked.schema).parquet(f"{self.output}/counts")
+        kept = marked.where("kept").select("word", "class", "count").toPandas()
+        kept = kept.sort_values(["count", "word"], ascending=[False, True])
+        self._publish(by_count, kept, tag_set, segmenter, time.monotonic() - started)
+
+    def _words(self, tagged: DataFrame, tag_set: str) -> DataFrame:
+        """word, class, count, and the counts by class, of every word."""
+        tags = TAG_SETS[tag_set]
+        literal = F.create_map(*[F.lit(part) for item in tags.items() for part in item])
+        name = F.coalesce(literal[F.col("tag")], F.lit(class_of("", tag_set)))
+        order = F.create_map(*[F.lit(p) for k, one in enumerate(CLASSES) for p in (one, k)])
+        by_class = tagged.groupBy("word", name.alias("class")).agg(F.sum("count").alias("n"))
+        main = F.expr("min_by(class, struct(-n, rank))").alias("class")
+        counts = F.map_from_entries(F.sort_array(F.collect_list(F.struct("class", "n"))))
+        return (
+            by_class.withColumn("rank", order[F.col("class")])
+            .groupBy("word")
+            .agg(main, F.sum("n").alias("count"), counts.alias("classes"))
+        )
+
+    def _publish(self, by_count, kept, tag_set: str, segmenter, seconds: float) -> None:
+        rows = {
+            name: {
+                "distinct": sum(by_count[name].values()),
+                "kept": int((kept["class"] == name).sum()),
+                "running": sum(count * words for count, words in by_count[name].items()),
+                "running_kept": int(kept.loc[kept["class"] == name, "count"].sum()),
+            }
+            for name in CLASSES
+        }
+        text = table(rows)
+        lines = [
+            f"{row.word}\t{row[2]}\t{row.count_}"
+            for row in kept.rename(columns={"count": "count_"}).itertuples()
+        ]
+        self.storage.write(
+            f"{self.output}/vocabulary.tsv", "\n".join(["word\tclass\tcount", *lines]) + "\n"
+        )
+        self.storage.write(f"{self.output}/table.txt", text + "\n")
+        self.storage.write(f"{self.output}/distribution.png", draw_distribution(by_count))
+        manifest = {
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "gaixie": version("gaixie"),
+            "input": self.path,
+            "segmenter": f"{segmenter.name}-{segmenter.version}" if segmenter else "gold",
+            "tag_set": tag_set,
+            "rules": {
+                name: {k: v for k, v in asdict(rule).items() if v is not None}
+                for name, rule in self.rules.items()
+            },
+            "classes": rows,
+            "words": len(kept),
+            "seconds": round(seconds, 1),
+        }
+        self.storage.write_json(f"{self.output}/manifest.json", manifest)
+        print(text)
+        print(f"{len(kept):,} words: {self.output}/vocabulary.tsv ({seconds:.0f} s)")
+
+
+def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
+    """word, tag, count; with no segmenter the sentences are lines of word/tag."""
+    schema = "word string, tag string, count long"
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        words = load_segmenter(segmenter) if segmenter else None
+        for batch in batches:
+            texts = batch.column(0).to_pylist()
+            counts: Counter[tuple[str, str]] = Counter()
+            if words is None:
+                for text in texts:
+                    counts.update(gold_words(text))
+            else:
+                for row in words.tag([normalise(text) for text in texts]):
+                    counts.update(row)
+            found = [(word, tag, n) for (word, tag), n in counts.items() if not word.isspace()]
+            columns = list(zip(*found, strict=True)) or [(), (), ()]
+            types = (pa.string(), pa.string(), pa.int64())
+            arrays = [pa.array(c, t) for c, t in zip(columns, types, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, ["word", "tag", "count"])
+
+    counted = sentences.mapInArrow(count, schema)
+    return counted.groupBy("word", "tag").agg(F.sum("count").alias("count"))
+
+
+def gold_words(line: str) -> list[tuple[str, str]]:
+    """(word, tag) of a line of the People's Daily; brackets of compounds and its number are left out."""
+    found = []
+    for place, token in enumerate(line.split()):
+        match = WORD_TAG.match(token.lstrip("["))
+        if match is None:
+            raise ValueError(f"{token!r} is not word/tag")
+        if place == 0 and re.fullmatch(r"\d{8}-\d{2}-\d{3}-\d{3}", match[1]):
+            continue
+        word = normalise(match[1]).replace(" ", "")
+        if word:
+            found.append((word, match[2]))
+    return found
+
+
+def _is_kept(cuts: dict[str, Cut]) -> Column:
+    """udfs.vocabulary.Cut.keeps as a column; only words on the edge of their class are ranked."""
+    above = F.create_map(*[F.lit(p) for name, cut in cuts.items() for p in (name, cut.above)])
+    ties = F.create_map(*[F.lit(p) for name, cut in cuts.items() for p in (name, cut.ties)])
+    edge = F.col("count") == above[F.col("class")]
+    order = Window.partitionBy("class", edge).orderBy("word")
+    rank = F.when(edge, F.row_number().over(order) - 1)
+    return (F.col("count") > above[F.col("class")]) | (edge & (rank < ties[F.col("class")]))
+
+
+def _segmenter(spec: str) -> Segmenter:
+    try:
+        segmenter = load_segmenter(spec)
+        segmenter.tag(["测试"])
+    except (ValueError, OSError) as error:
+        raise JobError(str(error)) from error
+    return segmenter
+
+
+def _rule(text: str) -> tuple[str, Rule]:
+    match = re.fullmatch(r"([a-z -]+)=(share|min_count|coverage):([0-9.]+)", text)
+    if match is None or match[1] not in CLASSES:
+        raise JobError(
+            f"--keep {text}: expected CLASS=share:X, CLASS=min_count:N or CLASS=coverage:X, "
+            f"with CLASS one of {', '.join(CLASSES)}"
+        )
+    try:
+        value = int(match[3]) if match[2] == "min_count" else float(match[3])
+        return match[1], Rule(**{match[2]: value})
+    except ValueError as error:
+        raise JobError(f"--keep {text}: {error}") from error
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="build_vocabulary.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--input", metavar="PATH", help="Parquet, JSON lines, CSV or plain lines")
+    what.add_argument("--gold", metavar="PATH", help="lines of word/tag, such as 199801.txt")
+    parser.add_argument(
+        "--column", metavar="NAME", action="append", help="text column; by default text"
+    )
+    parser.add_argument("--output", metavar="FOLDER", required=True)
+    parser.add_argument("--overwrite", action="store_true", help="replace the vocabulary in FOLDER")
+    parser.add_argument(
+        "--segmenter", metavar="SPEC", default="jieba", help="jieba | ltp:NAME_OR_FOLDER"
+    )
+    parser.add_argument(
+        "--keep",
+        metavar="RULE",
+        action="append",
+        default=[],
+        help="instead of the paper's share, for one class",
+    )
+    parser.add_argument("--limit", metavar="N", type=int, help="only the first N rows")
+    parser.add_argument("--dry-run", action="store_true", help="look at the input, write nothing")
+    args = parser.parse_args(argv)
+    args.column = args.column or ["text"]
+    return args
+
+
+if __name__ == "__main__":
+    sys.exit(run("build_vocabulary", main))

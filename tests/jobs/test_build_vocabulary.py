@@ -1,0 +1,125 @@
+"""jobs/build_vocabulary.py: the counts and the cut of the plain definition, in Spark."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.build_vocabulary import gold_words, main
+from jobs.common.errors import JobError
+from udfs.text.jieba import JiebaSegmenter
+from udfs.text.normalise import normalise
+from udfs.text.parts_of_speech import class_of
+from udfs.vocabulary import PAPER, Rule, select
+
+GOLD = """\
+19980101-01-001-001/m  他/r  在/p  北京/ns  跑/v  ，/w  跑/v  得/u  快/a
+[中央/n  电视台/n]nt  的/u  记者/n  李/nr  明/nr  跑/vn  了/u
+快/d  跑/v  。/w
+"""
+
+
+def read(folder: Path) -> list[tuple[str, str, int]]:
+    head, *lines = (folder / "vocabulary.tsv").read_text("utf-8").splitlines()
+    assert head == "word\tclass\tcount"
+    rows = [line.split("\t") for line in lines]
+    return [(word, name, int(count)) for word, name, count in rows]
+
+
+@pytest.fixture(scope="module")
+def texts(examples) -> list[str]:
+    return [*examples["source"], *examples["paraphrase"]]
+
+
+@pytest.fixture(scope="module")
+def corpus(texts, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    half = len(texts) // 2
+    for number, part in enumerate((texts[:half], texts[half:])):
+        table = pa.table({"id": range(len(part)), "text": part})
+        pq.write_table(table, folder / f"{number}.parquet", row_group_size=100)
+    return folder
+
+
+def plain_counts(texts) -> dict[str, Counter]:
+    counts: dict[str, Counter] = defaultdict(Counter)
+    for row in JiebaSegmenter().tag([normalise(text) for text in texts]):
+        for word, tag in row:
+            if not word.isspace():
+                counts[word][class_of(tag, "jieba")] += 1
+    return counts
+
+
+def test_the_vocabulary_of_the_definition(spark, texts, corpus, tmp_path, capsys):
+    assert main(["--input", str(corpus), "--output", str(tmp_path / "v")]) == 0
+    assert read(tmp_path / "v") == select(plain_counts(texts))
+    assert (tmp_path / "v" / "distribution.png").read_bytes().startswith(b"\x89PNG")
+    table = (tmp_path / "v" / "table.txt").read_text("utf-8")
+    assert table.strip() in capsys.readouterr().out
+    manifest = json.loads((tmp_path / "v" / "manifest.json").read_text("utf-8"))
+    assert manifest["tag_set"] == "jieba"
+    assert manifest["segmenter"] == "jieba-rjieba-0.2.2"
+    counts = plain_counts(texts)
+    assert sum(row["distinct"] for row in manifest["classes"].values()) == len(counts)
+    running = sum(row["running"] for row in manifest["classes"].values())
+    assert running == sum(sum(words.values()) for words in counts.values())
+    assert not (tmp_path / "v" / "_work").exists()
+
+
+def test_other_rules(spark, texts, corpus, tmp_path):
+    line = ["--input", str(corpus), "--output", str(tmp_path / "v")]
+    line += ["--keep", "verb=coverage:0.6", "--keep", "general noun=min_count:3"]
+    assert main(line) == 0
+    rules = PAPER | {"verb": Rule(coverage=0.6), "general noun": Rule(min_count=3)}
+    assert read(tmp_path / "v") == select(plain_counts(texts), rules)
+
+
+def test_gold_tags(spark, tmp_path):
+    (tmp_path / "gold.txt").write_text(GOLD, "utf-8")
+    line = ["--gold", str(tmp_path / "gold.txt"), "--output", str(tmp_path / "v")]
+    assert main([*line, "--keep", "verb=share:1"]) == 0
+    kept = read(tmp_path / "v")
+    assert ("跑", "verb", 4) in kept
+    assert ("快", "adjective", 2) in kept  # as often an adverb: the class that stands first
+    assert [row for row in kept if row[0] == "北京"] == []  # 0.14 of one name rounds to none
+    assert json.loads((tmp_path / "v" / "manifest.json").read_text("utf-8"))["tag_set"] == "pfr"
+
+
+def test_gold_lines():
+    assert gold_words("19980101-01-001-001/m  [中央/n  电视台/n]nt  ，/w") == [
+        ("中央", "n"),
+        ("电视台", "n"),
+        (",", "w"),
+    ]
+    with pytest.raises(ValueError, match="'没有' is not word/tag"):
+        gold_words("有/v 没有")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["--input", "{corpus}", "--column", "body"], "no column 'body', it has: id, text"),
+        (["--input", "{corpus}", "--column", "id"], "column 'id' is bigint, expected string"),
+        (["--input", "{corpus}/none"], "no such file or folder"),
+        (["--input", "{corpus}", "--keep", "verbs=share:0.1"], "expected CLASS=share:X"),
+        (["--input", "{corpus}", "--keep", "verb=share:7"], "share must lie between 0 and 1"),
+        (["--input", "{corpus}", "--segmenter", "ltp:none"], "none"),
+    ],
+)
+def test_bad_input(spark, corpus, tmp_path, line, message):
+    given = [word.format(corpus=corpus) for word in line]
+    with pytest.raises(JobError, match=message) as refused:
+        main([*given, "--output", str(tmp_path / "v")])
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "v").exists()
+
+
+def test_a_vocabulary_is_not_written_over(spark, corpus, tmp_path):
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(JobError, match="--overwrite replaces it"):
+        main(["--input", str(corpus), "--output", str(tmp_path)])

@@ -24,7 +24,7 @@ import psutil
 import pyspark
 
 SPARK_HOME = Path(pyspark.__file__).parent
-PATIENCE = 120
+PATIENCE = 300
 """Seconds until something that should happen counts as not happening."""
 
 

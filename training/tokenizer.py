@@ -76,6 +76,7 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         self.word_characters: int = self._settings["word_characters"]
         self.indices: int = self._settings["indices"]
         entities = EntitySettings.model_validate(self._settings["entities"])
+        self.entity_kinds = entities.kinds
         self._tokens = _read_tokens(Path(vocabulary_file), fixed_tokens(entities, self.indices))
         self._ids = {token: index for index, token in enumerate(self._tokens)}
         self._first_byte = self._ids[BYTES[0]]

@@ -1,0 +1,85 @@
+"""The command: make, show, file and report, on a small corpus."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
+
+from training.tokenize_text import main
+from udfs.text.normalise import normalise
+
+TEXTS = ["他2024年3月读了《三国》。", "我们昨天在公园看花，花了300元。", "今天很好看"]
+WORDS = [
+    "word\tclass\tcount",
+    "我们\tfunction word\t9",
+    "昨天\tgeneral noun\t8",
+    "公园\tgeneral noun\t7",
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "vocabulary.tsv").write_text("\n".join(WORDS) + "\n", "utf-8")
+    line = ["make", str(tmp_path / "vocabulary.tsv"), "--output", str(tmp_path / "tokenizer")]
+    assert main(line) == 0
+    return str(tmp_path / "tokenizer")
+
+
+def test_show_a_pair(folder, capsys):
+    assert main(["show", folder, TEXTS[0], "--target", "《三国》他读"]) == 0
+    out = capsys.readouterr().out
+    assert "<date_1>" in out
+    assert out.count("<title_1>") == 3  # source, target, table
+    assert f"decoded: {normalise(TEXTS[0])}" in out
+
+
+@pytest.mark.parametrize("kind", ["txt", "jsonl", "parquet"])
+def test_a_file(folder, tmp_path, kind):
+    path = tmp_path / f"text.{kind}"
+    if kind == "parquet":
+        pq.write_table(pa.table({"text": TEXTS}), path)
+    else:
+        lines = TEXTS if kind == "txt" else [json.dumps({"text": text}) for text in TEXTS]
+        path.write_text("\n".join(lines) + "\n", "utf-8")
+    assert main(["file", folder, str(path), "--output", str(tmp_path / "out.jsonl")]) == 0
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert len(rows) == 3
+    assert rows[0]["entities"] == {"<date_1>": "2024年3月", "<title_1>": "《三国》"}
+    assert rows[1]["tokens"][1:4] == ["我们", "昨天", "<0xE5>"]
+
+
+def test_report(folder, tmp_path, capsys):
+    (tmp_path / "text.txt").write_text("\n".join(TEXTS * 5) + "\n", "utf-8")
+    assert main(["report", folder, str(tmp_path / "text.txt")]) == 0
+    out = capsys.readouterr().out
+    for name in ("entity-aligned", "characters", "BPE", "15 sentences", "date", "money"):
+        assert name in out
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["show", "{tmp}/none", "花"], "none: no tokenizer, expected a vocabulary.txt"),
+        (["report", "{folder}", "{tmp}/none.txt"], "none.txt"),
+        (
+            ["report", "{folder}", "{tmp}/t.parquet", "--column", "body"],
+            "no column 'body', it has: text",
+        ),
+        (["report", "{folder}", "{tmp}/t.jsonl"], "t.jsonl, line 2: no JSON with a 'text'"),
+        (["report", "{folder}", "{tmp}/empty.txt"], "empty.txt: no sentences"),
+        (["make", "{tmp}/t.jsonl", "--output", "{tmp}/x"], "no column 'word' in its first line"),
+    ],
+)
+def test_bad_input(folder, tmp_path, capsys, line, message):
+    pq.write_table(pa.table({"text": TEXTS}), tmp_path / "t.parquet")
+    (tmp_path / "t.jsonl").write_text('{"text": "花"}\n{"texts": "花"}\n')
+    (tmp_path / "empty.txt").write_text("")
+    assert main([word.format(tmp=tmp_path, folder=folder) for word in line]) == 2
+    [error] = capsys.readouterr().err.strip().splitlines()
+    assert error.startswith("tokenize_text: error: ")
+    assert message in error

@@ -1,0 +1,288 @@
+"""Makes the tokenizer, shows what it does, tokenises files, and reports on a corpus.
+
+  python training/tokenize_text.py make vocabulary/vocabulary.tsv --output tokenizer/
+  python training/tokenize_text.py show tokenizer/ "他2024年3月读完了《三国演义》。"
+  python training/tokenize_text.py show tokenizer/ SOURCE --target PARAPHRASE
+  python training/tokenize_text.py file tokenizer/ sentences.txt --output tokens.jsonl
+  python training/tokenize_text.py report tokenizer/ corpus.parquet --column text
+
+Text files are lines, .jsonl and .parquet have a column (--column, by default text). report compares
+with a tokenizer of characters, and a BPE of the same size trained on the same text.
+Exit codes: 0 done, 2 something to mend (one line says what).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from training.tokenizer import BYTES, SPECIAL, VOCABULARY_FILE, WORD, EntityAlignedTokenizer
+from udfs.text.entities import load_settings
+from udfs.text.normalise import normalise
+
+CONFIG = Path(__file__).parents[1] / "conf/entities.yaml"
+BATCH = 1_000
+SHOWN_BATCHES = 20
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _arguments(argv)
+    try:
+        args.command(args)
+    except (ValueError, OSError) as error:
+        print(f"tokenize_text: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def make(args: argparse.Namespace) -> None:
+    """A tokenizer folder from the vocabulary of jobs/build_vocabulary.py."""
+    words = read_vocabulary(args.vocabulary)
+    tokenizer = EntityAlignedTokenizer.from_words(
+        words[: args.words], load_settings(args.entities), args.word_characters, args.indices
+    )
+    tokenizer.save_pretrained(args.output)
+    print(
+        f"{args.output}: {len(tokenizer):,} tokens, {min(len(words), args.words):,} of them words"
+    )
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """Words of a table with the columns word, class and count, separated by tabs."""
+    head, *lines = path.read_text("utf-8").split("\n")
+    if head.split("\t")[0] != "word":
+        raise ValueError(f"{path}: no column 'word' in its first line, expected word, class, count")
+    return [line.split("\t")[0] for line in lines if line]
+
+
+def show(args: argparse.Namespace) -> None:
+    """One sentence, or a pair, as coloured tokens, and what the indexed ones stand for."""
+    tokenizer = load(args.tokenizer)
+    console = Console(highlight=False)
+    batch = tokenizer(args.sentence, text_target=args.target)
+    for name in ("input_ids", "labels"):
+        if name in batch:
+            tokens = tokenizer.convert_ids_to_tokens(batch[name][1:-1])
+            console.print(
+                coloured(tokens) if console.is_terminal else " ".join(tokens), markup=False
+            )
+    table = Table("token", "stands for", "ids")
+    for token, text in json.loads(batch["entities"]).items():
+        table.add_row(token, text, str(tokenizer.convert_tokens_to_ids(token)))
+    if table.row_count:
+        console.print(table)
+    back = tokenizer.decode(batch["input_ids"], entities=batch["entities"])
+    console.print(f"{len(batch['input_ids'])} ids; decoded: {back}", markup=False)
+
+
+def coloured(tokens: Sequence[str]) -> Text:
+    """Tokens side by side: entities green, bytes red, words and characters in turn grey and plain."""
+    text = Text()
+    for number, token in enumerate(tokens):
+        style = "on grey23" if number % 2 else "on grey35"
+        if token in BYTES:
+            style = "white on red"
+        elif token.startswith("<") and token.endswith(">") and len(token) > 2:
+            style = "black on green"
+        text.append(token, style)
+    return text
+
+
+def file(args: argparse.Namespace) -> None:
+    """A JSON line for each sentence: ids, tokens and entity table."""
+    tokenizer = load(args.tokenizer)
+    count = 0
+    with args.output.open("w", encoding="utf-8") as out:
+        for texts in batches(args.text, args.column, args.limit):
+            batch = tokenizer(texts)
+            for ids, entities in zip(batch["input_ids"], batch["entities"], strict=True):
+                row = {"input_ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)}
+                row["entities"] = json.loads(entities)
+                out.write(json.dumps(row, ensure_ascii=True) + "\n")
+                count += 1
+    print(f"{args.output}: {count:,} sentences")
+
+
+def report(args: argparse.Namespace) -> None:
+    """Statistics over a corpus, beside a tokenizer of characters and a BPE of the same size."""
+    tokenizer = load(args.tokenizer)
+    sentences = [text for part in batches(args.text, args.column, args.limit) for text in part]
+    if not sentences:
+        raise ValueError(f"{args.text}: no sentences")
+    texts = [normalise(text) for text in sentences]
+    ours, sorts, entities = count_tokens(tokenizer, texts)
+    rows = [("entity-aligned", len(tokenizer), ours, sorts["byte"] / ours)]
+    for name, other in others(texts, len(tokenizer)):
+        encoded = [row.ids for part in _parts(texts) for row in other.encode_batch(part)]
+        unknown = other.token_to_id("<unk>")
+        total = sum(map(len, encoded))
+        lost = sum(row.count(unknown) for row in encoded)
+        rows.append((name, other.get_vocab_size(), total, lost / total))
+
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
+    table = Table("tokenizer", "tokens", "a sentence", "characters a token", "unknown or bytes")
+    characters = sum(map(len, texts))
+    for name, size, total, lost in rows:
+        table.add_row(
+            name,
+            f"{size:,}",
+            f"{total / len(texts):.2f}",
+            f"{characters / total:.2f}",
+            f"{lost:.3%}",
+        )
+    console.print(table)
+    words = sorts["word"] + sorts["character"] + sorts["byte"]
+    console.print(
+        f"{len(texts):,} sentences, {characters:,} characters; of the entity-aligned tokens"
+    )
+    for sort in ("word", "character", "byte", "entity"):
+        console.print(f"  {sort:<10}{sorts[sort] / ours:>8.2%}")
+    console.print(f"words kept: {sorts['word'] / words:.2%} of the tokens of plain text")
+    table = Table("entity", "number", "a thousand sentences")
+    for kind, number in entities.most_common():
+        table.add_row(kind, f"{number:,}", f"{1000 * number / len(texts):.1f}")
+    console.print(table)
+
+
+def count_tokens(
+    tokenizer: EntityAlignedTokenizer, texts: list[str]
+) -> tuple[int, Counter[str], Counter[str]]:
+    """Tokens in all, by sort (word, character, byte, entity), and entities by kind."""
+    sorts: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    names = {}
+    for token, index in tokenizer.get_vocab().items():
+        kind = token[1:-1].rpartition("_")[0] if len(token) > 3 else ""
+        if token in BYTES:
+            names[index] = "byte"
+        elif token in SPECIAL:
+            names[index] = "special"
+        elif token[0] == "<" and (kind == WORD or kind in tokenizer.entity_kinds):
+            names[index] = "entity"
+        else:
+            names[index] = "character" if len(token) == 1 else "word"
+    started, done = time.monotonic(), 0
+    for number, part in enumerate(_parts(texts)):
+        batch = tokenizer(part, add_special_tokens=False)
+        for row, table in zip(batch["input_ids"], batch["entities"], strict=True):
+            sorts.update(names[index] for index in row)
+            kinds.update(token[1:-1].rpartition("_")[0] for token in json.loads(table))
+        done += len(part)
+        if number % SHOWN_BATCHES == SHOWN_BATCHES - 1:
+            rate = done / (time.monotonic() - started)
+            left = (len(texts) - done) / rate
+            print(
+                f"{done:,} of {len(texts):,}, {rate:,.0f} sentences/s, {left:.0f} s left",
+                file=sys.stderr,
+            )
+    return sum(sorts.values()), sorts, kinds
+
+
+def others(texts: list[str], size: int):
+    """(name, tokenizer) of the two that the report compares with."""
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
+
+    characters = Counter(character for text in texts for character in text)
+    alphabet = {c: k for k, (c, _) in enumerate(characters.most_common(size - 1), 1)} | {"<unk>": 0}
+    single = Tokenizer(models.WordLevel(alphabet, unk_token="<unk>"))
+    single.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    yield "characters", single
+    bpe = Tokenizer(models.BPE(unk_token="<unk>"))
+    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=["<unk>"], show_progress=False)
+    bpe.pre_tokenizer = pre_tokenizers.Punctuation()
+    bpe.train_from_iterator(texts, trainer)
+    yield "BPE", bpe
+
+
+def load(folder: str) -> EntityAlignedTokenizer:
+    if not Path(folder, VOCABULARY_FILE).is_file():
+        raise FileNotFoundError(f"{folder}: no tokenizer, expected a {VOCABULARY_FILE} in it")
+    return EntityAlignedTokenizer.from_pretrained(folder)
+
+
+def batches(path: Path, column: str, limit: int | None) -> Iterator[list[str]]:
+    """Sentences of a file, BATCH at a time; nulls are passed over."""
+    texts = read(path, column)
+    texts = islice((text for text in texts if text is not None), limit)
+    while part := list(islice(texts, BATCH)):
+        yield part
+
+
+def read(path: Path, column: str) -> Iterator[str | None]:
+    if path.suffix == ".parquet":
+        parquet = pq.ParquetFile(path)
+        if column not in parquet.schema_arrow.names:
+            names = ", ".join(parquet.schema_arrow.names)
+            raise ValueError(f"{path}: no column '{column}', it has: {names}")
+        for batch in parquet.iter_batches(columns=[column]):
+            yield from batch.column(0).to_pylist()
+        return
+    with path.open(encoding="utf-8", errors="surrogateescape") as lines:
+        for number, line in enumerate(lines, 1):
+            if path.suffix != ".jsonl":
+                yield line.rstrip("\n")
+                continue
+            try:
+                yield json.loads(line)[column]
+            except (ValueError, KeyError, TypeError):
+                raise ValueError(f"{path}, line {number}: no JSON with a '{column}'") from None
+
+
+def _parts(texts: list[str]) -> Iterator[list[str]]:
+    return (texts[start : start + BATCH] for start in range(0, len(texts), BATCH))
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="tokenize_text.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="make | show | file | report")
+
+    one = commands.add_parser("make", help="a tokenizer from a vocabulary")
+    one.add_argument("vocabulary", type=Path, help="vocabulary.tsv of jobs/build_vocabulary.py")
+    one.add_argument("--output", required=True, metavar="FOLDER")
+    one.add_argument("--entities", default=str(CONFIG), metavar="YAML")
+    one.add_argument("--words", type=int, default=60_000, help="at most so many, the most frequent")
+    one.add_argument(
+        "--word-characters",
+        type=int,
+        default=4,
+        metavar="K",
+        help="unknown words from K characters on are entities",
+    )
+    one.add_argument("--indices", type=int, default=16, help="entities of one kind in a sentence")
+    one.set_defaults(command=make)
+
+    one = commands.add_parser("show", help="one sentence as coloured tokens")
+    one.add_argument("tokenizer")
+    one.add_argument("sentence")
+    one.add_argument("--target", help="its paraphrase, to see how the pair is aligned")
+    one.set_defaults(command=show)
+
+    for name, command in (("file", file), ("report", report)):
+        one = commands.add_parser(name, help=command.__doc__.splitlines()[0])
+        one.add_argument("tokenizer")
+        one.add_argument("text", type=Path)
+        one.add_argument("--column", default="text")
+        one.add_argument("--limit", type=int, metavar="N")
+        if name == "file":
+            one.add_argument("--output", type=Path, required=True, metavar="JSONL")
+        one.set_defaults(command=command)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

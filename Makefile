@@ -2,6 +2,7 @@
 # make test    every test
 # make bench   how fast, against plain Python (needs DATA; PAIRS sets the size)
 # make lint    style
+# make dist    the archive for a cluster's nodes (PYTHON_PREFIX: where Python stands on them)
 # make model   fit the model that ships with the package again (needs DATA)
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ DATA   ?= ../shared/data
 PAIRS  ?= 2000000
 BIN    := .venv/bin
 
-.PHONY: demo test bench lint model clean
+.PHONY: demo test bench lint model dist clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.base
@@ -30,8 +31,11 @@ lint: .venv/.test
 model: .venv/.base
 	$(BIN)/python jobs/fit_spscore.py --config conf/spscore.yaml --data $(DATA) --output udfs/models/spscore-zh
 
+dist: .venv/.dist
+	$(BIN)/python infra/dist.py $(if $(PYTHON_PREFIX),--python-prefix $(PYTHON_PREFIX))
+
 clean:
-	rm -rf .venv out bench.json
+	rm -rf .venv out dist bench.json
 
 # One environment; each stamp says which extra it has. PyTorch comes with the extras that need it.
 .venv/bin/python:

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -47,7 +46,7 @@ from jobs.common.on_disk import on_disk
 from jobs.common.progress import progress
 from jobs.common.report import Summary, print_summary, write_report
 from jobs.common.session import start_session
-from jobs.common.settings import Input, ScoreSettings, load_settings
+from jobs.common.settings import CONFIG, Input, ScoreSettings, load_settings
 from jobs.common.storage import Storage
 from jobs.common.tables import close_accounts, sample_scored, write_partitioned, written_counts
 from jobs.common.units import Units, divide, scored_rows
@@ -56,8 +55,6 @@ from udfs.spark import score_columns
 from udfs.spscore import SPScore
 from udfs.stages import ORIGINS, SCORE_BINS, STAGES, quantile
 from udfs.text.segment import load_segmenter
-
-CONFIG = Path(__file__).parents[1] / "conf/score.yaml"
 
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, "spscore")
 """Columns of scored files, before the input's own; origin and stage stand in the folder names."""

@@ -12,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+LOCATOR = "udfs.kernel_cache.ByModule"
+
 
 def cache_folder() -> Path:
     """A folder of ours that can be written, made if need be."""
@@ -41,5 +43,7 @@ def keep_kernels() -> None:
         source.update(path.read_bytes())
     folder = str(cache_folder() / f"kernels-{source.hexdigest()[:16]}")
     os.environ["NUMBA_CACHE_DIR"] = folder
-    if "numba" in sys.modules:  # which read the variable when it was imported
+    os.environ["NUMBA_CACHE_LOCATOR_CLASSES"] = LOCATOR
+    if "numba" in sys.modules:  # which read the variables when it was imported
         sys.modules["numba"].config.CACHE_DIR = folder
+        sys.modules["numba"].config.CACHE_LOCATOR_CLASSES = LOCATOR

@@ -12,6 +12,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from jobs.common.errors import JobError
 from udfs.stages import DEFAULT_CUTS, ORIGINS
 
+CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
+"""The settings that ship; found from here, since Spark may copy a job's own file elsewhere."""
+
 Origin = Literal[ORIGINS]  # type: ignore[valid-type]
 
 

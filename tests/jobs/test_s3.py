@@ -19,7 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 from servers import SPARK_HOME, FaultProxy, ObjectStore, free_port, wait_for
 
+from udfs import storage
+
 ROOT = Path(__file__).parents[2]
+DATA = ROOT.parent / "shared" / "data"
 PAIRS = 3600
 
 
@@ -312,3 +315,58 @@ def test_jars_that_cannot_be_had(tmp_path, monkeypatch):
     assert "python jobs/fetch_jars.py FOLDER" in error
     assert "GAIXIE_JARS" in error
     assert not (tmp_path / "jars").exists()
+
+
+@pytest.mark.skipif(
+    not (DATA / "wmt_en_zh_translations.parquet").exists(),
+    reason=f"needs the WMT system outputs in {DATA}",
+)
+def test_200_000_real_pairs(store, cluster, launch, jars, tmp_path, monkeypatch):
+    """From s3a:// to s3a:// on the cluster the rows of local disk; then a release that datasets reads."""
+    import datasets
+    from bench.pairs import write_pairs
+
+    write_pairs(DATA, tmp_path / "pairs", 200_000)
+    end(launch(tmp_path / "out", "--input", tmp_path / "pairs", "--origin", "parallel"))
+    expected = ds.dataset(tmp_path / "out/runs/r/scored", partitioning="hive").to_table()
+    expected = expected.to_pandas().sort_values("pair_id", ignore_index=True)
+
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    for path in (tmp_path / "pairs").glob("*.parquet"):
+        storage.copy(str(path), f"s3://gaixie/real/{path.name}")
+    command = [SPARK_HOME / "bin/spark-submit", "--master", cluster.url, "--jars", jars]
+    command += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.ui.enabled=false"]
+    given = ("--input", "s3a://gaixie/real", "--origin", "parallel")
+    end(launch("s3a://gaixie/out", *given, run_id="real", command=command))
+    manifest, rows = read_run(store, "real")
+    assert manifest["rows"]["parallel"]["read"] == 200_000
+    same_rows(rows, expected)
+
+    line = [sys.executable, ROOT / "jobs/release_dataset.py", "--root", "s3a://gaixie/out"]
+    new = [
+        "--runs",
+        "real",
+        "--version",
+        "1.0",
+        "--license",
+        "CC-BY-4.0",
+        "--split",
+        "0.9",
+        "0.1",
+        "0",
+    ]
+    for arguments in (new, ["--verify", "1.0"]):
+        done = subprocess.run([str(word) for word in (*line, *arguments)], cwd=ROOT, text=True)
+        assert done.returncode == 0
+    release = storage.read_json("s3a://gaixie/out/releases/1.0/manifest.json")
+    folder = f"s3://gaixie/out/releases/1.0/{release['build']}"
+    read = datasets.load_dataset(
+        "parquet",
+        data_files=f"{folder}/data/**/*.parquet",
+        storage_options=storage.storage_options(folder),
+        cache_dir=str(tmp_path / "cache"),
+        split="train",
+    )
+    kept = rows[rows["stage"] > 0]
+    assert sorted(read["pair_id"]) == kept["pair_id"].tolist()

@@ -1,0 +1,221 @@
+"""Packs the jobs and all they need, but Spark, into one archive for the nodes of a cluster.
+
+  make dist
+  python infra/dist.py --python-prefix /usr    for nodes whose Python is /usr/bin/python3.11
+
+The nodes have Spark and a Python of the same minor version as this one; the archive brings the
+packages of pyproject.toml's dependencies, in the versions installed here, without PyTorch. It is
+built again only after a change: dist/*.json says of what, and which packages are in it.
+
+  bin/python                       a link to PREFIX/bin/python3.11 of the node
+  jobs/ conf/                      links to these packages below
+  lib/python3.11/site-packages/    jobs, udfs, conf and every dependency
+"""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution, distributions
+from pathlib import Path
+
+import venv_pack
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PACKAGES = ("conf", "jobs", "udfs")
+PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
+ON_NODES = {"pyspark", "py4j"}
+"""What a node's Spark has of its own."""
+LEFT_OUT = ("*/tests/*", "*/include/*", "*.h", "*.hpp", "*.pxd", "*.pyx", "*.pyi", "*.a")
+"""Files that only whoever builds or tests a package needs."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="dist.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, default=ROOT / "dist", metavar="FOLDER")
+    parser.add_argument(
+        "--python-prefix",
+        type=Path,
+        default=Path(sys.base_prefix),
+        metavar="PREFIX",
+        help="where Python stands on the nodes; by default where it stands here",
+    )
+    args = parser.parse_args()
+    name = f"gaixie-{PROJECT['project']['version']}-py{PYTHON[6:]}-{sysconfig.get_platform()}"
+    archive, record = args.output / f"{name}.tar.gz", args.output / f"{name}.json"
+    pins = pinned_versions()
+    key = digest(pins, args.python_prefix)
+    if not up_to_date(archive, record, key):
+        args.output.mkdir(parents=True, exist_ok=True)
+        environment = args.output / ".environment"
+        install(environment, pins)
+        pack(environment, archive, args.python_prefix)
+        write_record(environment, archive, record, key)
+    say_how(archive, args.python_prefix)
+    return 0
+
+
+def requirements() -> list[str]:
+    """pyproject.toml's dependencies, without what the nodes have."""
+    lines = PROJECT["project"]["dependencies"]
+    return [line for line in lines if Requirement(line).name not in ON_NODES]
+
+
+def pinned_versions() -> list[str]:
+    """NAME==VERSION of every package that the jobs reach here: the archive ships what was tested."""
+    found: dict[str, str] = {}
+    todo = [Requirement(line) for line in requirements()]
+    while todo:
+        one = todo.pop()
+        name = canonicalize_name(one.name)
+        if (
+            name in found
+            or name in ON_NODES
+            or (one.marker and not one.marker.evaluate({"extra": ""}))
+        ):
+            continue
+        try:
+            installed = distribution(name)
+        except PackageNotFoundError:
+            continue  # pip chooses
+        found[name] = installed.version
+        todo += map(Requirement, installed.requires or ())
+    return [f"{name}=={version}" for name, version in sorted(found.items())]
+
+
+def digest(pins: list[str], prefix: Path) -> str:
+    """Changes with whatever goes into the archive."""
+    sha = hashlib.sha256(json.dumps([pins, str(prefix), sys.version]).encode())
+    for path in [ROOT / "pyproject.toml", Path(__file__), *sources()]:
+        sha.update(f"{path.relative_to(ROOT)}\n".encode())
+        sha.update(path.read_bytes())
+    return sha.hexdigest()
+
+
+def sources() -> list[Path]:
+    return sorted(
+        path
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+
+
+def up_to_date(archive: Path, record: Path, key: str) -> bool:
+    try:
+        known = json.loads(record.read_text("utf-8"))
+        return known["key"] == key and known["bytes"] == archive.stat().st_size
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def install(environment: Path, pins: list[str]) -> None:
+    """Fills the environment, or brings it up to date; it is kept, to make the next call short."""
+    site = environment / "lib" / PYTHON / "site-packages"
+    same = environment / "pins.txt"
+    if not same.exists() or same.read_text().split() != pins:
+        shutil.rmtree(environment, ignore_errors=True)
+        site.mkdir(parents=True)
+    point_at(environment, Path(sys.base_prefix))
+    if not same.exists():
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+            constraints.write("\n".join(pins))
+            constraints.flush()
+            pip_install(environment, "--constraint", constraints.name, *requirements())
+        same.write_text("\n".join(pins))
+    with tempfile.TemporaryDirectory() as copy:  # setuptools leaves folders where it builds
+        for name in ("pyproject.toml", PROJECT["project"]["readme"]):
+            shutil.copy(ROOT / name, copy)
+        for name in PACKAGES:
+            shutil.rmtree(site / name, ignore_errors=True)
+            leftovers = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, Path(copy) / name, ignore=leftovers)
+        pip_install(environment, "--no-deps", "--force-reinstall", copy)
+    if missing := [name for name in PACKAGES if not (site / name).is_dir()]:
+        sys.exit(f"pyproject.toml: packages.find does not include {', '.join(missing)}")
+    for name in ("jobs", "conf"):
+        link(environment / name, Path("lib") / PYTHON / "site-packages" / name)
+    compileall.compile_dir(site, quiet=2, workers=os.cpu_count(), stripdir=str(site))
+
+
+def point_at(environment: Path, prefix: Path) -> None:
+    """Has the environment run on the Python that stands under prefix."""
+    link(environment / "bin" / PYTHON, prefix / "bin" / PYTHON)
+    for name in ("python", "python3"):
+        link(environment / "bin" / name, Path(PYTHON))
+    home = f"home = {prefix / 'bin'}\ninclude-system-site-packages = false\n"
+    (environment / "pyvenv.cfg").write_text(home)
+
+
+def link(path: Path, target: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(target)
+
+
+def pip_install(environment: Path, *what: str) -> None:
+    line = [sys.executable, "-m", "pip", "--python", str(environment / "bin/python")]
+    line += ["--disable-pip-version-check", "install", "--quiet", "--no-compile", *what]
+    subprocess.run(line, check=True)
+
+
+def pack(environment: Path, archive: Path, prefix: Path) -> None:
+    """Writes the archive: complete or not at all."""
+    point_at(environment, prefix)
+    env = venv_pack.Env(str(environment)).exclude("pins.txt")
+    for pattern in LEFT_OUT:
+        env = env.exclude(pattern)
+    part = archive.with_name(f".{archive.name}")
+    env.pack(output=str(part), force=True)
+    part.chmod(0o644)
+    part.replace(archive)
+
+
+def write_record(environment: Path, archive: Path, record: Path, key: str) -> None:
+    with open(archive, "rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    site = str(environment / "lib" / PYTHON / "site-packages")
+    packages = {one.name: one.version for one in distributions(path=[site])}
+    values = {
+        "key": key,
+        "bytes": archive.stat().st_size,
+        "sha256": sha256,
+        "python": PYTHON,
+        "packages": dict(sorted(packages.items())),
+    }
+    record.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
+
+
+def say_how(archive: Path, prefix: Path) -> None:
+    pyspark = next(
+        line for line in PROJECT["project"]["dependencies"] if line.startswith("pyspark")
+    )
+    print(f"""{archive}: {archive.stat().st_size / 1e6:.0f} MB
+for nodes with Spark {pyspark.partition("==")[2]} and {prefix / "bin" / PYTHON} (--python-prefix PREFIX: another place)
+
+  mkdir -p /opt/gaixie && tar -xzf {archive.name} -C /opt/gaixie    # on the host that submits
+  spark-submit --master spark://HOST:7077 \\
+    --archives {archive.name}#gaixie \\
+    --conf spark.pyspark.python=./gaixie/bin/python \\
+    --conf spark.pyspark.driver.python=/opt/gaixie/bin/python \\
+    /opt/gaixie/jobs/score_corpus.py --input PAIRS --origin ORIGIN --output ROOT
+
+s3a:// wants the jars too: --load-spark-defaults --properties-file /opt/gaixie/conf/spark/s3a-jars.conf""")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

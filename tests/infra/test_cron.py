@@ -1,0 +1,214 @@
+"""infra/cron: the wrapper really runs, one at a time; crontab and logrotate.conf are what they should be."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from croniter import croniter
+
+ROOT = Path(__file__).parents[2]
+CRON = ROOT / "infra" / "cron"
+
+pytestmark = pytest.mark.skipif(shutil.which("flock") is None, reason="no flock on this system")
+
+
+class Wrapper:
+    """run.sh with folders of its own, and an alert that writes down its calls."""
+
+    def __init__(self, folder: Path):
+        self.logs, self.alerts = folder / "logs", folder / "alerts"
+        self.settings = folder / "gaixie.env"
+        alert = folder / "alert"
+        alert.write_text(f'#!/bin/sh\n{{ echo "$@"; cat; }} >>"{self.alerts}"\n')
+        alert.chmod(0o755)
+        self.settings.write_text(
+            f'GAIXIE_LOGS={self.logs}\nGAIXIE_LOCKS={folder}/locks\nALERT_COMMAND="{alert} of"\n'
+            "FROM_SETTINGS=yes\n"
+        )
+
+    def start(self, *words, **environment) -> subprocess.Popen:
+        return subprocess.Popen(
+            ["sh", CRON / "run.sh", *map(str, words)],
+            env=os.environ | {"GAIXIE_ENV": str(self.settings), "RUN_ID": "20261122"} | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *words, **environment) -> tuple[int, str]:
+        """(exit code, what it said)."""
+        process = self.start(*words, **environment)
+        out, error = process.communicate()
+        assert out == ""
+        return process.returncode, error
+
+    def log(self, name: str) -> str:
+        return (self.logs / f"{name}-20261122.log").read_text()
+
+
+@pytest.fixture
+def wrapper(tmp_path) -> Wrapper:
+    return Wrapper(tmp_path)
+
+
+class Held:
+    """A job that says when it has begun, and ends when it is told to."""
+
+    def __init__(self, folder: Path, script: str = 'echo begun >"$1"; read word <"$2"'):
+        self.begun, self.end = folder / "begun", folder / "end"
+        os.mkfifo(self.begun)
+        os.mkfifo(self.end)
+        self.command = ("sh", "-c", script, "job", self.begun, self.end)
+
+    def wait(self) -> None:
+        assert self.begun.read_text() == "begun\n"  # blocks until the job opens it
+
+    def finish(self) -> None:
+        self.end.write_text("now\n")
+
+
+def test_never_twice_at_once(wrapper, tmp_path):
+    job = Held(tmp_path)
+    first = wrapper.start("score", *job.command)
+    job.wait()
+    code, said = wrapper.run("score", "true")
+    assert code == 75
+    assert said == "run.sh: score still runs; this start is skipped\n"
+    assert wrapper.run("release", "true")[0] == 0  # another job has a lock of its own
+    job.finish()
+    assert first.wait() == 0
+    assert not wrapper.alerts.exists()
+    assert wrapper.run("score", "true") == (0, "")
+
+
+def test_a_failure_alerts_once_and_keeps_its_code(wrapper):
+    code, said = wrapper.run("score", "sh", "-c", "seq 100; echo it broke >&2; exit 7")
+    assert code == 7
+    assert said.startswith("run.sh: score failed with exit code 7: ")
+    call, *tail = wrapper.alerts.read_text().splitlines()
+    assert call == "of score 7"
+    assert len(tail) == 40
+    assert tail[0] == "63"
+    assert tail[-2] == "it broke"
+    assert tail[-1].endswith("exit code 7")
+
+
+def test_an_alert_that_fails_keeps_the_code(wrapper):
+    wrapper.settings.write_text(wrapper.settings.read_text() + 'ALERT_COMMAND="false now"\n')
+    code, said = wrapper.run("score", "sh", "-c", "exit 7")
+    assert code == 7
+    assert said.endswith("run.sh: the alert failed: false now\n")
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_killed_with_its_job_frees_the_lock(wrapper, tmp_path, how):
+    job = Held(tmp_path)
+    process = wrapper.start("score", *job.command)
+    job.wait()
+    os.killpg(process.pid, how)
+    assert process.wait() != 0
+    assert wrapper.run("score", "true") == (0, "")
+
+
+def test_a_job_that_outlives_the_wrapper_holds_the_lock(wrapper, tmp_path):
+    job = Held(tmp_path, 'echo begun >"$1"; read word <"$2"; exec 9>&-; echo gone >"$1"')
+    process = wrapper.start("score", *job.command)
+    job.wait()
+    process.kill()
+    process.wait()
+    assert wrapper.run("score", "true")[0] == 75
+    job.finish()
+    assert job.begun.read_text() == "gone\n"
+    assert wrapper.run("score", "true") == (0, "")
+
+
+def test_a_signal_goes_to_the_job_whose_code_counts(wrapper, tmp_path):
+    script = 'trap "exit 5" TERM; echo begun >"$1"; read word <"$2"'
+    job = Held(tmp_path, script)
+    process = wrapper.start("score", *job.command)
+    job.wait()
+    process.terminate()
+    assert process.wait() == 5
+    assert wrapper.alerts.read_text().startswith("of score 5\n")
+
+
+def test_the_day_is_the_run_id(wrapper):
+    words = ("echo", "--run-id", "@RUN_ID", "--version", "@VERSION", "a b")
+    assert wrapper.run("score", *words) == (0, "")
+    assert "\n--run-id 20261122 --version 2026.11.22 a b\n" in wrapper.log("score")
+    assert wrapper.run("score", "sh", "-c", "echo $FROM_SETTINGS")[0] == 0
+    assert "\nyes\n" in wrapper.log("score")  # the second run of a day goes on in its log
+
+
+def test_old_logs_go(wrapper):
+    wrapper.logs.mkdir()
+    old, new, other = (
+        wrapper.logs / name
+        for name in ("score-20260101.log.1.gz", "score-20261101.log", "release-20260101.log")
+    )
+    for path in (old, new, other):
+        path.touch()
+    os.utime(old, (0, 0))
+    os.utime(other, (0, 0))
+    assert wrapper.run("score", "true") == (0, "")
+    assert not old.exists()
+    assert new.exists()
+    assert other.exists()
+
+
+def test_a_wrong_call(wrapper):
+    assert wrapper.run("score") == (64, "run.sh: expected NAME COMMAND [ARGUMENT…]\n")
+
+
+def test_a_real_job_that_cannot_start(wrapper, tmp_path):
+    job = [sys.executable, ROOT / "jobs" / "score_corpus.py", "--run-id", "@RUN_ID", "--resume"]
+    job += ["--input", tmp_path / "nothing", "--origin", "llm", "--output", tmp_path / "out"]
+    assert wrapper.run("score", *job)[0] == 2
+    assert f"{tmp_path}/nothing: no such file or folder" in wrapper.alerts.read_text()
+
+
+def entries() -> list[tuple[str, str]]:
+    """(five fields, command) of every line of the crontab that starts something."""
+    lines = (CRON / "crontab").read_text("utf-8").splitlines()
+    lines = [line for line in lines if line and not re.match(r"#|\w+=", line)]
+    return [(" ".join(line.split()[:5]), " ".join(line.split()[5:])) for line in lines]
+
+
+def test_crontab_lines():
+    assert len(entries()) == 5
+    for fields, command in entries():
+        assert croniter.is_valid(fields, strict=True), fields
+        assert "%" not in command  # cron ends the command there
+        program = command.split()[0].replace("$GAIXIE/cron", str(CRON))
+        assert program.startswith("/")
+        if program.startswith(str(CRON)):
+            assert os.access(program, os.X_OK), program
+    assert (CRON / "crontab").read_bytes().endswith(b"\n")  # cron passes over an unfinished line
+
+
+def test_crontab_as_cron_reads_it():
+    crontab = shutil.which("crontab")
+    if crontab is None:
+        pytest.skip("no cron on this system")
+    usage = subprocess.run([crontab, "-?"], capture_output=True, text=True).stderr
+    check = "-T" if "-T" in usage else "-n"  # cronie's name and Debian's
+    done = subprocess.run([crontab, check, CRON / "crontab"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_logrotate_conf_as_logrotate_reads_it(tmp_path):
+    logrotate = shutil.which("logrotate", path=f"{os.environ['PATH']}:/usr/sbin")
+    if logrotate is None:
+        pytest.skip("no logrotate on this system")
+    line = [logrotate, "--debug", "--state", tmp_path / "state", CRON / "logrotate.conf"]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "error" not in done.stderr

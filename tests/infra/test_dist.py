@@ -1,0 +1,122 @@
+"""The archive of infra/dist.py: unpacked by a cluster's nodes, it scores the rows of the checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.dataset as ds
+import pytest
+from servers import SPARK_HOME
+
+ROOT = Path(__file__).parents[2]
+OFFLINE = re.compile("NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError")
+
+WITNESS = '''
+"""Runs a job's main file; then says where the driver and the workers have their modules from."""
+import json, runpy, sys
+from pyspark.sql import SparkSession
+
+def files(_=None):
+    import udfs.spark
+    modules = [module for module in list(sys.modules.values()) if module is not None]
+    return [sys.executable, *sorted({f for m in modules if (f := getattr(m, "__file__", None))})]
+
+report, *sys.argv = sys.argv[1:]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+except SystemExit as end:
+    if end.code:
+        raise
+spark = SparkSession.getActiveSession()
+workers = spark.sparkContext.parallelize(range(4), 4).map(files).collect()
+with open(report, "w") as file:
+    json.dump({"driver": files(), "workers": workers}, file)
+'''
+
+
+@pytest.fixture(scope="module")
+def archive() -> Path:
+    """Built here, unless it is up to date."""
+    line = [sys.executable, ROOT / "infra" / "dist.py"]
+    done = subprocess.run(line, capture_output=True, text=True)
+    if done.returncode and OFFLINE.search(done.stderr):
+        pytest.skip("the archive needs a package index, and none answers")
+    assert done.returncode == 0, done.stderr
+    path = Path(done.stdout.partition(": ")[0])
+    assert f"--archives {path.name}#gaixie" in done.stdout
+    assert "--conf spark.pyspark.python=./gaixie/bin/python" in done.stdout
+    return path
+
+
+@pytest.fixture(scope="module")
+def unpacked(archive, tmp_path_factory) -> Path:
+    """As on the host that submits."""
+    folder = tmp_path_factory.mktemp("opt")
+    subprocess.run(["tar", "-xzf", archive, "-C", folder], check=True)
+    return folder
+
+
+def arguments(output: Path) -> list:
+    pairs = ROOT / "examples" / "pairs.jsonl"
+    return ["--input", pairs, "--origin-column", "origin", "--output", output, "--run-id", "r"]
+
+
+def run(line: list, folder: Path, environment: dict[str, str]) -> None:
+    folder.mkdir()
+    line = [str(word) for word in line]
+    done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+
+
+def scored(output: Path) -> pd.DataFrame:
+    folder = output / "runs" / "r" / "scored"
+    table = ds.dataset(folder, format="parquet", partitioning="hive").to_table()
+    return table.to_pandas().sort_values("pair_id", ignore_index=True)
+
+
+def test_a_cluster_scores_from_the_archive_alone(archive, unpacked, cluster, tmp_path):
+    settings = {
+        "spark.pyspark.python": "./gaixie/bin/python",
+        "spark.pyspark.driver.python": unpacked / "bin" / "python",
+        "spark.executor.memory": "512m",
+        "spark.driver.memory": "512m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    submit = [SPARK_HOME / "bin" / "spark-submit", "--master", cluster.url]
+    submit += ["--archives", f"{archive}#gaixie"]
+    for name, value in settings.items():
+        submit += ["--conf", f"{name}={value}"]
+    witness, report = tmp_path / "witness.py", tmp_path / "report.json"
+    witness.write_text(WITNESS)
+    job = [unpacked / "jobs" / "score_corpus.py", *arguments(tmp_path / "cluster")]
+    kept = ("HOME", "JAVA_HOME", "TMPDIR", "GAIXIE_CACHE_DIR")
+    bare = {name: os.environ[name] for name in kept if name in os.environ}
+    bare |= {"PATH": os.defpath, "SPARK_LOCAL_IP": "127.0.0.1"}
+    run([*submit, witness, report, *job], tmp_path / "elsewhere", bare)
+
+    found = json.loads(report.read_text())
+    here = os.path.realpath(unpacked)
+    for files, folder in [(found["driver"], here), *((f, "/gaixie/") for f in found["workers"])]:
+        own = [file for file in files if re.search(r"/(udfs|numba|pyarrow)/", file)]
+        assert len(own) > 50
+        assert all(folder in file for file in own)
+        for file in map(Path, files):
+            of_node = file.is_relative_to(SPARK_HOME)  # which stands for the Spark of a node
+            assert of_node or not file.is_relative_to(ROOT), file
+            assert of_node or not file.is_relative_to(sys.prefix), file
+    assert all("/work-" in files[0] for files in found["workers"])  # a worker's own copy
+    assert any(file.endswith("/jobs/common/units.py") for file in found["driver"])
+
+    line = [sys.executable, ROOT / "jobs" / "score_corpus.py", *arguments(tmp_path / "local")]
+    run(line, tmp_path / "here", dict(os.environ))
+    expected = scored(tmp_path / "local")
+    assert len(expected) == 288
+    pd.testing.assert_frame_equal(scored(tmp_path / "cluster"), expected, check_exact=True)

@@ -1,0 +1,379 @@
+"""The files of infra/, by the tools that know their formats, and against what the jobs offer."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+from servers import SPARK_HOME
+
+ROOT = Path(__file__).parents[2]
+INFRA = ROOT / "infra"
+BIN = Path(sys.executable).parent
+README = INFRA / "README.md"
+SCRIPTS = [*INFRA.glob("*.sh"), *INFRA.glob("*/*.sh")]
+MANIFESTS = [
+    path
+    for path in sorted((INFRA / "kubernetes").glob("*.yaml"))
+    if path.stem not in ("kustomization", "score")
+]
+
+
+def run(*line, **given) -> subprocess.CompletedProcess:
+    words = [str(word) for word in line]
+    return subprocess.run(words, capture_output=True, text=True, **given)
+
+
+def passes(*line, **given) -> str:
+    done = run(*line, **given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def tool(name: str) -> Path:
+    found = shutil.which(name, path=f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return Path(found)
+
+
+def load(path: Path) -> list[dict]:
+    return [one for one in yaml.safe_load_all(path.read_text("utf-8")) if one]
+
+
+OBJECTS = {(o["kind"], o["metadata"]["name"]): o for path in MANIFESTS for o in load(path)}
+
+
+def test_there_is_something_to_look_at():
+    kinds = {kind for kind, _ in OBJECTS}
+    wanted = "CronJob Job Pod Secret ServiceAccount Role RoleBinding PodDisruptionBudget Namespace"
+    assert set(wanted.split()) <= kinds
+    assert len(SCRIPTS) >= 4
+
+
+# Docker
+
+
+@pytest.mark.parametrize("path", sorted(INFRA.glob("docker/*.Dockerfile")), ids=lambda p: p.stem)
+def test_dockerfile(path):
+    passes(tool("hadolint"), path)
+    text = path.read_text("utf-8")
+    for image in re.findall(r"^FROM (\S+:\S+)", text, re.MULTILINE):
+        assert re.search(r":\d+\.\d+\.\d+-", image), f"{image}: no full version"
+    assert re.findall(r"^USER (.+)", text, re.MULTILINE)[-1] == "10001:10001"
+    ignored = path.with_name(f"{path.name}.dockerignore").read_text("utf-8").splitlines()
+    assert "*" in ignored
+    sources = re.findall(r"^COPY (?!--from)(?:--\S+ )*(.+) \S+$", text, re.MULTILINE)
+    for source in " ".join(sources).split():
+        assert any(source.startswith(line[1:]) for line in ignored if line.startswith("!")), source
+        if source != "training":  # which is still to come
+            assert (ROOT / source).exists(), source
+
+
+def test_compose_file():
+    passes(
+        tool("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", INFRA / "compose.yaml"
+    )
+    compose = load(INFRA / "compose.yaml")[0]
+    for name, service in compose["services"].items():
+        assert "mem_limit" in service, name
+        assert "healthcheck" in service, name
+        for other, how in service.get("depends_on", {}).items():
+            healthy = "disable" not in compose["services"][other]["healthcheck"]
+            condition = "service_healthy" if healthy else "service_completed_successfully"
+            assert how == {"condition": condition}
+    total = sum(
+        int(s["mem_limit"][:-1]) / (1000 if s["mem_limit"].endswith("m") else 1)
+        for s in compose["services"].values()
+    )
+    stated = re.search(r"([\d.]+) GB of memory", (INFRA / "compose.yaml").read_text("utf-8"))
+    assert total == pytest.approx(float(stated[1]), abs=0.5)
+
+
+def test_compose_fills_the_bucket(store):
+    _, _, script = load(INFRA / "compose.yaml")[0]["services"]["bucket"]["command"]
+    script = script.replace("/examples", str(ROOT / "examples")).replace('"pairs/', '"compose/')
+    for _ in range(2):
+        passes(sys.executable, "-c", script, env=os.environ | store.environment())
+    assert store.keys("compose/") == ["compose/pairs.jsonl"]
+
+
+def test_entrypoint_starts_an_executor(tmp_path):
+    (tmp_path / "java").write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\n')
+    (tmp_path / "java").chmod(0o755)
+    given = {
+        "PATH": f"{tmp_path}:{os.defpath}",
+        "SPARK_HOME": "/spark",
+        "SPARK_JAVA_OPT_0": "-Dspark.driver.port=1",
+        "SPARK_JAVA_OPT_1": "-Da=b c",
+        "SPARK_EXECUTOR_MEMORY": "3072m",
+        "SPARK_EXECUTOR_CORES": "4",
+        "SPARK_EXECUTOR_ID": "7",
+        "SPARK_EXECUTOR_POD_IP": "10.0.0.7",
+        "SPARK_EXECUTOR_POD_NAME": "pod-7",
+        "SPARK_DRIVER_URL": "spark://Driver@10.0.0.1:1",
+        "SPARK_APPLICATION_ID": "app",
+        "SPARK_RESOURCE_PROFILE_ID": "0",
+    }
+    script = INFRA / "docker" / "entrypoint.sh"
+    words = passes("sh", script, "executor", env=given).splitlines()
+    assert words[:4] == ["-Dspark.driver.port=1", "-Da=b c", "-Xms3072m", "-Xmx3072m"]
+    backend = words.index("org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend")
+    assert words[4:backend] == ["-cp", "/spark/conf:/spark/jars/*"]
+    options = dict(zip(words[backend + 1 :: 2], words[backend + 2 :: 2], strict=True))
+    assert options["--executor-id"] == "7"
+    assert options["--podName"] == "pod-7"
+    assert len(options) == 7
+    assert passes("sh", script, "echo", "a b", env=given) == "a b\n"
+
+
+def test_spark_knows_the_executor_that_the_entrypoint_starts():
+    line = [SPARK_HOME / "bin" / "spark-class"]
+    line += ["org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend", "--help"]
+    usage = run(*line)
+    text = usage.stdout + usage.stderr
+    for option in re.findall(r"--\w+[-\w]*", (INFRA / "docker" / "entrypoint.sh").read_text()):
+        assert option in text, text
+
+
+# Kubernetes
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_manifest(path):
+    for one in load(path):
+        kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
+
+
+def pod_of(thing: dict) -> dict:
+    spec = thing["spec"]
+    if thing["kind"] == "CronJob":
+        spec = spec["jobTemplate"]["spec"]
+    return spec if thing["kind"] == "Pod" else spec["template"]["spec"]
+
+
+PODS = {name: pod_of(o) for (kind, name), o in OBJECTS.items() if kind in ("CronJob", "Job", "Pod")}
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_pod_is_limited_and_unprivileged(name):
+    pod = PODS[name]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    for container in pod["containers"]:
+        security = container["securityContext"]
+        assert security["allowPrivilegeEscalation"] is False
+        assert security["readOnlyRootFilesystem"] is True
+        assert security["capabilities"] == {"drop": ["ALL"]}
+        assert {"requests", "limits"} <= set(container["resources"])
+        assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+        assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_pod_refers_to_what_there_is(name):
+    kustomization = load(INFRA / "kubernetes" / "kustomization.yaml")[0]
+    maps = {one["name"] for one in kustomization["configMapGenerator"]}
+    secret = OBJECTS["Secret", "gaixie-s3"]
+    secrets = 0
+    for container in PODS[name]["containers"]:
+        for one in container.get("env", ()):
+            reference = one.get("valueFrom", {}).get("secretKeyRef")
+            if reference:
+                secrets += 1
+                assert reference["name"] == secret["metadata"]["name"]
+                assert reference["key"] in secret["stringData"]
+            elif re.search("KEY|SECRET|TOKEN|PASSWORD", one["name"]):
+                pytest.fail(f"{one['name']} is not a reference")
+        for one in container.get("envFrom", ()):
+            assert one["configMapRef"]["name"] in maps
+    assert secrets == 2
+    for volume in PODS[name]["volumes"]:
+        if "configMap" in volume:
+            assert volume["configMap"]["name"] in maps
+        if "persistentVolumeClaim" in volume:
+            assert (
+                "PersistentVolumeClaim",
+                volume["persistentVolumeClaim"]["claimName"],
+            ) in OBJECTS
+    account = PODS[name].get("serviceAccountName")
+    assert account is None or ("ServiceAccount", account) in OBJECTS
+
+
+def test_cron_jobs_never_overlap_and_end():
+    from croniter import croniter
+
+    jobs = [one for (kind, _), one in OBJECTS.items() if kind == "CronJob"]
+    assert len(jobs) == 2
+    for one in jobs:
+        spec = one["spec"]
+        assert spec["concurrencyPolicy"] == "Forbid"
+        assert {"successfulJobsHistoryLimit", "failedJobsHistoryLimit", "timeZone"} <= set(spec)
+        assert {"backoffLimit", "activeDeadlineSeconds"} <= set(spec["jobTemplate"]["spec"])
+        assert croniter.is_valid(spec["schedule"], strict=True)
+
+
+def test_score_job_resumes_the_day_it_was_planned_for(tmp_path):
+    """Its command, with a spark-submit that prints what it is given."""
+    (tmp_path / "spark-submit").write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\n')
+    (tmp_path / "spark-submit").chmod(0o755)
+    driver = PODS["gaixie-score"]["containers"][0]
+    given = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "ROOT": "s3a://b/gaixie",
+        "AWS_REGION": "r",
+    }
+    given |= {one["name"]: one["name"] for one in driver["env"]}
+    given["JOB_NAME"] = "gaixie-score-29863815"  # 2026-10-12 02:15 UTC
+    words = passes(*driver["command"], *driver["args"], env=given).splitlines()
+    assert words[words.index("--run-id") + 1] == "20261012"
+    assert "--resume" in words
+    template = words[
+        words.index("spark.kubernetes.executor.podTemplateFile=/etc/gaixie/executor.yaml")
+    ]
+    mounts = {one["name"]: one["mountPath"] for one in driver["volumeMounts"]}
+    assert template.endswith(f"={mounts['settings']}/executor.yaml")
+
+
+def test_score_settings_are_valid():
+    from jobs.common.settings import load_settings
+
+    path = INFRA / "kubernetes" / "score.yaml"
+    assert len(load_settings(str(path), {}, []).inputs) == 2
+
+
+def test_kustomization():
+    kustomization = load(INFRA / "kubernetes" / "kustomization.yaml")[0]
+    files = kustomization["resources"] + kustomization["configMapGenerator"][1]["files"]
+    here = {path.name for path in (INFRA / "kubernetes").iterdir()}
+    assert set(files) == here - {"kustomization.yaml", "secret.example.yaml"}
+    built = passes(tool("kubectl"), "kustomize", INFRA / "kubernetes")
+    objects = [one for one in yaml.safe_load_all(built) if one]
+    for one in objects:
+        kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
+        assert one["metadata"].get("namespace", "gaixie") == "gaixie"
+    score = next(
+        o for o in objects if (o["kind"], o["metadata"]["name"]) == ("CronJob", "gaixie-score")
+    )
+    driver = pod_of(score)["containers"][0]
+    image = next(one["value"] for one in driver["env"] if one["name"] == "IMAGE")
+    assert image == driver["image"] == "registry.example.com/gaixie-score:0.1.0"
+
+
+# All of it
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_shell_script(path):
+    passes("sh", "-n", path)
+    passes(tool("shellcheck"), path)
+
+
+def job_calls() -> list[tuple[str, str, list[str]]]:
+    """(file, job, options) of every call of a job in the files of infra/ and in the Makefile's dist."""
+    calls = []
+    for path in sorted(p for p in INFRA.rglob("*") if p.is_file() and p.suffix != ".pyc"):
+        text = path.read_text("utf-8").replace("\\\n", " ")
+        text = re.sub(r"\n\s+- (?=\S)", " ", text)  # lists of YAML: a word a line
+        for job, rest in re.findall(r"jobs[/.](\w+)(?:\.py)?((?: [^\n`|;&#\]]+)?)", text):
+            if (ROOT / "jobs" / f"{job}.py").exists():
+                calls.append(
+                    (str(path.relative_to(ROOT)), job, re.findall(r"--[a-z][a-z-]*", rest))
+                )
+    return calls
+
+
+@pytest.mark.parametrize("job", sorted({job for _, job, _ in job_calls()}))
+def test_jobs_have_the_options_that_infra_gives_them(job):
+    known = set(
+        re.findall(r"--[a-z][a-z-]*", passes(sys.executable, ROOT / "jobs" / f"{job}.py", "--help"))
+    )
+    for path, name, options in job_calls():
+        if name == job:
+            assert set(options) <= known, path
+
+
+def test_calls_were_found():
+    calls = [(job, options) for _, job, options in job_calls()]
+    assert any(job == "score_corpus" and "--resume" in options for job, options in calls)
+    assert any(job == "release_dataset" and "--set-latest" in options for job, options in calls)
+
+
+def test_spark_submit_has_the_options_that_infra_gives_it():
+    usage = run(SPARK_HOME / "bin" / "spark-submit", "--help")
+    known = usage.stdout + usage.stderr
+    assert "--archives" in known
+    for path in (README, INFRA / "compose.yaml", INFRA / "kubernetes" / "score-cronjob.yaml"):
+        text = re.sub(r"\n\s+- (?=\S)", " ", path.read_text("utf-8").replace("\\\n", " "))
+        for call in re.findall(r"spark-submit ([^\n`]*?)\S+\.py", text):
+            for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", call):
+                assert option in known, option
+
+
+def test_readme_names_what_there_is():
+    text = README.read_text("utf-8")
+    for path in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+        assert (INFRA / path).exists(), path
+    for path in re.findall(r"\b(?:infra|conf|jobs|tests)/[\w./-]*\w", text):
+        if path not in ("conf/curriculum.yaml",):
+            assert (ROOT / path).exists(), path
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    for target in re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE):
+        assert target in targets, target
+
+
+def test_no_file_holds_a_secret():
+    for path in (p for p in INFRA.rglob("*") if p.is_file() and p.suffix != ".pyc"):
+        text = path.read_text("utf-8")
+        assert not re.search(r"AKIA[0-9A-Z]{12}", text), path
+        for value in re.findall(r"(?:SECRET_ACCESS_KEY|secret-access-key)[=:] *(\S+)", text):
+            assert value == "CHANGE-ME", path
+        for value in re.findall(r"(?:ACCESS_KEY_ID|access-key-id)[=:] *(\S+)", text):
+            assert value == "CHANGE-ME", path
+
+
+@pytest.fixture
+def dist(monkeypatch):
+    """infra/dist.py as a module."""
+    pytest.importorskip("venv_pack")
+    monkeypatch.syspath_prepend(INFRA)
+    return importlib.import_module("dist")
+
+
+def test_archive_is_built_only_after_a_change(dist, tmp_path):
+    archive, record = tmp_path / "a.tar.gz", tmp_path / "a.json"
+    assert not dist.up_to_date(archive, record, "k")
+    archive.write_bytes(b"12345")
+    record.write_text(json.dumps({"key": "k", "bytes": 5}))
+    assert dist.up_to_date(archive, record, "k")
+    assert not dist.up_to_date(archive, record, "other")
+    archive.write_bytes(b"123")  # cut short
+    assert not dist.up_to_date(archive, record, "k")
+    assert dist.digest([], Path("/usr")) == dist.digest([], Path("/usr"))
+    assert dist.digest([], Path("/usr")) != dist.digest([], Path("/opt"))
+    assert dist.digest([], Path("/usr")) != dist.digest(["a==1"], Path("/usr"))
+
+
+def test_archive_leaves_spark_to_the_nodes(dist):
+    lines = dist.requirements() + dist.pinned_versions()
+    assert any(line.startswith("numba") for line in lines)
+    assert not any(re.match("pyspark|py4j|torch", line) for line in lines)
+
+
+def test_archive_runs_on_the_python_of_the_nodes(dist, tmp_path):
+    dist.point_at(tmp_path, Path("/usr"))
+    assert os.readlink(tmp_path / "bin" / dist.PYTHON) == f"/usr/bin/{dist.PYTHON}"
+    assert "home = /usr/bin\n" in (tmp_path / "pyvenv.cfg").read_text()
+    dist.point_at(tmp_path, Path(sys.base_prefix))  # and back, to install something
+    done = passes(tmp_path / "bin" / "python", "-c", "import sys; print(sys.prefix)")
+    assert done == f"{tmp_path}\n"

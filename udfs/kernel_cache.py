@@ -1,0 +1,29 @@
+"""How numba names the kernels that it keeps: by module, not by where the package lies.
+
+Spark unpacks an archive into a new folder for each application; by path, every job would compile
+again. What a kernel is made of decides the folder (udfs.cache), so its file's time says nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from numba.core.caching import UserProvidedCacheLocator
+
+HERE = Path(__file__).parent
+
+
+class ByModule(UserProvidedCacheLocator):
+    """numba loads this class by its name, from NUMBA_CACHE_LOCATOR_CLASSES."""
+
+    @classmethod
+    def get_suitable_cache_subpath(cls, py_file: str) -> str:
+        folder = Path(py_file).parent
+        if not folder.is_relative_to(HERE):
+            return super().get_suitable_cache_subpath(py_file)
+        return ".".join(folder.relative_to(HERE.parent).parts)
+
+    def get_source_stamp(self):
+        if not Path(self._py_file).is_relative_to(HERE):
+            return super().get_source_stamp()
+        return "the cache folder's name"

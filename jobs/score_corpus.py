@@ -65,6 +65,8 @@ SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "cuts"}
 ROWS_A_PARTITION = 250_000
 """Rows that a task looks through for duplicates."""
 
+INTERRUPTED = "the run can be resumed with --resume"
+
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
@@ -375,7 +377,10 @@ class ScoreCorpus:
     def _manifest(self, summary: Summary) -> dict[str, Any]:
         files = {
             name: [
-                {"path": file.path.split(f"{self.run_id}/", 1)[1], "bytes": file.size}
+                {
+                    "path": file.path.rpartition(f"/runs/{self.run_id}/")[2],
+                    "bytes": file.size,
+                }
                 for file in self.storage.list(f"{self.folder}/{name}")
             ]
             for name in ("scored", "quarantine")
@@ -493,4 +498,4 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(run("score_corpus", main))
+    sys.exit(run("score_corpus", main, INTERRUPTED))

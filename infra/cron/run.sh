@@ -47,9 +47,11 @@ fi
 log=$logs/$name-$run_id.log
 find "$logs" -name "$name-*.log*" -mtime "+${GAIXIE_KEEP_LOGS_DAYS:-60}" -exec rm -f {} +
 echo "== $(date -u +%FT%TZ) $*" >>"$log"
+job='' stopped=''
+trap 'stopped=1; [ -z "$job" ] || kill -TERM "$job"' HUP INT TERM
 "$@" >>"$log" 2>&1 &
 job=$!
-trap 'kill -TERM "$job"' HUP INT TERM
+[ -z "$stopped" ] || kill -TERM "$job"  # a signal came before there was a job
 wait "$job"
 code=$?
 while kill -0 "$job" 2>/dev/null; do  # a signal ended the wait, not the job

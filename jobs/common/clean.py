@@ -26,6 +26,8 @@ def clean_runs(root: str, run_id: str | None, older_than_hours: float) -> None:
 
 def _clean_run(folder: str, name: str, limit: datetime | None) -> None:
     uploads = storage.uploads(folder)
+    if not uploads and not storage.exists(folder):
+        return  # a store may go on listing the name of a folder that is empty
     published = storage.exists(storage.join(folder, "manifest.json"))
     files = [] if published else storage.list(folder)
     touched = [one.started for one in uploads] + [file.modified for file in files]

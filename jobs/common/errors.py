@@ -10,13 +10,16 @@ class JobError(Exception):
     """Something that its user can mend: the message names the file, the column or the setting."""
 
 
-def run(name: str, main: Callable[[], int]) -> int:
-    """Runs a job's main; a JobError becomes one line on standard error and exit code 2."""
+def run(name: str, main: Callable[[], int], interrupted: str = "nothing was published") -> int:
+    """Runs a job's main; a JobError becomes one line on standard error and exit code 2.
+
+    interrupted: what to say after Ctrl-C.
+    """
     try:
         return main()
     except JobError as error:
         print(f"{name}: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"{name}: interrupted; the run can be resumed with --resume", file=sys.stderr)
+        print(f"{name}: interrupted; {interrupted}", file=sys.stderr)
         return 130

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
@@ -132,7 +133,8 @@ def score(spark, model) -> Callable[..., Run]:
         with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
             if not report:
                 patch.setattr(score_corpus, "write_report", lambda *_: None)
-            code = run("score_corpus", lambda: score_corpus.main(line))
+            main = functools.partial(score_corpus.main, line)
+            code = run("score_corpus", main, score_corpus.INTERRUPTED)
         return Run(code, out.getvalue(), err.getvalue(), output / "runs" / run_id)
 
     return call

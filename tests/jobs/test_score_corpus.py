@@ -545,3 +545,13 @@ def test_under_spark_submit(launch, examples, tmp_path):
     assert line in text.splitlines()
     assert "Traceback" not in text
     assert not (tmp_path / "out" / "runs" / "s").exists()
+
+
+def test_the_manifest_names_files_from_the_runs_folder(score, grow, tmp_path):
+    """Whatever else in the path is called like the run."""
+    pq.write_table(grow(20), tmp_path / "in.parquet")
+    given = ("--input", tmp_path / "in.parquet", "--origin-column", "origin")
+    run = score(tmp_path / "r" / "runs" / "r", *given, run_id="r")
+    assert run.code == 0, run.stderr
+    named = sorted(run.folder / file["path"] for file in run.manifest["files"]["scored"])
+    assert named == run.files("scored")

@@ -1,0 +1,30 @@
+"""Runs jobs/release_dataset.py, but creates nothing until two racers are ready to.
+
+python release_racer.py FOLDER …    FOLDER: where the racers meet; the rest goes to the job
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from jobs import release_dataset
+from jobs.common.errors import run
+from udfs import storage
+
+create = storage.create
+
+
+def create_together(uri: str, content: str) -> None:
+    meeting = Path(sys.argv[1])
+    (meeting / str(os.getpid())).touch()
+    deadline = time.monotonic() + 240
+    while len([*meeting.iterdir()]) < 2 and time.monotonic() < deadline:
+        time.sleep(0.002)
+    create(uri, content)
+
+
+storage.create = create_together
+sys.exit(run("release_dataset", lambda: release_dataset.main(sys.argv[2:])))

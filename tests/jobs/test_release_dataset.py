@@ -1,0 +1,685 @@
+"""jobs/release_dataset.py: what a release holds, and that there is none but a whole one."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasets
+import mlcroissant
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from servers import wait_for
+
+from jobs import release_dataset
+from jobs.common import release_store
+from jobs.common.errors import run
+from jobs.common.release_rows import SPLITS, split_of
+from udfs import storage
+from udfs.features import FEATURES
+from udfs.text.normalise import normalise
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "PYSPARK_PYTHON": sys.executable,
+    "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",  # starts sooner
+}
+SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
+GIVEN = ["--license", "CC-BY-4.0", "--split", *SHARES.values(), "--shards", 2]
+COLUMNS = ["pair_id", "source", "paraphrase", *FEATURES, "spscore", "origin", "stage"]
+
+
+@dataclass
+class Outcome:
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def error(self) -> str:
+        """The one line that tells what to mend."""
+        lines = [line for line in self.stderr.splitlines() if ": done in " not in line]
+        assert len(lines) == 1, self.stderr
+        assert lines[0].startswith("release_dataset: error: "), self.stderr
+        assert self.code == 2
+        return lines[0]
+
+
+def release(root: Path | str, *given) -> Outcome:
+    """Calls the job in this process."""
+    line = [str(word) for word in ("--root", root, *given)]
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run("release_dataset", lambda: release_dataset.main(line))
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def start(root: Path | str, *given, script=(ROOT / "jobs/release_dataset.py",), **environment):
+    """Starts the job as a process group of its own."""
+    line = [sys.executable, *script, "--root", root, *given]
+    return subprocess.Popen(
+        [str(word) for word in line],
+        cwd=ROOT,
+        env=os.environ | ENVIRONMENT | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def end(process: subprocess.Popen) -> Outcome:
+    stdout, stderr = process.communicate(timeout=300)
+    return Outcome(process.returncode, stdout, stderr)
+
+
+def build_of(root: Path, version: str) -> Path:
+    folder = root / "releases" / version
+    return folder / json.loads((folder / "manifest.json").read_text("utf-8"))["build"]
+
+
+def read_rows(files: list[Path]) -> pd.DataFrame:
+    """Rows of data files as they stand, and the split, subset and file of each."""
+    tables = []
+    for path in sorted(files):
+        table = pq.ParquetFile(path).read().to_pandas()
+        split, subset = (part.partition("=")[2] for part in path.parts[-3:-1])
+        part = path.name.split("-")[1]
+        tables.append(table.assign(split=split, subset=subset, file=part))
+    return pd.concat(tables, ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def root(score, grow, tmp_path_factory) -> Path:
+    """Two runs that share 150 pairs. Each source has a second paraphrase, of another origin, and
+    there it is written another way that normalises to the same."""
+    root = tmp_path_factory.mktemp("release")
+
+    def pairs(first: int, count: int) -> pa.Table:
+        table = grow(count, first)
+        wide = pc.binary_join_element_wise(table["source"], "　", "")
+        other = table.set_column(1, "source", wide)
+        other = other.set_column(
+            2, "paraphrase", pa.array(np.roll(table["paraphrase"].to_numpy(), 1))
+        )
+        other = other.set_column(3, "origin", pa.array(["llm"] * count))
+        return pa.concat_tables([table, other])
+
+    cuts = [f"cuts.{name}={{scores: [0.2, 0.4, 0.6]}}" for name in ("parallel", "llm", "human")]
+    for run_id, first, count in (("a", 0, 250), ("b", 100, 250)):
+        pq.write_table(pairs(first, count), root / f"{run_id}.parquet")
+        given = ["--input", root / f"{run_id}.parquet", "--origin-column", "origin"]
+        for cut in cuts if run_id == "a" else cuts[:2]:
+            given += ["--set", cut]
+        done = score(root, *given, run_id=run_id)
+        assert done.code == 0, done.stderr
+    return root
+
+
+@pytest.fixture(scope="module")
+def scored(root) -> pd.DataFrame:
+    """Rows of the stages 1 to 3 of both runs, the first run's first."""
+    tables = []
+    for run_id in ("a", "b"):
+        for path in sorted((root / "runs" / run_id / "scored").rglob("*.parquet")):
+            origin, stage = (part.partition("=")[2] for part in path.parts[-3:-1])
+            table = pq.ParquetFile(path).read().to_pandas()
+            tables.append(table.assign(origin=origin, stage=np.int32(stage), run=run_id))
+    rows = pd.concat(tables, ignore_index=True)
+    return rows[rows["stage"] > 0]
+
+
+@pytest.fixture(scope="module")
+def released(root) -> Path:
+    """The build folder of release 1.0, which is never written to."""
+    done = release(root, "--runs", "a", "b", "--version", "1.0", *GIVEN, "--keep-columns", "n")
+    assert done.code == 0, done.stderr
+    assert f"{root}/releases/latest.json: 1.0" in done.stdout
+    return build_of(root, "1.0")
+
+
+@pytest.fixture(scope="module")
+def manifest(released) -> dict:
+    return json.loads((released.parent / "manifest.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def rows(released) -> pd.DataFrame:
+    return read_rows([*released.rglob("*.parquet")])
+
+
+# What a release holds
+
+
+def test_rows_are_the_runs_rows_once(rows, scored, manifest):
+    once = scored.drop_duplicates("pair_id", keep="first")
+    assert len(scored) - len(once) > 50
+    assert (scored.groupby("pair_id")["stage"].nunique() > 1).any()  # the first run's stage counts
+    columns = [*COLUMNS, "n"]
+    found = rows[columns].sort_values("pair_id", ignore_index=True)
+    expected = once[columns].sort_values("pair_id", ignore_index=True)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    for origin, counts in manifest["rows"].items():
+        in_runs = int((scored["origin"] == origin).sum())
+        left = int((once["origin"] == origin).sum())
+        assert counts == {"in_runs": in_runs, "duplicates": in_runs - left, "released": left}
+
+
+def test_files(released, rows, manifest):
+    """Plain columns of the right types, the stage among them; folders that say what is inside."""
+    listed = {entry["path"]: entry for entry in manifest["files"]}
+    found = {path.relative_to(released).as_posix(): path for path in released.rglob("*")}
+    assert listed.keys() == {name for name, path in found.items() if path.is_file()}
+    assert {"README.md", "croissant.json", "scores.png", "lengths.png"} < listed.keys()
+    for name, entry in listed.items():
+        assert entry["bytes"] == found[name].stat().st_size
+        assert entry["sha256"] == storage.sha256(str(found[name]))
+        if name.endswith(".parquet"):
+            schema = pq.read_schema(found[name])
+            assert schema.names == [*COLUMNS, "n"]
+            assert schema.field("stage").type == pa.int32()
+            assert {schema.field(c).type for c in (*FEATURES, "spscore")} == {pa.float32()}
+            assert entry["rows"] == pq.read_metadata(found[name]).num_rows
+    assert (rows["subset"] == "stage-" + rows["stage"].astype(str)).all()
+    table = rows.groupby(["split", "stage", "origin"]).size()
+    for (split, stage, origin), count in table.items():
+        assert manifest["counts"][split][str(stage)][origin] == count
+    assert set(manifest["counts"]) == set(SPLITS)
+
+
+def test_no_source_is_on_two_sides(rows):
+    sources = rows["source"].map(normalise)
+    assert (rows["source"] != sources).any()
+    assert rows.groupby(sources)["origin"].nunique().max() > 1
+    assert rows.groupby(sources)["split"].nunique().max() == 1
+    expected = [split_of(source, SHARES, 13) for source in rows["source"]]
+    assert rows["split"].tolist() == expected
+
+
+@given(st.text(), st.lists(st.integers(0, 9), min_size=3, max_size=3), st.integers(0, 2**31))
+def test_split_of(text, weights, seed):
+    weights[0] += 1
+    shares = {name: w / sum(weights) for name, w in zip(SPLITS, weights, strict=True)}
+    split = split_of(text, shares, seed)
+    assert shares[split] > 0
+    assert split_of(f" {text}　\n", shares, seed) == split
+
+
+def test_shares_are_kept():
+    found = pd.Series([split_of(f"第{n}句", SHARES, 13) for n in range(20_000)])
+    for split, share in SHARES.items():
+        assert abs((found == split).mean() - share) < 0.01
+
+
+def test_shards_are_even_and_shuffled(rows):
+    for (_, _), part in rows.groupby(["split", "subset"]):
+        sizes = part.groupby("file").size()
+        assert len(sizes) <= 2
+        if len(part) > 100:
+            assert sizes.min() > 0.6 * sizes.max()
+        for name in ("pair_id", "spscore", "n"):
+            assert len(part) < 8 or not part[name].is_monotonic_increasing
+
+
+def test_same_order_every_time(root, rows, spark):
+    """From other partitions of the input, too."""
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "3k")
+    done = release(root, "--runs", "a", "b", "--version", "1.0.1", *GIVEN, "--keep-columns", "n",
+                   "--no-latest")  # fmt: skip
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "16m")
+    assert done.code == 0, done.stderr
+    again = read_rows([*build_of(root, "1.0.1").rglob("*.parquet")])
+    pd.testing.assert_frame_equal(again, rows, check_exact=True)
+    assert release_store.read_latest(str(root)) == "1.0"
+
+
+# What reads it
+
+
+def test_datasets_reads_it(released, rows, tmp_path):
+    cache = str(tmp_path)
+    for name, part in [
+        ("default", rows),
+        *((f"stage-{s}", rows[rows["stage"] == s]) for s in (1, 3)),
+    ]:
+        loaded = datasets.load_dataset(str(released), name, cache_dir=cache)
+        assert {split: len(table) for split, table in loaded.items()} == {
+            split: int(count) for split, count in part["split"].value_counts().items()
+        }
+    features = loaded["train"].features
+    assert features["stage"].dtype == "int32"
+    assert features["origin"].dtype == "string"
+    files = f"{released}/data/split=train/subset=stage-1/*.parquet"
+    plain = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=cache)
+    assert plain.column_names == [*COLUMNS, "n"]
+    assert set(plain["stage"]) == {1}
+
+
+def test_card(released, manifest):
+    text = (released / "README.md").read_text("utf-8")
+    head = yaml.safe_load(text.split("---\n")[1])
+    assert head["license"] == "cc-by-4.0"
+    assert head["language"] == ["zh"]
+    assert head["size_categories"] == ["n<1K"]
+    assert datasets.load.DatasetCard(text).data.license == "cc-by-4.0"
+    assert manifest["signature"] in text
+    for run_ in manifest["runs"]:
+        assert run_["manifest_sha256"] in text
+        digest = storage.sha256(
+            str(released.parents[2] / "runs" / run_["run_id"] / "manifest.json")
+        )
+        assert run_["manifest_sha256"] == digest
+    assert "$" not in text
+
+
+def test_croissant(released, rows, caplog):
+    with caplog.at_level(logging.WARNING):
+        described = mlcroissant.Dataset(jsonld=str(released / "croissant.json"))
+    issues = described.metadata.ctx.issues
+    assert not issues.errors
+    assert not issues.warnings
+    assert not caplog.records
+    part = rows[(rows["split"] == "train") & (rows["stage"] == 3)]
+    records = [*described.records("train-stage-3")]
+    found = {record["train-stage-3/pair_id"].decode() for record in records}
+    assert found == set(part["pair_id"])
+    assert len(records) == len(part)
+    assert {record["train-stage-3/stage"] for record in records} == {3}
+
+
+# Verify
+
+
+def test_verify(root, released):
+    done = release(root, "--verify", "1.0")
+    assert done.code == 0, done.stdout + done.stderr
+    assert "no faults" in done.stdout
+    assert "no release '9.9'; published: 1.0" in release(root, "--verify", "9.9").error
+
+
+@pytest.fixture
+def copy(root, released, tmp_path) -> Path:
+    """A root with a copy of release 1.0, to spoil."""
+    shutil.copytree(released.parent, tmp_path / "releases" / "1.0")
+    return tmp_path
+
+
+def some_file(root: Path, pattern: str = "data/split=train/*/*.parquet") -> Path:
+    return sorted(build_of(root, "1.0").glob(pattern))[0]
+
+
+def flip_a_byte(path: Path) -> str:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    return "SHA-256"
+
+
+def cut_off(path: Path) -> str:
+    path.write_bytes(path.read_bytes()[:-1])
+    return "bytes, the manifest has"
+
+
+def remove(path: Path) -> str:
+    path.unlink()
+    return "missing"
+
+
+@pytest.mark.parametrize("spoil", [flip_a_byte, cut_off, remove])
+@pytest.mark.parametrize("name", ["data/split=train/*/*.parquet", "README.md", "croissant.json"])
+def test_verify_names_the_spoilt_file(copy, spoil, name, monkeypatch):
+    monkeypatch.setattr("jobs.common.release_check._row_faults", lambda *_: [])  # takes seconds
+    path = some_file(copy, name)
+    expected = spoil(path)
+    done = release(copy, "--verify", "1.0")
+    assert done.code == 1
+    line = done.stdout.splitlines()[0]
+    assert line.startswith(path.relative_to(build_of(copy, "1.0")).as_posix())
+    assert expected in line
+
+
+def test_verify_finds_another_file(copy):
+    path = some_file(copy)
+    shutil.copy(path, path.with_name("part-99999.parquet"))
+    done = release(copy, "--verify", "1.0")
+    assert done.code == 1
+    assert "part-99999.parquet: not in the manifest" in done.stdout
+
+
+def test_verify_finds_rows_that_do_not_belong(copy):
+    """A train file's rows in a test file, with the manifest and croissant.json made to agree."""
+    folder, path = build_of(copy, "1.0"), some_file(copy)
+    stage = path.parent.name
+    target = some_file(copy, f"data/split=test/{stage}/*.parquet")
+    rows = pa.concat_tables([pq.ParquetFile(one).read() for one in (path, target)])
+    before = storage.sha256(str(target))
+    pq.write_table(rows, target)
+    manifest_path = folder.parent / "manifest.json"
+    text = manifest_path.read_text("utf-8").replace(before, storage.sha256(str(target)))
+    manifest = json.loads(text)
+    for entry in manifest["files"]:
+        if entry["path"] == target.relative_to(folder).as_posix():
+            entry |= {"bytes": target.stat().st_size, "rows": len(rows)}
+    croissant = folder / "croissant.json"
+    croissant.write_text(croissant.read_text("utf-8").replace(before, storage.sha256(str(target))))
+    for entry in manifest["files"]:
+        if entry["path"] == "croissant.json":
+            entry["sha256"] = storage.sha256(str(croissant))
+    manifest_path.write_text(json.dumps(manifest))
+    done = release(copy, "--verify", "1.0")
+    assert done.code == 1
+    assert f"data/split=test/{stage}: " in done.stdout
+    assert "are there more than once" in done.stdout
+    assert "source sentences are in more than one split" in done.stdout
+
+
+# Several versions
+
+
+@pytest.fixture(scope="module")
+def second(root, released) -> Path:
+    """Release 1.1: one run, other stages, no split."""
+    given = [
+        "--runs",
+        "b",
+        "--version",
+        "1.1",
+        "--license",
+        "Our own licence",
+        "--stages",
+        "0",
+        "3",
+    ]
+    done = release(root, *given)
+    assert done.code == 0, done.stderr
+    return build_of(root, "1.1")
+
+
+def test_second_release(second, scored):
+    manifest = json.loads((second.parent / "manifest.json").read_text("utf-8"))
+    assert [*manifest["counts"]] == ["train"]
+    assert [*manifest["counts"]["train"]] == ["0", "3"]
+    rows = read_rows([*second.rglob("*.parquet")])
+    expected = scored[(scored["run"] == "b") & (scored["stage"] == 3)]
+    assert set(rows[rows["stage"] == 3]["pair_id"]) == set(expected["pair_id"])
+    assert [*rows.columns] == [*COLUMNS, "split", "subset", "file"]
+    head = yaml.safe_load((second / "README.md").read_text("utf-8").split("---\n")[1])
+    assert head["license"] == "other"
+    assert head["license_name"] == "our-own-licence"
+
+
+def test_diff(root, rows, second):
+    done = release(root, "--diff", "1.0", "1.1")
+    assert done.code == 0, done.stderr
+    new = read_rows([*second.rglob("*.parquet")])
+    both = rows.merge(new, on="pair_id")
+    for line in (
+        "license: CC-BY-4.0 -> Our own licence",
+        "stages: [1, 2, 3] -> [0, 3]",
+        "runs: a, b -> b",
+        "columns: n gone, none new",
+        f"pairs added: {len(new) - len(both):,}",
+        f"pairs removed: {len(rows) - len(both):,}",
+        f"pairs in both: {len(both):,}",
+        "pairs with another score: 0",
+        f"pairs in another stage: {(both['stage_x'] != both['stage_y']).sum():,}",
+        f"pairs in another split: {(both['split_y'] != both['split_x']).sum():,}",
+    ):
+        assert line in [text.strip() for text in done.stdout.splitlines()], done.stdout
+
+
+def test_latest_moves_and_rolls_back(root, released, second):
+    place = str(root)
+    assert release_store.read_latest(place) == "1.1"
+    listed = release(root, "--list").stdout
+    assert [line.split()[0] for line in listed.splitlines() if "latest" in line] == ["1.1"]
+    done = release(root, "--set-latest", "1.0")
+    assert done.code == 0
+    assert release_store.read_latest(place) == "1.0"
+    pointer = json.loads((root / "releases" / "latest.json").read_text())
+    assert (root / pointer["manifest"]).exists()
+    assert "no release '3.0'" in release(root, "--set-latest", "3.0").error
+    old, new = (release_store.read_manifest(place, name) for name in ("1.0", "1.1"))
+    assert release_store.move_latest(place, new) == "1.1"
+    assert release_store.move_latest(place, old) == "1.1"  # only forward
+
+
+def test_releases_that_end_together_leave_the_newest(root, released, second, monkeypatch):
+    """Another one writes latest.json between the look and the write."""
+    place = str(root)
+    old, new = (release_store.read_manifest(place, name) for name in ("1.0", "1.1"))
+    release_store.set_latest(place, "1.0")
+    monkeypatch.setattr(release_store, "read_latest", lambda _: None)
+    assert release_store.move_latest(place, old) == "1.1"
+    monkeypatch.undo()
+    assert release_store.read_latest(place) == "1.1"
+    assert new["created"] > old["created"]
+
+
+# What is refused
+
+
+def test_dry_run(root, released):
+    before = sorted((root / "releases").rglob("*"))
+    done = release(root, "--runs", "a", "b", "--version", "2.0", *GIVEN, "--dry-run")
+    assert done.code == 0
+    total = next(line.split() for line in done.stdout.splitlines() if line.startswith("total"))
+    manifest = json.loads((released.parent / "manifest.json").read_text("utf-8"))
+    assert int(total[-1]) == sum(rows["released"] for rows in manifest["rows"].values())
+    assert sorted((root / "releases").rglob("*")) == before
+
+
+OK = {"--runs": ["a"], "--version": ["3.0"], "--license": ["MIT"]}
+BAD = {
+    "unknown run": ({"--runs": ["a", "zz"]}, "runs/zz: no run 'zz'; there are: a, b"),
+    "unpublished run": ({"--runs": ["half"]}, "runs/half/manifest.json: no such file: the run is not published"),
+    "run twice": ({"--runs": ["a", "a"]}, "--runs: a is there twice"),
+    "no run": ({"--runs": []}, "--runs is missing"),
+    "no licence": ({"--license": []}, "--license is missing"),
+    "empty licence": ({"--license": [" "]}, "--license: expected the licence's name"),
+    "no version": ({"--version": []}, "--version is missing"),
+    "bad version": ({"--version": ["../1"]}, "--version ../1: expected numbers such as 1.0"),
+    "published": ({"--version": ["1.0"]}, "release '1.0' is published; take another --version"),
+    "sum of shares": ({"--split": ["0.9", "0.2", "0.1"]}, "--split 0.9 0.2 0.1: expected three shares"),
+    "share": ({"--split": ["1.5", "-0.5", "0"]}, "expected three shares"),
+    "no train": ({"--split": ["0", "0.5", "0.5"]}, "train's above 0"),
+    "shards": ({"--shards": ["0"]}, "--shards-mb and --shards must be above 0"),
+    "column": ({"--keep-columns": ["m"]}, "--keep-columns m: run 'a' carries no such further column; it has: n"),
+    "reserved": ({"--keep-columns": ["split"]}, "--keep-columns split: a release uses this name itself"),
+    "signatures": ({"--runs": ["a", "other"]}, "runs 'a' and 'other' have different metric signatures"),
+    "no pairs": ({"--runs": ["empty"]}, "no pairs in stages 1 2 3 of this run"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def crowded(root, released) -> Path:
+    """The root, with runs that are of no use."""
+    (root / "runs" / "half" / "scored").mkdir(parents=True)
+    (root / "runs" / "half" / "scored" / "x.parquet").touch()
+    shutil.copytree(root / "runs" / "b", root / "runs" / "other")
+    path = root / "runs" / "other" / "manifest.json"
+    path.write_text(path.read_text("utf-8").replace("model:lightgbm", "model:other"))
+    (root / "runs" / "empty").mkdir()
+    manifest = json.loads((root / "runs" / "a" / "manifest.json").read_text("utf-8"))
+    manifest["stages"] = {"llm": {"0": 5, "1": 0}}
+    (root / "runs" / "empty" / "manifest.json").write_text(json.dumps(manifest))
+    yield root
+    for name in ("half", "other", "empty"):
+        shutil.rmtree(root / "runs" / name)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(crowded, case):
+    changes, expected = BAD[case]
+    given = []
+    for option, values in (OK | changes).items():
+        given += [option, *values] if values else []
+    done = release(crowded, *given)
+    assert expected in done.error
+    assert not (crowded / "releases" / "3.0").exists()
+
+
+def test_no_such_root(tmp_path):
+    assert "no published release" in release(tmp_path, "--list").error
+    assert (
+        "no run 'a'; there are: none"
+        in release(tmp_path, "--runs", "a", "--version", "1.0", "--license", "x").error
+    )
+    assert "unknown scheme" in release("hdfs://host/x", "--list").error
+
+
+def test_accounts_that_do_not_close(root, tmp_path):
+    """A run that lost rows after it was published: no release, and nothing is left of it."""
+    shutil.copytree(root / "runs" / "a", tmp_path / "runs" / "a")
+    path = tmp_path / "runs" / "a" / "manifest.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    manifest["stages"]["llm"]["2"] += 1
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(RuntimeError, match=r"llm, stage 2: .* nothing was published"):
+        release(tmp_path, "--runs", "a", "--version", "1.0", "--license", "MIT")
+    assert [*(tmp_path / "releases" / "1.0").iterdir()] == []
+
+
+def test_an_answer_that_never_comes(root, tmp_path, monkeypatch):
+    """The manifest may have been created: what it names must not go."""
+    shutil.copytree(root / "runs" / "a", tmp_path / "runs" / "a")
+    create = storage.create
+
+    def create_and_lose(uri: str, content: str) -> None:
+        create(uri, content)
+        raise ConnectionError(f"{uri}: the store cannot be reached")
+
+    monkeypatch.setattr(storage, "create", create_and_lose)
+    done = release(tmp_path, "--runs", "a", "--version", "1.0", "--license", "MIT")
+    assert "cannot be reached" in done.error
+    assert release(tmp_path, "--verify", "1.0").code == 0
+
+
+# Killed, and raced
+
+
+def test_killed_at_any_moment(root, rows, tmp_path):
+    """A build folder is all that is left; the next release completes, and --clean takes the rest."""
+    shutil.copytree(root / "runs", tmp_path / "runs")
+    process = start(tmp_path, "--runs", "a", "b", "--version", "1.0", *GIVEN, "--keep-columns", "n")
+    folder = tmp_path / "releases" / "1.0"
+    wait_for(lambda: any(folder.glob("build-*/data")), "the data", process)
+    time.sleep(random.Random(7).uniform(0, 5))
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    [left] = folder.iterdir()
+    assert left.name.startswith("build-")
+    assert "no published release" in release(tmp_path, "--list").error
+    assert "no release '1.0'" in release(tmp_path, "--verify", "1.0").error
+
+    done = release(tmp_path, "--runs", "a", "b", "--version", "1.0", *GIVEN, "--keep-columns", "n")
+    assert done.code == 0, done.stderr
+    again = read_rows([*build_of(tmp_path, "1.0").rglob("*.parquet")])
+    pd.testing.assert_frame_equal(again, rows, check_exact=True)
+    assert "left alone" in release(tmp_path, "--clean").stdout
+    assert left.exists()
+    assert f"{left}: deleted" in release(tmp_path, "--clean", "--older-than", "0").stdout
+    assert {path.name for path in folder.iterdir()} == {
+        "manifest.json",
+        build_of(tmp_path, "1.0").name,
+    }
+
+
+@pytest.fixture(scope="module")
+def jars() -> None:
+    """Skips where the jars behind s3a:// cannot be had."""
+    from jobs.common.errors import JobError
+    from jobs.common.jars import fetch_jars, jar_folder
+
+    try:
+        if not any(jar_folder().glob("*.jar")):
+            fetch_jars(jar_folder())
+    except JobError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def in_store(store, root, jars) -> str:
+    """The root of the runs in an object store, which two racers then release as version 1.0."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in store.environment().items():
+            patch.setenv(name, value)
+        for file in storage.list(str(root / "runs" / "a")) + storage.list(str(root / "runs" / "b")):
+            path = Path(file.uri).relative_to(root).as_posix()
+            storage.copy(file.uri, f"s3://{store.BUCKET}/release/{path}")
+        yield f"s3://{store.BUCKET}/release"
+
+
+@pytest.fixture(scope="module")
+def race(in_store, tmp_path_factory) -> list[Outcome]:
+    """How two releases of one version ended, the winner's first; both write before either ends."""
+    script = ROOT / "tests/jobs/release_racer.py", tmp_path_factory.mktemp("race")
+    given = ["--runs", "a", "b", "--version", "1.0", *GIVEN, "--keep-columns", "n"]
+    racers = [start(in_store, *given, script=script, PYTHONPATH=str(ROOT)) for _ in range(2)]
+    return sorted(map(end, racers), key=lambda outcome: outcome.code)
+
+
+def test_of_two_racers_one_publishes(race, store, in_store):
+    won, lost = race
+    assert (won.code, lost.code) == (0, 2), won.stderr + lost.stderr
+    assert "manifest: s3://gaixie/release/releases/1.0/manifest.json" in won.stdout
+    errors = [line for line in lost.stderr.splitlines() if "error" in line]
+    assert len(errors) == 1, lost.stderr
+    assert "someone else published release '1.0' in the meantime" in errors[0]
+    build = storage.read_json(f"{in_store}/releases/1.0/manifest.json")["build"]
+    files = [file.uri.partition("/releases/1.0/")[2] for file in storage.list(in_store)]
+    assert {path.partition("/")[0] for path in files if path} == {build, "manifest.json"}
+    assert not [key for key in store.keys("release/releases") if "__magic" in key]
+    assert storage.uploads(in_store) == []
+    assert release_store.read_latest(in_store) == "1.0"
+
+
+def test_release_in_a_store(race, store, in_store, rows, tmp_path):
+    """The same rows as on local disk, whole, and read by datasets straight from the store."""
+    done = end(start(in_store.replace("s3:", "s3a:"), "--verify", "1.0"))
+    assert (done.code, "no faults" in done.stdout) == (0, True), done.stdout + done.stderr
+    manifest = release_store.read_manifest(in_store, "1.0")
+    folder = f"{in_store}/releases/1.0/{manifest['build']}"
+    for file in storage.list(f"{folder}/data"):
+        storage.copy(file.uri, f"{tmp_path}/{file.uri.partition(folder)[2]}")
+    found = read_rows([*tmp_path.rglob("*.parquet")])
+    pd.testing.assert_frame_equal(found, rows, check_exact=True)
+    loaded = datasets.load_dataset(
+        "parquet",
+        data_files=f"{folder}/data/split=train/subset=stage-2/*.parquet",
+        storage_options=storage.storage_options(folder),
+        split="train",
+        cache_dir=str(tmp_path / "cache"),
+    )
+    expected = rows[(rows["split"] == "train") & (rows["stage"] == 2)]
+    assert loaded["pair_id"][:] == expected["pair_id"].tolist()
+    assert loaded.features["stage"].dtype == "int32"
+
+
+def test_a_reader_may_not_release(in_store, store, monkeypatch):
+    for name, value in store.environment("reader").items():
+        monkeypatch.setenv(name, value)
+    done = release(in_store, "--runs", "a", "--version", "1.1", "--license", "MIT")
+    assert "releases/1.1/build-" in done.error
+    assert "access denied" in done.error
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    assert "does not accept the credentials" in release(in_store, "--list").error

@@ -41,8 +41,7 @@ from udfs.text.code_points import to_strings
 from udfs.text.jieba import JiebaSegmenter
 from udfs.text.normalise import normalise_column
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1] / "support"))
 import plain
 from pairs import write_pairs
 from servers import ObjectStore
@@ -153,7 +152,8 @@ def bench_s3(pairs: Path, work: Path, count: int, model: str | None) -> dict[str
     try:
         for file in sorted(pairs.glob("*.parquet")):
             storage.copy(str(file), f"s3a://{store.BUCKET}/pairs/{file.name}")
-        return bench_job(f"s3a://{store.BUCKET}/pairs", f"s3a://{store.BUCKET}", count, model)
+        root = f"s3a://{store.BUCKET}"
+        return bench_job(f"{root}/pairs", f"{root}/out", count, model)
     finally:
         store.stop()
 

@@ -324,7 +324,7 @@ def test_jars_that_cannot_be_had(tmp_path, monkeypatch):
 def test_200_000_real_pairs(store, cluster, launch, jars, tmp_path, monkeypatch):
     """From s3a:// to s3a:// on the cluster the rows of local disk; then a release that datasets reads."""
     import datasets
-    from bench.pairs import write_pairs
+    from pairs import write_pairs
 
     write_pairs(DATA, tmp_path / "pairs", 200_000)
     end(launch(tmp_path / "out", "--input", tmp_path / "pairs", "--origin", "parallel"))

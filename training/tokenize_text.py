@@ -5,6 +5,7 @@
   python training/tokenize_text.py show tokenizer/ SOURCE --target PARAPHRASE
   python training/tokenize_text.py file tokenizer/ sentences.txt --output tokens.jsonl
   python training/tokenize_text.py report tokenizer/ corpus.parquet --column text
+  python training/tokenize_text.py pairs tokenizer/ pairs.parquet --column source --target paraphrase
 
 Text files are lines, .jsonl and .parquet have a column (--column, by default text). report compares
 with a tokenizer of characters, and a BPE of the same size trained on the same text.
@@ -15,10 +16,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -27,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from training.tokenizer import BYTES, SPECIAL, VOCABULARY_FILE, WORD, EntityAlignedTokenizer
+from training.tokenizer import BYTES, VOCABULARY_FILE, WORD, EntityAlignedTokenizer
 from udfs.text.entities import load_settings
 from udfs.text.normalise import normalise
 
@@ -103,10 +106,10 @@ def file(args: argparse.Namespace) -> None:
     """A JSON line for each sentence: ids, tokens and entity table."""
     tokenizer = load(args.tokenizer)
     count = 0
+    parts = batches(args.text, args.column, args.limit)
     with args.output.open("w", encoding="utf-8") as out:
-        for texts in batches(args.text, args.column, args.limit):
-            batch = tokenizer(texts)
-            for ids, entities in zip(batch["input_ids"], batch["entities"], strict=True):
+        for rows, tables in encode(args.tokenizer, parts, args.processes):
+            for ids, entities in zip(rows, tables, strict=True):
                 row = {"input_ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)}
                 row["entities"] = json.loads(entities)
                 out.write(json.dumps(row, ensure_ascii=True) + "\n")
@@ -117,11 +120,11 @@ def file(args: argparse.Namespace) -> None:
 def report(args: argparse.Namespace) -> None:
     """Statistics over a corpus, beside a tokenizer of characters and a BPE of the same size."""
     tokenizer = load(args.tokenizer)
-    sentences = [text for part in batches(args.text, args.column, args.limit) for text in part]
-    if not sentences:
+    parts = batches(args.text, args.column, args.limit)
+    texts = [normalise(text) for part in parts for text in part]
+    if not texts:
         raise ValueError(f"{args.text}: no sentences")
-    texts = [normalise(text) for text in sentences]
-    ours, sorts, entities = count_tokens(tokenizer, texts)
+    ours, sorts, entities = count_tokens(tokenizer, texts, args)
     rows = [("entity-aligned", len(tokenizer), ours, sorts["byte"] / ours)]
     for name, other in others(texts, len(tokenizer)):
         encoded = [row.ids for part in _parts(texts) for row in other.encode_batch(part)]
@@ -142,13 +145,14 @@ def report(args: argparse.Namespace) -> None:
             f"{lost:.3%}",
         )
     console.print(table)
-    words = sorts["word"] + sorts["character"] + sorts["byte"]
+    counted = [tokenizer.count_words(part) for part in _parts(texts)]
+    words, kept = (sum(column) for column in zip(*counted, strict=True))
     console.print(
         f"{len(texts):,} sentences, {characters:,} characters; of the entity-aligned tokens"
     )
     for sort in ("word", "character", "byte", "entity"):
         console.print(f"  {sort:<10}{sorts[sort] / ours:>8.2%}")
-    console.print(f"words kept: {sorts['word'] / words:.2%} of the tokens of plain text")
+    console.print(f"words kept: {kept / words:.2%} of {words:,} outside entities")
     table = Table("entity", "number", "a thousand sentences")
     for kind, number in entities.most_common():
         table.add_row(kind, f"{number:,}", f"{1000 * number / len(texts):.1f}")
@@ -156,37 +160,101 @@ def report(args: argparse.Namespace) -> None:
 
 
 def count_tokens(
-    tokenizer: EntityAlignedTokenizer, texts: list[str]
+    tokenizer: EntityAlignedTokenizer, texts: list[str], args: argparse.Namespace
 ) -> tuple[int, Counter[str], Counter[str]]:
     """Tokens in all, by sort (word, character, byte, entity), and entities by kind."""
     sorts: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     names = {}
     for token, index in tokenizer.get_vocab().items():
-        kind = token[1:-1].rpartition("_")[0] if len(token) > 3 else ""
         if token in BYTES:
             names[index] = "byte"
-        elif token in SPECIAL:
-            names[index] = "special"
-        elif token[0] == "<" and (kind == WORD or kind in tokenizer.entity_kinds):
+        elif kind_of(token) == WORD or kind_of(token) in tokenizer.entity_kinds:
             names[index] = "entity"
         else:
             names[index] = "character" if len(token) == 1 else "word"
     started, done = time.monotonic(), 0
-    for number, part in enumerate(_parts(texts)):
-        batch = tokenizer(part, add_special_tokens=False)
-        for row, table in zip(batch["input_ids"], batch["entities"], strict=True):
-            sorts.update(names[index] for index in row)
-            kinds.update(token[1:-1].rpartition("_")[0] for token in json.loads(table))
-        done += len(part)
+    for number, (ids, tables) in enumerate(encode(args.tokenizer, _parts(texts), args.processes)):
+        for row, table in zip(ids, tables, strict=True):
+            sorts.update(names[index] for index in row[1:-1])
+            kinds.update(kind_of(token) for token in json.loads(table))
+        done += len(ids)
         if number % SHOWN_BATCHES == SHOWN_BATCHES - 1:
             rate = done / (time.monotonic() - started)
             left = (len(texts) - done) / rate
-            print(
-                f"{done:,} of {len(texts):,}, {rate:,.0f} sentences/s, {left:.0f} s left",
-                file=sys.stderr,
-            )
+            shown = f"{done:,} of {len(texts):,}, {rate:,.0f} sentences/s, {left:.0f} s left"
+            print(shown, file=sys.stderr)
     return sum(sorts.values()), sorts, kinds
+
+
+def kind_of(token: str) -> str:
+    """The kind of an indexed token's entity; of any other token, nothing that is a kind."""
+    return token[1:-1].rpartition("_")[0] if token[0] == "<" else ""
+
+
+_worker: EntityAlignedTokenizer | None = None
+
+
+def _start_worker(folder: str) -> None:
+    global _worker
+    _worker = load(folder)
+
+
+def _encode_part(texts: list[str]) -> tuple[list[list[int]], list[str]]:
+    batch = _worker(texts)
+    return batch["input_ids"], batch["entities"]
+
+
+def encode(
+    folder: str, parts: Iterable[list[str]], processes: int
+) -> Iterator[tuple[list[list[int]], list[str]]]:
+    """Ids and entity tables of parts of a corpus, in order, on several cores."""
+    if processes == 1:
+        _start_worker(folder)
+        yield from map(_encode_part, parts)
+        return
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(processes, _start_worker, (folder,)) as pool:
+        yield from pool.imap(_encode_part, parts)
+
+
+def pairs(args: argparse.Namespace) -> None:
+    """How many entities of the sources their paraphrases keep, and how many of those come back."""
+    tokenizer = load(args.tokenizer)
+    found: dict[str, Counter[str]] = {}
+    columns = [read(args.text, name) for name in (args.column, args.target)]
+    rows = islice((row for row in zip(*columns, strict=True) if None not in row), args.limit)
+    count = 0
+    while part := list(islice(rows, BATCH)):
+        sources, targets = zip(*part, strict=True)
+        batch = tokenizer(list(sources), text_target=list(targets))
+        written = tokenizer.decode(batch["labels"], entities=batch["entities"])
+        for target, labels, table, text in zip(
+            targets, batch["labels"], batch["entities"], written, strict=True
+        ):
+            for token, entity in json.loads(table).items():
+                counts = found.setdefault(kind_of(token), Counter())
+                kept = entity in normalise(target)
+                counts["source"] += 1
+                counts["kept"] += kept
+                counts["token"] += kept and tokenizer.convert_tokens_to_ids(token) in labels
+                counts["back"] += kept and entity in text
+        count += len(part)
+    if not count:
+        raise ValueError(f"{args.text}: no pairs")
+    table = Table("entity", "in sources", "kept by the target", "as its token", "back verbatim")
+    total = sum(found.values(), Counter())
+    for kind, counts in [*sorted(found.items(), key=lambda one: -one[1]["source"]), ("all", total)]:
+        kept = max(counts["kept"], 1)
+        table.add_row(
+            *(kind, f"{counts['source']:,}"),
+            f"{counts['kept']:,} ({counts['kept'] / max(counts['source'], 1):.1%})",
+            f"{counts['token'] / kept:.1%}",
+            f"{counts['back'] / kept:.1%}",
+        )
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
+    console.print(table)
+    console.print(f"{count:,} pairs")
 
 
 def others(texts: list[str], size: int):
@@ -272,12 +340,16 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     one.add_argument("--target", help="its paraphrase, to see how the pair is aligned")
     one.set_defaults(command=show)
 
-    for name, command in (("file", file), ("report", report)):
+    for name, command in (("file", file), ("report", report), ("pairs", pairs)):
         one = commands.add_parser(name, help=command.__doc__.splitlines()[0])
         one.add_argument("tokenizer")
         one.add_argument("text", type=Path)
-        one.add_argument("--column", default="text")
+        one.add_argument("--column", default="source" if name == "pairs" else "text")
         one.add_argument("--limit", type=int, metavar="N")
+        if name == "pairs":
+            one.add_argument("--target", default="paraphrase", metavar="COLUMN")
+        else:
+            one.add_argument("--processes", type=int, default=os.cpu_count(), metavar="N")
         if name == "file":
             one.add_argument("--output", type=Path, required=True, metavar="JSONL")
         one.set_defaults(command=command)

@@ -217,24 +217,8 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
 
         With given tables only what stands in them is indexed, else with make_tables every entity.
         """
-        texts = [normalise(text) for text in texts]
         known = [_tokens_by_text(table) for table in tables] if tables is not None else None
-        rows, plain = [], []
-        for number, text in enumerate(texts):
-            pieces, place = [], 0
-            for kind, start, end in self._finder.find(text) if known or make_tables else ():
-                entity = (kind, text[start:end])
-                if known and entity not in known[number]:
-                    continue
-                if start > place:
-                    plain.append(text[place:start])
-                    pieces.append(None)
-                pieces.append(entity)
-                place = end
-            if place < len(text):
-                plain.append(text[place:])
-                pieces.append(None)
-            rows.append(pieces)
+        rows, plain = self._pieces(texts, known, make_tables)
         words = iter(self._cut(plain))
         ids, made = [], []
         for number, pieces in enumerate(rows):
@@ -247,6 +231,37 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
             ids.append(row)
             made.append(json.dumps(table.texts))
         return ids, made
+
+    def _pieces(
+        self,
+        texts: Sequence[str],
+        known: list[dict[tuple[str, str], str]] | None,
+        all_entities: bool,
+    ) -> tuple[list[list[tuple[str, str] | None]], list[str]]:
+        """Entities (kind, text) of each text, None for what stands between; and all between, in order."""
+        rows, plain = [], []
+        for number, text in enumerate(map(normalise, texts)):
+            pieces, place = [], 0
+            for kind, start, end in self._finder.find(text) if known or all_entities else ():
+                entity = (kind, text[start:end])
+                if known and entity not in known[number]:
+                    continue
+                if start > place:
+                    plain.append(text[place:start])
+                    pieces.append(None)
+                pieces.append(entity)
+                place = end
+            if place < len(text):
+                plain.append(text[place:])
+                pieces.append(None)
+            rows.append(pieces)
+        return rows, plain
+
+    def count_words(self, texts: Sequence[str]) -> tuple[int, int]:
+        """Words outside the entities of some texts, and how many of them are tokens."""
+        _, plain = self._pieces(texts, None, True)
+        words = [word for row in self._cut(plain) for word in row]
+        return len(words), sum(word in self._text_ids for word in words)
 
     def _add(
         self, row: list[int], word: str | tuple[str, str], table: _Table, closed: bool

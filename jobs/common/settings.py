@@ -10,6 +10,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from jobs.common.errors import JobError
+from udfs import storage
 from udfs.stages import DEFAULT_CUTS, ORIGINS
 
 CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
@@ -93,9 +94,9 @@ def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) 
     Raises JobError with the file, the key and what was expected there.
     """
     try:
-        values = yaml.safe_load(Path(path).read_text("utf-8")) or {}
+        values = yaml.safe_load(storage.read_bytes(path)) or {}
     except OSError as error:
-        raise JobError(f"{path}: {error.strerror}") from error
+        raise JobError(str(error)) from error
     except yaml.YAMLError as error:
         raise JobError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):

@@ -364,7 +364,7 @@ def test_bad_config(score, tmp_path, text, message):
 
 def test_missing_config(score, tmp_path):
     path = tmp_path / "none.yaml"
-    refused(score(tmp_path, "--config", path), f"{path}: No such file or directory")
+    refused(score(tmp_path, "--config", path), f"{path}: no such file or folder")
 
 
 @pytest.mark.parametrize(

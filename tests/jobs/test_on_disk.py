@@ -9,6 +9,7 @@ import pytest
 from jobs import show_run
 from jobs.common.errors import JobError
 from jobs.common.on_disk import on_disk
+from jobs.common.settings import load_settings
 from udfs import storage
 
 
@@ -66,6 +67,14 @@ def test_missing_input(root):
         on_disk(None, f"{root}/nowhere"),
     ):
         pytest.fail("went on")
+
+
+def test_settings_in_the_store(root):
+    storage.write(f"{root}/score.yaml", "output: s3://gaixie/out\nmin_characters: 9\n")
+    settings = load_settings(f"{root}/score.yaml", {}, [])
+    assert (settings.output, settings.min_characters) == ("s3a://gaixie/out", 9)
+    with pytest.raises(JobError, match=r"none\.yaml: no such"):
+        load_settings(f"{root}/none.yaml", {}, [])
 
 
 def test_no_run_to_show(root):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import importlib.util
 import json
 import os
 import platform
@@ -24,7 +25,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,51 @@ def bench_parts(pairs: Path, model: str | None) -> dict[str, dict[str, float]]:
         "pair_id": {
             "pairs_per_s_per_core": best_rate(rows, lambda: pair_ids(source, paraphrase, origin))
         },
+    }
+
+
+def bench_tokenizer(pairs: Path, work: Path) -> dict[str, float]:
+    """The entity-aligned tokenizer with 60,000 words at most, beside one of characters.
+
+    Encoding a sentence here: normalise, find entities, cut into words, ids, entity table. The
+    baseline looks characters up, in compiled code, on one core too.
+    """
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+
+    from training.tokenize_text import CONFIG, encode
+    from training.tokenizer import EntityAlignedTokenizer
+    from udfs.text.entities import load_settings
+
+    texts = pq.read_table(sorted(pairs.glob("*.parquet"))[0], columns=["source"])
+    texts = texts.slice(0, SAMPLE)["source"].to_pylist()
+    words = Counter(word for row in JiebaSegmenter().cut(texts) for word in row if word.strip())
+    words = [word for word, _ in words.most_common(60_000)]
+    tokenizer = EntityAlignedTokenizer.from_words(words, load_settings(CONFIG))
+    tokenizer.save_pretrained(work)
+    started = time.perf_counter()
+    EntityAlignedTokenizer.from_pretrained(work)
+    load_s = time.perf_counter() - started
+    parts = [texts[start : start + 1_000] for start in range(0, len(texts), 1_000)]
+    one_core = best_rate(len(texts), lambda: [tokenizer(part) for part in parts], 2)
+
+    cores = encode(str(work), iter(parts * 10), os.cpu_count())
+    next(cores)  # its processes have started
+    started = time.perf_counter()
+    rows = sum(len(ids) for ids, _ in cores)
+    all_cores = rows / (time.perf_counter() - started)
+
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    alphabet = {c: k for k, c in enumerate(sorted({c for text in texts for c in text}), 1)}
+    characters = Tokenizer(models.WordLevel(alphabet | {"<unk>": 0}, unk_token="<unk>"))
+    characters.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    baseline = best_rate(len(texts), lambda: [characters.encode_batch(p) for p in parts], 2)
+    return {
+        "words": len(words),
+        "load_s": load_s,
+        "sentences_per_s_per_core": one_core,
+        "sentences_per_s_all_cores": all_cores,
+        "characters_sentences_per_s_per_core": baseline,
+        "ratio_to_characters": one_core / baseline,
     }
 
 
@@ -227,6 +273,8 @@ def main() -> int:
         return 0
     result = {"machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {sys.version[:6]}"}
     result |= bench_parts(pairs, args.model)
+    if importlib.util.find_spec("transformers"):
+        result["tokenizer"] = bench_tokenizer(pairs, args.work / "tokenizer")
     baseline = plain.pairs_per_s(pairs, args.work / "plain", BASELINE_ROWS, args.model)
     result["baseline"] = {"pairs_per_s": baseline}
     local = bench_job(str(pairs), str(args.work / "output"), args.pairs, args.model)

@@ -10,7 +10,7 @@ Segments and tags every sentence, counts (word, part of speech), and keeps of ea
 the most frequent words: by default the paper's shares (Table 5). Writes
 
   OUTPUT/vocabulary.tsv      word, class, count; the most frequent first: what the tokenizer reads
-  OUTPUT/counts/*.parquet    every word with its class and counts by class, kept or not
+  OUTPUT/counts/*.parquet    every word with its class and its counts by class
   OUTPUT/table.txt           distinct words, kept, ratio: the paper's Table 5 for this corpus
   OUTPUT/distribution.png    words by class and how often they occur: the paper's Figure 2
   OUTPUT/manifest.json       counts, settings, segmenter; written last
@@ -31,6 +31,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -39,13 +41,15 @@ from jobs.common.progress import progress
 from jobs.common.session import start_session
 from jobs.common.storage import Storage
 from jobs.common.vocabulary_report import draw_distribution, table
+from udfs.spark import worker_segmenter
+from udfs.text.gold import parse_paragraph
 from udfs.text.normalise import normalise
 from udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
 from udfs.text.segment import Segmenter, load_segmenter
 from udfs.vocabulary import PAPER, Cut, Rule, find_cut
 
 FORMATS = {"parquet": "parquet", "jsonl": "json", "json": "json", "txt": "text", "csv": "csv"}
-WORD_TAG = re.compile(r"(.+)/([A-Za-z]+)")
+NOT_GOLD = re.compile(r"('.*' is not word/tag)")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -98,7 +102,10 @@ class BuildVocabulary:
         reader = self.spark.read
         if kind == "csv":
             reader = reader.option("header", True).option("escape", '"')
-        rows = reader.load(self.path, format=kind)
+        try:
+            rows = reader.load(self.path, format=kind)
+        except (PySparkException, Py4JJavaError) as error:
+            raise JobError(f"{first}: not a readable {kind} file") from error
         columns = ["value"] if kind == "text" else columns
         for name in columns:
             if name not in rows.columns:
@@ -114,28 +121,41 @@ class BuildVocabulary:
     def build(self, sentences: DataFrame, segmenter: Segmenter | None, spec: str) -> None:
         started = time.monotonic()
         tagged = tag_counts(sentences, spec if segmenter else None)
-        work = f"{self.output}/_work"
+        work, counts = f"{self.output}/_work", f"{self.output}/counts"
         with progress(self.spark, "segmenting and tagging", None):
-            tagged.write.mode("overwrite").parquet(work)
+            self._write(tagged, work)
         tagged = self.spark.read.schema(tagged.schema).parquet(work)
         tags = [row.tag for row in tagged.select("tag").distinct().collect()]
         if not tags:
+            self.storage.delete(work)
             raise JobError(f"{self.path}: no words, expected at least one sentence")
-        tag_set = tag_set_of(spec, tags) if segmenter else tag_set_of("gold", tags)
+        tag_set = tag_set_of(spec if segmenter else "gold", tags)
 
         words = self._words(tagged, tag_set)
         with progress(self.spark, "choosing words", None):
+            self._write(words, counts)
+            self.storage.delete(work)
+            words = self.spark.read.schema(words.schema).parquet(counts)
             by_count = defaultdict(Counter)
             for row in words.groupBy("class", "count").agg(F.count("*").alias("n")).collect():
                 by_count[row["class"]][row["count"]] = row.n
             cuts = {name: find_cut(by_count[name], self.rules[name]) for name in CLASSES}
-            marked = words.withColumn("kept", _is_kept(cuts))
-            marked.write.mode("overwrite").parquet(f"{self.output}/counts")
-            self.storage.delete(work)
-        marked = self.spark.read.schema(marked.schema).parquet(f"{self.output}/counts")
-        kept = marked.where("kept").select("word", "class", "count").toPandas()
+            kept = words.withColumn("kept", _is_kept(cuts)).where("kept")
+            kept = kept.select("word", "class", "count").toPandas()
         kept = kept.sort_values(["count", "word"], ascending=[False, True])
         self._publish(by_count, kept, tag_set, segmenter, time.monotonic() - started)
+
+    def _write(self, table: DataFrame, path: str) -> None:
+        """Writes a table; JobError for an input that turns out not to be what it should."""
+        try:
+            table.write.mode("overwrite").parquet(path)
+        except (PySparkException, Py4JJavaError) as error:
+            self.storage.delete(path)
+            if found := NOT_GOLD.search(str(error)):
+                raise JobError(f"{self.path}: {found[1]}") from error
+            if "FAILED_READ_FILE" in str(error):
+                raise JobError(f"{self.path}: a file cannot be read to its end: corrupt") from error
+            raise
 
     def _words(self, tagged: DataFrame, tag_set: str) -> DataFrame:
         """word, class, count, and the counts by class, of every word."""
@@ -163,10 +183,7 @@ class BuildVocabulary:
             for name in CLASSES
         }
         text = table(rows)
-        lines = [
-            f"{row.word}\t{row[2]}\t{row.count_}"
-            for row in kept.rename(columns={"count": "count_"}).itertuples()
-        ]
+        lines = ["\t".join(map(str, row)) for row in kept.itertuples(index=False)]
         self.storage.write(
             f"{self.output}/vocabulary.tsv", "\n".join(["word\tclass\tcount", *lines]) + "\n"
         )
@@ -196,13 +213,14 @@ def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
     schema = "word string, tag string, count long"
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        words = load_segmenter(segmenter) if segmenter else None
+        words = worker_segmenter(segmenter) if segmenter else None
         for batch in batches:
             texts = batch.column(0).to_pylist()
             counts: Counter[tuple[str, str]] = Counter()
             if words is None:
                 for text in texts:
-                    counts.update(gold_words(text))
+                    paragraph = parse_paragraph(text.split())
+                    counts.update(zip(paragraph.words, paragraph.tags, strict=True))
             else:
                 for row in words.tag([normalise(text) for text in texts]):
                     counts.update(row)
@@ -216,23 +234,8 @@ def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
     return counted.groupBy("word", "tag").agg(F.sum("count").alias("count"))
 
 
-def gold_words(line: str) -> list[tuple[str, str]]:
-    """(word, tag) of a line of the People's Daily; brackets of compounds and its number are left out."""
-    found = []
-    for place, token in enumerate(line.split()):
-        match = WORD_TAG.match(token.lstrip("["))
-        if match is None:
-            raise ValueError(f"{token!r} is not word/tag")
-        if place == 0 and re.fullmatch(r"\d{8}-\d{2}-\d{3}-\d{3}", match[1]):
-            continue
-        word = normalise(match[1]).replace(" ", "")
-        if word:
-            found.append((word, match[2]))
-    return found
-
-
 def _is_kept(cuts: dict[str, Cut]) -> Column:
-    """udfs.vocabulary.Cut.keeps as a column; only words on the edge of their class are ranked."""
+    """udfs.vocabulary.Cut.keeps as a column: words on the edge of their class by their rank."""
     above = F.create_map(*[F.lit(p) for name, cut in cuts.items() for p in (name, cut.above)])
     ties = F.create_map(*[F.lit(p) for name, cut in cuts.items() for p in (name, cut.ties)])
     edge = F.col("count") == above[F.col("class")]

@@ -47,9 +47,8 @@ def show(args: argparse.Namespace) -> int:
     manifest = read_manifest(system, folder)
     console.print(f"{manifest['run_id']}, {manifest['created']}, {manifest['signature']}")
     show_pairs(console, system, folder, args.pairs)
-    report = f"{folder}/report.html"
-    if system.get_file_info(report).is_file:
-        console.print(f"report: {report}")
+    if system.get_file_info(f"{folder}/report.html").is_file:
+        console.print(f"report: {args.root}/runs/{args.run_id}/report.html")
     return 0
 
 

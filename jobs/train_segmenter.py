@@ -26,12 +26,10 @@ import hashlib
 import importlib.util
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
 import time
-import unicodedata
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version as package_version
 from itertools import accumulate
@@ -39,6 +37,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobs.common.on_disk import on_disk
+from udfs.text.gold import Paragraph, parse_paragraph
 from udfs.text.ltp import CONFIG, LtpSegmenter
 
 EXAMPLES = """\
@@ -58,19 +57,6 @@ the model then serves as a segmenter: --segmenter ltp:models/ltp-legacy
 MODEL_FILES = {"cws": "cws_model.bin", "pos": "pos_model.bin"}
 CHOICE_SHARE = 0.02
 LEAST_PARAGRAPHS = 100
-
-# word/tag, with the brackets of a compound name before the word or after the tag. Words may hold
-# slashes (1/2/m) and brackets ([/w).
-_TOKEN = re.compile(r"(?:\[(?!/))*(?P<word>.+?)/(?P<tag>[A-Za-z]\w*)(?:\]/?[A-Za-z]\w*)*")
-# The original release starts each paragraph with its number: 19980101-01-001-001/m.
-_PARAGRAPH_NUMBER = re.compile(r"\d{8}-\d{2}-\d{3}-\d{3}")
-
-
-class Paragraph(NamedTuple):
-    """One line of the corpus: NFKC words and their tags, of one length."""
-
-    words: list[str]
-    tags: list[str]
 
 
 class Split(NamedTuple):
@@ -257,23 +243,6 @@ def read_corpus(path: Path, limit: int | None = None) -> list[Paragraph]:
         found = f"{path}: paragraphs found: {len(paragraphs)}"
         raise ValueError(f"{found}; training needs {LEAST_PARAGRAPHS} or more")
     return paragraphs
-
-
-def parse_paragraph(tokens: Sequence[str]) -> Paragraph:
-    """Words under NFKC, and tags. Raises ValueError for a token that is not word/tag."""
-    words, tags = [], []
-    for position, token in enumerate(tokens):
-        match = _TOKEN.fullmatch(token)
-        if match is None:
-            raise ValueError(f"{token!r} is not word/tag")
-        if position == 0 and _PARAGRAPH_NUMBER.fullmatch(match["word"]):
-            continue
-        # The NFKC form of a free-standing accent is a space and a mark; words have no spaces.
-        word = "".join(unicodedata.normalize("NFKC", match["word"]).split())
-        if word:
-            words.append(word)
-            tags.append(match["tag"])
-    return Paragraph(words, tags)
 
 
 def split_paragraphs(paragraphs: list[Paragraph], held_out: float, seed: int) -> Split:

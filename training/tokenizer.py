@@ -29,6 +29,7 @@ from __future__ import annotations
 import json
 import logging
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -113,9 +114,9 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         for word in words:
             if not word or word in fixed or any(mark in word for mark in "\n\r"):
                 raise ValueError(f"vocabulary: {word!r} cannot be a word")
-        if len(set(words)) < len(words):
-            twice = next(word for k, word in enumerate(words) if word in set(words[:k]))
-            raise ValueError(f"vocabulary: the word {twice!r} is there twice")
+        [(word, times)] = Counter(words).most_common(1) or [("", 1)]
+        if times > 1:
+            raise ValueError(f"vocabulary: the word {word!r} is there twice")
         characters = {character for word in words for character in word} | set(CHARACTERS)
         characters = sorted(characters - set(words))
         settings = {

@@ -42,7 +42,8 @@ FEATURE_FIELDS = [StructField(name, FloatType()) for name in FEATURES]
 
 
 @cache
-def _segmenter(spec: str) -> Segmenter:
+def worker_segmenter(spec: str) -> Segmenter:
+    """load_segmenter, once in a worker process."""
     return load_segmenter(spec)
 
 
@@ -85,7 +86,7 @@ def _extract(source: pd.Series, paraphrase: pd.Series, segmenter: str) -> np.nda
     return extract(
         pa.array(source, pa.string(), from_pandas=True),
         pa.array(paraphrase, pa.string(), from_pandas=True),
-        _segmenter(segmenter),
+        worker_segmenter(segmenter),
     )
 
 
@@ -109,7 +110,13 @@ def score_columns(
     @arrow_udf(SCORED_FIELDS)
     def score(source: pa.Array, paraphrase: pa.Array, origin: pa.Array) -> pa.Array:
         return score_batch(
-            source, paraphrase, origin, model, _segmenter(segmenter), min_characters, max_characters
+            source,
+            paraphrase,
+            origin,
+            model,
+            worker_segmenter(segmenter),
+            min_characters,
+            max_characters,
         )
 
     return score

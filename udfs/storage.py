@@ -293,11 +293,11 @@ def storage_options(uri: str) -> dict[str, Any]:
 
 
 def filesystem(uri: str) -> tuple[Any, str]:
-    """(fsspec file system, path in it), for pyarrow and other readers; listings are not cached."""
+    """(fsspec file system, absolute path in it), for pyarrow and others; listings are not cached."""
     if not _in_store(uri):
         from fsspec.implementations.local import LocalFileSystem
 
-        return LocalFileSystem(), str(_path(uri))
+        return LocalFileSystem(), str(_path(uri).absolute())
     bucket, key = _bucket_and_key(uri)
     return _s3_filesystem(_environment()), f"{bucket}/{key}"
 

@@ -1,4 +1,8 @@
-"""Files of a run, wherever it lies: local paths and every URI that Hadoop's FileSystem knows."""
+"""Files of a run, wherever it lies: local paths and every URI that Hadoop's FileSystem knows.
+
+For jobs that have a Spark session, with its settings and credentials, hdfs:// too. What works without
+one is udfs/storage.py.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +46,12 @@ class Storage:
 
     def _open(self, path: str) -> tuple[Any, Any]:
         """(FileSystem, Path) of a path."""
-        with explained(path):
-            hadoop_path = self._jvm.org.apache.hadoop.fs.Path(path)
-            system = hadoop_path.getFileSystem(self._conf)
+        try:
+            with explained(path):
+                hadoop_path = self._jvm.org.apache.hadoop.fs.Path(path)
+                system = hadoop_path.getFileSystem(self._conf)
+        except Py4JJavaError as error:  # no such scheme, no URI
+            raise JobError(f"{path}: {error.java_exception.toString().splitlines()[0]}") from error
         if system.getScheme() == "file":
             system.setWriteChecksum(False)
         return system, hadoop_path
@@ -76,15 +83,6 @@ class Storage:
             parts = name[len(base) :].split("/") if name != base else []
             if not any(part.startswith(("_", ".")) for part in parts):
                 yield File(name, status.getLen(), status.getModificationTime())
-
-    def folders(self, path: str) -> list[str]:
-        """Names of the folders in a folder; none where there is no such folder."""
-        system, hadoop_path = self._open(path)
-        with explained(path):
-            if not system.exists(hadoop_path):
-                return []
-            found = system.listStatus(hadoop_path)
-        return sorted(status.getPath().getName() for status in found if status.isDirectory())
 
     def delete(self, path: str) -> None:
         system, hadoop_path = self._open(path)
@@ -133,20 +131,15 @@ class Storage:
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Turns what a file system says of its user's rights, addresses and names into a JobError."""
+    """Turns what an object store refuses into a JobError.
+
+    Anything else passes: a store that is down is nothing that a user mends, and a scheduler should
+    start the job again.
+    """
     try:
         yield
     except Py4JJavaError as error:
-        raise JobError(f"{path}: {reason_of(error) or first_line(error)}") from error
-
-
-def reason_of(error: Exception) -> str | None:
-    """What an object store refused, in words for its user; None for any other error."""
-    text = str(error)
-    return next((reason for sign, reason in REFUSALS.items() if sign in text), None)
-
-
-def first_line(error: Exception) -> str:
-    cause = getattr(error, "java_exception", None)
-    text = cause.toString() if cause is not None else str(error)
-    return text.splitlines()[0]
+        reasons = (reason for sign, reason in REFUSALS.items() if sign in str(error))
+        if reason := next(reasons, None):
+            raise JobError(f"{path}: {reason}") from error
+        raise

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.build_vocabulary import gold_words, main
+from jobs.build_vocabulary import main
 from jobs.common.errors import JobError
 from udfs.text.jieba import JiebaSegmenter
 from udfs.text.normalise import normalise
@@ -90,14 +90,20 @@ def test_gold_tags(spark, tmp_path):
     assert json.loads((tmp_path / "v" / "manifest.json").read_text("utf-8"))["tag_set"] == "pfr"
 
 
-def test_gold_lines():
-    assert gold_words("19980101-01-001-001/m  [中央/n  电视台/n]nt  ，/w") == [
-        ("中央", "n"),
-        ("电视台", "n"),
-        (",", "w"),
-    ]
-    with pytest.raises(ValueError, match="'没有' is not word/tag"):
-        gold_words("有/v 没有")
+def test_a_gold_line_that_is_none(spark, tmp_path):
+    (tmp_path / "gold.txt").write_text("有/v 词/n\n有/v 没有\n", "utf-8")
+    with pytest.raises(JobError, match=r"gold\.txt: '没有' is not word/tag") as refused:
+        main(["--gold", str(tmp_path / "gold.txt"), "--output", str(tmp_path / "v")])
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"no Parquet at all"])
+def test_files_that_hold_nothing(spark, tmp_path, content):
+    for name in ("text.txt", "text.parquet"):
+        (tmp_path / name).write_bytes(content if name.endswith("parquet") else b"")
+        with pytest.raises(JobError, match=r"no words|not a readable") as refused:
+            main(["--input", str(tmp_path / name), "--output", str(tmp_path / "v")])
+        assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

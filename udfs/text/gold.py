@@ -1,0 +1,41 @@
+"""Gold corpora: text whose words and parts of speech people have marked, as word/tag.
+
+Source: the People's Daily corpus of Peking University (Yu et al., 2002), in its several releases.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+# word/tag, with the brackets of a compound name before the word or after the tag. Words may hold
+# slashes (1/2/m) and brackets ([/w).
+_TOKEN = re.compile(r"(?:\[(?!/))*(?P<word>.+?)/(?P<tag>[A-Za-z]\w*)(?:\]/?[A-Za-z]\w*)*")
+# The original release starts each paragraph with its number: 19980101-01-001-001/m.
+_PARAGRAPH_NUMBER = re.compile(r"\d{8}-\d{2}-\d{3}-\d{3}")
+
+
+class Paragraph(NamedTuple):
+    """One line of the corpus: NFKC words and their tags, of one length."""
+
+    words: list[str]
+    tags: list[str]
+
+
+def parse_paragraph(tokens: Sequence[str]) -> Paragraph:
+    """Words under NFKC, and tags. Raises ValueError for a token that is not word/tag."""
+    words, tags = [], []
+    for position, token in enumerate(tokens):
+        match = _TOKEN.fullmatch(token)
+        if match is None:
+            raise ValueError(f"{token!r} is not word/tag")
+        if position == 0 and _PARAGRAPH_NUMBER.fullmatch(match["word"]):
+            continue
+        # The NFKC form of a free-standing accent is a space and a mark; words have no spaces.
+        word = "".join(unicodedata.normalize("NFKC", match["word"]).split())
+        if word:
+            words.append(word)
+            tags.append(match["tag"])
+    return Paragraph(words, tags)

@@ -49,6 +49,7 @@ from udfs.text.segment import Segmenter, load_segmenter
 from udfs.vocabulary import PAPER, Cut, Rule, find_cut
 
 FORMATS = {"parquet": "parquet", "jsonl": "json", "json": "json", "txt": "text", "csv": "csv"}
+TASKS_PER_CORE = 8
 NOT_GOLD = re.compile(r"('.*' is not word/tag)")
 
 
@@ -116,7 +117,10 @@ class BuildVocabulary:
         if limit is not None:
             rows = rows.limit(limit)
         texts = rows.select(F.explode(F.array(*[F.col(f"`{name}`") for name in columns])))
-        return texts.toDF("sentence").where("sentence IS NOT NULL")
+        texts = texts.toDF("sentence").where("sentence IS NOT NULL")
+        tasks = TASKS_PER_CORE * self.spark.sparkContext.defaultParallelism
+        # A row group is one task; a few large ones leave cores idle, and progress unseen.
+        return texts.repartition(tasks) if texts.rdd.getNumPartitions() < tasks else texts
 
     def build(self, sentences: DataFrame, segmenter: Segmenter | None, spec: str) -> None:
         started = time.monotonic()

@@ -26,7 +26,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -36,6 +35,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
+from jobs.common.model_folder import check_output, publish, scratch_beside
 from jobs.common.on_disk import on_disk
 from udfs.text.gold import Paragraph, parse_paragraph
 from udfs.text.ltp import CONFIG, LtpSegmenter
@@ -83,16 +83,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> None:
     """Read, split, train, score, publish."""
     started = time.perf_counter()
-    output = check_output(options.output, options.overwrite)
+    output = check_output(options.output, CONFIG, options.overwrite)
     corpus = options.corpus or default_corpus()
     paragraphs = read_corpus(corpus, options.limit_paragraphs)
     split = split_paragraphs(paragraphs, options.held_out, options.seed)
     progress(f"read {len(paragraphs):,} paragraphs of {corpus}")
 
-    output.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
-    try:
-        building.chmod(0o755)  # mkdtemp's folder is private; a model is for others to read
+    with scratch_beside(output) as building:
         config = {"nerual": False, "tasks": {task: MODEL_FILES[task] for task in options.tasks}}
         write_json(building / CONFIG, config)
         scores = {}
@@ -120,8 +117,6 @@ def run(options: argparse.Namespace) -> None:
         write_json(building / "evaluation.json", evaluation)
         (building / "card.md").write_text(card(evaluation), encoding="utf-8")
         publish(building, output)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
     print(table(evaluation))
     progress(f"wrote {output} in {time.perf_counter() - started:.0f} s")
 
@@ -187,19 +182,6 @@ def _tasks(text: str) -> list[str]:
     if text not in ("cws", "cws,pos"):
         raise argparse.ArgumentTypeError(f"{text!r}: expected cws or cws,pos")
     return text.split(",")
-
-
-def check_output(output: Path, overwrite: bool) -> Path:
-    """The absolute output folder. Raises ValueError where writing it would lose something."""
-    output = output.expanduser().absolute()
-    if output.exists() and not output.is_dir():
-        raise ValueError(f"{output}: is a file; --output expects a folder")
-    if output.is_dir() and any(output.iterdir()):
-        if not overwrite:
-            raise ValueError(f"{output}: exists and is not empty; --overwrite replaces it")
-        if not (output / CONFIG).is_file():
-            raise ValueError(f"{output}: has no {CONFIG}, so it is no model; not overwritten")
-    return output
 
 
 def default_corpus() -> Path:
@@ -410,23 +392,6 @@ As a segmenter its version is `{versions["segmenter"]}`.
   is its owner's: look there before you publish the model.
 - Load it with `LtpSegmenter(FOLDER)` or `ltp.LTP(FOLDER)`; both give the same cuts.
 """
-
-
-def publish(building: Path, output: Path) -> None:
-    """Move the finished folder to its place; an older one there is replaced at the last moment."""
-    if not output.exists() or not any(output.iterdir()):
-        os.replace(building, output)
-        return
-    retired = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
-    try:
-        os.replace(output, retired / "old")
-        try:
-            os.replace(building, output)
-        except OSError:
-            os.replace(retired / "old", output)
-            raise
-    finally:
-        shutil.rmtree(retired, ignore_errors=True)
 
 
 def write_json(path: Path, value: dict) -> None:

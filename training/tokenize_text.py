@@ -7,14 +7,15 @@
   python training/tokenize_text.py report tokenizer/ corpus.parquet --column text
   python training/tokenize_text.py pairs tokenizer/ pairs.parquet --column source --target paraphrase
 
-Text files are lines, .jsonl and .parquet have a column (--column, by default text). report compares
-with a tokenizer of characters, and a BPE of the same size trained on the same text.
+Text files are lines; .jsonl, .csv and .parquet have a column (--column, by default text). report
+compares with a tokenizer of characters, and a BPE of the same size trained on the same text.
 Exit codes: 0 done, 2 something to mend (one line says what).
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import multiprocessing
 import os
@@ -290,11 +291,15 @@ def batches(path: Path, column: str, limit: int | None) -> Iterator[list[str]]:
 def read(path: Path, column: str) -> Iterator[str | None]:
     if path.suffix == ".parquet":
         parquet = pq.ParquetFile(path)
-        if column not in parquet.schema_arrow.names:
-            names = ", ".join(parquet.schema_arrow.names)
-            raise ValueError(f"{path}: no column '{column}', it has: {names}")
+        _check_column(path, column, parquet.schema_arrow.names)
         for batch in parquet.iter_batches(columns=[column]):
             yield from batch.column(0).to_pylist()
+        return
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
+            rows = csv.DictReader(lines)
+            _check_column(path, column, rows.fieldnames or [])
+            yield from (row[column] for row in rows)
         return
     with path.open(encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
@@ -305,6 +310,11 @@ def read(path: Path, column: str) -> Iterator[str | None]:
                 yield json.loads(line)[column]
             except (ValueError, KeyError, TypeError):
                 raise ValueError(f"{path}, line {number}: no JSON with a '{column}'") from None
+
+
+def _check_column(path: Path, column: str, names: Sequence[str]) -> None:
+    if column not in names:
+        raise ValueError(f"{path}: no column '{column}', it has: {', '.join(names)}")
 
 
 def _parts(texts: list[str]) -> Iterator[list[str]]:

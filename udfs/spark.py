@@ -6,6 +6,7 @@ For any Spark user, as pandas UDFs over string columns:
     df.select(spscore("source", "paraphrase"))             # float in [0, 1]
     df.select(features("source", "paraphrase").alias("f")).select("f.acs", "f.spa")
     df.select(stage("spscore", "origin"))                  # 0, 1, 2 or 3
+    df.select(metric("rouge-l-free")("source", "paraphrase"))   # any of udfs.metrics
 
     from udfs.spark import register
     register(spark)                                        # the same names in SQL
@@ -21,13 +22,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.functions import arrow_udf, pandas_udf
-from pyspark.sql.types import FloatType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    DoubleType,
+    FloatType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from udfs.features import FEATURES, extract, extract_code_points
 from udfs.pair_id import pair_ids
@@ -37,6 +46,9 @@ from udfs.stages import stage as stage_of
 from udfs.text.normalise import normalise_column
 from udfs.text.segment import Segmenter, load_segmenter
 from udfs.validate import REASONS, quarantine_reasons, take_rows
+
+if TYPE_CHECKING:
+    from udfs.metrics import Metric
 
 FEATURE_FIELDS = [StructField(name, FloatType()) for name in FEATURES]
 
@@ -80,6 +92,32 @@ def stage_udf(cuts: Mapping[str, Sequence[float]]) -> Callable[..., Column]:
         return stages
 
     return stage
+
+
+def metric(spec: str, **defaults: str) -> Callable[..., Column]:
+    """A pandas UDF (source, paraphrase, further columns: references) -> score of udfs.metrics.
+
+    Null where the metric has none. spec, defaults: as for udfs.metrics.load_metric, whose
+    ValueError comes at once. Files of models are read on the executors.
+    """
+    _worker_metric(spec, **defaults)
+
+    @pandas_udf(DoubleType())
+    def score(*columns: pd.Series) -> pd.Series:
+        from udfs.metrics import Pairs
+
+        arrays = [pa.array(column, pa.string(), from_pandas=True) for column in columns]
+        found = _worker_metric(spec, **defaults).sentence_scores(Pairs.of(*arrays))
+        return pd.Series(found)
+
+    return score
+
+
+@cache
+def _worker_metric(spec: str, **defaults: str) -> Metric:
+    from udfs.metrics import load_metric  # what only scores SPScore-zh starts without it
+
+    return load_metric(spec, **defaults)
 
 
 def _extract(source: pd.Series, paraphrase: pd.Series, segmenter: str) -> np.ndarray:

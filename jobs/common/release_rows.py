@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -24,16 +23,13 @@ from pyspark.sql.types import (
     StructField,
     StructType,
 )
-from xxhash import xxh3_64_intdigest
 
 from jobs.common.errors import JobError
 from jobs.common.tables import PARQUET
-from udfs import storage
+from udfs import splits, storage
 from udfs.features import FEATURES
+from udfs.splits import SPLITS
 from udfs.stages import SCORE_BINS
-from udfs.text.normalise import normalise, normalise_column
-
-SPLITS = ("train", "validation", "test")
 
 COLUMNS = StructType(
     [
@@ -168,46 +164,31 @@ def without(rows: DataFrame, duplicates: DataFrame, count: int) -> DataFrame:
 # The split
 
 
-def source_hash(text: str, seed: int) -> int:
-    """XXH3-64 of a normalised sentence in UTF-32: what its side of the split hangs on."""
-    return xxh3_64_intdigest(normalise(text).encode("utf-32-le"), seed)
-
-
 def split_of(text: str, shares: Mapping[str, float], seed: int) -> str:
     """The split that a source sentence is in. shares: of each of SPLITS, adding up to 1."""
-    place = (source_hash(text, seed) >> 11) / 2**53
-    bounds = _bounds(shares)
-    return next((name for name, bound in bounds[:-1] if place < bound), bounds[-1][0])
-
-
-def _bounds(shares: Mapping[str, float]) -> list[tuple[str, float]]:
-    names = [name for name in shares if shares[name] > 0]
-    return [*zip(names, accumulate(shares[name] for name in names), strict=True)]
+    [split] = splits.splits_of(pa.array([text]), [*shares.values()], seed)
+    return SPLITS[split]
 
 
 def source_hashes(seed: int) -> Callable[..., Column]:
-    """source_hash as an Arrow UDF: string -> 64 bits, signed."""
+    """udfs.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
 
     @arrow_udf(LongType())
     def hashes(source: pa.Array) -> pa.Array:
-        text, _ = normalise_column(source)
-        data = memoryview(np.ascontiguousarray(text.values, np.dtype("<u4")).view(np.uint8))
-        ends = (4 * text.offsets).tolist()
-        found = [xxh3_64_intdigest(data[a:b], seed) for a, b in pairwise(ends)]
-        return pa.array(np.array(found, np.uint64).view(np.int64))
+        return pa.array(splits.source_hashes(source, seed).view(np.int64))
 
     return hashes
 
 
 def split_column(shares: Mapping[str, float], seed: int) -> Column:
-    """split_of as a column of source."""
-    bounds = _bounds(shares)
-    if len(bounds) == 1:
-        return F.lit(bounds[0][0])
+    """udfs.splits.splits_of as a column of source, by name."""
+    ends = splits.bounds([*shares.values()])
+    if len(ends) == 1:
+        return F.lit(SPLITS[ends[0][0]])
     place = F.shiftrightunsigned(source_hashes(seed)("source"), 11) / F.lit(float(2**53))
-    split = F.lit(bounds[-1][0])
-    for name, bound in reversed(bounds[:-1]):
-        split = F.when(place < bound, name).otherwise(split)
+    split = F.lit(SPLITS[ends[-1][0]])
+    for number, end in reversed(ends[:-1]):
+        split = F.when(place < end, SPLITS[number]).otherwise(split)
     return split
 
 

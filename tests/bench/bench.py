@@ -44,6 +44,7 @@ from udfs.text.normalise import normalise_column
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))
 import plain
+from bench_metrics import bench_metrics
 from pairs import write_pairs
 from servers import ObjectStore
 
@@ -273,6 +274,8 @@ def main() -> int:
         return 0
     result = {"machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {sys.version[:6]}"}
     result |= bench_parts(pairs, args.model)
+    metrics = bench_metrics(args.data, SAMPLE)
+    result |= {f"metric {name}": figures for name, figures in metrics.items()}
     if importlib.util.find_spec("transformers"):
         result["tokenizer"] = bench_tokenizer(pairs, args.work / "tokenizer")
     baseline = plain.pairs_per_s(pairs, args.work / "plain", BASELINE_ROWS, args.model)

@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from servers import SPARK_HOME
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {
@@ -26,6 +27,18 @@ ENVIRONMENT = {
     "PYSPARK_PYTHON": sys.executable,
     "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",  # starts sooner
 }
+SUBMIT_SETTINGS = {
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.memory": "512m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.sql.files.maxPartitionBytes": "20k",
+    "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.shuffle.partitions": "4",
+}
+"""For a small cluster on this machine, and so little data that a unit would be one task."""
 FILE_PARTITIONING = ds.HivePartitioning(
     pa.schema([("origin", pa.string()), ("stage", pa.int32()), ("reason", pa.string())])
 )
@@ -163,3 +176,30 @@ def launch(model) -> Callable[..., subprocess.Popen]:
         )
 
     return start
+
+
+@pytest.fixture(scope="session")
+def jars() -> str:
+    """The jars of conf/spark/s3a-jars.conf, for spark-submit --jars."""
+    from jobs.common.errors import JobError
+    from jobs.common.jars import fetch_jars, jar_folder
+
+    folder = jar_folder()
+    try:
+        found = sorted(folder.glob("*.jar")) or fetch_jars(folder)
+    except JobError as error:
+        pytest.skip(str(error))
+    return ",".join(map(str, found))
+
+
+@pytest.fixture(scope="session")
+def spark_submit(cluster) -> Callable[..., list]:
+    """(settings, options) -> the words of a command, up to the job's file, for the cluster."""
+
+    def command(conf: dict[str, str] | None = None, *options) -> list:
+        words = [SPARK_HOME / "bin" / "spark-submit", "--master", cluster.url, *options]
+        for name, value in {**SUBMIT_SETTINGS, **(conf or {})}.items():
+            words += ["--conf", f"{name}={value}"]
+        return words
+
+    return command

@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from servers import SPARK_HOME, wait_for
+from servers import wait_for
 
 PAIRS = 3600
 
@@ -39,27 +38,9 @@ def local(score, given, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def submit(cluster, launch):
+def submit(spark_submit, launch):
     """Starts the job with spark-submit on the cluster."""
-    settings = {
-        "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-        "spark.driver.memory": "512m",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.sql.files.maxPartitionBytes": "20k",
-        "spark.sql.files.openCostInBytes": "0",
-        "spark.sql.shuffle.partitions": "4",
-    }
-    command = [SPARK_HOME / "bin" / "spark-submit", "--master", cluster.url]
-    for name, value in settings.items():
-        command += ["--conf", f"{name}={value}"]
-
-    def start(output: Path, *given) -> subprocess.Popen:
-        return launch(output, *given, command=command)
-
-    return start
+    return lambda output, *given: launch(output, *given, command=spark_submit())
 
 
 def read_run(folder: Path) -> tuple[dict, pd.DataFrame]:

@@ -38,11 +38,13 @@ def test_show_a_pair(folder, capsys):
     assert f"decoded: {normalise(TEXTS[0])}" in out
 
 
-@pytest.mark.parametrize("kind", ["txt", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", ["txt", "jsonl", "parquet", "csv"])
 def test_a_file(folder, tmp_path, kind):
     path = tmp_path / f"text.{kind}"
     if kind == "parquet":
         pq.write_table(pa.table({"text": TEXTS}), path)
+    elif kind == "csv":
+        path.write_text("\n".join(["id,text", *(f'1,"{text}"' for text in TEXTS)]), "utf-8")
     else:
         lines = TEXTS if kind == "txt" else [json.dumps({"text": text}) for text in TEXTS]
         path.write_text("\n".join(lines) + "\n", "utf-8")
@@ -51,6 +53,21 @@ def test_a_file(folder, tmp_path, kind):
     assert len(rows) == 3
     assert rows[0]["entities"] == {"<date_1>": "2024年3月", "<title_1>": "《三国》"}
     assert rows[1]["tokens"][1:4] == ["我们", "昨天", "<0xE5>"]
+
+
+def test_pairs(folder, tmp_path, capsys):
+    """Of the sources' date, title and money, the first two stand in the paraphrases too."""
+    rows = [
+        (TEXTS[0], "《三国》这本书,他是2024年3月读的"),
+        (TEXTS[1], "昨天我们去公园看花"),
+    ]
+    lines = ["source,paraphrase", *(f'"{source}","{target}"' for source, target in rows)]
+    (tmp_path / "pairs.csv").write_text("\n".join(lines), "utf-8")
+    assert main(["pairs", folder, str(tmp_path / "pairs.csv")]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    [row] = [line for line in lines if "all" in line]
+    assert row[1:] == ["all", "│", "3", "│", "2", "(66.7%)", "│", "100.0%", "│", "100.0%", "│"]
+    assert lines[-1] == ["2", "pairs"]
 
 
 def test_report(folder, tmp_path, capsys):

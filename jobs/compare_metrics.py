@@ -1,0 +1,217 @@
+"""Compares metrics by how well they agree with people, on sets with human scores.
+
+  python jobs/compare_metrics.py --data FOLDER --output comparison/
+  python jobs/compare_metrics.py --data FOLDER --output comparison/ --sets BQ-Para,STS-B --limit 1000
+  spark-submit jobs/compare_metrics.py --spark --data FOLDER --output comparison/     scores on executors
+
+conf/metrics.yaml names the metrics and the sets. Writes
+
+  OUTPUT/comparison.md      tables, published figures beside ours, why metrics agree or not
+  OUTPUT/comparison.json    the same figures and more
+  OUTPUT/SET.png            every metric's correlation with its interval; SET between metrics.png
+  OUTPUT/scores/SET/*       sentence scores: what is there already is not computed again
+
+Exit codes: 0 done, 2 something to mend (one line says what).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jobs.common.agreement import draw, estimate, p_value, statistics_of
+from jobs.common.comparison_data import Config, DataSet, load_config, read_data_set
+from jobs.common.comparison_report import write
+from jobs.common.comparison_scores import Scorer, Scores
+from jobs.common.comparison_why import why
+from jobs.common.errors import JobError, run
+from udfs.metrics import Metric, load_metric
+
+SETTINGS = Path(__file__).parents[1] / "conf/metrics.yaml"
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _arguments(argv)
+    try:
+        config = _config(args)
+        for spec in {spec for specs in config.metrics.values() for spec in specs}:
+            load_metric(spec, model=config.encoder, vectors=config.word_vectors)
+        tables = {
+            each.name: read_data_set(each, args.data, config.limit) for each in config.data_sets
+        }
+    except (ValueError, OSError) as error:
+        raise JobError(str(error)) from error
+    for each in config.data_sets:
+        table = tables[each.name]
+        print(f"{each.name}: {len(table):,} pairs, {table['source'].nunique():,} sources")
+    if args.dry_run:
+        return 0
+    spark = None
+    if args.spark:
+        from jobs.common.session import start_session
+
+        spark = start_session("gaixie compare_metrics")
+    scorer = Scorer(config, args.data, args.output, spark)
+    data_sets = []
+    for each in config.data_sets:
+        data_sets += compare(each, scorer.score(each, tables[each.name]), config)
+    write(args.output, {"samples": config.samples, "tune": config.tune, "data_sets": data_sets})
+    for each in data_sets:
+        best = each["metrics"][0]
+        value = best[each["statistic"]]
+        print(f"{each['name']}: best {best['title']}, {each['statistic']} {value.value:.3f}")
+    print(args.output / "comparison.md")
+    return 0
+
+
+def compare(each: DataSet, found: Scores, config: Config) -> list[dict[str, Any]]:
+    """What is reported of a set, and of its extension where it has one."""
+    added = found.table["added"].to_numpy()
+    results = [_compare_rows(each, found, found.reported & ~added, config)]
+    results[0]["why"] = why(each, found)
+    if each.extended:
+        extended = _compare_rows(each, found, found.reported, config)
+        results.append({**extended, "name": f"{each.name}-extended", "published": []})
+    return results
+
+
+def _compare_rows(each: DataSet, found: Scores, rows: np.ndarray, config: Config) -> dict[str, Any]:
+    table = found.table[rows]
+    human = table["human"].to_numpy(float)
+    times = draw(table["source"].to_numpy(object), config.samples)
+    main = "auc" if each.labels else "spearman"
+    samples = {
+        name: statistics_of(scores[rows], human, times, each.labels)
+        for name, scores in found.scores.items()
+    }
+
+    def oriented(name: str) -> float:
+        """The main statistic, so that more is better agreement; what is undefined comes last."""
+        value = samples[name][main][0]
+        if not found.metrics[name].higher_is_better:
+            value = 1 - value if main == "auc" else -value
+        return -2.0 if np.isnan(value) else value
+
+    order = sorted(samples, key=oriented, reverse=True)
+    metrics = [
+        {
+            **_description(found.metrics[name], each),
+            **{key: estimate(values) for key, values in samples[name].items()},
+            "p": _p(samples, name, order[0], main, found.metrics),
+            "rows": int((~np.isnan(found.scores[name][rows])).sum()),
+        }
+        for name in order
+    ]
+    values = {name: samples[name][main][0] for name in order}
+    free = [
+        (found.metrics[name].title, values[name], values[f"{name}-free"])
+        for name in order
+        if f"{name}-free" in values
+    ]
+    published = [
+        (found.metrics[name].title, theirs, values[name])
+        for name, theirs in each.published.items()
+        if name in values
+    ]
+    return {
+        "name": each.name,
+        "language": each.language,
+        "rows": len(table),
+        "sources": int(table["source"].nunique()),
+        "added": int(table["added"].sum()),
+        "statistic": main,
+        "statistics": list(next(iter(samples.values()))),
+        "metrics": metrics,
+        "free": free,
+        "published": published,
+        "note": each.note,
+        "left_out": found.left_out,
+        "signatures": found.signatures,
+        "between": _between(found, rows, order),
+    }
+
+
+def _description(metric: Metric, each: DataSet) -> dict[str, Any]:
+    crossed = each.fitted and metric.name == "spscore"
+    return {
+        "name": metric.name,
+        "title": metric.title + (" ×" if crossed else ""),
+        "higher_is_better": metric.higher_is_better,
+        "needs_reference": metric.needs_reference,
+    }
+
+
+def _p(samples: dict, name: str, best: str, main: str, metrics: dict[str, Metric]) -> float:
+    """Of a metric against the best, each turned so that more is better; NaN for the best itself."""
+    if name == best:
+        return float("nan")
+
+    def turned(each: str) -> np.ndarray:
+        values = samples[each][main]
+        if metrics[each].higher_is_better:
+            return values
+        return 1 - values if main == "auc" else -values
+
+    return p_value(turned(best), turned(name))
+
+
+def _between(found: Scores, rows: np.ndarray, order: list[str]) -> dict[str, Any]:
+    """Spearman between metrics, over the rows that both have a score of."""
+    once = np.ones((1, int(rows.sum())), np.int64)
+    values = [
+        [float(_both(found.scores[one][rows], found.scores[other][rows], once)) for other in order]
+        for one in order
+    ]
+    return {"metrics": [found.metrics[name].title for name in order], "spearman": values}
+
+
+def _both(one: np.ndarray, other: np.ndarray, once: np.ndarray) -> float:
+    there = ~np.isnan(one)
+    found = statistics_of(other[there], one[there], once[:, there], False)
+    return found["spearman"][0]
+
+
+def _config(args: argparse.Namespace) -> Config:
+    """The settings, under the options of the command line."""
+    config = load_config(args.config)
+    changes: dict[str, Any] = {}
+    if args.limit is not None:
+        changes["limit"] = args.limit
+    if args.encoder:
+        changes["encoder"] = args.encoder
+    if args.metrics:
+        specs = args.metrics.split(",")
+        changes["metrics"] = dict.fromkeys(config.metrics, specs)
+    if args.sets:
+        known = {each.name: each for each in config.data_sets}
+        for name in args.sets.split(","):
+            if name not in known:
+                raise ValueError(f"--sets {name}: {args.config} has {', '.join(known)}")
+        changes["data_sets"] = [known[name] for name in args.sets.split(",")]
+    return config.model_copy(update=changes)
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="compare_metrics.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", type=Path, default=SETTINGS, metavar="YAML")
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="of the sets")
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--sets", metavar="NAMES", help="only these, separated by commas")
+    parser.add_argument("--metrics", metavar="NAMES", help="instead of those of the settings")
+    parser.add_argument("--encoder", metavar="MODEL", help="of the embedding metrics")
+    parser.add_argument("--limit", type=int, metavar="N", help="rows of a set; 0 for all")
+    parser.add_argument("--spark", action="store_true", help="score on Spark's executors")
+    parser.add_argument("--dry-run", action="store_true", help="read the sets, write nothing")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(run("compare_metrics", main))

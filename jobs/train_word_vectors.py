@@ -1,0 +1,300 @@
+"""Train word vectors (word2vec) on the sentences of a corpus: what the metric WEEM4PG compares by.
+
+    python jobs/train_word_vectors.py --input corpus.parquet --output models/word-vectors
+
+Sentences are normalised as every sentence of this project is, cut by the segmenter that will cut
+them where the vectors are used, and put in lower case. Empty ones do not count. Writes
+
+    OUTPUT/vectors.bin     word2vec's binary format, the most frequent words first
+    OUTPUT/manifest.json   settings, counts, segmenter, versions
+
+With one worker, the default, the same sentences, settings and versions give the same bytes. Several
+are faster, and no two of their runs agree.
+
+Source: Mikolov et al. 2013, *Distributed Representations of Words and Phrases*; gensim trains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+from jobs.common.errors import JobError
+from jobs.common.errors import run as run_job
+from jobs.common.model_folder import check_output, publish, scratch_beside
+from jobs.common.on_disk import on_disk
+from udfs.metrics.word_vectors import VECTORS_FILE
+from udfs.text.normalise import normalise
+from udfs.text.segment import Segmenter, load_segmenter
+
+EXAMPLES = """\
+examples:
+  # a column of a Parquet file, or of a folder of them
+  python jobs/train_word_vectors.py --input corpus.parquet --column text \\
+      --output models/word-vectors
+
+  # plain text, a sentence a line; words of an LTP model, which must then cut for WEEM4PG too
+  python jobs/train_word_vectors.py --input corpus.txt --segmenter ltp:models/ltp-legacy \\
+      --output models/word-vectors
+
+  # a large corpus, in less time and with other figures at every run
+  python jobs/train_word_vectors.py --input s3a://bucket/corpus --workers 8 \\
+      --output s3a://bucket/vectors
+
+the vectors then serve the metric WEEM4PG: vectors=models/word-vectors
+"""
+
+SETTINGS = (
+    *("architecture", "dimensions", "window", "min_count", "negative"),
+    *("epochs", "seed", "workers"),
+)
+SUFFIXES = (".parquet", ".jsonl", ".txt")
+MANIFEST = "manifest.json"
+BATCH = 1_000
+LINE_EVERY_SECONDS = 15
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the job; 0, or 2 after one line on standard error where something is to be mended."""
+    options = parse_arguments(argv)
+    return run_job("train_word_vectors", partial(run, options), "nothing was written")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, cut, train, save. Raises JobError."""
+    started = time.monotonic()
+    try:
+        segmenter = load_segmenter(options.segmenter)
+        place = on_disk(options.output, options.input, overwrite=options.overwrite)
+        with place as (output, corpus), tempfile.TemporaryDirectory(prefix="gaixie-") as work:
+            output = check_output(output, VECTORS_FILE, options.overwrite)
+            cut = Path(work, "sentences")
+            counts = write_words(corpus, options, segmenter, cut)
+            vectors = train(cut, counts["sentences"], options)
+            manifest = {
+                "input": options.input,
+                "column": options.column,
+                "segmenter": f"{segmenter.name}-{segmenter.version}",
+                "settings": {name: getattr(options, name) for name in SETTINGS},
+                **counts,
+                "vocabulary": len(vectors),
+                "versions": {name: version(name) for name in ("gaixie", "gensim", "numpy")},
+            }
+            save(vectors, manifest, output)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        raise JobError(str(error)) from error
+    print(
+        f"{options.output}: {len(vectors):,} words, {options.dimensions} dimensions, from"
+        f" {counts['sentences']:,} sentences ({time.monotonic() - started:.0f} s)"
+    )
+    return 0
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="train_word_vectors",
+        description="Train word vectors (word2vec) on the sentences of a corpus, cut by the"
+        " project's segmenter; write the folder that the metric WEEM4PG reads.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--input", required=True, metavar="PATH", help="a file, or a folder of files: .parquet,"
+        " .jsonl, .txt (a sentence a line)")  # fmt: skip
+    add("--column", default="text", help="of Parquet and JSON lines; default: text")
+    add("--output", required=True, metavar="FOLDER", help="the folder to write")
+    add("--overwrite", action="store_true", help="replace FOLDER if it holds word vectors")
+    add("--segmenter", default="jieba", help="jieba (the default) or ltp:NAME_OR_FOLDER")
+    add("--limit", type=_positive, metavar="N", help="read only the first N sentences")
+    add("--architecture", choices=("skip-gram", "cbow"), default="skip-gram",
+        help="default: skip-gram")  # fmt: skip
+    add("--dimensions", type=_positive, default=300, metavar="N", help="default: 300")
+    add("--window", type=_positive, default=5, metavar="N", help="words on each side; default: 5")
+    add("--min-count", type=_positive, default=5, metavar="N", help="words that occur less often"
+        " have no vector; default: 5")  # fmt: skip
+    add("--negative", type=_positive, default=5, metavar="N", help="noise words; default: 5")
+    add("--epochs", type=_positive, default=5, metavar="N", help="default: 5")
+    add("--seed", type=int, default=0, help="default: 0")
+    add("--workers", type=_positive, default=1, metavar="N", help="threads, 1 by default;"
+        " several give other vectors at every run")  # fmt: skip
+    return parser.parse_args(argv)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
+    return value
+
+
+# Reading
+
+
+def write_words(
+    corpus: Path, options: argparse.Namespace, segmenter: Segmenter, path: Path
+) -> dict[str, int]:
+    """Writes the words of each sentence, separated by spaces, a line each; counts both.
+
+    Raises ValueError where there is no sentence.
+    """
+    counts = {"sentences": 0, "running_words": 0}
+    texts = (normalise(text) for text in read_sentences(corpus, options.column, options.input))
+    texts = islice(filter(None, texts), options.limit)
+    with path.open("w", encoding="utf-8") as file, progress("cutting", options.limit) as advance:
+        while batch := list(islice(texts, BATCH)):
+            for words in segmenter.cut(batch):
+                words = [word.lower() for word in words if word != " "]
+                file.write(" ".join(words) + "\n")
+                counts["running_words"] += len(words)
+            counts["sentences"] += len(batch)
+            advance(len(batch))
+    if not counts["sentences"]:
+        raise ValueError(f"{options.input}: no sentences, expected at least one")
+    return counts
+
+
+def read_sentences(corpus: Path, column: str, given: str) -> Iterator[str]:
+    """The sentences of a file or a folder's files, in order of their names; nulls left out.
+
+    given: the path as the user knows it, for messages. Raises FileNotFoundError and ValueError.
+    """
+    files = sorted(p for p in corpus.rglob("*") if p.is_file()) if corpus.is_dir() else [corpus]
+    files = [file for file in files if file.suffix in SUFFIXES]
+    if not corpus.exists():
+        raise FileNotFoundError(f"{given}: no such file or folder")
+    if not files:
+        raise ValueError(f"{given}: no file that ends in {', '.join(SUFFIXES)}")
+    for file in files:
+        if file.suffix == ".parquet":
+            yield from _read_parquet(file, column)
+        else:
+            yield from _read_lines(file, column if file.suffix == ".jsonl" else None)
+
+
+def _read_parquet(path: Path, column: str) -> Iterator[str]:
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            if column not in names:
+                raise ValueError(f"{path}: no column '{column}', it has: {', '.join(names)}")
+            kind = file.schema_arrow.field(column).type
+            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+                raise ValueError(f"{path}: column '{column}' is {kind}, expected string")
+            for batch in file.iter_batches(columns=[column]):
+                yield from filter(None, batch.column(0).to_pylist())
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path}: not a readable Parquet file") from error
+
+
+def _read_lines(path: Path, column: str | None) -> Iterator[str]:
+    """Lines of text, or the values of a column of JSON lines."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                text = line.decode("utf-8")
+                if column is not None and text.strip():
+                    text = json.loads(text)[column]
+            except UnicodeDecodeError:
+                raise ValueError(f"{path}, line {number}: not UTF-8") from None
+            except json.JSONDecodeError:
+                raise ValueError(f"{path}, line {number}: not JSON") from None
+            except (KeyError, TypeError):
+                raise ValueError(f"{path}, line {number}: no column '{column}'") from None
+            if text is not None and not isinstance(text, str):
+                found = type(text).__name__
+                raise ValueError(f"{path}, line {number}: '{column}' is {found}, expected string")
+            yield text or ""
+
+
+# Training
+
+
+class _Sentences:
+    """The lines of a file as lists of words, as often as they are asked for."""
+
+    def __init__(self, path: Path, advance: Callable[[int], None]):
+        self.path, self.advance = path, advance
+
+    def __iter__(self) -> Iterator[list[str]]:
+        with self.path.open(encoding="utf-8") as file:
+            while batch := list(islice(file, BATCH)):
+                yield from (line.split() for line in batch)
+                self.advance(len(batch))
+
+
+def train(path: Path, sentences: int, options: argparse.Namespace):
+    """gensim's KeyedVectors. Raises ValueError where no word is frequent enough."""
+    from gensim.models import Word2Vec
+
+    model = Word2Vec(
+        vector_size=options.dimensions,
+        window=options.window,
+        min_count=options.min_count,
+        sg=int(options.architecture == "skip-gram"),
+        negative=options.negative,
+        epochs=options.epochs,
+        seed=options.seed,
+        workers=options.workers,
+    )
+    with progress("counting words", sentences) as advance:
+        model.build_vocab(_Sentences(path, advance))
+    if not len(model.wv):
+        least = options.min_count
+        raise ValueError(f"{options.input}: no word occurs {least} times; lower --min-count")
+    with progress("training", sentences * options.epochs) as advance:
+        model.train(
+            _Sentences(path, advance), total_examples=sentences, epochs=options.epochs
+        )  # fmt: skip
+    return model.wv
+
+
+@contextmanager
+def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A function to call with how many more are done: a bar, off a terminal a line at times."""
+    terminal = Console(stderr=True)
+    columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    bar = Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal)
+    started = last_line = time.monotonic()
+    done = 0
+    with bar:
+        task = bar.add_task(title, total=total)
+
+        def advance(count: int) -> None:
+            nonlocal done, last_line
+            done += count
+            bar.update(task, completed=done)
+            now = time.monotonic()
+            if bar.disable and now - last_line >= LINE_EVERY_SECONDS:
+                last_line = now
+                left = (total - done) * (now - started) / done if total else None
+                estimate = "" if left is None else f" of {total:,}, {left:,.0f} s left"
+                print(f"{title}: {done:,}{estimate}", file=sys.stderr, flush=True)
+
+        yield advance
+
+
+def save(vectors, manifest: dict, output: Path) -> None:
+    """Writes the folder beside the output and moves it there once it is whole."""
+    with scratch_beside(output) as building:
+        vectors.save_word2vec_format(str(building / VECTORS_FILE), binary=True)
+        text = json.dumps(manifest, indent=2, ensure_ascii=False)
+        (building / MANIFEST).write_text(text + "\n", encoding="utf-8")
+        publish(building, output)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Small models of random weights, as folders that transformers loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers.processors import TemplateProcessing
+from transformers import BartConfig, BartForConditionalGeneration, BertConfig, BertModel
+from transformers import PreTrainedTokenizerFast as FastTokenizer
+
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+CHARACTERS = "我你他今天气很好不错知道清楚去了吗的是在北京上海abc,。"
+POSITIONS = 24
+
+
+def tiny_bert(folder: Path, layers: int = 3) -> str:
+    """An encoder of 16 dimensions over the characters above; at most 24 tokens."""
+    vocabulary = _save_tokenizer(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=vocabulary,
+        hidden_size=16,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=POSITIONS,
+        pad_token_id=1,
+        initializer_range=0.5,  # so that tokens differ
+    )
+    BertModel(config).save_pretrained(folder)
+    return str(folder)
+
+
+def tiny_bart(folder: Path) -> str:
+    """A sequence-to-sequence model over the same characters."""
+    vocabulary = _save_tokenizer(folder)
+    torch.manual_seed(0)
+    config = BartConfig(
+        vocab_size=vocabulary,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_position_embeddings=POSITIONS,
+        bos_token_id=0,
+        pad_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=2,
+        init_std=0.5,
+    )
+    BartForConditionalGeneration(config).save_pretrained(folder)
+    return str(folder)
+
+
+def _save_tokenizer(folder: Path) -> int:
+    pieces = [*SPECIAL, *CHARACTERS]
+    words = models.WordLevel({piece: k for k, piece in enumerate(pieces)}, unk_token="<unk>")
+    tokenizer = Tokenizer(words)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split("", "isolated")]
+    )
+    tokenizer.post_processor = TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    names = {"bos": 0, "cls": 0, "pad": 1, "eos": 2, "sep": 2, "unk": 3}
+    fast = FastTokenizer(
+        tokenizer_object=tokenizer,
+        model_max_length=POSITIONS,
+        **{f"{name}_token": SPECIAL[number] for name, number in names.items()},
+    )
+    fast.save_pretrained(folder)
+    return len(pieces)

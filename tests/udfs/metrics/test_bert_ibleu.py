@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU
+from tiny_models import tiny_bert
+
+from udfs.metrics.bert_ibleu import BERTiBLEU, plain
+from udfs.metrics.bertscore import BERTScore
+from udfs.metrics.metric import Pairs
+
+SOURCES = ["今天北京天气很好", "我今天不知道", "你去北京了吗", "他不在北京。"]
+PARAPHRASES = ["今天北京的天气很不错", "我今天不清楚", "你去北京了吗", "abc天气了吗"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return tiny_bert(tmp_path_factory.mktemp("bert-ibleu") / "bert")
+
+
+@pytest.mark.parametrize("beta", [1.0, 4.0])
+def test_equals_plain_over_sacrebleu(folder, beta):
+    scores = BERTiBLEU(beta, folder).sentence_scores(Pairs.of(SOURCES, PARAPHRASES))
+    meaning = BERTScore(folder).sentence_scores(Pairs.of(SOURCES, PARAPHRASES, SOURCES))
+    bleu = BLEU(tokenize="char", effective_order=True)
+    for row, (source, paraphrase) in enumerate(zip(SOURCES, PARAPHRASES, strict=True)):
+        self_bleu = bleu.sentence_score(paraphrase, [source]).score / 100
+        assert scores[row] == pytest.approx(plain(meaning[row], self_bleu, beta), abs=1e-6)
+
+
+def test_by_hand():
+    # 5 / (4 / 0.8 + 1 / 0.5) = 5/7; with β = 1 the plain harmonic mean, 2 / (1.25 + 2) = 8/13.
+    assert plain(0.8, 0.5) == pytest.approx(5 / 7)
+    assert plain(0.8, 0.5, beta=1) == pytest.approx(8 / 13)
+
+
+def test_a_copy_scores_nothing(folder):
+    assert plain(1, 1) == 0
+    scores = BERTiBLEU(model=folder).sentence_scores(Pairs.of(SOURCES, SOURCES))
+    assert list(scores) == [0, 0, 0, 0]
+
+
+def test_nothing_kept_scores_nothing():
+    assert plain(0, 0) == plain(-0.1, 0) == 0
+
+
+def test_missing_sides(folder):
+    pairs = Pairs.of([None, "我不知道", None], ["我不清楚", None, None])
+    assert np.isnan(BERTiBLEU(model=folder).sentence_scores(pairs)).all()
+
+
+def test_settings_that_make_no_sense():
+    with pytest.raises(ValueError, match="beta 0: expected above 0"):
+        BERTiBLEU(0)
+    with pytest.raises(ValueError, match="tokenize"):
+        BERTiBLEU(tokenize="runes")
+
+
+def test_signature(folder):
+    signature = BERTiBLEU(model=folder).signature()
+    assert signature.startswith("BERT-iBLEU|beta:4.0|tok:char|model:bert@")

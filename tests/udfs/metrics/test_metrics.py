@@ -1,0 +1,201 @@
+"""What all metrics share: the list, the settings in a name, the reference-free reading, the command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from udfs.metrics import METRICS, Free, Pairs, load_metric
+from udfs.metrics.__main__ import main
+
+SOURCES = ["他昨天去了北京。", "今天天气很好，我们出去走走。", "她买了两本新书。"]
+PARAPHRASES = ["昨天他到北京去了。", "今天天气很好，我们出去走走。", "两本新书，她买下了。"]
+REFERENCES = ["昨天，他去北京了。", "天气不错，我们去散散步。", "她买来两本新的书。"]
+PLAIN = [name for name in METRICS if name not in ("weem4pg", "bartscore")]
+MODELS = ("similarity", "bertscore", "parascore", "bert-ibleu", "dependency-depth")
+SURFACE = [name for name in PLAIN if name not in MODELS]
+
+
+@pytest.mark.parametrize("name", SURFACE)
+def test_every_metric_keeps_the_common_form(name):
+    metric = load_metric(name)
+    assert metric.name == name
+    assert metric.summary.endswith(".")
+    low, high = metric.range
+    pairs = Pairs.of(
+        [*SOURCES, None, "好", ""], [*PARAPHRASES, "好", None, ""], [*REFERENCES, "好", "好", ""]
+    )
+    scores = metric.sentence_scores(pairs)
+    assert scores.dtype == np.float64
+    assert scores.shape == (6,)
+    there = scores[~np.isnan(scores)]
+    assert ((there >= low - 1e-9) & (there <= high + 1e-9)).all()
+    assert np.isnan(scores[4])  # no paraphrase
+    assert np.isnan(scores[3]) == metric.needs_source
+    one = metric.sentence_scores(Pairs.of(SOURCES, PARAPHRASES, REFERENCES))
+    np.testing.assert_allclose(one, scores[:3], rtol=1e-12)  # a row does not look at others
+    assert isinstance(metric.corpus_score(Pairs.of(SOURCES, PARAPHRASES, REFERENCES)), float)
+    assert len(metric.sentence_scores(Pairs.of([], [], []))) == 0
+    assert "v:" in metric.signature()
+    if metric.needs_reference:
+        with pytest.raises(ValueError, match=f"{name} needs a reference"):
+            metric.sentence_scores(Pairs.of(SOURCES, PARAPHRASES))
+
+
+@pytest.mark.parametrize("name", [name for name in SURFACE if load_metric(name).needs_reference])
+def test_free_is_the_source_in_the_references_place(name):
+    free = load_metric(f"{name}-free")
+    assert isinstance(free, Free)
+    assert (free.name, free.needs_reference) == (f"{name}-free", False)
+    expected = load_metric(name).sentence_scores(Pairs.of(SOURCES, PARAPHRASES, SOURCES))
+    for pairs in (Pairs.of(SOURCES, PARAPHRASES), Pairs.of(SOURCES, PARAPHRASES, REFERENCES)):
+        np.testing.assert_array_equal(free.sentence_scores(pairs), expected)
+    assert free.signature().endswith("|ref:source")
+
+
+def test_self_bleu_is_bleu_free():
+    pairs = Pairs.of(SOURCES, PARAPHRASES)
+    ours = load_metric("self-bleu").sentence_scores(pairs)
+    np.testing.assert_array_equal(ours, load_metric("bleu-free").sentence_scores(pairs))
+
+
+def test_settings_in_a_name():
+    assert load_metric("ibleu:alpha=0.5").alpha == 0.5
+    assert load_metric("ter:asian_support=false").asian_support is False
+    assert load_metric("rouge-2:tokenize=word").variant == "2"
+    assert load_metric("weem4pg:vectors=a.bin").vectors == "a.bin"
+    parsed = load_metric("dependency-depth:segmenter=ltp:models/ltp:parser=spacy:zh_core_web_sm")
+    assert (parsed.segmenter, parsed.parser) == ("ltp:models/ltp", "spacy:zh_core_web_sm")
+    assert load_metric("weem4pg", vectors="b.bin", model="other metrics'").vectors == "b.bin"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("blue", "unknown metric 'blue': did you mean bleu"),
+        ("spcsore-free", "unknown metric"),
+        ("bleu:n=4", "expected SETTING=VALUE of tokenize, order"),
+        ("bleu:order", "expected SETTING=VALUE"),
+        ("bleu:order=four", "'four' is not of type int"),
+        ("ter:no_punct=maybe", "'maybe' is not of type bool"),
+        ("rouge-1:variant=2", "expected SETTING=VALUE of tokenize"),
+        ("bleu:order=0", "order"),
+    ],
+)
+def test_bad_names(spec, message):
+    with pytest.raises(ValueError, match=message) as refused:
+        load_metric(spec)
+    assert "\n" not in str(refused.value)
+
+
+def test_pairs_of_different_lengths():
+    with pytest.raises(ValueError, match="3 sources, 2 paraphrases"):
+        Pairs.of(SOURCES, PARAPHRASES[:2])
+    with pytest.raises(ValueError, match="3 sources, 3 paraphrases, 1 references"):
+        Pairs.of(SOURCES, PARAPHRASES, REFERENCES[:1])
+
+
+def test_no_torch_and_no_spark_at_import():
+    code = "import sys, udfs.metrics; print([m for m in ('torch', 'pyspark', 'transformers', 'gensim', 'nltk', 'pandas') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_metric_is_described():
+    for name, make in METRICS.items():
+        made = make() if isinstance(make, partial) else make
+        assert made.summary.endswith("."), name
+        assert "\n" not in made.summary
+
+
+@pytest.fixture
+def files(tmp_path) -> dict[str, str]:
+    """The three columns as lines, as a table of each kind."""
+    columns = {"source": SOURCES, "paraphrase": PARAPHRASES, "human": REFERENCES}
+    for name, column in columns.items():
+        (tmp_path / f"{name}.txt").write_text("\n".join(column) + "\n", "utf-8")
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    lines = ["\t".join(columns), *("\t".join(row.values()) for row in rows)]
+    (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
+    return {path.name: str(path) for path in tmp_path.iterdir()}
+
+
+def scores_of(text: str) -> list[list[float]]:
+    return [[float(cell) for cell in line.split("\t")] for line in text.splitlines()[1:]]
+
+
+@pytest.mark.parametrize("kind", ["lines", "tsv", "jsonl", "parquet"])
+def test_command_reads_files_and_tables(files, capsys, kind):
+    if kind == "lines":
+        line = [files["source.txt"], files["paraphrase.txt"], "--reference", files["human.txt"]]
+    else:
+        line = [files[f"pairs.{kind}"], "--reference", "human"]
+    assert main(["--metrics", "rouge-l,self-bleu,pinc", *line]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[0] == "rouge-l\tself-bleu\tpinc"
+    pairs = Pairs.of(SOURCES, PARAPHRASES, REFERENCES)
+    metrics = [load_metric(name) for name in ("rouge-l", "self-bleu", "pinc")]
+    expected = np.column_stack([metric.sentence_scores(pairs) for metric in metrics])
+    np.testing.assert_allclose(scores_of(captured.out), expected, atol=1e-6)
+    for metric, row in zip(metrics, captured.err.splitlines(), strict=True):
+        title, score, signature = row.split("\t")
+        assert title.startswith(metric.title)
+        assert float(score) == pytest.approx(metric.corpus_score(pairs), abs=1e-4)
+        assert signature == metric.signature()
+
+
+def test_command_reads_standard_input(files):
+    for name in ("pairs.tsv", "pairs.jsonl"):
+        line = [sys.executable, "-m", "udfs.metrics", "--metrics", "pinc", "--json", "-"]
+        with open(files[name], encoding="utf-8") as given:
+            done = subprocess.run(line, stdin=given, capture_output=True, text=True, check=True)
+        assert [list(json.loads(row)) for row in done.stdout.splitlines()] == [["pinc"]] * 3
+
+
+def test_command_corpus_only(files, capsys):
+    line = ["--metrics", "self-bleu", "--corpus", files["source.txt"], files["paraphrase.txt"]]
+    assert main(line) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.count("\n") == 1
+
+
+BAD = {
+    "lengths": (["source.txt", "short.txt"], "short.txt: 1 lines, expected 3 as in"),
+    "no reference": (["pairs.tsv", "--metrics", "bleu"], "bleu needs a reference"),
+    "unknown metric": (["pairs.tsv", "--metrics", "bleus"], "did you mean bleu"),
+    "no file": (["none.txt", "source.txt"], "none.txt"),
+    "no column": (["pairs.tsv", "--source-column", "src"], "no column 'src', it has: source"),
+    "no table": (["source.txt"], "one file must be a table"),
+    "empty": (["empty.txt", "empty.txt"], "empty.txt: no pairs"),
+    "bytes": (["bytes.txt", "bytes.txt"], "bytes.txt: not UTF-8"),
+    "no JSON": (["bad.jsonl"], "bad.jsonl, line 2: expected a JSON object"),
+    "a number": (["number.jsonl"], "column 'source': row 1 has 3, no string"),
+    "no model": (["pairs.tsv", "--metrics", "similarity:model=none"], "make_encoder.py"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_command_bad_input(files, tmp_path, capsys, monkeypatch, case):
+    (tmp_path / "short.txt").write_text("一行\n", "utf-8")
+    (tmp_path / "empty.txt").write_text("", "utf-8")
+    (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\xff\n")
+    first = json.dumps({"source": "好", "paraphrase": "很好"})
+    (tmp_path / "bad.jsonl").write_text(f"{first}\nno JSON\n", "utf-8")
+    (tmp_path / "number.jsonl").write_text('{"source": 3, "paraphrase": "很好"}\n', "utf-8")
+    monkeypatch.chdir(tmp_path)
+    line, message = BAD[case]
+    assert main(line) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message in error

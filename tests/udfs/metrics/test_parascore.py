@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_models import tiny_bert
+
+from udfs.metrics import edit_distance
+from udfs.metrics.bertscore import BERTScore
+from udfs.metrics.metric import Pairs
+from udfs.metrics.parascore import ParaScore, plain, tune_omega
+from udfs.metrics.similarity import SentenceSimilarity
+
+SOURCES = ["今天天气很好", "我不知道", "你去北京了吗", "好好好好"]
+PARAPHRASES = ["今天的天气不错", "我不知道", "我不清楚", "好好好知"]
+REFERENCES = ["天气今天很好", "我不清楚", "你在北京吗", "好"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return tiny_bert(tmp_path_factory.mktemp("parascore") / "bert")
+
+
+@pytest.mark.parametrize("references", [[], [REFERENCES], [REFERENCES, SOURCES[::-1]]])
+@pytest.mark.parametrize("similarity", ["bertscore", "sentence"])
+def test_equals_plain(folder, references, similarity):
+    scores = ParaScore(folder, 0.3, 0.4, similarity).sentence_scores(
+        Pairs.of(SOURCES, PARAPHRASES, *references)
+    )
+    compared = []
+    for side in (SOURCES, *references):
+        if similarity == "bertscore":
+            pairs = Pairs.of(SOURCES, PARAPHRASES, side)
+            compared.append(BERTScore(folder).sentence_scores(pairs))
+        else:
+            compared.append(SentenceSimilarity(folder).sentence_scores(Pairs.of(side, PARAPHRASES)))
+    for row, (source, paraphrase) in enumerate(zip(SOURCES, PARAPHRASES, strict=True)):
+        distance = edit_distance.plain(source, paraphrase)
+        wanted = plain([scores[row] for scores in compared], distance, 0.3, 0.4)
+        assert scores[row] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_by_hand():
+    # d = 0.14, γ = 0.35: DS = 0.14 · 1.35 / 0.35 − 1 = −0.46; 0.8 − 0.05 · 0.46 = 0.777.
+    assert plain([0.7, 0.8], 0.14, 0.05, 0.35) == pytest.approx(0.777)
+    # A copy: DS = −1. Past γ: DS = γ, and at γ the two branches meet.
+    assert plain([1], 0, 0.05, 0.35) == pytest.approx(0.95)
+    assert plain([0.8], 0.36, 0.05, 0.35) == pytest.approx(0.8175)
+    assert plain([0.8], 0.35, 0.05, 0.35) == pytest.approx(0.8175)
+
+
+def test_diversity_by_hand(folder):
+    # Edits / longer side: 5 of 7 (more than γ), 0, 5 of 6, 1 of 4: 0.25 · 1.35 / 0.35 − 1.
+    found = ParaScore(folder).diversity(Pairs.of(SOURCES, PARAPHRASES))
+    assert found == pytest.approx([0.35, -1, 0.35, 0.25 * 1.35 / 0.35 - 1])
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 1))
+def test_more_change_is_never_worse(first, second, gamma):
+    few, many = sorted((first, second))
+    assert plain([0.5], few, 0.1, gamma) <= plain([0.5], many, 0.1, gamma) + 1e-12
+
+
+def test_missing_sides(folder):
+    pairs = Pairs.of(["好", None, "好", "好"], ["我", "好", None, "好"], [None, "好", "好", "我"])
+    scores = ParaScore(folder).sentence_scores(pairs)
+    assert list(np.isnan(scores)) == [False, True, True, False]
+
+
+@pytest.mark.parametrize("correlation", ["spearman", "pearson"])
+def test_tune_omega_finds_the_weight_that_made_the_scores(folder, correlation):
+    rows = [(a, b) for a in (*SOURCES, *REFERENCES) for b in PARAPHRASES]
+    pairs = Pairs.of(*zip(*rows, strict=True))
+    human = ParaScore(folder, omega=0.2).sentence_scores(pairs)
+    human[0] = np.nan
+    found = tune_omega(ParaScore(folder), pairs, human, [0.5, 0.2, 0, 0.05], correlation)
+    assert found == pytest.approx((0.2, 1))
+
+
+def test_tune_omega_takes_the_smaller_of_equals(folder):
+    pairs = Pairs.of(["好", "我"], ["好好好好", "不知道"])  # the same diversity
+    human = ParaScore(folder).similarities(pairs)
+    assert tune_omega(ParaScore(folder), pairs, human, [1, 0.5, 2]) == pytest.approx((0.5, 1))
+
+
+def test_tune_omega_refuses(folder):
+    pairs = Pairs.of(["好", "我"], ["我", "好"])
+    with pytest.raises(ValueError, match="fewer than two pairs that differ in human score"):
+        tune_omega(ParaScore(folder), pairs, [1, 1], [0.1])
+    with pytest.raises(ValueError, match="correlation 'r': expected spearman or pearson"):
+        tune_omega(ParaScore(folder), pairs, [0, 1], [0.1], "r")
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"similarity": "cosine"}, "similarity 'cosine': expected bertscore or sentence"),
+        ({"gamma": 0}, "gamma 0: expected above 0, at most 1"),
+    ],
+)
+def test_settings_that_make_no_sense(settings, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        ParaScore(**settings)
+
+
+def test_signature(folder):
+    bertscore = ParaScore(folder).signature()
+    assert bertscore.startswith("ParaScore|omega:0.05|gamma:0.35|sim:bertscore|model:bert@")
+    assert "|layer:3|" in bertscore
+    assert "|sim:sentence|" in ParaScore(folder, similarity="sentence").signature()

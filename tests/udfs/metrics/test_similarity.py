@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tiny_models import tiny_bert
+
+from udfs.metrics import similarity
+from udfs.metrics.encoder import load_encoder
+from udfs.metrics.metric import Pairs
+from udfs.metrics.similarity import SentenceSimilarity, plain
+
+SOURCES = ["今天天气很好", "我不知道", "你去北京了吗", "好"]
+PARAPHRASES = ["今天的天气不错", "我不清楚", "我不知道", "好"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return tiny_bert(tmp_path_factory.mktemp("similarity") / "bert")
+
+
+def hidden(folder, text):
+    """Last hidden states (tokens, width)."""
+    import torch
+
+    encoder = load_encoder(folder)
+    with torch.inference_mode():
+        batch = encoder.tokenizer([text], return_tensors="pt")
+        return encoder.network(batch["input_ids"]).last_hidden_state[0].numpy()
+
+
+@pytest.mark.parametrize("prefix", ["", "abc "])
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+def test_equals_plain(folder, prefix, at_once, monkeypatch):
+    monkeypatch.setattr(similarity, "PAIRS_AT_ONCE", at_once)
+    scores = SentenceSimilarity(folder, prefix).sentence_scores(Pairs.of(SOURCES, PARAPHRASES))
+    for row, pair in enumerate(zip(SOURCES, PARAPHRASES, strict=True)):
+        wanted = plain(*(hidden(folder, prefix + text) for text in pair))
+        assert scores[row] == pytest.approx(wanted, abs=1e-6)
+    assert scores[3] == pytest.approx(1)
+
+
+def test_by_hand():
+    # Means (1, 1) and (1, 0): the cosine of 45 degrees.
+    source = np.array([[2.0, 0], [0, 2]])
+    paraphrase = np.array([[3.0, 1], [-1, -1]])
+    assert plain(source, paraphrase) == pytest.approx(np.sqrt(0.5))
+
+
+def test_missing_sides(folder):
+    pairs = Pairs.of(["好", None, "好", None], ["好", "好", None, None])
+    scores = SentenceSimilarity(folder).sentence_scores(pairs)
+    assert scores == pytest.approx([1, np.nan, np.nan, np.nan], nan_ok=True)
+
+
+def test_signature(folder):
+    signature = SentenceSimilarity(folder).signature()
+    assert signature.startswith("Similarity|model:bert@")
+    assert "|layer:3|prefix:query:|precision:float32|v:" in signature
+    assert "|prefix:none|" in SentenceSimilarity(folder, "").signature()

@@ -1,0 +1,184 @@
+import gzip
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from udfs.metrics.metric import Pairs
+from udfs.metrics.weem4pg import WEEM4PG, _score, plain
+from udfs.metrics.word_vectors import WordVectors, load
+from udfs.metrics.words import words
+
+# Unit vectors whose cosines are plain: 高兴·快乐 = 0.8, 高兴·难过 = -0.6, 快乐·难过 = 0.
+VECTORS = {"高兴": [0.8, -0.6], "快乐": [1.0, 0.0], "难过": [0.0, 1.0], "glad": [0.6, 0.8]}
+
+
+def lines(header=True, scale=1.0):
+    rows = [f"{w} {x * scale} {y * scale}" for w, (x, y) in VECTORS.items()]
+    return "\n".join([f"{len(VECTORS)} 2"] * header + rows) + "\n"
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Text in word2vec's format; a vector's length must not matter."""
+    path = tmp_path_factory.mktemp("vectors") / "vectors.txt"
+    path.write_text(lines(scale=3.0), encoding="utf-8")
+    return str(path)
+
+
+def score(path, source, paraphrase, **settings):
+    return WEEM4PG(path, **settings).sentence_scores(Pairs.of([source], [paraphrase]))[0]
+
+
+# By hand
+
+
+@pytest.mark.parametrize(
+    ("source", "paraphrase", "expected"),
+    [
+        ("我很高兴", "我很快乐", (1 + 1 + 0.8) / 3 / math.sqrt(2)),  # N = 2: 我 很
+        ("高兴", "快乐", 0.8),  # N = 0: the first factor is 1
+        ("高兴", "高兴", 1.0),  # N = 1
+        ("我很高兴", "我很高兴", 1 / math.sqrt(3)),
+        ("高兴。", "快乐!", 0.8),  # punctuation is no word
+        ("高兴", "难过", -0.6),
+        ("高兴的", "难过", 0.0),  # the nearest is 的, without a vector
+        ("的", "快乐", 0.0),
+        ("快乐", "的", 0.0),
+        ("的", "的", 1.0),  # without a vector, but the same
+        ("𠮷", "𠮷", 1.0),
+        ("", "快乐", 0.0),
+        ("快乐", "", 0.0),
+        ("。", "。", 0.0),
+    ],
+)
+def test_by_hand(path, source, paraphrase, expected):
+    assert score(path, source, paraphrase) == pytest.approx(expected)
+
+
+def test_occurrences_count(path):
+    # source twice, paraphrase twice: N = 2
+    assert score(path, "glad glad", "Glad glad", language="en") == pytest.approx(1 / math.sqrt(2))
+    assert score(path, "glad", "glad glad", language="en") == pytest.approx(1.0)
+
+
+def test_english_phrases(path):
+    # glad to see | glad to meet: N = 2, w = 1 + 1 + 0
+    found = score(path, "glad to see", "glad to meet", language="en")
+    assert found == pytest.approx(2 / 3 / math.sqrt(2))
+
+
+def test_nulls(path):
+    scores = WEEM4PG(path).sentence_scores(Pairs.of(["高兴", None], [None, "高兴"]))
+    assert np.isnan(scores).all()
+    assert len(WEEM4PG(path).sentence_scores(Pairs.of([], []))) == 0
+
+
+def test_wrong_settings(path, tmp_path):
+    with pytest.raises(ValueError, match="needs vectors"):
+        WEEM4PG()
+    with pytest.raises(ValueError, match="expected one of zh, en"):
+        WEEM4PG(path, language="fr")
+    missing = WEEM4PG(str(tmp_path / "none.bin"))
+    with pytest.raises(FileNotFoundError, match=r"none\.bin: no such file; expected word vectors"):
+        missing.sentence_scores(Pairs.of(["我"], ["我"]))
+
+
+def test_signature_names_the_vectors(path, tmp_path):
+    other = tmp_path / "vectors.txt"
+    other.write_text(lines(), encoding="utf-8")
+    one, two = WEEM4PG(path).signature(), WEEM4PG(str(other)).signature()
+    assert one.startswith("WEEM4PG|lang:zh|seg:jieba-rjieba-")
+    assert one != two
+    assert "seg:whitespace" in WEEM4PG(path, language="en").signature()
+
+
+# Against the definition
+
+TOKENS = ["a", "b", "c", "d", "零", "无"]  # of which 无 has no vector and 零 one of zeros
+SENTENCES = st.lists(st.sampled_from(TOKENS), max_size=7)
+random = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+random /= np.linalg.norm(random, axis=1, keepdims=True)
+random[4] = 0
+RANDOM = WordVectors({word: k for k, word in enumerate(TOKENS[:5])}, random)
+
+
+@given(SENTENCES, SENTENCES)
+def test_fast_equals_plain(source, paraphrase):
+    found = _score(source, paraphrase, RANDOM)
+    assert found == pytest.approx(plain(source, paraphrase, RANDOM), abs=1e-6)
+    assert -1 - 1e-6 <= found <= 1 + 1e-6
+
+
+@given(SENTENCES.filter(len))
+def test_identity(sentence):
+    assert _score(sentence, sentence, RANDOM) == pytest.approx(1 / math.sqrt(len(sentence)))
+
+
+# Reading
+
+
+def saved(folder, kind):
+    """The vectors in one of the forms that people keep them in."""
+    text = folder / "vectors.txt"
+    text.write_text(lines(scale=2.0), encoding="utf-8")
+    path = folder / kind
+    if kind == "text":
+        return text
+    if kind == "no-header":
+        path.write_text(lines(header=False), encoding="utf-8")
+        return path
+    if kind == "text.gz":
+        path.write_bytes(gzip.compress(text.read_bytes()))
+        return path
+    from gensim.models import KeyedVectors, Word2Vec
+
+    vectors = KeyedVectors.load_word2vec_format(str(text))
+    if kind == "native":
+        vectors.save(str(path))
+    elif kind == "model":
+        model = Word2Vec(vector_size=2, min_count=1)
+        model.wv = vectors
+        model.save(str(path))
+    elif kind == "binary":
+        vectors.save_word2vec_format(str(path), binary=True)
+    else:
+        (folder / "folder").mkdir()
+        vectors.save_word2vec_format(str(folder / "folder" / "vectors.bin"), binary=True)
+        return folder / "folder"
+    return path
+
+
+@pytest.mark.parametrize(
+    "kind", ["text", "no-header", "text.gz", "native", "model", "binary", "job"]
+)
+def test_every_format(tmp_path, kind):
+    index, matrix = load(saved(tmp_path, kind))
+    assert set(index) == set(VECTORS)
+    for word, vector in VECTORS.items():
+        assert matrix[index[word]].tolist() == pytest.approx(vector)
+
+
+def test_kept_until_the_file_changes(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text(lines(), encoding="utf-8")
+    first = load(path)
+    assert load(path) is first
+    path.write_text("1 2\n只 1.0 0.0\n", encoding="utf-8")
+    assert list(load(path).index) == ["只"]
+
+
+@pytest.mark.parametrize("content", ["", "我们今天去公园。\n", "3 2\n高兴 1.0 0.0\n快乐 x y\n"])
+def test_no_vectors(tmp_path, content):
+    path = tmp_path / "vectors.txt"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match="no word vectors could be read") as caught:
+        load(path)
+    assert str(caught.value).count("\n") == 0
+
+
+def test_words():
+    column = Pairs.of(["我很高兴 ａ", None, ""], [None] * 3).source
+    assert words(column) == [["我", "很", "高兴", "a"], None, []]

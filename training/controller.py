@@ -1,0 +1,240 @@
+"""When the curriculum goes on to the next stage, decided from evaluations: Figure 3 of the paper.
+
+Source: Chinese Sentence Paraphrasing, section 5.3 and Figure 3. A stage trains until its model is
+fitted, then the next, harder stage starts from the best model so far. Each evaluation has two values:
+the accuracy of token prediction on validation pairs, and the mean SPScore-zh of paraphrases generated
+from validation sources.
+
+    accuracy < settings.accuracy       the text is not readable yet, its score means nothing → continue
+    score > best + min_delta           → save best
+    otherwise                          a miss → continue; the `patience`-th in a row: the stage is fitted
+    stage fitted, or a budget used up  → next stage; after the last stage → finish
+
+Decided here: an unreadable evaluation is no miss and ends no row of misses, so that only a budget
+ends a stage that stays unreadable. The first readable score of a stage is its best. A score that is
+better by min_delta or less is a miss, and not kept.
+
+Nothing here trains, saves or reads a clock: `evaluate` maps a state and an evaluation to the next
+state and a decision, and every rank that is given the same values decides the same.
+
+  state = State()
+  state, decision = evaluate(settings, state, step, seconds, accuracy, score)
+  if decision.improved: …                       # save the current weights as the stage's best
+  if decision.action in (NEXT_STAGE, FINISH): … # restore the best weights, if decision.best is not None
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+ACTIONS = ("continue", "save best", "next stage", "finish")
+CONTINUE, SAVE_BEST, NEXT_STAGE, FINISH = ACTIONS
+
+
+@dataclass(frozen=True)
+class ControllerSettings:
+    """Raises ValueError, in one line, for a value out of its range."""
+
+    stages: int = 3
+    accuracy: float = 0.5
+    """Of token prediction, 0 to 1: from here on generated text counts as readable."""
+    patience: int = 3
+    """Readable evaluations in a row without an improvement that end a stage."""
+    min_delta: float = 0.0
+    """SPScore-zh: how much more than this the best has to be exceeded by."""
+    max_steps: int | None = None
+    """Optimiser steps of one stage."""
+    max_seconds: float | None = None
+    """Seconds of one stage."""
+
+    def __post_init__(self):
+        limits = {
+            "stages": (self.stages >= 1, "1 or more"),
+            "accuracy": (0 <= self.accuracy <= 1, "from 0 to 1"),
+            "patience": (self.patience >= 1, "1 or more"),
+            "min_delta": (0 <= self.min_delta < math.inf, "0 or more"),
+            "max_steps": (self.max_steps is None or self.max_steps >= 1, "1 or more, or none"),
+            "max_seconds": (self.max_seconds is None or self.max_seconds > 0, "above 0, or none"),
+        }
+        for name, (fits, expected) in limits.items():
+            if not fits:
+                raise ValueError(f"{name}: expected {expected}, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a run stands between two evaluations."""
+
+    stage: int = 1
+    evaluation: int = 0
+    """Evaluations so far, over all stages."""
+    step: int = 0
+    """Of the last evaluation, as seconds."""
+    seconds: float = 0.0
+    stage_step: int = 0
+    """The step at which the stage began, as stage_seconds."""
+    stage_seconds: float = 0.0
+    best: float | None = None
+    """The stage's best score; None before its first readable evaluation."""
+    best_evaluation: int | None = None
+    misses: int = 0
+    """Readable evaluations since the best."""
+    finished: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; through JSON and from_dict they give an equal state."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> State:
+        """Raises ValueError where a name is missing or unknown."""
+        names = {field.name for field in fields(cls)}
+        if wrong := names ^ values.keys():
+            name = min(wrong)
+            raise ValueError(f"controller state: {'no' if name in names else 'unknown'} '{name}'")
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do after an evaluation, and why: a line of history.jsonl."""
+
+    action: str
+    """One of ACTIONS."""
+    reason: str
+    stage: int
+    """The stage that was evaluated; "next stage" leads to the one after it."""
+    evaluation: int
+    """Counted from 1, over all stages."""
+    step: int
+    seconds: float
+    accuracy: float
+    score: float | None
+    best: float | None
+    """Of the stage, this evaluation included; None: there are no best weights to restore."""
+    best_evaluation: int | None
+    improved: bool
+    """The current weights are the stage's best: save them, also where the stage ends."""
+
+
+def evaluate(
+    settings: ControllerSettings,
+    state: State,
+    step: int,
+    seconds: float,
+    accuracy: float,
+    score: float | None,
+) -> tuple[State, Decision]:
+    """The state after an evaluation, and what to do.
+
+    step, seconds: of the whole run up to here; they never go back, also where best weights were
+    restored or the run was resumed. accuracy: 0 to 1. score: mean SPScore-zh; may be None below the
+    accuracy from which it counts.
+
+    Raises ValueError, in one line, for a value that cannot be, and once the run is finished.
+    """
+    _check(settings, state, step, seconds, accuracy, score)
+    number = state.evaluation + 1
+    state = replace(state, evaluation=number, step=step, seconds=seconds)
+    readable = accuracy >= settings.accuracy
+    improved = readable and (state.best is None or score > state.best + settings.min_delta)
+    if improved:
+        found = f"mean SPScore-zh {score:.4f} " + (
+            "is the stage's first" if state.best is None else f"is above {state.best:.4f}"
+        )
+        state = replace(state, best=score, best_evaluation=number, misses=0)
+    elif readable:
+        state = replace(state, misses=state.misses + 1)
+        found = (
+            f"mean SPScore-zh {score:.4f} is no improvement on {state.best:.4f}, "
+            f"{state.misses} of {settings.patience} in a row"
+        )
+    else:
+        found = f"accuracy {accuracy:.4f} is below {settings.accuracy:g}: not readable yet"
+
+    ended = _end_of_stage(settings, state)
+    last = state.stage == settings.stages
+    if ended is None:
+        action, reason = SAVE_BEST if improved else CONTINUE, found
+    else:
+        action = FINISH if last else NEXT_STAGE
+        reason = f"{found}; stage {state.stage} {ended}; {_weights(state)}"
+    decision = Decision(
+        action=action,
+        reason=reason,
+        stage=state.stage,
+        evaluation=number,
+        step=step,
+        seconds=seconds,
+        accuracy=accuracy,
+        score=score,
+        best=state.best,
+        best_evaluation=state.best_evaluation,
+        improved=improved,
+    )
+    if action == FINISH:
+        state = replace(state, finished=True)
+    elif action == NEXT_STAGE:
+        state = State(
+            stage=state.stage + 1,
+            evaluation=number,
+            step=step,
+            seconds=seconds,
+            stage_step=step,
+            stage_seconds=seconds,
+        )
+    return state, decision
+
+
+def last_step(settings: ControllerSettings, state: State) -> int | None:
+    """The step at which the stage's budget is used up, and an evaluation due; None without one."""
+    return None if settings.max_steps is None else state.stage_step + settings.max_steps
+
+
+def _end_of_stage(settings: ControllerSettings, state: State) -> str | None:
+    """How the stage has ended, in words; None while it goes on."""
+    if state.misses >= settings.patience:
+        return "is fitted"
+    steps = state.step - state.stage_step
+    if settings.max_steps is not None and steps >= settings.max_steps:
+        return f"has used its budget of {settings.max_steps:,} steps"
+    seconds = state.seconds - state.stage_seconds
+    if settings.max_seconds is not None and seconds >= settings.max_seconds:
+        return f"has used its budget of {settings.max_seconds:,g} seconds"
+    return None
+
+
+def _weights(state: State) -> str:
+    """Which weights a stage that has ended leaves."""
+    if state.best is None:
+        return "it was never readable, so the current weights stay"
+    return f"the best weights are those of evaluation {state.best_evaluation}, {state.best:.4f}"
+
+
+def _check(
+    settings: ControllerSettings,
+    state: State,
+    step: int,
+    seconds: float,
+    accuracy: float,
+    score: float | None,
+) -> None:
+    """Raises ValueError for what `evaluate` says."""
+    number = state.evaluation + 1
+    if state.finished:
+        raise ValueError(f"evaluation {number}: the run is finished")
+    if state.stage > settings.stages:
+        raise ValueError(f"evaluation {number}: stage {state.stage} of {settings.stages}")
+    if not 0 <= accuracy <= 1:  # true of NaN too
+        raise ValueError(f"evaluation {number}: accuracy {accuracy}, expected 0 to 1")
+    if score is None and accuracy >= settings.accuracy:
+        raise ValueError(f"evaluation {number}: no score, but accuracy {accuracy} is readable")
+    if score is not None and not math.isfinite(score):
+        raise ValueError(f"evaluation {number}: score {score}, expected a number")
+    if step < state.step:
+        raise ValueError(f"evaluation {number}: step {step} after step {state.step}")
+    if not state.seconds <= seconds < math.inf:
+        raise ValueError(f"evaluation {number}: {seconds} seconds after {state.seconds}")

@@ -1,0 +1,188 @@
+"""Scores paraphrases with any of the metrics.
+
+  python -m udfs.metrics source.txt paraphrase.txt                        lines, by SPScore-zh
+  python -m udfs.metrics --metrics bleu,ibleu:alpha=0.5 source.txt paraphrase.txt --reference r.txt
+  python -m udfs.metrics --metrics self-bleu,pinc pairs.tsv               columns source, paraphrase
+  python -m udfs.metrics --metrics rouge-l pairs.jsonl --reference human  a column of it
+  cat pairs.tsv | python -m udfs.metrics --metrics spscore - --json
+
+Sentence scores go to standard output, one line a pair: TSV with a header, or JSON lines. The
+scores of the whole with their signatures follow on standard error (--corpus: they alone, on
+standard output). Files: lines of text, or with one FILE a table (.tsv with a header, .jsonl, .parquet;
+- is standard input, TSV or JSON lines). A metric's settings follow its name: parascore:omega=0.1.
+NAME-free reads the source in the reference's place.
+Exit codes: 0 done, 2 something to mend (one line says what).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import sys
+import textwrap
+from collections.abc import Iterable
+from typing import TextIO
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from udfs.metrics import METRICS, Metric, Pairs, load_metric
+
+csv.field_size_limit(sys.maxsize)
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _arguments(argv)
+    try:
+        metrics = [load_metric(spec) for spec in args.metrics.split(",")]
+        pairs = read_pairs(args)
+        for metric in metrics:
+            metric.check(pairs)
+        if args.corpus:
+            print_corpus(metrics, pairs, sys.stdout)
+        else:
+            print_sentences(metrics, pairs, args.json)
+            print_corpus(metrics, pairs, sys.stderr)
+    except (ValueError, OSError, ImportError) as error:
+        print(f"metrics: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def read_pairs(args: argparse.Namespace) -> Pairs:
+    """Columns of two files of lines, or of one table. Raises ValueError that names file and column."""
+    if args.paraphrase:
+        names = [args.source, args.paraphrase, *args.reference]
+        columns = [_lines(name) for name in names]
+        for name, column in zip(names, columns, strict=True):
+            if len(column) != len(columns[0]):
+                raise ValueError(
+                    f"{name}: {len(column):,} lines, expected {len(columns[0]):,} as in {args.source}"
+                )
+    else:
+        names = [args.source_column, args.paraphrase_column, *args.reference]
+        columns = _table(args.source, names)
+    if not columns[0]:
+        raise ValueError(f"{args.source}: no pairs")
+    return Pairs.of(*columns)
+
+
+def _open(name: str) -> TextIO:
+    if name == "-":
+        sys.stdin.reconfigure(encoding="utf-8")
+        return sys.stdin
+    return open(name, encoding="utf-8-sig", newline="")
+
+
+def _lines(name: str) -> list[str]:
+    with _open(name) as file:
+        return [line.rstrip("\r\n") for line in _text(file, name)]
+
+
+def _text(file: TextIO, name: str) -> Iterable[str]:
+    try:
+        yield from file
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: not UTF-8 ({error.reason})") from None
+
+
+def _table(name: str, columns: list[str]) -> list[list[str | None]]:
+    """The columns of a table of TSV, JSON lines or Parquet."""
+    if name.endswith(".parquet"):
+        table = pq.ParquetFile(name)
+        _check_columns(name, columns, table.schema_arrow.names)
+        return [column.to_pylist() for column in table.read(columns).select(columns).columns]
+    with _open(name) as file:
+        lines = list(_text(file, name))
+    if name.endswith((".jsonl", ".ndjson")) or (name == "-" and lines and lines[0][0] == "{"):
+        rows = []
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                _check_columns(f"{name}, line {number}", columns, row)
+            except (json.JSONDecodeError, TypeError):
+                raise ValueError(f"{name}, line {number}: expected a JSON object") from None
+            rows.append([row[column] for column in columns])
+    elif name.endswith(".tsv") or name == "-":
+        table = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        _check_columns(name, columns, table.fieldnames or [])
+        rows = [[row[column] for column in columns] for row in table]
+    else:
+        raise ValueError(f"{name}: one file must be a table, .tsv, .jsonl or .parquet; or give two")
+    for number, row in enumerate(rows, 1):
+        for column, text in zip(columns, row, strict=True):
+            if text is not None and not isinstance(text, str):
+                raise ValueError(f"{name}: column {column!r}: row {number} has {text!r}, no string")
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
+
+
+def _check_columns(name: str, columns: list[str], there: Iterable[str]) -> None:
+    for column in columns:
+        if column not in there:
+            raise ValueError(f"{name}: no column {column!r}, it has: {', '.join(there)}")
+
+
+def print_sentences(metrics: list[Metric], pairs: Pairs, as_json: bool) -> None:
+    """One line a pair; an empty cell, or null, where a metric has no score."""
+    scores = np.column_stack([metric.sentence_scores(pairs) for metric in metrics])
+    names = [metric.name for metric in metrics]
+    if not as_json:
+        print("\t".join(names))
+    for row in scores.tolist():
+        if as_json:
+            values = [None if math.isnan(value) else round(value, 6) for value in row]
+            print(json.dumps(dict(zip(names, values, strict=True))))
+        else:
+            print("\t".join("" if math.isnan(value) else f"{value:.6f}" for value in row))
+
+
+def print_corpus(metrics: list[Metric], pairs: Pairs, file: TextIO) -> None:
+    for metric in metrics:
+        arrow = "↑" if metric.higher_is_better else "↓"
+        score = metric.corpus_score(pairs)
+        print(f"{metric.title} {arrow}\t{score:.4f}\t{metric.signature()}", file=file)
+
+
+def describe() -> str:
+    """A line or two for each metric: what it says, its range and which way is better."""
+    lines = ["metrics:"]
+    for name, make in METRICS.items():
+        metric = make if hasattr(make, "range") else make()  # what depends on settings
+        low, high = (f"{bound:g}" for bound in metric.range)
+        text = f"{metric.summary} {low} to {high}, {'higher' if metric.higher_is_better else 'lower'} is better"
+        text += "; needs --reference." if metric.needs_reference else "."
+        wrapped = textwrap.wrap(text, 76)
+        lines += [f"  {name:<16}{wrapped[0]}", *[" " * 18 + rest for rest in wrapped[1:]]]
+    return "\n".join(lines)
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m udfs.metrics",
+        description=__doc__,
+        epilog=describe(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("source", metavar="SOURCE", help="lines of text, or a table; - is stdin")
+    parser.add_argument("paraphrase", metavar="PARAPHRASE", nargs="?", help="lines of text")
+    parser.add_argument(
+        "--metrics", default="spscore", metavar="NAMES", help="separated by commas (%(default)s)"
+    )
+    parser.add_argument(
+        "--reference",
+        action="append",
+        default=[],
+        metavar="REF",
+        help="a file of lines, or of a table the name of a column; may be given several times",
+    )
+    parser.add_argument("--source-column", default="source", metavar="NAME")
+    parser.add_argument("--paraphrase-column", default="paraphrase", metavar="NAME")
+    parser.add_argument("--json", action="store_true", help="JSON lines instead of TSV")
+    parser.add_argument("--corpus", action="store_true", help="only the scores of the whole")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

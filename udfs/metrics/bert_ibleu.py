@@ -1,0 +1,81 @@
+"""BERT-iBLEU: meaning kept, by BERTScore, and wording changed, by self-BLEU, in one mean.
+
+    BERT-iBLEU = (β + 1) / (β · BERTScore⁻¹ + (1 − Self-BLEU)⁻¹)
+
+a weighted harmonic mean, with BERTScore the F1 between source and paraphrase and Self-BLEU the BLEU
+of the paraphrase against its source, as a share.
+
+Source: Niu et al. 2021, *Unsupervised Paraphrasing with Pretrained Language Models* (EMNLP),
+with its β of 4. It needs no reference.
+
+Decided here: a part that is 0 or less makes the score 0, as the harmonic mean tends to: a copy
+(Self-BLEU 1) scores 0 however close its meaning. Self-BLEU is in characters unless ``tokenize``
+says otherwise, smoothed as in :mod:`udfs.metrics.self_bleu`. Unit: 0–1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from udfs.metrics.bertscore import BERTScore
+from udfs.metrics.encoder import DEFAULT_MODEL
+from udfs.metrics.metric import Metric, Pairs, signature
+from udfs.metrics.self_bleu import SelfBLEU
+
+
+def plain(bertscore: float, self_bleu: float, beta: float = 4.0) -> float:
+    """BERT-iBLEU of a BERTScore and a Self-BLEU, both as shares."""
+    if bertscore <= 0 or self_bleu >= 1:
+        return 0.0
+    return (beta + 1) / (beta / bertscore + 1 / (1 - self_bleu))
+
+
+@dataclass(frozen=True)
+class BERTiBLEU(Metric):
+    """Harmonic mean of meaning kept and wording changed; beta is the weight of the meaning.
+
+    tokenize: what Self-BLEU's n-grams are of. layer, device, precision: see ``Encoder``.
+    """
+
+    beta: float = 4.0
+    model: str = DEFAULT_MODEL
+    layer: int | None = None
+    tokenize: str = "char"
+    device: str = "auto"
+    precision: str = "float32"
+
+    name = "bert-ibleu"
+    title = "BERT-iBLEU"
+    summary = "Close in meaning to the source (BERTScore) and unlike it in wording (self-BLEU)."
+    range = (0.0, 1.0)
+    higher_is_better = True
+
+    def __post_init__(self) -> None:
+        if not self.beta > 0:
+            raise ValueError(f"beta {self.beta}: expected above 0")
+        self._self_bleu()  # which knows the tokenizers
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        meaning = self._bertscore().compare(pairs.paraphrase, [pairs.source])[:, 2]
+        change = 1 - self._self_bleu().sentence_scores(pairs) / 100
+        with np.errstate(divide="ignore"):
+            scores = (self.beta + 1) / (self.beta / meaning + 1 / change)
+        # BLEU of a copy is 1 but for the last bits
+        return np.where((meaning <= 0) | (change <= 1e-9), 0.0, scores)
+
+    def _bertscore(self) -> BERTScore:
+        return BERTScore(self.model, self.layer, device=self.device, precision=self.precision)
+
+    def _self_bleu(self) -> SelfBLEU:
+        return SelfBLEU(tokenize=self.tokenize)
+
+    def signature(self) -> str:
+        of = self._bertscore().signature().split("|")[1:-1]
+        return signature(
+            self.title,
+            ("beta", self.beta),
+            ("tok", self.tokenize),
+            *(tuple(part.split(":", 1)) for part in of),
+        )

@@ -1,0 +1,75 @@
+"""chrF: character n-grams shared with a reference, as F_β.
+
+    chrF_β = 100 · (1 + β²) · P · R / (β² · P + R)
+
+P and R = precision and recall of character n-grams, averaged over the orders that both sides have
+(white space dropped); with ``word_order`` above 0, orders of words join them (chrF++ is 2). Sources:
+Popović 2015, *chrF: character n-gram F-score for automatic MT evaluation*; Popović 2017, *chrF++:
+words helping character n-grams*.
+
+The score is sacrebleu's own, sentence by sentence. Several references: the one with the best score;
+a corpus score comes from the counts of all pairs together. The text is taken as it stands. An empty
+paraphrase scores 0. Unit: 0–100.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from udfs.metrics.by_sacrebleu import corpus_score, sentence_scores
+from udfs.metrics.metric import Metric, Pairs, signature
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.chrf import CHRF
+
+
+@dataclass(frozen=True)
+class ChrF(Metric):
+    """sacrebleu's chrF. Raises ValueError for orders or a β that leave nothing to count."""
+
+    char_order: int = 6
+    word_order: int = 0
+    beta: int = 2
+
+    name = "chrf"
+    title = "chrF"
+    summary = "Character n-grams shared with the reference; recall counts more."
+    range = (0.0, 100.0)
+    higher_is_better = True
+    needs_source = False
+    needs_reference = True
+
+    def __post_init__(self) -> None:
+        if self.char_order < 1 or self.word_order < 0:
+            orders = f"{self.char_order} and {self.word_order}"
+            raise ValueError(f"char_order must be at least 1 and word_order 0, not {orders}")
+        if self.beta < 1:
+            raise ValueError(f"beta must be at least 1, not {self.beta}")
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        self.check(pairs)
+        return sentence_scores(self._sacrebleu(), pairs)
+
+    def corpus_score(self, pairs: Pairs) -> float:
+        self.check(pairs)
+        return corpus_score(self._sacrebleu(), pairs)
+
+    def signature(self) -> str:
+        return signature(
+            f"chrF{self.beta}{'+' * self.word_order}",
+            ("case", "mixed"),
+            ("eff", "yes"),
+            ("nc", self.char_order),
+            ("nw", self.word_order),
+            ("space", "no"),
+            ("sacrebleu", version("sacrebleu")),
+        )
+
+    def _sacrebleu(self) -> CHRF:
+        from sacrebleu.metrics.chrf import CHRF
+
+        return CHRF(self.char_order, self.word_order, self.beta)

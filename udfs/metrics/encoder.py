@@ -1,0 +1,302 @@
+"""Token embeddings and sentence vectors of a pretrained encoder, in batches of like lengths.
+
+A model is a folder that ``transformers`` loads, or the name of one in the Hugging Face cache (``hf
+download NAME`` puts it there: nothing is fetched here, where every worker of a cluster would). A
+folder is looked for first; ``python jobs/make_encoder.py --output models/e5-small`` makes one
+without a network.
+
+Texts longer than the model's maximum are cut there, and counted. Matrix products differ in their
+last bits with the shape of a batch, so scores of one text agree to about six digits, not exactly.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+DEFAULT_MODEL = "models/e5-small"
+HOW_TO_MAKE = f"python jobs/make_encoder.py --output {DEFAULT_MODEL} makes it"
+PRECISIONS = ("float32", "bfloat16")
+WEIGHTS = ("*.safetensors", "*.bin")
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+
+
+class TokenEmbeddings(NamedTuple):
+    """Embeddings of the tokens of some texts, special tokens included."""
+
+    vectors: torch.Tensor
+    """(tokens, width) float32, of length 1, text after text, on the encoder's device."""
+    offsets: np.ndarray
+    """(texts + 1,) int64: text k has the rows from offsets[k] up to offsets[k + 1]."""
+    ids: np.ndarray
+    """(tokens,) int64: the tokens' numbers in the vocabulary."""
+
+    def __getitem__(self, text: int) -> torch.Tensor:
+        return self.vectors[self.offsets[text] : self.offsets[text + 1]]
+
+    def token_ids(self, text: int) -> np.ndarray:
+        return self.ids[self.offsets[text] : self.offsets[text + 1]]
+
+
+class Encoder:
+    """A pretrained encoder on one device; ``load_encoder`` gives one for each process.
+
+    model: folder or cached name. layer: the layer whose output is taken, from 1; None is the last, and
+    what lies above the layer is not computed. device: ``auto`` is the GPU where there is one.
+    precision: float32, or bfloat16 (autocast: faster on a GPU, two to three digits).
+    batch_tokens: tokens in a batch, padding included; None is 1,024 on the CPU, 16,384 elsewhere.
+
+    Raises OSError or ValueError of one line where the model cannot be loaded or has no such layer.
+    """
+
+    def __init__(
+        self,
+        model: str = DEFAULT_MODEL,
+        layer: int | None = None,
+        device: str = "auto",
+        precision: str = "float32",
+        batch_tokens: int | None = None,
+    ) -> None:
+        import transformers
+
+        if precision not in PRECISIONS:
+            raise ValueError(f"precision {precision!r}: expected {' or '.join(PRECISIONS)}")
+        self.device = choose_device(device)
+        self.precision = precision
+        self.batch_tokens = batch_tokens or (1024 if self.device == "cpu" else 16384)
+        with loading(model, HOW_TO_MAKE):
+            config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
+            self.tokenizer = load_tokenizer(model)
+            last = config.num_hidden_layers
+            if layer is not None and not 1 <= layer <= last:
+                raise ValueError(f"no layer {layer}: the model's layers are 1 to {last}")
+            self.layer = layer or last
+            config.num_hidden_layers = self.layer
+            self.network = load_network(transformers.AutoModel, model, config).to(self.device)
+        if config.is_encoder_decoder:
+            self.network = self.network.get_encoder()
+        positions = getattr(config, "max_position_embeddings", self.tokenizer.model_max_length)
+        self.max_tokens = min(self.tokenizer.model_max_length, positions)
+        self.keep_tokens = 0
+        """Tokens whose embeddings are kept, so that several metrics read a text once: width × 4 bytes
+        each. What would exceed them empties the store."""
+        self._kept: dict[str, tuple[torch.Tensor, np.ndarray]] = {}
+        self.truncated = 0
+        """Cuts at max_tokens so far; a text that is read twice counts twice."""
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token numbers of each text, special tokens included, at most max_tokens."""
+        if not texts:
+            return []
+        ids = self.tokenizer(list(texts), verbose=False)["input_ids"]
+        for k, text in enumerate(texts):
+            if len(ids[k]) > self.max_tokens:
+                cut = self.tokenizer(text, truncation=True, max_length=self.max_tokens)
+                ids[k] = cut["input_ids"]
+                self.truncated += 1
+        return ids
+
+    def token_embeddings(self, texts: Sequence[str]) -> TokenEmbeddings:
+        """Contextual embeddings of every token."""
+        import torch
+
+        if not self.keep_tokens or not texts:
+            return self._embed(texts)
+        new = [text for text in dict.fromkeys(texts) if text not in self._kept]
+        found = self._embed(new)
+        here = {text: (found[k], found.token_ids(k)) for k, text in enumerate(new)}
+        rows = [here[text] if text in here else self._kept[text] for text in texts]
+        if sum(len(ids) for _, ids in (*self._kept.values(), *here.values())) > self.keep_tokens:
+            self._kept.clear()
+        self._kept |= here
+        offsets = np.cumsum([0, *(len(ids) for _, ids in rows)])
+        vectors = torch.cat([vectors for vectors, _ in rows])
+        return TokenEmbeddings(vectors, offsets, np.concatenate([ids for _, ids in rows]))
+
+    def _embed(self, texts: Sequence[str]) -> TokenEmbeddings:
+        import torch
+
+        ids = self.token_ids(texts)
+        offsets = np.cumsum([0, *map(len, ids)])
+        width = self.network.config.hidden_size
+        vectors = torch.empty((int(offsets[-1]), width), device=self.device)
+        for rows, hidden, mask in self._batches(ids):
+            place = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in rows])
+            unit = torch.nn.functional.normalize(hidden[mask], dim=-1)
+            vectors[torch.from_numpy(place).to(self.device)] = unit
+        flat = np.concatenate([np.asarray(row, np.int64) for row in ids] or [np.empty(0, np.int64)])
+        return TokenEmbeddings(vectors, offsets, flat)
+
+    def sentence_vectors(self, texts: Sequence[str]) -> np.ndarray:
+        """Means over each text's token embeddings, of length 1: (texts, width) float32."""
+        import torch
+
+        ids = self.token_ids(texts)
+        vectors = np.empty((len(ids), self.network.config.hidden_size), np.float32)
+        for rows, hidden, mask in self._batches(ids):
+            sums = (hidden * mask.unsqueeze(-1)).sum(dim=1)  # their direction is that of the means
+            vectors[rows] = torch.nn.functional.normalize(sums, dim=-1).cpu().numpy()
+        return vectors
+
+    def _batches(
+        self, ids: list[list[int]]
+    ) -> Iterator[tuple[np.ndarray, torch.Tensor, torch.Tensor]]:
+        """(rows, hidden states (rows, tokens, width) float32, mask (rows, tokens))."""
+        import torch
+
+        enabled, kind = self.precision == "bfloat16", self.device.partition(":")[0]
+        for rows in batches([len(row) for row in ids], self.batch_tokens):
+            batch, mask = pad([ids[row] for row in rows], self.tokenizer.pad_token_id, self.device)
+            with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=enabled):
+                hidden = self.network(input_ids=batch, attention_mask=mask.long())
+            yield rows, hidden.last_hidden_state.float(), mask
+
+
+@functools.cache
+def load_encoder(
+    model: str, layer: int | None = None, device: str = "auto", precision: str = "float32"
+) -> Encoder:
+    """The encoder of these settings, loaded once in a process. Raises as ``Encoder`` does."""
+    return Encoder(model, layer, device, precision)
+
+
+@functools.cache
+def model_signature(model: str) -> str:
+    """What identifies a model in a signature: its folder's name and 8 digits of a digest.
+
+    The digest covers weights, configuration and vocabulary. A name in the hub's cache stands for
+    itself.
+    """
+    folder = Path(model)
+    if not folder.is_dir():
+        return model
+    digest = hashlib.sha256()
+    for path in sorted({p for glob in (*WEIGHTS, *VOCABULARIES) for p in folder.glob(glob)}):
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    digest.update((folder / "config.json").read_bytes())
+    return f"{folder.absolute().name}@{digest.hexdigest()[:8]}"
+
+
+def choose_device(device: str) -> str:
+    """The device for ``auto``; any other name as it is."""
+    import torch
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return device
+
+
+def batches(lengths: Sequence[int], budget: int) -> Iterator[np.ndarray]:
+    """Rows of like lengths, shortest first; rows times the longest is at most the budget.
+
+    A row longer than the budget is a batch of its own.
+    """
+    order = np.argsort(np.asarray(lengths, np.int64), kind="stable")
+    start = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or (end - start + 1) * lengths[order[end]] > budget:
+            yield order[start:end]
+            start = end
+
+
+def pad(ids: list[list[int]], filler: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """(token numbers, mask of true tokens), both (rows, longest row)."""
+    import torch
+
+    lengths = torch.tensor([len(row) for row in ids])
+    mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
+    padded = torch.full(mask.shape, filler)
+    padded[mask] = torch.tensor([token for row in ids for token in row])
+    return padded.to(device), mask.to(device)
+
+
+# Loading
+
+
+def load_network(kind: Any, model: str, config: Any) -> Any:
+    """A network of an Auto class, in float32, ready for inference.
+
+    Raises ValueError where the weights do not cover it; a pooler, which nothing here reads, may be
+    missing.
+    """
+    import torch
+
+    network, report = kind.from_pretrained(
+        model,
+        config=config,
+        dtype=torch.float32,
+        local_files_only=True,
+        output_loading_info=True,
+    )
+    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    if missing:
+        raise ValueError(f"its weights lack {missing[0]}, and {len(missing) - 1:,} others")
+    return network.eval()
+
+
+def load_tokenizer(model: str) -> Any:
+    """The tokenizer of a model. Raises ValueError where a folder has none, or it cannot pad.
+
+    Without its files, transformers would give some classes a tokenizer of an empty vocabulary.
+    """
+    import transformers
+
+    folder = Path(model)
+    if folder.is_dir() and not any(any(folder.glob(pattern)) for pattern in VOCABULARIES):
+        raise ValueError("it has no tokenizer")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model, local_files_only=True)
+    if tokenizer.pad_token_id is None:
+        raise ValueError("its tokenizer has no padding token")
+    return tokenizer
+
+
+@contextmanager
+def loading(model: str, hint: str = "") -> Iterator[None]:
+    """Makes what transformers raises in the block one line that names the model.
+
+    hint: what helps where there is no such model. Warnings and progress bars are held back: those
+    of weights above the layer that is taken are no news, and missing weights are an error here.
+    """
+    from safetensors import SafetensorError
+    from transformers.utils import logging
+
+    folder = Path(model)
+    if not folder.is_dir() and not _in_hub_cache(model):
+        missing = (
+            f"{model}: no such folder, nor a model in the Hugging Face cache (hf download fills it)"
+        )
+        raise FileNotFoundError("; ".join(filter(None, [missing, hint])))
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        raise ValueError(f"{model}: is no model folder, for it has no config.json")
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{model}: cannot be loaded: {line}") from error
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _in_hub_cache(model: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return isinstance(try_to_load_from_cache(model, "config.json"), str)
+    except HFValidationError:  # a path that cannot be a name there
+        return False

@@ -1,0 +1,47 @@
+"""The reference-free reading of a metric: the source stands in the reference's place.
+
+    X.Free(S, P) = X(S, P, reference = S)
+
+Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation* (ParaScore), section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from udfs.metrics.metric import Metric, Pairs
+
+
+@dataclass(frozen=True)
+class Free(Metric):
+    """A metric of references, read without them. References that are given are not looked at."""
+
+    metric: Metric
+    needs_reference = False
+
+    def __post_init__(self) -> None:
+        of = self.metric
+        attributes = {
+            "name": f"{of.name}-free",
+            "title": f"{of.title}.Free",
+            "summary": f"{of.summary.rstrip('.')}, the source in the reference's place.",
+            "range": of.range,
+            "higher_is_better": of.higher_is_better,
+        }
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        return self.metric.sentence_scores(_free(pairs))
+
+    def corpus_score(self, pairs: Pairs) -> float:
+        return self.metric.corpus_score(_free(pairs))
+
+    def signature(self) -> str:
+        return f"{self.metric.signature()}|ref:source"
+
+
+def _free(pairs: Pairs) -> Pairs:
+    return replace(pairs, references=(pairs.source,))

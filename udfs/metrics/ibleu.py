@@ -1,0 +1,113 @@
+"""iBLEU: close to the references and far from the source.
+
+    iBLEU = BLEU − α · Self-BLEU
+
+Source: Sun and Zhou 2012, *Joint Learning of a Dual SMT System for Paraphrase Generation*, which
+writes β · BLEU − (1 − β) · Self-BLEU: the form above with α = (1 − β) / β, times β.
+
+Self-iBLEU puts the source in the reference's place as well:
+
+    Self-iBLEU = Self-BLEU − α · Self-BLEU = (1 − α) · Self-BLEU
+
+It is Self-BLEU on another scale and ranks as Self-BLEU does, the copy first: it says nothing about
+how much a paraphrase changes. It is here because tables print it.
+
+Decided here: α = 0.3. The score of a corpus takes the same formula of the two scores of the corpus,
+over the rows that have a source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100;
+Self-iBLEU 0 to 100 · (1 − α). Tokens, smoothing and empty sentences are as in
+:mod:`udfs.metrics.bleu`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from udfs.metrics import bleu, self_bleu
+from udfs.metrics.bleu import BLEU
+from udfs.metrics.grams import Tokens, tokenize_columns
+from udfs.metrics.metric import Metric, Pairs, signature
+from udfs.metrics.self_bleu import SelfBLEU
+
+
+def plain(source: str, paraphrase: str, references: list[str], alpha: float = 0.3) -> float:
+    """iBLEU of one pair, by character."""
+    return bleu.plain(paraphrase, references) - alpha * self_bleu.plain(source, paraphrase)
+
+
+@dataclass(frozen=True)
+class IBLEU(Metric):
+    """BLEU less a share of Self-BLEU. alpha: that share, 0 to 1; the rest are BLEU's settings.
+
+    Raises ValueError for a share outside 0 to 1 and where BLEU does.
+    """
+
+    alpha: float = 0.3
+    tokenize: str = "char"
+    order: int = 4
+    smooth: str = "exp"
+
+    name = "ibleu"
+    title = "iBLEU"
+    summary = "N-grams shared with the references, less a share of those kept of the source."
+    higher_is_better = True
+    needs_reference = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"alpha must lie between 0 and 1, not {self.alpha}")
+        self._bleu()  # refuses the other settings
+        object.__setattr__(self, "range", (-100.0 * self.alpha, 100.0))
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        metric, (with_references, with_source) = self._bleu(), self._tokens(pairs)
+        own = metric.sentence_scores_of(with_source)
+        return metric.sentence_scores_of(with_references) - self.alpha * own
+
+    def corpus_score(self, pairs: Pairs) -> float:
+        """BLEU less a share of Self-BLEU, each a score of the corpus, over the same rows."""
+        metric, (with_references, with_source) = self._bleu(), self._tokens(pairs)
+        own = metric.corpus_score_of(with_source)
+        return metric.corpus_score_of(with_references) - self.alpha * own
+
+    def signature(self) -> str:
+        return signature(self.title, ("alpha", self.alpha), *self._bleu().settings())
+
+    def _bleu(self) -> BLEU:
+        return BLEU(self.tokenize, self.order, self.smooth)
+
+    def _tokens(self, pairs: Pairs) -> tuple[Tokens, Tokens]:
+        """The paraphrase beside its references, and beside its source, in the complete rows."""
+        self.check(pairs)
+        columns = (pairs.paraphrase, pairs.source, *pairs.references)
+        tokens = tokenize_columns(columns, self.tokenize)
+        complete = tokens.present[:2].all(axis=0) & tokens.present[2:].any(axis=0)
+        tokens = tokens._replace(present=tokens.present & complete)
+        return tokens.columns(0, *range(2, len(columns))), tokens.columns(0, 1)
+
+
+@dataclass(frozen=True)
+class SelfIBLEU(SelfBLEU):
+    """A share 1 − alpha of Self-BLEU, alpha 0 to 1. Raises ValueError as IBLEU does."""
+
+    alpha: float = 0.3
+
+    name = "self-ibleu"
+    title = "Self-iBLEU"
+    summary = "Self-BLEU times 1 − α: iBLEU with the source in the references' place."
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"alpha must lie between 0 and 1, not {self.alpha}")
+        object.__setattr__(self, "range", (0.0, 100.0 * (1 - self.alpha)))
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        return (1 - self.alpha) * super().sentence_scores(pairs)
+
+    def corpus_score(self, pairs: Pairs) -> float:
+        return (1 - self.alpha) * super().corpus_score(pairs)
+
+    def settings(self) -> list[tuple[str, object]]:
+        return [("alpha", self.alpha), *super().settings()]

@@ -1,0 +1,100 @@
+"""What every metric of this package gives: a score for each pair, one for a corpus, a signature."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Columns of sentences, all of one length: Arrow string arrays.
+
+    references: no column, one, or several (the k-th reference of every row; null where a row has
+    fewer). A row with a null source or paraphrase scores NaN, as does one without any reference
+    where the metric needs one.
+    """
+
+    source: pa.Array
+    paraphrase: pa.Array
+    references: tuple[pa.Array, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        source: Sequence[str | None] | pa.Array,
+        paraphrase: Sequence[str | None] | pa.Array,
+        *references: Sequence[str | None] | pa.Array,
+    ) -> Pairs:
+        """Pairs of lists or arrays. Raises ValueError where the lengths differ."""
+        columns = [
+            c if isinstance(c, pa.Array) else pa.array(c, pa.string())
+            for c in (source, paraphrase, *references)
+        ]
+        return cls(columns[0], columns[1], tuple(columns[2:]))
+
+    def __post_init__(self) -> None:
+        lengths = [len(column) for column in (self.source, self.paraphrase, *self.references)]
+        if len(set(lengths)) > 1:
+            named = zip(("sources", "paraphrases", *["references"] * len(lengths)), lengths)  # noqa: B905
+            raise ValueError(", ".join(f"{length:,} {name}" for name, length in named))
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+class Metric(ABC):
+    """A metric with its settings, which subclasses state as fields of a frozen dataclass."""
+
+    name: ClassVar[str]
+    """As on the command line: lower case, words joined by hyphens."""
+    title: ClassVar[str]
+    """As in tables: Self-iBLEU."""
+    summary: ClassVar[str]
+    """One sentence that says what a score means."""
+    range: ClassVar[tuple[float, float]]
+    higher_is_better: ClassVar[bool]
+    """Of the paraphrase, by the metric's own idea of it."""
+    needs_source: ClassVar[bool] = True
+    needs_reference: ClassVar[bool] = False
+
+    @abstractmethod
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        """Scores: float64, shape (rows,), NaN where a side that the metric needs is null.
+
+        Raises ValueError where the metric needs a reference and ``pairs`` has no such column.
+        """
+
+    def corpus_score(self, pairs: Pairs) -> float:
+        """One score for all pairs: their mean, unless the metric defines a score of a corpus.
+
+        NaN where no pair has a score.
+        """
+        return mean(self.sentence_scores(pairs))
+
+    @abstractmethod
+    def signature(self) -> str:
+        """What decides a score, in sacrebleu's manner: ``name|key:value|…|v:version``."""
+
+    def check(self, pairs: Pairs) -> None:
+        """Raises ValueError where the metric needs a reference that ``pairs`` does not have."""
+        if self.needs_reference and not pairs.references:
+            raise ValueError(f"{self.name} needs a reference, and none is given")
+
+
+def mean(scores: np.ndarray) -> float:
+    """Mean of the scores that are there; NaN where there are none."""
+    scores = scores[~np.isnan(scores)]
+    return float(scores.mean()) if len(scores) else float("nan")
+
+
+def signature(title: str, *settings: tuple[str, object]) -> str:
+    """``title|key:value|…|v:VERSION``, VERSION that of this package."""
+    parts = [f"{key}:{value}" for key, value in settings]
+    return "|".join([title, *parts, f"v:{version('gaixie')}"])

@@ -1,0 +1,65 @@
+"""PINC, paraphrase in n-gram changes: n-grams of the paraphrase that its source does not have.
+
+    PINC(S, P) = 1/N Σ_{n=1..N} 1 − |ngrams_n(S) ∩ ngrams_n(P)| / |ngrams_n(P)|
+
+over *sets* of n-grams. Source: Chen and Dolan 2011, *Collecting Highly Parallel Data for Paraphrase
+Evaluation*, section 4. High means reworded; a sentence about something else scores highest, so PINC
+says nothing without a measure of meaning beside it.
+
+Decided here: orders for which the paraphrase is too short are left out of the mean, so that a copy
+scores 0 and a paraphrase without a shared character 1 at any length. An empty paraphrase has nothing
+new and scores 0. Tokens are BLEU's (:mod:`udfs.metrics.bleu`); the text is taken as it stands. A
+corpus scores the mean of its pairs. Unit: 0–1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from udfs.metrics.grams import SACREBLEU_TOKENIZERS, overlap, tokenize_columns, tokenizer
+from udfs.metrics.metric import Metric, Pairs, signature
+
+
+def plain(source: str, paraphrase: str, tokenize: str = "char", order: int = 4) -> float:
+    """PINC of one pair."""
+    a, b = tokenizer(tokenize)(source), tokenizer(tokenize)(paraphrase)
+    orders = range(1, min(order, len(b)) + 1)
+    new = 0.0
+    for n in orders:
+        grams_a = {tuple(a[i : i + n]) for i in range(len(a) - n + 1)}
+        grams_b = {tuple(b[i : i + n]) for i in range(len(b) - n + 1)}
+        new += 1 - len(grams_a & grams_b) / len(grams_b)
+    return new / len(orders) if orders else 0.0
+
+
+@dataclass(frozen=True)
+class PINC(Metric):
+    """Share of n-grams up to ``order`` that are new. ValueError for settings that BLEU refuses."""
+
+    tokenize: str = "char"
+    order: int = 4
+
+    name = "pinc"
+    title = "PINC"
+    summary = "Share of the paraphrase's n-grams that its source does not have."
+    range = (0.0, 1.0)
+    higher_is_better = True
+
+    def __post_init__(self) -> None:
+        if self.tokenize not in SACREBLEU_TOKENIZERS:
+            known = ", ".join(SACREBLEU_TOKENIZERS)
+            raise ValueError(f"tokenize must be one of {known}, not {self.tokenize!r}")
+        if self.order < 1:
+            raise ValueError(f"order must be at least 1, not {self.order}")
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        tokens = tokenize_columns((pairs.paraphrase, pairs.source), self.tokenize)
+        counts = overlap(tokens, self.order)
+        new = (counts.distinct - counts.shared) / np.maximum(counts.distinct, 1)
+        orders = np.maximum((counts.distinct > 0).sum(axis=1), 1)
+        return np.where(counts.scored, new.sum(axis=1) / orders, np.nan)
+
+    def signature(self) -> str:
+        return signature(self.title, ("tok", self.tokenize), ("order", self.order))

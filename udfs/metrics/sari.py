@@ -1,0 +1,196 @@
+"""SARI: what a simplification adds, keeps and deletes, against what the references do.
+
+    SARI = 100 · (F_add + F_keep + P_delete) / 3
+
+each of n-grams of one order, then the mean over orders 1–4. With o and p an n-gram's counts in
+source and paraphrase, and r the sum of its counts in the R references, of one sentence:
+
+              the paraphrase does      the references do      both do
+    add       1 if p > 0 and o = 0     1 if r > 0 and o = 0   the lesser
+    keep      min(R·o, R·p)            min(R·o, r)            the lesser
+    delete    max(R·o − R·p, 0)        max(R·o − r, 0)        the lesser
+
+Precision = what both do / what the paraphrase does, recall = what both do / what the references do,
+each a sum over the n-grams of a sentence; for a corpus over those of all its sentences.
+
+Source: Xu, Napoles, Pavlick, Chen & Callison-Burch 2016, *Optimizing Statistical Machine
+Translation for Text Simplification*, as EASSE (Alva-Manchego et al. 2019) has corrected it: sums of
+counts, where the authors' Python script takes a mean of ratios over distinct n-grams; source and
+paraphrase tokenised alike; F1 order by order, as the authors' experiments did, where the equations
+print F1 of mean precision and mean recall; 0 / 0 = 0, where other scripts say 1. So a paraphrase
+that equals source and reference has 100 / 3, not 100: nothing is added or deleted.
+Decided here:
+
+* Of deletions only precision counts, as the paper has it. ``deletion="f1"`` takes F1 instead, which
+  is what EASSE does unless told otherwise, and what many printed figures are.
+* Texts are in lower case, as EASSE has them by default, otherwise as they come.
+* ``tokenize``: ``char``, every character but spaces; ``zh-word``, words of the segmenter,
+  normalised; ``13a``, sacrebleu's words for English.
+
+Unit: 0 to 100. A corpus's score is of its sums, not the mean of its sentences.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from udfs.metrics.grams import tokenizer
+from udfs.metrics.metric import Metric, Pairs, signature
+from udfs.metrics.words import segmenter_version, words
+
+ORDERS = (1, 2, 3, 4)
+TOKENIZERS = ("char", "zh-word", "13a")
+DELETIONS = ("precision", "f1")
+
+
+@dataclass(frozen=True)
+class SARI(Metric):
+    """All references of a row count together. segmenter: of zh-word, see udfs.text.segment."""
+
+    tokenize: str = "char"
+    deletion: str = "precision"
+    segmenter: str = "jieba"
+
+    name = "sari"
+    title = "SARI"
+    summary = "N-grams added, kept and deleted as the references do."
+    range = (0.0, 100.0)
+    higher_is_better = True
+    needs_reference = True
+
+    def __post_init__(self) -> None:
+        if self.tokenize not in TOKENIZERS:
+            expected = ", ".join(TOKENIZERS)
+            raise ValueError(f"tokenize {self.tokenize!r}: expected one of {expected}")
+        if self.deletion not in DELETIONS:
+            expected = ", ".join(DELETIONS)
+            raise ValueError(f"deletion {self.deletion!r}: expected one of {expected}")
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        rows, sums = self._statistics(pairs)
+        scores = np.full(len(pairs), np.nan)
+        scores[rows] = score_of(sums, self.deletion)
+        return scores
+
+    def corpus_score(self, pairs: Pairs) -> float:
+        rows, sums = self._statistics(pairs)
+        return float(score_of(sums.sum(axis=0), self.deletion)) if len(rows) else float("nan")
+
+    def signature(self) -> str:
+        cut = self.tokenize
+        if cut == "zh-word":
+            cut = f"{cut}-{segmenter_version(self.segmenter)}"
+        return signature("SARI", ("case", "lc"), ("tok", cut), ("del", self.deletion))
+
+    def _statistics(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the rows with a source, a paraphrase and a reference; their statistics."""
+        self.check(pairs)
+        columns = [
+            tokens(column, self.tokenize, self.segmenter)
+            for column in (pairs.source, pairs.paraphrase, *pairs.references)
+        ]
+        present = np.array([[row is not None for row in column] for column in columns], bool)
+        rows = np.flatnonzero(present[0] & present[1] & present[2:].any(axis=0))
+        return rows, statistics(*([column[row] for row in rows] for column in columns))
+
+
+def tokens(column: pa.Array, tokenize: str, segmenter: str) -> list[list[str] | None]:
+    """Tokens of each text, in lower case; None for a null."""
+    if tokenize == "zh-word":
+        rows = words(column, segmenter)
+        return [None if row is None else [word.lower() for word in row] for row in rows]
+    cut = tokenizer(tokenize)
+    return [None if text is None else cut(text.lower()) for text in column.to_pylist()]
+
+
+Tokens = Sequence[str]
+
+
+def plain(
+    source: Tokens, paraphrase: Tokens, references: Sequence[Tokens], deletion: str = "precision"
+) -> float:
+    """SARI of one sentence as tokens, by the definition."""
+    total, times = 0.0, len(references)
+    for n in ORDERS:
+        o, p = _grams(source, n, times), _grams(paraphrase, n, times)
+        r = sum((_grams(reference, n, 1) for reference in references), Counter())
+        add = _ratios(
+            len((p.keys() & r.keys()) - o.keys()),
+            len(p.keys() - o.keys()),
+            len(r.keys() - o.keys()),
+        )
+        keep = _ratios((o & p & r).total(), (o & p).total(), (o & r).total())
+        delete = _ratios(((o - p) & (o - r)).total(), (o - p).total(), (o - r).total())
+        total += add["f1"] + keep["f1"] + delete[deletion]
+    return 100 * total / 3 / len(ORDERS)
+
+
+def _grams(tokens: Tokens, n: int, times: int) -> Counter:
+    """Counts of the n-grams, as often as there are references."""
+    counts = Counter(tuple(tokens[k : k + n]) for k in range(len(tokens) - n + 1))
+    return Counter({gram: times * count for gram, count in counts.items()})
+
+
+def _ratios(both: int, paraphrase: int, references: int) -> dict[str, float]:
+    precision = both / paraphrase if paraphrase else 0.0
+    recall = both / references if references else 0.0
+    f1 = 2 * precision * recall / (precision + recall) if both else 0.0
+    return {"precision": precision, "f1": f1}
+
+
+def statistics(
+    source: Sequence[Tokens], paraphrase: Sequence[Tokens], *references: Sequence[Tokens | None]
+) -> np.ndarray:
+    """Sums of every row: float64, shape (rows, 4 orders, 3 operations, 3 sums).
+
+    Operations: add, keep, delete. Sums: in both, of the paraphrase, of the references.
+    """
+    rows = len(source)
+    sentences = [row or () for column in (source, paraphrase, *references) for row in column]
+    times = np.zeros(rows, np.int64)
+    for column in references:
+        times += np.array([row is not None for row in column], bool)
+    ids: dict[str, int] = {}
+    token = np.array([ids.setdefault(t, len(ids)) for row in sentences for t in row], np.int64)
+    sentence = np.repeat(np.arange(len(sentences)), [len(row) for row in sentences])
+    row, side = sentence % max(rows, 1), np.minimum(sentence // max(rows, 1), 2)
+
+    sums = np.zeros((rows, len(ORDERS), 3, 3))
+    name = row  # of the n-gram that begins here: equal for equal ones of one row
+    for order, n in enumerate(ORDERS):
+        starts = np.flatnonzero(sentence[: max(len(token) - n + 1, 0)] == sentence[n - 1 :])
+        keys = name[starts] * len(ids) + token[starts + n - 1]
+        _, first, names = np.unique(keys, return_index=True, return_inverse=True)
+        name = np.zeros(len(token), np.int64)
+        name[starts] = names
+        cells = len(first)
+        counts = np.bincount(side[starts] * cells + names, minlength=3 * cells).reshape(3, cells)
+        of_row = row[starts[first]]
+        scale = times[of_row]
+        o, p, r = counts[0] * scale, counts[1] * scale, counts[2]
+        added, wanted = (p > 0) & (o == 0), (r > 0) & (o == 0)
+        kept, keep = np.minimum(o, p), np.minimum(o, r)
+        deleted, delete = np.maximum(o - p, 0), np.maximum(o - r, 0)
+        for operation, (done, right) in enumerate(
+            ((added, wanted), (kept, keep), (deleted, delete))
+        ):
+            for k, values in enumerate((np.minimum(done, right), done, right)):
+                sums[:, order, operation, k] = np.bincount(of_row, values, rows)
+    return sums
+
+
+def score_of(sums: np.ndarray, deletion: str = "precision") -> np.ndarray:
+    """SARI of statistics, shape (…, 4, 3, 3) to (…,)."""
+    both, done, right = np.moveaxis(sums, -1, 0)
+    precision = np.divide(both, done, out=np.zeros_like(both), where=done > 0)
+    recall = np.divide(both, right, out=np.zeros_like(both), where=right > 0)
+    total = precision + recall
+    scores = np.divide(2 * precision * recall, total, out=np.zeros_like(both), where=total > 0)
+    if deletion == "precision":
+        scores[..., 2] = precision[..., 2]
+    return 100 * scores.mean(axis=(-1, -2))

@@ -1,0 +1,323 @@
+"""Features of a simplification: what it did to the source's sentences, characters and words.
+
+Each is one number for a pair; none says how good it is.
+
+    sentence-splits       sentences of P / sentences of S
+    compression           characters of P / characters of S
+    replaced              characters replaced between S and P / characters of the shorter side
+    deleted               words of S that P has not / words of S
+    added                 words of P that S has not / words of P
+    reordered             (words of both − their longest common subsequence) / words of S
+    lexical-complexity    C(P) / C(S),  C = mean of ln(1 + rank)² over the content words
+    dependency-depth      depth of P's deepest dependency tree / that of S's
+
+Source: Alva-Manchego et al. 2020, *ASSET*, section 4; Chong et al. 2024, *MCTS*, takes
+them over for Chinese. Martin et al. 2018 (tseval) and EASSE have them as code. Decided here:
+
+* Texts are normalised. Words are the segmenter's, in lower case, punctuation among them; a word
+  that stands twice counts twice. Characters include punctuation, not spaces.
+* A sentence ends at 。 ! ? or a full stop that no letter or digit follows, and has a letter or a
+  digit. ASSET takes the difference of the two counts, EASSE, as here, their ratio.
+* Replaced: the replacements among the edit operations that rapidfuzz finds (the Levenshtein
+  package's, which tseval asks); other shortest ways may replace less.
+* Rank: place of a word, from 0, among the 50,000 most frequent of jieba's dictionary, or of the
+  ``vocabulary.tsv`` that jobs/build_vocabulary.py writes. Content words are those of them whose
+  part of speech there is neither "function word" nor "other"; words without a rank do not count.
+* Dependency trees come from spaCy or a neural LTP model; a root alone has depth 0.
+
+NaN where what stands below the line is 0, or there is no content word. Unit: ratio or share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import importlib.metadata
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from udfs.metrics.metric import Metric, Pairs, signature
+from udfs.metrics.word_vectors import digest
+from udfs.metrics.words import segmenter_version, words
+from udfs.text.normalise import normalise
+from udfs.text.parts_of_speech import class_of
+
+RANKED_WORDS = 50_000
+NO_CONTENT = ("function word", "other")
+_SENTENCE_END = re.compile(r"[。!?]|\.(?!\w)")
+
+
+class Sentence(NamedTuple):
+    """One side of a pair: its characters without spaces, its sentences' number, its words."""
+
+    characters: str
+    sentences: int
+    words: list[str]
+
+
+def sentence_splits(source: Sentence, paraphrase: Sentence) -> float:
+    return _ratio(paraphrase.sentences, source.sentences)
+
+
+def compression(source: Sentence, paraphrase: Sentence) -> float:
+    return _ratio(len(paraphrase.characters), len(source.characters))
+
+
+def replaced(source: Sentence, paraphrase: Sentence) -> float:
+    from rapidfuzz.distance import Levenshtein
+
+    edits = Levenshtein.editops(source.characters, paraphrase.characters)
+    shorter = min(len(source.characters), len(paraphrase.characters))
+    return _ratio(sum(edit.tag == "replace" for edit in edits), shorter)
+
+
+def deleted(source: Sentence, paraphrase: Sentence) -> float:
+    gone = Counter(source.words) - Counter(paraphrase.words)
+    return _ratio(gone.total(), len(source.words))
+
+
+def added(source: Sentence, paraphrase: Sentence) -> float:
+    new = Counter(paraphrase.words) - Counter(source.words)
+    return _ratio(new.total(), len(paraphrase.words))
+
+
+def reordered(source: Sentence, paraphrase: Sentence) -> float:
+    from rapidfuzz.distance import LCSseq
+
+    kept = (Counter(source.words) & Counter(paraphrase.words)).total()
+    in_order = LCSseq.similarity(source.words, paraphrase.words)
+    return _ratio(kept - in_order, len(source.words))
+
+
+def complexity(sentence: Sentence, ranks: Mapping[str, int]) -> float:
+    """Mean squared log rank of the content words; NaN without any."""
+    squares = [log(1 + ranks[word]) ** 2 for word in sentence.words if word in ranks]
+    return _ratio(sum(squares), len(squares))
+
+
+def tree_depth(heads: Sequence[int]) -> int:
+    """Edges from the root to the deepest word. heads: of each word, from 1; 0 is the root's.
+
+    Raises ValueError where the heads are no tree.
+    """
+    above = np.array([0, *heads])
+    place, depth = above, 0
+    while place.any():
+        place, depth = above[place], depth + 1
+        if depth > len(heads):
+            raise ValueError(f"no dependency tree, its words hang on each other: {heads}")
+    return depth
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else float("nan")
+
+
+class Kind(NamedTuple):
+    summary: str
+    range: tuple[float, float]
+    higher_is_simpler: bool
+    of: Callable[[Sentence, Sentence], float] | None = None
+    """None where the feature is a ratio of what needs more than a sentence: ranks, or a parser."""
+
+
+INF = float("inf")
+FEATURES = {
+    "sentence-splits": Kind("Sentences, beside the source's.", (0, INF), True, sentence_splits),
+    "compression": Kind("Characters, beside the source's.", (0, INF), False, compression),
+    "replaced": Kind("Share of characters that were replaced.", (0, 1), True, replaced),
+    "deleted": Kind("Share of the source's words that are gone.", (0, 1), True, deleted),
+    "added": Kind("Share of the paraphrase's words that are new.", (0, 1), True, added),
+    "reordered": Kind("Share of the source's words that have moved.", (0, 1), True, reordered),
+    "lexical-complexity": Kind("Rarity of the words, beside the source's.", (0, INF), False),
+    "dependency-depth": Kind("Depth of the trees, beside the source's.", (0, INF), False),
+}
+
+
+@dataclass(frozen=True)
+class Feature(Metric):
+    """One feature of the table above.
+
+    vocabulary: a vocabulary.tsv for lexical-complexity; without it, jieba's dictionary.
+    parser: of dependency-depth: ``spacy:MODEL`` or ``ltp:FOLDER``.
+    """
+
+    feature: str = "compression"
+    segmenter: str = "jieba"
+    vocabulary: str | None = None
+    parser: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.feature not in FEATURES:
+            expected = ", ".join(FEATURES)
+            raise ValueError(f"feature {self.feature!r}: expected one of {expected}")
+        kind = FEATURES[self.feature]
+        attributes = {
+            "name": self.feature,
+            "title": self.feature.replace("-", " ").capitalize(),
+            "summary": kind.summary,
+            "range": kind.range,
+            "higher_is_better": kind.higher_is_simpler,
+        }
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        columns = pairs.source, pairs.paraphrase
+        if of := FEATURES[self.feature].of:
+            rows = zip(*map(self._sentences, columns), strict=True)
+            return np.array([np.nan if None in row else of(*row) for row in rows], float)
+        source, paraphrase = map(self._measure, columns)
+        return np.divide(paraphrase, source, out=np.full(len(source), np.nan), where=source > 0)
+
+    def signature(self) -> str:
+        if self.feature == "dependency-depth":
+            _check_parser(self.parser)
+            return signature(self.feature, ("parser", self.parser))
+        settings = [("seg", segmenter_version(self.segmenter))]
+        if self.feature == "lexical-complexity":
+            jieba = f"jieba-{importlib.metadata.version('jieba')}"
+            settings.append(("ranks", digest(self.vocabulary) if self.vocabulary else jieba))
+        return signature(self.feature, *settings)
+
+    def _measure(self, column: pa.Array) -> np.ndarray:
+        """Complexity, or depth, of each text; NaN for a null."""
+        if self.feature == "dependency-depth":
+            return np.array(_depths(column, load_parser(self.parser)), float)
+        ranks, sentences = load_ranks(self.vocabulary), self._sentences(column)
+        return np.array([np.nan if s is None else complexity(s, ranks) for s in sentences], float)
+
+    def _sentences(self, column: pa.Array) -> list[Sentence | None]:
+        rows = zip(column.to_pylist(), words(column, self.segmenter), strict=True)
+        return [None if text is None else sentence_of(text, cut) for text, cut in rows]
+
+
+def sentence_of(text: str, cut: Sequence[str]) -> Sentence:
+    """A text and its words, as the features read them."""
+    text = normalise(text)
+    parts = _SENTENCE_END.split(text)
+    count = sum(any(map(str.isalnum, part)) for part in parts)
+    return Sentence(text.replace(" ", ""), count, [word.lower() for word in cut])
+
+
+@lru_cache(maxsize=2)
+def load_ranks(vocabulary: str | None = None) -> Mapping[str, int]:
+    """Content word -> rank among the 50,000 most frequent words.
+
+    Raises FileNotFoundError or ValueError, in one line, where the vocabulary is not usable, and
+    PackageNotFoundError without jieba.
+    """
+    if vocabulary is None:
+        package = importlib.metadata.distribution("jieba")
+        fields = Path(package.locate_file("jieba/dict.txt")).read_text("utf-8").split()
+        rows = zip(fields[::3], fields[1::3], fields[2::3], strict=True)
+        counted = [(-int(count), word, class_of(tag, "jieba")) for word, count, tag in rows]
+    else:
+        path = Path(vocabulary).expanduser()
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: no such file; expected word, class and count")
+        with path.open(encoding="utf-8", newline="") as file:
+            table = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+            if not {"word", "class", "count"} <= set(table.fieldnames or ()):
+                raise ValueError(f"{path}: expected the columns word, class and count in line 1")
+            try:
+                counted = [(-int(row["count"]), row["word"], row["class"]) for row in table]
+            except (TypeError, ValueError):
+                line = f"{path}, line {table.line_num}"
+                raise ValueError(f"{line}: expected a word, its class and a count") from None
+    ranks: dict[str, int] = {}
+    for rank, (_, word, kind) in enumerate(sorted(counted)[:RANKED_WORDS]):
+        if kind not in NO_CONTENT:
+            ranks.setdefault(word.lower(), rank)
+    return ranks
+
+
+# Dependency trees
+
+
+def _depths(column: pa.Array, parse: Callable[[list[str]], list[int]]) -> list[float]:
+    """Depth of each text's deepest tree; NaN for a null or an empty text."""
+    texts = [normalise(text or "") for text in column.to_pylist()]
+    found = iter(parse([text for text in texts if text]))
+    return [next(found) if text else float("nan") for text in texts]
+
+
+def _check_parser(parser: str | None) -> None:
+    kind, _, model = (parser or "").partition(":")
+    if kind not in ("spacy", "ltp") or not model:
+        raise ValueError(
+            "dependency-depth needs a parser: 'spacy:zh_core_web_sm' (pip install spacy, then"
+            " python -m spacy download zh_core_web_sm) or 'ltp:FOLDER' of a neural LTP model"
+            " (pip install 'gaixie[ltp]')"
+        )
+
+
+@lru_cache(maxsize=1)
+def load_parser(parser: str) -> Callable[[list[str]], list[int]]:
+    """From texts to the depth of each one's deepest tree.
+
+    parser: ``spacy:MODEL`` or ``ltp:FOLDER``. Raises ValueError, in one line, where it is missing.
+    """
+    _check_parser(parser)
+    kind, _, model = parser.partition(":")
+    return _spacy_depths(model) if kind == "spacy" else _ltp_depths(model)
+
+
+def _spacy_depths(model: str) -> Callable[[list[str]], list[int]]:
+    try:
+        import spacy
+
+        pipeline = spacy.load(model)
+    except ImportError:
+        raise ValueError("parser 'spacy:…' needs spaCy: pip install spacy") from None
+    except OSError:
+        raise ValueError(
+            f"spacy:{model}: no such model; python -m spacy download {model} fetches spaCy's own"
+        ) from None
+
+    def depths(texts: list[str]) -> list[int]:
+        return [
+            max(
+                tree_depth([0 if t.head.i == t.i else t.head.i - s.start + 1 for t in s])
+                for s in document.sents
+            )
+            for document in pipeline.pipe(texts)
+        ]
+
+    return depths
+
+
+def _ltp_depths(folder: str) -> Callable[[list[str]], list[int]]:
+    if not Path(folder).expanduser().is_dir():
+        raise ValueError(f"ltp:{folder}: no such folder; expected a neural LTP model")
+    try:
+        from ltp import LTP
+    except ImportError:
+        raise ValueError("parser 'ltp:…' needs LTP: pip install 'gaixie[ltp]'") from None
+    with contextlib.redirect_stdout(sys.stderr):  # ltp prints as it loads
+        model = LTP(str(Path(folder).expanduser()))
+    if "dep" not in model.supported_tasks:
+        raise ValueError(f"ltp:{folder}: this model has no task dep; a neural one is needed")
+    # transformers 5 dropped the older name of __call__, which ltp still uses.
+    if not hasattr(model.tokenizer, "batch_encode_plus"):
+        model.tokenizer.batch_encode_plus = model.tokenizer.__call__
+
+    def depths(texts: list[str]) -> list[int]:
+        found = []
+        for text in texts:
+            sentences = [s for s in re.findall(r".*?(?:[。!?]+|$)", text) if s]
+            trees = model.pipeline(sentences, tasks=["cws", "dep"]).dep
+            found.append(max(tree_depth(tree["head"]) for tree in trees))
+        return found
+
+    return depths

@@ -1,0 +1,69 @@
+"""TER, translation edit rate: edits that turn the paraphrase into a reference.
+
+    TER = 100 · edits / tokens of the references on average
+
+An edit inserts, deletes or replaces a token, or shifts a run of tokens. Source: Snover et al. 2006,
+*A Study of Translation Edit Rate with Targeted Human Annotation*.
+
+The score is sacrebleu's own, sentence by sentence: its search for shifts is Tercom's, which is
+greedy. Several references: the fewest edits. A corpus divides the sum of all edits. Decided here:
+``normalized`` and ``asian_support`` are on, unlike in sacrebleu, because without them a Chinese
+sentence is one token; Han characters are then tokens. The text is otherwise taken as it stands.
+An empty paraphrase scores 100, an insertion for each token; an empty reference by convention 100
+too, and both 0. Unit: percent, 0 is best, without an upper bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import numpy as np
+
+from udfs.metrics.by_sacrebleu import corpus_score, sentence_scores
+from udfs.metrics.metric import Metric, Pairs, signature
+
+
+@dataclass(frozen=True)
+class TER(Metric):
+    """sacrebleu's TER, with sacrebleu's settings."""
+
+    normalized: bool = True
+    no_punct: bool = False
+    asian_support: bool = True
+    case_sensitive: bool = False
+
+    name = "ter"
+    title = "TER"
+    summary = "Edits and shifts that turn the paraphrase into the reference, per 100 tokens."
+    range = (0.0, float("inf"))
+    higher_is_better = False
+    needs_source = False
+    needs_reference = True
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        self.check(pairs)
+        return sentence_scores(self._sacrebleu(), pairs)
+
+    def corpus_score(self, pairs: Pairs) -> float:
+        self.check(pairs)
+        return corpus_score(self._sacrebleu(), pairs)
+
+    def signature(self) -> str:
+        def say(setting: bool) -> str:
+            return "yes" if setting else "no"
+
+        return signature(
+            "TER",
+            ("case", "mixed" if self.case_sensitive else "lc"),
+            ("tok", "tercom"),
+            ("norm", say(self.normalized)),
+            ("punct", say(not self.no_punct)),
+            ("asian", say(self.asian_support)),
+            ("sacrebleu", version("sacrebleu")),
+        )
+
+    def _sacrebleu(self):
+        from sacrebleu.metrics.ter import TER as Sacrebleu
+
+        return Sacrebleu(self.normalized, self.no_punct, self.asian_support, self.case_sensitive)

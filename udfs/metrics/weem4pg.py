@@ -1,0 +1,128 @@
+"""WEEM4PG: how near the paraphrase's words are to the source's, less for words taken over.
+
+    WEEM4PG = [√N / N] · [Σ_i w_i / length(P)]
+
+N = number of words that source and paraphrase share, w_i = cosine of the vector of the paraphrase's
+word i with that of the nearest source word, length(P) = number of words of the paraphrase. The
+second factor asks for the same meaning, the first, 1 / √N, for other words.
+
+Source: word-embedding evaluation metric for paraphrase generation; Hailu, Yu & Fantaye 2020.
+Decided here:
+
+* N counts occurrences: a word that stands twice in both counts twice.
+* √N / N is undefined without a shared word. It is 1 then, as for N = 1: the factor falls as N
+  grows, so that its greatest value is the one that continues it to N = 0.
+* A word without a vector has w = 1 where the source has the same word, otherwise 0.
+* Words are in lower case, and punctuation is no word. Chinese: words of the segmenter, normalised.
+  English (PPDB's phrases, say): split at spaces.
+* A side without words scores 0.
+
+Unit: mean cosine, -1 to 1, and in practice hardly below 0. A paraphrase of k words that equals its
+source has 1 / √k.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+import pyarrow as pa
+
+from udfs.metrics.metric import Metric, Pairs, signature
+from udfs.metrics.word_vectors import WordVectors, digest, load
+from udfs.metrics.words import segmenter_version, words
+
+LANGUAGES = ("zh", "en")
+
+
+@dataclass(frozen=True)
+class WEEM4PG(Metric):
+    """vectors: file or folder, see udfs.metrics.word_vectors; segmenter: of Chinese.
+
+    Vectors that were trained on words of one segmenter want the same one here.
+    """
+
+    vectors: str = ""
+    language: str = "zh"
+    segmenter: str = "jieba"
+
+    name = "weem4pg"
+    title = "WEEM4PG"
+    summary = "Nearness of the paraphrase's words to the source's, less for words taken over."
+    range = (-1.0, 1.0)
+    higher_is_better = True
+
+    def __post_init__(self) -> None:
+        if not self.vectors:
+            raise ValueError("weem4pg needs vectors: the path of a file of word vectors")
+        if self.language not in LANGUAGES:
+            raise ValueError(f"language {self.language!r}: expected one of {', '.join(LANGUAGES)}")
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        """Scores, shape (rows,). Raises what ``word_vectors.load`` does."""
+        vectors = load(self.vectors)
+        scores = np.full(len(pairs), np.nan)
+        columns = self._words(pairs.source), self._words(pairs.paraphrase)
+        for row, (source, paraphrase) in enumerate(zip(*columns, strict=True)):
+            if source is not None and paraphrase is not None:
+                scores[row] = _score(source, paraphrase, vectors)
+        return scores
+
+    def signature(self) -> str:
+        cut = segmenter_version(self.segmenter) if self.language == "zh" else "whitespace"
+        settings = [("lang", self.language), ("seg", cut), ("vec", digest(self.vectors))]
+        return signature("WEEM4PG", *settings)
+
+    def _words(self, column: pa.Array) -> list[list[str] | None]:
+        if self.language == "zh":
+            rows = words(column, self.segmenter)
+        else:
+            rows = [None if text is None else text.split() for text in column.to_pylist()]
+        return [None if row is None else [w.lower() for w in row if _is_word(w)] for row in rows]
+
+
+def _is_word(token: str) -> bool:
+    return any(map(str.isalnum, token))
+
+
+def plain(source: Sequence[str], paraphrase: Sequence[str], vectors: WordVectors) -> float:
+    """WEEM4PG of two sentences as words, by the definition."""
+    if not source or not paraphrase:
+        return 0.0
+    total = 0.0
+    for word in paraphrase:
+        nearest = -1.0 if word in vectors.index else 0.0
+        for other in source:
+            if word == other:
+                cosine = 1.0
+            elif word in vectors.index and other in vectors.index:
+                pair = (vectors.matrix[vectors.index[w]] for w in (word, other))
+                cosine = float(np.dot(*pair))
+            else:
+                cosine = 0.0
+            nearest = max(nearest, cosine)
+        total += nearest
+    shared = sum((Counter(source) & Counter(paraphrase)).values())
+    return total / len(paraphrase) / sqrt(max(shared, 1))
+
+
+def _score(source: list[str], paraphrase: list[str], vectors: WordVectors) -> float:
+    if not source or not paraphrase:
+        return 0.0
+    index, matrix = vectors
+    counts = Counter(source)
+    shared = sum((counts & Counter(paraphrase)).values())
+    # Words that the source has are at 1, whatever their vectors.
+    others = [word for word in paraphrase if word not in counts]
+    total = float(len(paraphrase) - len(others))
+    rows = [index[word] for word in others if word in index]
+    columns = [index[word] for word in counts if word in index]
+    if rows and columns:
+        nearest = (matrix[rows] @ matrix[columns].T).max(axis=1)
+        if len(columns) < len(counts):
+            nearest = np.maximum(nearest, 0.0)  # the nearest may be one without a vector
+        total += float(nearest.sum(dtype=np.float64))
+    return total / len(paraphrase) / sqrt(max(shared, 1))

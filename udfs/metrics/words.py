@@ -1,0 +1,28 @@
+"""Words of a column, as the project's segmenters cut them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pyarrow as pa
+
+from udfs.text.normalise import normalise
+from udfs.text.segment import load_segmenter
+
+_segmenter = lru_cache(maxsize=2)(load_segmenter)
+
+
+def words(column: pa.Array, segmenter: str = "jieba") -> list[list[str] | None]:
+    """Words of each normalised text, spaces left out; None for a null.
+
+    segmenter: what ``udfs.text.segment.load_segmenter`` takes. Raises ValueError as it does.
+    """
+    texts = [None if text is None else normalise(text) for text in column.to_pylist()]
+    cut = iter(_segmenter(segmenter).cut([text for text in texts if text is not None]))
+    return [None if text is None else [w for w in next(cut) if w != " "] for text in texts]
+
+
+def segmenter_version(segmenter: str) -> str:
+    """Name and version of a segmenter, for a signature: ``jieba-rjieba-0.2.2``."""
+    found = _segmenter(segmenter)
+    return f"{found.name}-{found.version}"

@@ -1,0 +1,48 @@
+"""On which side of a split a source sentence is: a hash of the sentence decides, nothing else.
+
+    place = XXH3-64(normalised sentence in UTF-32, seed) / 2⁶⁴;  train, validation and test share [0, 1)
+
+All pairs of a source are on one side, in every run, release and trainer that has the same seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+import numpy as np
+import pyarrow as pa
+from xxhash import xxh3_64_intdigest
+
+from udfs.text.normalise import normalise, normalise_column
+
+SPLITS = ("train", "validation", "test")
+
+
+def source_hash(text: str, seed: int) -> int:
+    """XXH3-64 of a normalised sentence in UTF-32."""
+    return xxh3_64_intdigest(normalise(text).encode("utf-32-le"), seed)
+
+
+def source_hashes(source: pa.Array | pa.ChunkedArray, seed: int) -> np.ndarray:
+    """source_hash of a column: uint64, shape (rows,)."""
+    text, _ = normalise_column(source)
+    data = memoryview(np.ascontiguousarray(text.values, np.dtype("<u4")).view(np.uint8))
+    ends = (4 * text.offsets).tolist()
+    return np.array([xxh3_64_intdigest(data[a:b], seed) for a, b in pairwise(ends)], np.uint64)
+
+
+def bounds(shares: Sequence[float]) -> list[tuple[int, float]]:
+    """(number of the split, place up to which it reaches), without splits of share 0.
+
+    The last one reaches to the end, whatever rounding makes of the sum.
+    """
+    taken = [number for number, share in enumerate(shares) if share > 0]
+    return [*zip(taken, accumulate(shares[number] for number in taken), strict=True)]
+
+
+def splits_of(source: pa.Array | pa.ChunkedArray, shares: Sequence[float], seed: int) -> np.ndarray:
+    """Number in SPLITS of each sentence: int64, shape (rows,). shares: add up to 1."""
+    taken, ends = zip(*bounds(shares), strict=True)
+    place = (source_hashes(source, seed) >> np.uint64(11)) / 2**53
+    return np.array(taken)[np.searchsorted(ends[:-1], place, side="right")]

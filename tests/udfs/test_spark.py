@@ -11,10 +11,12 @@ import pytest
 from pyspark.sql import functions as F
 
 from udfs.features import FEATURES, extract
+from udfs.metrics import METRICS, Pairs, load_metric
 from udfs.spark import (
     DEFAULT_CUTS,
     SCORED_FIELDS,
     features,
+    metric,
     register,
     score_columns,
     spscore,
@@ -25,6 +27,7 @@ from udfs.spscore import SPScore
 from udfs.stages import stage as plain_stage
 from udfs.text.segment import load_segmenter
 
+ENCODED = ("similarity", "bertscore", "parascore", "bert-ibleu")
 ROWS = 60
 
 
@@ -140,3 +143,26 @@ def test_the_jobs_arrow_function_equals_the_pandas_udfs(frame, expected):
     np.testing.assert_array_equal(rows.loc[fit, list(FEATURES)], from_udf)
     assert rows["udf_stage"][fit].tolist() == rows["job_stage"][fit].tolist()
     assert rows.loc[~fit, ["pair_id", "spscore", *FEATURES]].isna().all(axis=None)
+
+
+def test_every_cpu_metric_is_a_pandas_udf(spark):
+    """The same scores as in this process; null where there is none."""
+    names = [n for n in METRICS if n not in ("weem4pg", "bartscore", "dependency-depth", *ENCODED)]
+    rows = [
+        (0, "他昨天坐火车去了北京。", "昨天他是坐火车到北京去的。", "他昨天乘火车去北京了。"),
+        (1, "今天天气很好。", None, "天气不错。"),
+        (2, "她买了两本新书。", "两本新书，她买下了。", None),
+    ]
+    frame = spark.createDataFrame(rows, "n int, source string, paraphrase string, reference string")
+    columns = [
+        metric(name)("source", "paraphrase", "reference").alias(name.replace("-", "_"))
+        for name in names
+    ]
+    found = frame.select("n", *columns).toPandas().sort_values("n")
+    pairs = Pairs.of(*[list(column) for column in list(zip(*rows, strict=True))[1:]])
+    for name in names:
+        expected = load_metric(name).sentence_scores(pairs)
+        np.testing.assert_allclose(found[name.replace("-", "_")], expected, rtol=1e-12)
+    assert frame.select(metric("bleu")("source", "paraphrase", "reference")).collect()[1][0] is None
+    with pytest.raises(ValueError, match="did you mean bleu"):
+        metric("bleux")

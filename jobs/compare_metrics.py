@@ -41,7 +41,8 @@ def main(argv: list[str] | None = None) -> int:
         for spec in {spec for specs in config.metrics.values() for spec in specs}:
             load_metric(spec, model=config.encoder, vectors=config.word_vectors)
         tables = {
-            each.name: read_data_set(each, args.data, config.limit) for each in config.data_sets
+            each.name: read_data_set(each, args.data, _limit(each, args, config))
+            for each in config.data_sets
         }
     except (ValueError, OSError) as error:
         raise JobError(str(error)) from error
@@ -179,8 +180,6 @@ def _config(args: argparse.Namespace) -> Config:
     """The settings, under the options of the command line."""
     config = load_config(args.config)
     changes: dict[str, Any] = {}
-    if args.limit is not None:
-        changes["limit"] = args.limit
     if args.encoder:
         changes["encoder"] = args.encoder
     if args.metrics:
@@ -193,6 +192,13 @@ def _config(args: argparse.Namespace) -> Config:
                 raise ValueError(f"--sets {name}: {args.config} has {', '.join(known)}")
         changes["data_sets"] = [known[name] for name in args.sets.split(",")]
     return config.model_copy(update=changes)
+
+
+def _limit(each: DataSet, args: argparse.Namespace, config: Config) -> int:
+    """Of the command line, else the set's own, else that of all sets."""
+    if args.limit is not None:
+        return args.limit
+    return config.limit if each.limit is None else each.limit
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -37,6 +37,7 @@ from jobs.common.errors import JobError
 from jobs.common.errors import run as run_job
 from jobs.common.model_folder import check_output, publish, scratch_beside
 from jobs.common.on_disk import on_disk
+from udfs.metrics import in_words
 from udfs.metrics.word_vectors import VECTORS_FILE
 from udfs.text.normalise import normalise
 from udfs.text.segment import Segmenter, load_segmenter
@@ -96,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
             }
             save(vectors, manifest, output)
     except (ValueError, OSError, ModuleNotFoundError) as error:
-        raise JobError(str(error)) from error
+        raise JobError(in_words(error)) from error
     print(
         f"{options.output}: {len(vectors):,} words, {options.dimensions} dimensions, from"
         f" {counts['sentences']:,} sentences ({time.monotonic() - started:.0f} s)"

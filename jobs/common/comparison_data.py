@@ -39,6 +39,8 @@ class DataSet(_Settings):
     """Human scores are 0 or 1."""
     remove_spaces: bool = False
     """Remove the spaces that a tokeniser left: all but those between Latin letters or digits."""
+    limit: int | None = Field(None, ge=0)
+    """Rows, instead of the limit of all sets."""
     fitted: bool = False
     extended: bool = False
     published: dict[str, float] = {}
@@ -74,7 +76,7 @@ def load_config(path: Path) -> Config:
         raise ValueError(f"{path}: {where}: {first['msg']}") from None
 
 
-def read_data_set(each: DataSet, folder: Path, limit: int) -> pd.DataFrame:
+def read_data_set(each: DataSet, folder: Path, limit: int = 0) -> pd.DataFrame:
     """Columns source, paraphrase, reference (where there is one), human, added.
 
     The rows of an extended set that are added to it are marked so and stand last. Of a set of more

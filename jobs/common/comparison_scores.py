@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from jobs import fit_spscore as fit
 from jobs.common import fit_data
 from jobs.common.comparison_data import Config, DataSet, source_share
-from udfs.metrics import Free, Metric, Pairs, load_metric
+from udfs.metrics import Free, Metric, Pairs, in_words, load_metric
 from udfs.metrics.bert_ibleu import BERTiBLEU
 from udfs.metrics.bertscore import BERTScore
 from udfs.metrics.encoder import load_encoder
@@ -70,8 +70,8 @@ class Scorer:
                 signature = metric.signature()
                 scores = self._scores(each, metric, signature, table, pairs, spec)
             except (ValueError, OSError, ImportError) as error:
-                found.left_out[metric.name] = " ".join(str(error).split())
-                print(f"{each.name}, {metric.name}: left out: {error}", file=sys.stderr)
+                found.left_out[metric.name] = in_words(error)
+                print(f"{each.name}, {metric.name}: left out: {in_words(error)}", file=sys.stderr)
                 continue
             found.metrics[metric.name], found.scores[metric.name] = metric, scores
             found.signatures[metric.name] = signature

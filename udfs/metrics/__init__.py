@@ -35,7 +35,7 @@ from udfs.metrics.spscore import SPScoreZh
 from udfs.metrics.ter import TER
 from udfs.metrics.weem4pg import WEEM4PG
 
-__all__ = ["METRICS", "Free", "Metric", "Pairs", "load_metric"]
+__all__ = ["METRICS", "Free", "Metric", "Pairs", "in_words", "load_metric"]
 
 METRICS = {
     "spscore": SPScoreZh,
@@ -89,6 +89,13 @@ def load_metric(spec: str, **defaults: str) -> Metric:
         values[key] = _value(value, types[key], spec)
     metric = make(**values)
     return Free(metric) if base != name else metric
+
+
+def in_words(error: Exception) -> str:
+    """One line for what a metric raises; what to install where a package is missing."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"the package {error.name} is missing; pip install 'gaixie[metrics]' brings it"
+    return " ".join(str(error).split())
 
 
 def _value(text: str, kind: str, spec: str) -> object:

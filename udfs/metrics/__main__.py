@@ -28,7 +28,7 @@ from typing import TextIO
 import numpy as np
 import pyarrow.parquet as pq
 
-from udfs.metrics import METRICS, Metric, Pairs, load_metric
+from udfs.metrics import METRICS, Metric, Pairs, in_words, load_metric
 
 csv.field_size_limit(sys.maxsize)
 
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
             print_sentences(metrics, pairs, args.json)
             print_corpus(metrics, pairs, sys.stderr)
     except (ValueError, OSError, ImportError) as error:
-        print(f"metrics: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"metrics: error: {in_words(error)}", file=sys.stderr)
         return 2
     return 0
 
@@ -139,10 +139,12 @@ def print_sentences(metrics: list[Metric], pairs: Pairs, as_json: bool) -> None:
 
 
 def print_corpus(metrics: list[Metric], pairs: Pairs, file: TextIO) -> None:
+    lines = []
     for metric in metrics:
         arrow = "↑" if metric.higher_is_better else "↓"
         score = metric.corpus_score(pairs)
-        print(f"{metric.title} {arrow}\t{score:.4f}\t{metric.signature()}", file=file)
+        lines.append(f"{metric.title} {arrow}\t{score:.4f}\t{metric.signature()}\n")
+    file.writelines(lines)
 
 
 def describe() -> str:

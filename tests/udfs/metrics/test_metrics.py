@@ -199,3 +199,13 @@ def test_command_bad_input(files, tmp_path, capsys, monkeypatch, case):
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert message in error
+
+
+def test_a_package_that_is_missing(files, capsys, monkeypatch):
+    """As after `pip install gaixie` without extras; and nothing is printed before."""
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    line = ["--metrics", "pinc,similarity:model=another", files["pairs.tsv"]]
+    assert main(line) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "the package transformers is missing; pip install 'gaixie[metrics]'" in captured.err

@@ -1,0 +1,383 @@
+"""Evaluation: figures worked by hand, intervals against a plain bootstrap, counts that close."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("transformers", reason="models are of transformers")
+
+from tiny_models import tiny_bert
+from tiny_seq2seq import tiny_seq2seq
+
+from training import generate
+from training.evaluate import main
+from training.evaluation_scores import (
+    ENTITIES,
+    METRICS,
+    entities_kept,
+    estimates,
+    measures,
+    stands_in,
+)
+from udfs.metrics import Pairs, load_metric
+from udfs.text.entities import EntityFinder, load_settings
+from udfs.text.normalise import normalise
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "mlqe_pe_en_zh.train.jsonl"
+FINDER = EntityFinder(load_settings(ENTITIES))
+
+# The source, a system and a person. Of the system: a copy, a null, an entity kept of two, a copy but for
+# the width of its comma.
+SOURCES = ["我们昨天在公园看花", "他在看书", "他2024年3月读了《三国》。", "今天，公园很好看"]
+SYSTEM = ["我们昨天在公园看花", None, "他2024年3月读了书。", "今天,公园很好看"]
+HUMAN = ["昨天我们看花在公园", "书他在看", "《三国》他2024年3月读了。", "公园今天很好看"]
+PAIRS = [(source, target) for source, target in zip(SOURCES, HUMAN, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    """A model that writes what the person writes. Read only."""
+    return tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
+
+
+def write_table(path: Path, columns: dict[str, list[str | None]]) -> str:
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table(columns), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            table = csv.DictWriter(file, columns, delimiter="\t" if path.suffix == ".tsv" else ",")
+            table.writeheader()
+            table.writerows(rows)
+    return str(path)
+
+
+@pytest.fixture
+def pairs(tmp_path) -> str:
+    columns = {"source": SOURCES, "mt": SYSTEM, "human": HUMAN}
+    return write_table(tmp_path / "pairs.parquet", columns)
+
+
+def run(tmp_path: Path, *line: str) -> dict:
+    """evaluation.json of a run with SPScore-zh and Self-BLEU, unless told otherwise."""
+    metrics = () if "--metrics" in line else ("--metrics", "self-bleu")
+    assert main([*line, *metrics, "--output", str(tmp_path / "out")]) == 0
+    return json.loads((tmp_path / "out/evaluation.json").read_text("utf-8"))
+
+
+def system(result: dict, name: str) -> dict:
+    [found] = [one for one in result["systems"] if one["name"] == name]
+    return found
+
+
+# Figures by hand
+
+
+def test_the_copy_baseline(tmp_path, pairs):
+    found = system(run(tmp_path, pairs, "--system", "human"), "copy")
+    assert (found["rows"], found["left_out"]) == (4, 0)
+    for name, value in (
+        ("self-bleu", 100),
+        ("copies", 100),
+        ("entities", 100),
+        ("length-ratio", 1),
+    ):
+        one = found["measures"][name]
+        assert one["mean"] == one["low"] == one["high"] == pytest.approx(value)
+        assert one["sd"] == (None if name == "entities" else pytest.approx(0))  # of one row
+
+
+def test_a_system_by_hand(tmp_path, pairs):
+    found = system(run(tmp_path, pairs, "--system", "mt", "--system", "human"), "mt")
+    assert (found["rows"], found["left_out"]) == (3, 1)
+    own = found["measures"]
+    # Rows 1 and 4 are copies, 4 as full-width commas are commas under NFKC: (100 + 0 + 100) / 3, and by
+    # n - 1 sd² = (33.3² + 66.7² + 33.3²) / 2 = 3333.3.
+    assert own["copies"]["mean"] == pytest.approx(200 / 3)
+    assert own["copies"]["sd"] == pytest.approx(math.sqrt(10000 / 3))
+    # Row 3 alone has entities: 2024年3月 kept, 《三国》 not. One row has no sd.
+    assert own["entities"] == {"mean": 50, "sd": None, "low": 50, "high": 50, "rows": 1}
+    # Row 3 has 15 characters, and 12 in the paraphrase.
+    assert own["length-ratio"]["mean"] == pytest.approx((1 + 12 / 15 + 1) / 3)
+    normal = [(normalise(a), normalise(b)) for a, b in zip(SOURCES, SYSTEM, strict=True) if b]
+    scores = load_metric("spscore").sentence_scores(Pairs.of(*zip(*normal, strict=True)))
+    assert own["spscore"]["mean"] == pytest.approx(scores.mean())
+    assert own["spscore"]["sd"] == pytest.approx(scores.std(ddof=1))
+
+
+@pytest.mark.parametrize(
+    ("source", "paraphrase", "kept"),
+    [
+        ("他2024年3月读了《三国》。", "《三国》他2024年3月读了。", 100),
+        ("他2024年3月读了《三国》。", "他3月读了《三国》。", 50),
+        ("花了300元,又花了300元", "又花了300元", 100),  # equal entities are one
+        ("买了3台X5手机", "买了13台X5手机", 50),
+        ("今天很好看", "公园很好看", math.nan),
+    ],
+)
+def test_entities_kept(source, paraphrase, kept):
+    assert entities_kept(source, paraphrase, FINDER) == pytest.approx(kept, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("entity", "text", "stands"),
+    [
+        ("3", "13", False),
+        ("3", "3.5", False),
+        ("5", "3.5", False),
+        ("3", "是3.", True),
+        ("X5", "X50", False),
+        ("X5", "用X5写", True),
+        ("《三国》", "《三国》", True),
+        ("3%", "13%", False),
+    ],
+)
+def test_an_entity_in_the_middle_of_another(entity, text, stands):
+    assert stands_in(entity, text) is stands
+
+
+@given(
+    st.lists(
+        st.sampled_from([*SOURCES, *HUMAN, "花了300元", "3月5日", "X5"]), min_size=1, max_size=4
+    )
+)
+def test_a_copy_keeps_every_entity(parts):
+    text = normalise(",".join(parts))
+    assert entities_kept(text, text, FINDER) in (100.0, pytest.approx(math.nan, nan_ok=True))
+
+
+# Intervals
+
+
+@given(
+    groups=st.lists(st.integers(0, 5), min_size=1, max_size=12),
+    data=st.data(),
+    seed=st.integers(0, 99),
+)
+def test_intervals_against_a_plain_bootstrap(groups, data, seed):
+    value = st.floats(-5, 5, width=16) | st.just(math.nan)
+    rows = [data.draw(st.lists(value, min_size=len(groups), max_size=len(groups))) for _ in "ab"]
+    scores = {("s", str(k)): np.array(row) for k, row in enumerate(rows)}
+    found = estimates(scores, np.array([f"源{group}" for group in groups]), 40, seed)
+    names = sorted(set(groups))
+    random = np.random.default_rng(seed)
+    draws = [random.integers(len(names), size=len(names)) for _ in range(40)]
+    for key, row in scores.items():
+        means = []
+        for drawn in draws:  # the rows of every source that was drawn, as often as it was
+            values = [
+                row[place]
+                for name in drawn
+                for place, group in enumerate(groups)
+                if group == names[name] and not math.isnan(row[place])
+            ]
+            means += [np.mean(values)] if values else []
+        expected = np.quantile(means, [0.025, 0.975]) if means else (math.nan, math.nan)
+        assert found[key][2:4] == pytest.approx(tuple(expected), nan_ok=True, abs=1e-9)
+        assert found[key].rows == (~np.isnan(row)).sum()
+
+
+def test_an_interval_covers_what_it_should():
+    """Of 200 samples of 60 rows with mean 0, about 95 % of the intervals hold 0."""
+    random = np.random.default_rng(1)
+    rows = {("s", str(k)): random.normal(size=60) for k in range(200)}
+    found = estimates(rows, np.arange(60).astype(str), 400, 0)
+    held = sum(one.low <= 0 <= one.high for one in found.values())
+    assert 180 <= held <= 198
+
+
+# Systems
+
+
+def test_a_model_and_a_file_of_it(tmp_path, pairs, folder):
+    """The model knows the person's paraphrases by heart; generate.py wrote them to a file before."""
+    file = str(tmp_path / "written.tsv")
+    assert generate.main([folder, pairs, "--output", file, "--n-best", "2"]) == 0
+    line = ["--system", "human", "--model", f"now={folder}", "--generations", f"before={file}"]
+    result = run(tmp_path, pairs, *line)
+    assert [one["name"] for one in result["systems"]] == ["copy", "human", "before", "now"]
+    expected = system(result, "human")["measures"]
+    for name in ("before", "now"):
+        assert system(result, name)["measures"] == expected
+    assert system(result, "now")["made_by"].startswith(f"model {Path(folder).name}@")
+
+
+def test_counts_close(tmp_path):
+    """Two rows have no source; of the rest the system has no paraphrase of two; a source stands twice."""
+    columns = {
+        "source": [*SOURCES, SOURCES[0], None, "  "],
+        "mt": ["甲", None, "\t", "丙", "丁", "戊", "己"],
+    }
+    path = write_table(tmp_path / "pairs.jsonl", columns)
+    result = run(tmp_path, path, "--system", "mt")
+    assert (result["rows"], result["without_source"], result["evaluated"]) == (7, 2, 5)
+    assert result["sources"] == 4
+    for one in result["systems"]:
+        assert one["rows"] + one["left_out"] == 5
+        assert one["measures"]["spscore"]["rows"] == one["rows"]
+    assert system(result, "mt")["left_out"] == 2
+    table = pq.read_table(tmp_path / "out/scores.parquet")
+    assert len(table) == 2 * 5
+    assert table["spscore"].null_count == 2
+    limited = run(tmp_path, path, "--system", "mt", "--limit", "2")
+    assert (limited["rows"], limited["evaluated"]) == (2, 2)
+
+
+def test_every_format_gives_the_same(tmp_path, pairs):
+    expected = run(tmp_path, pairs, "--system", "mt")
+    columns = {"source": SOURCES, "mt": SYSTEM, "human": HUMAN}
+    for kind in ("tsv", "csv", "jsonl"):
+        found = run(tmp_path, write_table(tmp_path / f"other.{kind}", columns), "--system", "mt")
+        assert found["systems"] == expected["systems"]
+
+
+def test_a_system_without_any_paraphrase(tmp_path):
+    path = write_table(tmp_path / "pairs.jsonl", {"source": SOURCES[:2], "mt": [None, ""]})
+    result = run(tmp_path, path, "--system", "mt")
+    found = system(result, "mt")
+    assert (found["rows"], found["left_out"], result["cases"]) == (0, 2, [])
+    assert found["measures"]["spscore"] == dict.fromkeys(("mean", "sd", "low", "high")) | {
+        "rows": 0
+    }
+    assert "| mt | – | 0 | 2 |" in (tmp_path / "out/evaluation.md").read_text("utf-8")
+
+
+def test_close_spaces(tmp_path):
+    columns = {"source": ["我们 昨天 看 花 3 次"], "same": ["我们昨天看花3次"]}
+    path = write_table(tmp_path / "pairs.csv", columns)
+    found = run(tmp_path, path, "--system", "same", "--close-spaces")
+    assert system(found, "same")["measures"]["copies"]["mean"] == 100
+
+
+# The report
+
+
+def test_the_report(tmp_path, pairs, capsys):
+    line = [pairs, "--system", "mt=mt", "--system", "person=human", "--cases", "2", "--seed", "3"]
+    result = run(tmp_path, *line)
+    out = capsys.readouterr().out
+    assert "person" in out
+    assert "SPScore-zh ↑" in out
+    text = (tmp_path / "out/evaluation.md").read_text("utf-8")
+    for measure in result["measures"]:
+        assert measure["signature"] in text
+    assert result["measures"][0]["signature"] == load_metric("spscore").signature()
+    assert len(result["cases"]) == 2
+    for case in result["cases"]:
+        place = list(map(normalise, SOURCES)).index(case["source"])
+        assert SYSTEM[place] is not None  # every system has one
+        assert [one["paraphrase"] for one in case["paraphrases"]] == [
+            normalise(SYSTEM[place]),
+            normalise(HUMAN[place]),
+        ]
+        for one in case["paraphrases"]:
+            pair = Pairs.of([case["source"]], [one["paraphrase"]])
+            [score] = load_metric("spscore").sentence_scores(pair)
+            assert one["spscore"] == pytest.approx(score)
+            assert f"| {one['system']} | {one['paraphrase']} | {score:.3f} |" in text
+    picture = (tmp_path / "out/evaluation.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert run(tmp_path, *line) == result
+    other = run(tmp_path, *line[:-1], "4")
+    assert other["systems"][2]["measures"]["spscore"]["mean"] == pytest.approx(
+        result["systems"][2]["measures"]["spscore"]["mean"]
+    )
+
+
+def test_metrics_that_need_an_encoder(tmp_path, pairs, monkeypatch, capsys):
+    """Left out in one line each where there is none; with one they stand in the table."""
+    monkeypatch.chdir(tmp_path)
+    assert main([pairs, "--system", "human", "--output", str(tmp_path / "out")]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "is left out" in line]
+    assert [line.split()[0] for line in lines] == ["BERT-iBLEU", "ParaScore"]
+    assert all("python jobs/make_encoder.py" in line for line in lines)
+    encoder = tiny_bert(tmp_path / "encoder")
+    found, left_out = measures(None, encoder)
+    assert [one.name for one in found[:4]] == list(METRICS)
+    assert not left_out
+    line = ["--metrics", "parascore,bertscore-free", "--encoder", encoder]
+    own = system(run(tmp_path, pairs, "--system", "human", *line), "copy")["measures"]
+    assert list(own) == [
+        *("spscore", "parascore", "bertscore-free", "copies", "entities", "length-ratio")
+    ]
+    assert own["bertscore-free"]["mean"] == pytest.approx(1)
+    assert own["parascore"]["mean"] == pytest.approx(1 - 0.05)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["{pairs}"], "nothing to evaluate: give --system, --generations or --model"),
+        (["{pairs}", "--system", "x=xx"], "no column 'xx', it has: source, mt, human"),
+        (["{pairs}", "--source", "s", "--system", "mt"], "no column 's', it has"),
+        (
+            ["{pairs}", "--system", "mt", "--metrics", "bleux"],
+            "unknown metric 'bleux': did you mean bleu",
+        ),
+        (
+            ["{pairs}", "--system", "mt", "--metrics", "bleu"],
+            "bleu-free reads the source in its place",
+        ),
+        (["{pairs}", "--system", "mt", "--encoder", "{tmp}/none"], "none: no such folder"),
+        (
+            ["{pairs}", "--system", "mt", "--system", "mt=human"],
+            "the name 'mt' is given to two systems",
+        ),
+        (["{pairs}", "--system", "copy=mt"], "a system cannot be called 'copy'"),
+        (["{pairs}", "--system", "=mt"], "a system without a name"),
+        (["{pairs}", "--model", "m={tmp}/none"], "none: no such folder"),
+        (["{pairs}", "--generations", "g={tmp}/none.tsv"], "none.tsv: no such file"),
+        (
+            ["{pairs}", "--generations", "g={tmp}/other.jsonl"],
+            "other.jsonl: has no paraphrase of any",
+        ),
+        (["{tmp}/empty.csv", "--system", "mt"], "empty.csv: no rows"),
+        (["{tmp}/null.jsonl", "--system", "mt"], "null.jsonl: no row has text in column 'source'"),
+        (["{tmp}/none.csv", "--system", "mt"], "none.csv: no such file"),
+        (
+            ["{tmp}/p.xlsx", "--system", "mt"],
+            "p.xlsx: expected a file of .tsv, .csv, .jsonl or .parquet",
+        ),
+        (["{pairs}", "--system", "mt", "--limit", "0"], "--limit 0: expected 1 or more"),
+        (["{pairs}", "--system", "mt", "--samples", "0"], "--samples 0: expected 1 or more"),
+        (["{pairs}", "--system", "mt", "--cases", "-1"], "--cases -1: expected 0 or more"),
+    ],
+)
+def test_bad_input(tmp_path, pairs, capsys, line, message):
+    (tmp_path / "empty.csv").write_text("source,mt\n")
+    write_table(tmp_path / "null.jsonl", {"source": [None], "mt": ["甲"]})
+    write_table(tmp_path / "other.jsonl", {"source": ["甲"], "paraphrase": ["乙"]})
+    words = [word.format(tmp=tmp_path, pairs=pairs) for word in line]
+    metrics = [] if {"--metrics", "--encoder"} & set(words) else ["--metrics", "self-bleu"]
+    assert main([*words, *metrics, "--output", str(tmp_path / "out")]) == 2
+    [error] = capsys.readouterr().err.strip().splitlines()
+    assert error.startswith("evaluate: error: ")
+    assert message in error
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(not DATA.is_file(), reason=f"needs the shared corpora in {DATA.parent}")
+def test_post_edits_of_translations(tmp_path):
+    """Real sentences: counts close, and every figure lies in its range."""
+    line = ["--source", "mt_zh", "--system", "human=pe_zh", "--close-spaces", "--limit", "300"]
+    result = run(tmp_path, str(DATA), *line)
+    assert result["rows"] == result["without_source"] + result["evaluated"] == 300
+    ranges = {"spscore": (0, 1), "self-bleu": (0, 100), "copies": (0, 100), "entities": (0, 100)}
+    for one in result["systems"]:
+        assert one["rows"] + one["left_out"] == result["evaluated"]
+        for name, (low, high) in ranges.items():
+            found = one["measures"][name]
+            assert low <= found["low"] <= found["mean"] <= found["high"] <= high + 1e-9
+            assert 0 < found["rows"] <= one["rows"]

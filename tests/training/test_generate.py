@@ -1,0 +1,407 @@
+"""Generation: entities come back, copies are passed over, batches change nothing, counts close."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+from itertools import groupby
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("transformers", reason="generation needs the models of transformers")
+
+import torch
+from tiny_models import tiny_bart, tiny_bert
+from tiny_seq2seq import POSITIONS, tiny_seq2seq
+
+from training.generate import in_words, load_generator, main, paraphrase_list, paraphrases
+from training.generator import Decoding, Generator
+from udfs.metrics import Pairs, load_metric
+
+ROOT = Path(__file__).parents[2]
+COPIED = "我们在公园看书"
+PAIRS = [
+    ("他2024年3月读了《三国》。", "《三国》他2024年3月读了。"),
+    ("我们昨天花了300元", "昨天我们花了300元"),
+    ("今天公园很好看", "公园今天很好看"),
+    (COPIED, COPIED),
+    ("他在看花", "花他在看"),
+    ("他昨天读书", "书他昨天读了"),
+]
+SOURCES, TARGETS = (list(side) for side in zip(*PAIRS, strict=True))
+DIFFERENT = [place for place, (source, target) in enumerate(PAIRS) if source != target]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    """A model that knows PAIRS by heart. Read only."""
+    return tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
+
+
+@pytest.fixture(scope="module")
+def random_folder(tmp_path_factory) -> str:
+    return tiny_seq2seq(tmp_path_factory.mktemp("random"))
+
+
+@pytest.fixture
+def generator(folder) -> Generator:
+    return load_generator(folder)
+
+
+def texts(found) -> list[list[str]]:
+    return [[one.text for one in row] for row in found]
+
+
+# What is written
+
+
+def test_what_it_learnt(generator):
+    found = generator.candidates(SOURCES, Decoding())
+    assert texts(found) == [[target] for target in TARGETS]
+    assert generator.counts["unknown entities"] == generator.counts["no candidate"] == 0
+
+
+def test_entities_it_never_saw_come_back(generator):
+    """The model writes <date_1>, <title_1>; the source says what they are."""
+    found = generator.candidates(["他1998年12月读了《西游记》。"], Decoding())
+    assert texts(found) == [["《西游记》他1998年12月读了。"]]
+
+
+def test_an_entity_that_the_source_lacks_is_dropped_and_counted(generator):
+    """<date_1> and <title_1> are tokens of the first target; the table of another source has neither."""
+    [ids] = generator.tokenizer([SOURCES[0]], text_target=[TARGETS[0]])["labels"]
+    written = torch.tensor([ids])
+    chosen = generator._chosen("今天很好看", "{}", written.tolist(), 0, 1, Decoding(beams=1))
+    assert chosen == [(0, "他读了。")]
+    assert generator.counts["unknown entities"] == 2
+
+
+def test_half_a_character_gives_way(generator):
+    """A model may write any bytes: the first line's are no character, the second's are 晚."""
+    lines = [
+        [generator.tokenizer.convert_tokens_to_ids(f"<0x{byte:02X}>") for byte in data]
+        for data in ("晚".encode()[:2], "晚".encode())
+    ]
+    chosen = generator._chosen("今天很好看", "{}", lines, 0, 2, Decoding())
+    assert chosen == [(1, "晚")]
+
+
+def test_copies_give_way_to_the_next_beam(generator):
+    kept = generator.candidates([COPIED], Decoding(beams=4, n_best=4))
+    assert kept[0][0].text == COPIED
+    dropped = generator.candidates([COPIED], Decoding(beams=4, drop_copies=True))
+    assert dropped == [[kept[0][1]]]
+    assert generator.counts["copies"] == 1
+
+
+def test_nothing_but_copies_leaves_the_row_empty(generator):
+    found = generator.candidates([COPIED, SOURCES[2]], Decoding(beams=1, drop_copies=True))
+    assert texts(found) == [[], [TARGETS[2]]]
+    assert generator.counts["copies"] == generator.counts["no candidate"] == 1
+    assert "2 sentences: 1 paraphrased, 1 left without" in in_words(generator.counts)
+
+
+def test_copies_are_found_under_normalisation(generator):
+    [row] = generator.candidates(["我们在　公园看书"], Decoding(beams=1))  # an ideographic space
+    found = generator.candidates([f" {COPIED} "], Decoding(beams=1, drop_copies=True))
+    assert row
+    assert found == [[]]
+
+
+def test_sources_without_text(generator):
+    sources = [None, "", " \t", "坏\ufffd的", SOURCES[2]]
+    assert texts(generator.candidates(sources, Decoding())) == [[], [], [], [], [TARGETS[2]]]
+    assert generator.counts["no text"] == 4
+    assert generator.candidates([], Decoding()) == []
+    assert generator.candidates([None], Decoding()) == [[]]
+
+
+# Scores and order
+
+
+def test_log_probability_is_the_models_own(generator):
+    """By teacher forcing on one sentence, token by token."""
+    tokenizer, model = generator.tokenizer, generator.model
+    [[one]] = generator.candidates([SOURCES[0]], Decoding())
+    batch = tokenizer(SOURCES[0], text_target=TARGETS[0])
+    labels = batch["labels"]
+    start = model.config.decoder_start_token_id
+    with torch.no_grad():
+        logits = model(
+            input_ids=torch.tensor([batch["input_ids"]]),
+            decoder_input_ids=torch.tensor([[start, *labels[:-1]]]),
+        ).logits[0]
+    each = [row.log_softmax(0)[label].item() for row, label in zip(logits, labels, strict=True)]
+    assert one.log_probability == pytest.approx(sum(each) / len(each), abs=1e-6)
+
+
+@pytest.mark.parametrize("cells", [1, 2**12, 2**25])
+def test_log_probability_in_any_number_of_parts(generator, cells, monkeypatch):
+    expected = generator.candidates(SOURCES, Decoding(n_best=4))
+    monkeypatch.setattr("training.generator.LOGITS", cells)
+    found = generator.candidates(SOURCES, Decoding(n_best=4))
+    assert texts(found) == texts(expected)
+    for row, other in zip(found, expected, strict=True):
+        scores = [one.log_probability for one in row]
+        assert scores == pytest.approx([one.log_probability for one in other], abs=1e-5)
+
+
+def test_n_best_is_in_the_order_of_the_search(generator):
+    """One beam's best is the best of the n; all differ."""
+    found = generator.candidates(SOURCES, Decoding(beams=6, n_best=6))
+    best = generator.candidates(SOURCES, Decoding(beams=6))
+    assert [row[:1] for row in found] == best
+    for row in texts(found):
+        assert len(set(row)) == len(row) > 1
+    fewer = generator.candidates(SOURCES, Decoding(beams=6, n_best=2))
+    assert fewer == [row[:2] for row in found]
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_batches_change_nothing(random_folder, beams):
+    """Sources of many lengths, through a model of random weights, which writes up to its limits."""
+    sources = ["".join(SOURCES[: n % 5 + 1]) * (n % 2 + 1) for n in range(10)]
+    runs = []
+    for batch_size in (1, 8):
+        one = load_generator(random_folder)
+        found = one.candidates(sources, Decoding(beams, n_best=beams, batch_size=batch_size))
+        runs.append((texts(found), one.counts))
+    assert all(run == runs[0] for run in runs)
+
+
+def test_samples(generator):
+    """Repeated by their seed, another seed draws others; the likeliest first, and torch's own state stays."""
+    drawn = Decoding(sample=True, temperature=3.0, n_best=5, seed=1)
+    state = torch.get_rng_state()
+    found = generator.candidates(SOURCES, drawn)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert found == generator.candidates(SOURCES, drawn)
+    other = Decoding(sample=True, temperature=3.0, n_best=5, seed=2)
+    assert texts(found) != texts(generator.candidates(SOURCES, other))
+    for row in found:
+        scores = [one.log_probability for one in row]
+        assert scores == sorted(scores, reverse=True)
+    greedy = generator.candidates(SOURCES, Decoding(sample=True, top_p=1e-6))
+    assert texts(greedy) == texts(generator.candidates(SOURCES, Decoding(beams=1)))
+
+
+def test_limits_of_length(random_folder, generator):
+    """A source beyond the model's positions is cut and counted; a paraphrase ends at its limit."""
+    one = load_generator(random_folder)
+    one.candidates(["看花" * POSITIONS, "看花"], Decoding(beams=1))
+    assert one.counts["cut"] == 1
+    [[short]] = generator.candidates([SOURCES[2]], Decoding(beams=1, max_new_tokens=3))
+    assert TARGETS[2].startswith(short.text)
+    assert 0 < len(short.text) < len(TARGETS[2])
+
+
+def test_the_functions_for_training_and_spark(generator, folder):
+    model, tokenizer = generator.model, generator.tokenizer
+    model.train()
+    assert paraphrases(model, tokenizer, [*SOURCES, ""], max_new_tokens=40) == [*TARGETS, ""]
+    assert model.training
+    model.eval()
+    assert paraphrase_list(folder, [None, *SOURCES]) == [None, *TARGETS]
+    assert load_generator(folder).model is model
+
+
+def test_bfloat16(folder):
+    found = load_generator(folder, "cpu", "bfloat16").candidates(SOURCES, Decoding())
+    assert texts(found) == [[target] for target in TARGETS]
+
+
+def test_a_tokenizer_that_joins_by_spaces(tmp_path):
+    found = load_generator(tiny_bart(tmp_path)).candidates(["今天天气很好", "abc"], Decoding())
+    for [one] in found:
+        assert one.text
+        assert not re.search(r"[^\x00-\x7f] | [^\x00-\x7f]", one.text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beams": 0}, "beams: expected 1 or more, not 0"),
+        ({"n_best": 5}, "n_best: 5 candidates need as many beams, not 4"),
+        ({"top_p": 0.0}, "top_p: expected above 0, at most 1"),
+        ({"temperature": 0}, "temperature: expected above 0"),
+        ({"max_new_tokens": 0}, "max_new_tokens: expected 1 or more"),
+        ({"batch_size": 0}, "batch_size: expected 1 or more"),
+    ],
+)
+def test_settings_out_of_range(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Decoding(**settings)
+
+
+# The command
+
+
+def write_input(path: Path, sources: list[str | None]) -> None:
+    name = path.suffix
+    if name == ".parquet":
+        pq.write_table(pa.table({"id": range(len(sources)), "source": sources}), path)
+    elif name == ".jsonl":
+        path.write_text("".join(json.dumps({"source": one}) + "\n" for one in sources))
+    else:
+        head = {".tsv": "id\tsource", ".csv": "id,source"}.get(name)
+        cells = [(one or "") if head is None else f"1{head[2]}{one or ''}" for one in sources]
+        path.write_text("\n".join([*([head] if head else []), *cells]) + "\n", "utf-8")
+
+
+def read_output(path: Path) -> list[dict]:
+    if path.suffix == ".parquet":
+        return pq.read_table(path).to_pylist()
+    lines = path.read_text("utf-8").splitlines()
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in lines]
+    head, *rows = (line.split("\t") for line in lines)
+    kinds = {"row": int, "rank": int, "log_probability": float, "spscore": float}
+    return [
+        {
+            name: kinds.get(name, str)(cell) if cell else None
+            for name, cell in zip(head, row, strict=True)
+        }
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("kind", ["txt", "tsv", "csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("out", ["tsv", "jsonl", "parquet"])
+def test_every_format(folder, tmp_path, capsys, kind, out):
+    sources = [SOURCES[0], None, *SOURCES[1:]]
+    write_input(tmp_path / f"in.{kind}", sources)
+    output = tmp_path / f"out.{out}"
+    line = [folder, str(tmp_path / f"in.{kind}"), "--output", str(output), "--n-best", "2"]
+    assert main(line) == 0
+    rows = read_output(output)
+    by_source = {number: list(group) for number, group in groupby(rows, lambda row: row["row"])}
+    assert list(by_source) == list(range(1, len(sources) + 1))
+    null = out == "tsv" or kind in ("jsonl", "parquet")  # lines do not tell empty from null
+    nothing = dict.fromkeys(rows[0])
+    assert by_source.pop(2) == [{**nothing, "row": 2, "source": None if null else ""}]
+    assert [group[0]["paraphrase"] for group in by_source.values()] == TARGETS
+    assert [row["rank"] for group in by_source.values() for row in group] == [1, 2] * len(TARGETS)
+    metric = load_metric("spscore")
+    pairs = [(row["source"], row["paraphrase"]) for group in by_source.values() for row in group]
+    scores = metric.sentence_scores(Pairs.of(*zip(*pairs, strict=True)))
+    found = [row["spscore"] for group in by_source.values() for row in group]
+    assert found == pytest.approx(scores.tolist(), abs=1e-6)
+    assert all(row["log_probability"] < 0 for group in by_source.values() for row in group)
+    *_, signature, counts = capsys.readouterr().err.splitlines()
+    assert signature == metric.signature()
+    assert counts == (
+        "7 sentences: 6 paraphrased, 0 left without a paraphrase, 1 without text; 12 paraphrases, "
+        "0 copies dropped, 0 unknown entity indices, 0 sources cut"
+    )
+    if out == "parquet":
+        metadata = pq.read_schema(output).metadata
+        assert metadata[b"spscore_signature"].decode() == metric.signature()
+
+
+def test_standard_input(folder, monkeypatch, capsys):
+    text = "\n".join([*SOURCES[:2], "", SOURCES[2]])
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert main([folder, "-"]) == 0
+    captured = capsys.readouterr()
+    rows = [line.split("\t")[3] for line in captured.out.splitlines()[1:]]
+    assert rows == [*TARGETS[:2], "", TARGETS[2]]
+    assert captured.err.splitlines()[-1].startswith("4 sentences: 3 paraphrased")
+
+
+def test_as_a_program_of_its_own(folder):
+    """Bytes that are not UTF-8 leave a row empty."""
+    command = [sys.executable, str(ROOT / "training/generate.py")]
+    data = SOURCES[0].encode() + b"\n\xff\xfe\n" + SOURCES[1].encode() + b"\n"
+    run = subprocess.run([*command, folder, "-"], input=data, capture_output=True, check=True)
+    rows = [line.split("\t") for line in run.stdout.decode().splitlines()]
+    assert [row[3] for row in rows[1:]] == [TARGETS[0], "", TARGETS[1]]
+    assert "1 without text" in run.stderr.decode()
+
+
+def test_chunks_do_not_show(folder, tmp_path, monkeypatch, capsys):
+    (tmp_path / "in.txt").write_text("\n".join(SOURCES) + "\n", "utf-8")
+    assert main([folder, str(tmp_path / "in.txt")]) == 0
+    whole = capsys.readouterr().out
+    monkeypatch.setattr("training.generate.CHUNK", 2)
+    monkeypatch.setattr("training.generate.PROGRESS_SECONDS", 0.0)
+    assert main([folder, str(tmp_path / "in.txt")]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == whole
+    assert "6 sentences, " in captured.err
+    assert " s left of 6 sentences" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["{tmp}/none", "{tmp}/a.txt"], "none: no such folder"),
+        (["{tmp}", "{tmp}/a.txt"], "is no model folder, for it has no config.json"),
+        (["{tmp}/bare", "{tmp}/a.txt"], "bare: cannot be loaded: Error no file named"),
+        (["{tmp}/mute", "{tmp}/a.txt"], "mute: cannot be loaded: it has no tokenizer"),
+        (["{tmp}/bert", "{tmp}/a.txt"], "bert is no sequence-to-sequence model"),
+        (["{tmp}/misfit", "{tmp}/a.txt"], "the two were not made for each other"),
+        (["{model}", "{tmp}/t.parquet", "--column", "text"], "no column 'text', it has: source"),
+        (["{model}", "{tmp}/n.parquet"], "n.parquet: column 'source' is of int64, expected string"),
+        (["{model}", "{tmp}/empty.txt"], "empty.txt: no sentences"),
+        (["{model}", "{tmp}/none.txt"], "none.txt: no such file"),
+        (
+            ["{model}", "{tmp}/a.docx"],
+            "a.docx: expected a file of .txt, .tsv, .csv, .jsonl or .parquet",
+        ),
+        (["{model}", "{tmp}/false.parquet"], "false.parquet: not a Parquet file"),
+        (["{model}", "{tmp}/bad.jsonl"], "bad.jsonl, line 2: expected a JSON object"),
+        (
+            ["{model}", "{tmp}/a.txt", "--output", "{tmp}/o.xlsx"],
+            "o.xlsx: expected a file of .tsv,",
+        ),
+        (["{model}", "{tmp}/a.txt", "--n-best", "9"], "9 candidates need as many beams, not 4"),
+        (["{model}", "{tmp}/a.txt", "--device", "abacus"], "device 'abacus'"),
+    ],
+)
+def test_bad_input(folder, tmp_path, capsys, line, message):
+    (tmp_path / "a.txt").write_text("今天很好看\n", "utf-8")
+    (tmp_path / "a.docx").write_text("今天很好看\n", "utf-8")
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "false.parquet").write_text("今天很好看\n", "utf-8")
+    (tmp_path / "bad.jsonl").write_text('{"source": "花"}\n[1]\n')
+    pq.write_table(pa.table({"source": ["今天"]}), tmp_path / "t.parquet")
+    pq.write_table(pa.table({"source": [1]}), tmp_path / "n.parquet")
+    without(folder, tmp_path / "bare", "model.safetensors")
+    without(folder, tmp_path / "mute", "vocabulary.txt")
+    tiny_bert(tmp_path / "bert")
+    tiny_bart(tmp_path / "misfit")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "misfit" / name).unlink()
+    for name in ("tokenizer_config.json", "vocabulary.txt", "entities.json"):
+        shutil.copy(Path(folder, name), tmp_path / "misfit")
+    assert main([word.format(tmp=tmp_path, model=folder) for word in line]) == 2
+    [error] = [row for row in capsys.readouterr().err.splitlines() if row.startswith("generate")]
+    assert error.startswith("generate: error: ")
+    assert message in error
+    assert not list(tmp_path.glob("*o.xlsx*"))
+
+
+def without(folder: str, copy: Path, name: str) -> None:
+    shutil.copytree(folder, copy)
+    (copy / name).unlink()
+
+
+def test_empty_standard_input(folder, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert main([folder, "-"]) == 2
+    assert "standard input: no sentences" in capsys.readouterr().err

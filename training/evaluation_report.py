@@ -1,0 +1,155 @@
+"""The report of an evaluation: a table for the terminal, evaluation.json, evaluation.md and its picture."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+HEAD = """\
+# Evaluation of paraphrases
+
+{evaluated:,} rows of `{pairs}` with {sources:,} different sources in column `{source}`; {without_source:,} of
+{rows:,} rows had no source and are left out. A system's figures are over the rows it has a paraphrase
+for. Means of sentence scores, ± their standard deviation, with 95 % intervals by bootstrap over sources
+({samples:,} resamples, seed {seed}, the same ones for every system). Texts are normalised first.
+"""
+COLOURS = {"copy": "#9aa0a6", "model": "#c0392b", "file": "#c0392b"}
+COLUMN_COLOUR = "#2c5f8a"
+PANELS = 4
+"""In a line of the picture."""
+
+
+def write(folder: Path, result: dict[str, Any]) -> None:
+    """All of the report. result: as training/evaluate.py makes it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(_plain(result), ensure_ascii=False, indent=1)
+    (folder / "evaluation.json").write_text(text + "\n", "utf-8")
+    (folder / "evaluation.md").write_text(markdown(result), "utf-8")
+    picture(result, folder / "evaluation.png")
+
+
+def _plain(value: Any) -> Any:
+    """What JSON holds: NaN as null."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_table(result: dict[str, Any]) -> None:
+    """A column for each system: mean, deviation and interval, on standard output."""
+    systems = result["systems"]
+    table = Table("", *(each["name"] for each in systems))
+    table.add_row("rows", *(f"{each['rows']:,}" for each in systems))
+    table.add_row("left out", *(f"{each['left_out']:,}" for each in systems))
+    for measure in result["measures"]:
+        table.add_row(_title(measure), *(_cell(each, measure, "\n") for each in systems))
+    Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
+    print("mean ± standard deviation of the rows (95 % interval of the mean)")
+
+
+def _title(measure: dict[str, Any]) -> str:
+    return f"{measure['title']} {measure['better']}".strip()
+
+
+def _cell(system: dict[str, Any], measure: dict[str, Any], separator: str = " ") -> str:
+    """A system's mean, its deviation and interval."""
+    estimate, digits = system["measures"][measure["name"]], measure["digits"]
+    if not estimate["rows"]:
+        return "–"
+    mean, sd, low, high = (_number(estimate[k], digits) for k in ("mean", "sd", "low", "high"))
+    return f"{mean} ± {sd}{separator}({low} to {high})"
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
+
+
+def markdown(result: dict[str, Any]) -> str:
+    first, *others = result["measures"]
+    systems = result["systems"]
+    parts = [HEAD.format(**result), f"## {first['title']}\n"]
+    rows = [
+        [one["name"], _cell(one, first), f"{one['rows']:,}", f"{one['left_out']:,}", one["made_by"]]
+        for one in systems
+    ]
+    head = ["system", f"mean ± sd (95 % interval) {first['better']}", "rows", "left out"]
+    parts.append(_table([*head, "made by"], rows))
+    parts.append("## Beside it\n")
+    rows = [[_title(measure), *(_cell(each, measure) for each in systems)] for measure in others]
+    parts.append(_table(["", *(each["name"] for each in systems)], rows))
+    counts = [f"{each['name']} {each['measures']['entities']['rows']:,}" for each in systems]
+    parts.append(
+        f"Rows with an entity in the source, the rows of entities kept: {', '.join(counts)}.\n"
+    )
+    parts += [f"Left out: {title} ({reason})\n" for title, reason in result["left_out"].items()]
+    parts.append("![means and intervals](evaluation.png)\n")
+    if result["cases"]:
+        parts.append(f"## Cases\n\nDrawn by seed {result['seed']}.\n")
+    for case in result["cases"]:
+        rows = [["source", case["source"], ""]]
+        rows += [
+            [one["system"], one["paraphrase"], _number(one["spscore"], 3)]
+            for one in case["paraphrases"]
+        ]
+        parts.append(_table(["", "sentence", first["title"]], rows))
+    parts.append("## Signatures\n")
+    parts.append("".join(f"- {m['title']}: `{m['signature']}`\n" for m in result["measures"]))
+    return "\n".join(parts)
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(
+        "| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |\n" for line in lines
+    )
+
+
+def picture(result: dict[str, Any], path: Path) -> None:
+    """A panel for each measure, a line for each system: mean, and interval as a bar."""
+    from matplotlib.figure import Figure  # takes a second to import
+
+    systems, found = result["systems"], result["measures"]
+    lines = -(-len(found) // PANELS)
+    height = lines * (1.1 + 0.32 * len(systems))
+    figure = Figure(figsize=(11, height + 0.4), layout="constrained")
+    axes = figure.subplots(lines, min(PANELS, len(found)), squeeze=False, sharey=True)
+    for place, measure in enumerate(found):
+        axis = axes.flat[place]
+        for row, system in enumerate(systems):
+            estimate = system["measures"][measure["name"]]
+            colour = COLOURS.get("copy" if not row else system["made_by"].split()[0], COLUMN_COLOUR)
+            axis.plot([estimate["low"], estimate["high"]], [row, row], color=colour, lw=2.5)
+            axis.plot(estimate["mean"], row, "o", color=colour, ms=5)
+            if estimate["rows"]:
+                text = _number(estimate["mean"], measure["digits"])
+                axis.annotate(
+                    *(text, (estimate["mean"], row), (0, 5)),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=7,
+                    color=colour,
+                )
+        axis.set_title(_title(measure), fontsize=10)
+        axis.grid(axis="x", alpha=0.3)
+        axis.margins(x=0.12)
+        for side in ("top", "right", "left"):
+            axis.spines[side].set_visible(False)
+        axis.tick_params(axis="y", length=0)
+    for axis in axes.flat[len(found) :]:
+        axis.set_visible(False)
+    axes.flat[0].set_yticks(range(len(systems)), [each["name"] for each in systems])
+    axes.flat[0].set_ylim(len(systems) - 0.4, -0.6)
+    figure.suptitle(
+        f"means and 95 % intervals, {result['evaluated']:,} rows (↑ higher is better, ↓ lower; "
+        "grey: the source itself, red: models, blue: given)",
+        fontsize=10,
+    )
+    figure.savefig(path, dpi=130)

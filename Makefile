@@ -19,7 +19,7 @@ demo: .venv/.base
 	$(BIN)/python jobs/show_run.py out/demo --run-id demo --pairs 10
 
 test: .venv/.test
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 bench: .venv/.bench
 	$(BIN)/python tests/bench/bench.py --data $(DATA) --pairs $(PAIRS)

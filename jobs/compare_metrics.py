@@ -142,7 +142,8 @@ def _description(metric: Metric, each: DataSet) -> dict[str, Any]:
         "name": metric.name,
         "title": metric.title + (" ×" if crossed else ""),
         "higher_is_better": metric.higher_is_better,
-        "needs_reference": metric.needs_reference,
+        "with_reference": metric.needs_reference
+        or (metric.uses_reference and bool(each.reference)),
     }
 
 

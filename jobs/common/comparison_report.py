@@ -112,7 +112,7 @@ def _data_set(each: dict[str, Any]) -> str:
     rows = []
     for row in each["metrics"]:
         cells = [f"{row['title']}{'' if row['higher_is_better'] else ' ↓'}"]
-        cells.append("reference" if row["needs_reference"] else "")
+        cells.append("reference" if row["with_reference"] else "")
         for name in names:
             value, low, high = row[name]
             cells.append(f"{number(value)} ({number(low, 2)} to {number(high, 2)})")
@@ -123,7 +123,7 @@ def _data_set(each: dict[str, Any]) -> str:
         if each["added"]
         else "\n\n"
     )
-    text += table(["metric", "needs", *[TITLES[name] for name in names], "p", "pairs"], rows)
+    text += table(["metric", "reads", *[TITLES[name] for name in names], "p", "pairs"], rows)
     for name, reason in each["left_out"].items():
         text += f"\nLeft out: {name} ({reason})\n"
     return text + f"\n![intervals]({each['name'].replace(' ', '%20')}.png)\n"
@@ -189,7 +189,7 @@ def forest(each: dict[str, Any], path: Path) -> None:
     for place, row in enumerate(rows):
         value, low, high = row[each["statistic"]]
         colour = "#c0392b" if row["name"] == "spscore" else "#34495e"
-        marker = "s" if row["needs_reference"] else "o"
+        marker = "s" if row["with_reference"] else "o"
         axes.plot([low, high], [place, place], color=colour, lw=1.6)
         axes.plot(value, place, marker, color=colour, ms=5)
     axes.set_yticks(range(len(rows)), [_arrowed(row) for row in rows])

@@ -282,6 +282,11 @@ def main() -> int:
     result["baseline"] = {"pairs_per_s": baseline}
     local = bench_job(str(pairs), str(args.work / "output"), args.pairs, args.model)
     result["job"] = local | {"ratio": local["pairs_per_s"] / baseline}
+    if "tokenizer" in result:
+        from bench_stage_data import bench_stage_data
+
+        run = args.work / "output/runs/bench"
+        result["stage_data"] = bench_stage_data(str(run), str(args.work / "tokenizer"))
     if args.s3:
         far = bench_s3(pairs, args.work / "store", args.pairs, args.model)
         far["ratio_to_local"] = far["pairs_per_s"] / local["pairs_per_s"]

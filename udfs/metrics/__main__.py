@@ -155,6 +155,7 @@ def describe() -> str:
         low, high = (f"{bound:g}" for bound in metric.range)
         text = f"{metric.summary} {low} to {high}, {'higher' if metric.higher_is_better else 'lower'} is better"
         text += "; needs --reference." if metric.needs_reference else "."
+        text = text[:-1] + "; reads --reference too." if metric.uses_reference else text
         wrapped = textwrap.wrap(text, 76)
         lines += [f"  {name:<16}{wrapped[0]}", *[" " * 18 + rest for rest in wrapped[1:]]]
     return "\n".join(lines)

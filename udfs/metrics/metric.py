@@ -63,6 +63,8 @@ class Metric(ABC):
     """Of the paraphrase, by the metric's own idea of it."""
     needs_source: ClassVar[bool] = True
     needs_reference: ClassVar[bool] = False
+    uses_reference: ClassVar[bool] = False
+    """Looks at references where there are some, and does without where there are none."""
 
     @abstractmethod
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:

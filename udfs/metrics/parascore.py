@@ -59,6 +59,7 @@ class ParaScore(Metric):
     summary = "Close in meaning to source or reference, and worded otherwise than the source."
     range = (-1.05, 1.0175)  # at the defaults
     higher_is_better = True
+    uses_reference = True
 
     def __post_init__(self) -> None:
         if self.similarity not in SIMILARITIES:

@@ -8,6 +8,7 @@ loader.state_dict()                       # where the run stands after the batch
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -93,6 +94,7 @@ class StageLoader:
             num_workers=self.workers,
             prefetch_factor=self.prefetch if self.workers else None,
             pin_memory=self.pin_memory,
+            worker_init_fn=_ignore_sigterm,
         )
         for one in batches:
             if isinstance(one, Exception):
@@ -114,6 +116,11 @@ class StageLoader:
                     f"the position was saved with {name} {saved}, but here it is {value}"
                 )
         self.position, self.pairs = Position(*state["position"]), state["pairs"]
+
+
+def _ignore_sigterm(_: int) -> None:
+    """A scheduler's SIGTERM reaches the whole group; the run needs its workers until it has saved."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 class _Batches(IterableDataset):

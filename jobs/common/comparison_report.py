@@ -178,7 +178,7 @@ def _why(each: dict[str, Any]) -> str:
             [t, *[number(s["spearman"][n]) for s in found.values()]] for n, t in titles.items()
         ]
         text += table(["Spearman of differences", *found], rows)
-        text += f"\nCandidates of one source; similarity by {similarity}.\n"
+        text += f"\nCandidates of one source; similarity by {similarity}, stretched to 0–1.\n"
     return text
 
 

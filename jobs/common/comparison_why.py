@@ -2,7 +2,9 @@
 
 Source: Shen et al. 2022 (ParaScore), sections 3 and 4. Distance is the normalised edit distance.
 Decided here: pairs of candidates are put so that the nearer in meaning (S_sim) or the more
-divergent (S_div) comes first; similarity is that of the first metric of SIMILARITIES that was computed.
+divergent (S_div) comes first; similarity is that of the first metric of SIMILARITIES that was computed,
+stretched so that its first percentile is 0 and its last 1: an encoder whose cosines all lie between 0.8
+and 0.95 would have no two candidates 0.15 apart.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ def why(each: DataSet, found: Scores) -> dict[str, Any]:
     name = next((name for name in SIMILARITIES if name in scores), None)
     if name and not each.labels and table["source"].duplicated().any():
         sections["subsets"] = {"similarity": name}
-        sections["subsets"] |= subsets(to_source, scores[name], table, scores)
+        low, high = np.nanquantile(scores[name], [0.01, 0.99])
+        if high > low:
+            similarity = (scores[name] - low) / (high - low)
+            sections["subsets"] |= subsets(to_source, similarity, table, scores)
     return sections
 
 

@@ -75,8 +75,7 @@ def test_dockerfile(path):
     sources = re.findall(r"^COPY (?!--from)(?:--\S+ )*(.+) \S+$", text, re.MULTILINE)
     for source in " ".join(sources).split():
         assert any(source.startswith(line[1:]) for line in ignored if line.startswith("!")), source
-        if source != "training":  # which is still to come
-            assert (ROOT / source).exists(), source
+        assert (ROOT / source).exists(), source
 
 
 def test_compose_file():
@@ -325,8 +324,7 @@ def test_readme_names_what_there_is():
     for path in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
         assert (INFRA / path).exists(), path
     for path in re.findall(r"\b(?:infra|conf|jobs|tests)/[\w./-]*\w", text):
-        if path not in ("conf/curriculum.yaml",):
-            assert (ROOT / path).exists(), path
+        assert (ROOT / path).exists(), path
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     for target in re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE):
         assert target in targets, target

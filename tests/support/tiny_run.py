@@ -1,0 +1,130 @@
+"""A small published run of three stages, its tokenizer, and settings to train on them in seconds."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from training.tokenizer import EntityAlignedTokenizer
+from udfs.text.entities import load_settings
+
+ROOT = Path(__file__).parents[2]
+
+TIMES = [("早上", "清晨"), ("下午", "午后"), ("晚上", "夜里"), ("周末", "周六和周日")]
+PEOPLE = [("老师", "教员"), ("孩子", "小朋友"), ("医生", "大夫"), ("爸爸", "父亲")]
+PLACES = [("学校", "校园"), ("公园", "花园"), ("医院", "诊所"), ("商店", "铺子")]
+DEEDS = [("看书", "读书"), ("散步", "走一走"), ("唱歌", "唱几首歌"), ("休息", "歇一会儿")]
+WORDS = sorted(
+    {word for words in (TIMES, PEOPLE, PLACES, DEEDS) for pair in words for word in pair}
+)
+
+
+def pairs(stage: int, count: int) -> list[tuple[str, str]]:
+    """Pairs of which every source is another; the later the stage, the longer and more different."""
+    found = []
+    for year, (time, who, where, deed) in product(
+        range(2001, 2121), product(TIMES, PEOPLE, PLACES, DEEDS)
+    ):
+        if stage == 1:
+            source = f"{year}年{time[0]}，{who[0]}在{where[0]}里{deed[0]}。"
+            target = f"{year}年{time[0]}，{who[0]}在{where[0]}里{deed[1]}。"
+        elif stage == 2:
+            source = f"{who[0]}在{year}年的{time[0]}去{where[0]}里{deed[0]}，大家都很高兴。"
+            target = f"{who[1]}在{year}年的{time[1]}去{where[0]}里{deed[1]}，大家都很高兴。"
+        else:
+            source = (
+                f"因为天气好，{who[0]}说{year}年{time[0]}要到{where[0]}里{deed[0]}，我们也一起去。"
+            )
+            target = f"{where[1]}里会很热闹：天气好，{who[1]}说{year}年{time[1]}去那里{deed[1]}，我们同去。"
+        found.append((source, target))
+    step = (len(found) - 6_000) // count | 1  # odd, so that every part of the sentence changes
+    return [*islice(found[::step], count)]
+
+
+def write_run(
+    root: Path, run_id: str = "tiny", stages: dict[int, int] | None = None, rows_a_group: int = 40
+) -> str:
+    """A run as jobs/score_corpus.py publishes it, one file a stage; its URI. stages: pairs of each."""
+    folder = root / "runs" / run_id
+    files = []
+    for stage, count in (stages or {1: 240, 2: 160, 3: 120}).items():
+        file = folder / f"scored/origin=parallel/stage={stage}/part-00000.parquet"
+        file.parent.mkdir(parents=True)
+        rows = pairs(stage, count)
+        table = pa.table(
+            {
+                "pair_id": [f"{stage}-{number}" for number in range(len(rows))],
+                "source": [source for source, _ in rows],
+                "paraphrase": [paraphrase for _, paraphrase in rows],
+            }
+        )
+        pq.write_table(table, file, row_group_size=rows_a_group)
+        files.append({"path": f"{file.relative_to(folder)}", "bytes": file.stat().st_size})
+    manifest = {"run_id": run_id, "files": {"scored": files}}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    return str(folder)
+
+
+def write_tokenizer(folder: Path) -> str:
+    """Words of the sentences above, their characters and bytes; a few hundred tokens."""
+    rest = {
+        character
+        for stage in (1, 2, 3)
+        for pair in pairs(stage, 400)
+        for character in "".join(pair)
+    }
+    words = [*WORDS, *sorted(rest - set("".join(WORDS)) - set("0123456789，。："))]
+    tokenizer = EntityAlignedTokenizer.from_words(
+        words, load_settings(ROOT / "conf/entities.yaml"), indices=2
+    )
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+MODEL = {
+    "d_model": 32,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+    "max_position_embeddings": 64,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "init_std": 0.05,
+}
+
+
+def settings(run: str, tokenizer: str, output: Path, **changes: Any) -> dict[str, Any]:
+    """Settings as of conf/curriculum.yaml: three stages of 8 steps. changes: of the top level."""
+    values: dict[str, Any] = {
+        "data": {"uri": run, "validation": 0.1, "test": 0.05},
+        "tokenizer": tokenizer,
+        "output": str(output),
+        "model": {"config": MODEL},
+        "batch": {"pairs": 16, "micro_pairs": 8, "block_rows": 100},
+        "max_length": 64,
+        "bf16": False,
+        "learning_rate": 0.005,
+        "warmup_steps": 2,
+        "controller": {"accuracy": 0.9, "patience": 2, "max_steps": 8},
+        "evaluation": {"steps": 4, "pairs": 12, "generate": 4, "max_new_tokens": 12},
+        "checkpoints": {"steps": 4, "keep": 2},
+        "log_steps": 1,
+        "workers": 0,
+        "tracking": None,
+    }
+    return values | changes
+
+
+def write_settings(path: Path, values: dict[str, Any]) -> str:
+    path.write_text(yaml.safe_dump(values, allow_unicode=True), "utf-8")
+    return str(path)

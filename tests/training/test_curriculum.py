@@ -1,0 +1,547 @@
+"""Curriculum training, by the commands that people give: real processes on the CPU, tiny models.
+
+Losses are float32 means over some hundred tokens, of size 5: sums in another order (two ranks, two
+micro-batches, DeepSpeed's flat buffers) differ by a few 1e-6 a step, so TOLERANCE is 1e-4.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+
+import psutil
+import pytest
+from servers import free_port, wait_for
+from tiny_run import MODEL, settings, write_run, write_settings, write_tokenizer
+
+pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
+
+import torch
+import yaml
+from accelerate.state import AcceleratorState, GradientState, PartialState
+from safetensors.torch import load_file
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from training import curriculum
+from training.settings import Settings, Stage, load_settings
+from training.stage_data import Corpus, StageStream
+from training.stage_loader import IGNORED, PairEncoder, StageLoader
+from training.step import lr_at
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = "training/curriculum.py"
+BIN = Path(sys.executable).parent
+TOLERANCE = 1e-4
+LAUNCH = [str(BIN / "accelerate"), "launch"]
+SEVERAL = [*LAUNCH, "--config_file=conf/accelerate/several_gpus.yaml"]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What runs read."""
+
+    folder: Path
+    run: str
+    tokenizer: str
+
+    def config(self, name: str, **changes) -> str:
+        """A settings file for an output of that name."""
+        values = settings(self.run, self.tokenizer, self.folder / name) | changes
+        return write_settings(self.folder / f"{name}.yaml", values)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory) -> Bench:
+    folder = tmp_path_factory.mktemp("curriculum")
+    return Bench(folder, write_run(folder), write_tokenizer(folder / "tokenizer"))
+
+
+def one_process(*arguments: str) -> list[str]:
+    return [sys.executable, SCRIPT, *arguments]
+
+
+def two_processes(*arguments: str) -> list[str]:
+    given = ["--num_processes=2", f"--main_process_port={free_port()}"]
+    return [*SEVERAL, *given, SCRIPT, *arguments]
+
+
+def deepspeed(config: str, *arguments: str) -> list[str]:
+    given = ["--use_deepspeed", f"--deepspeed_config_file=conf/deepspeed/{config}.json"]
+    given += ["--num_processes=1", f"--main_process_port={free_port()}"]
+    return [*SEVERAL, *given, SCRIPT, *arguments]
+
+
+def environment() -> dict[str, str]:
+    own = {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true", "CUDA_VISIBLE_DEVICES": ""}
+    return {**os.environ, **own}
+
+
+def finish(command: list[str], **changes) -> subprocess.CompletedProcess:
+    given = {"env": environment(), "capture_output": True, "text": True, "timeout": 300}
+    return subprocess.run(command, cwd=ROOT, **(given | changes))
+
+
+def succeed(command: list[str], **changes) -> subprocess.CompletedProcess:
+    done = finish(command, **changes)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def call(*arguments: str) -> int:
+    """The command in this process, which saves the imports. Its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACCELERATE_USE_CPU", "true")
+        torch.set_num_threads(1)  # as in the other processes: sums to the last bit
+        for state in (AcceleratorState, GradientState, PartialState):
+            state._reset_state()
+        return curriculum.main([*arguments])
+
+
+def start(command: list[str], **changes) -> subprocess.Popen:
+    """In a process group of its own."""
+    given = {"env": environment(), "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    given |= {"cwd": ROOT, "text": True, "start_new_session": True}
+    return subprocess.Popen(command, **(given | changes))
+
+
+def lines(output: Path, name: str = "log.jsonl") -> list[dict]:
+    path = output / name
+    return (
+        [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    )
+
+
+def losses(output: Path) -> list[float]:
+    return [line["loss"] for line in lines(output)]
+
+
+def steps(output: Path) -> list[tuple]:
+    """What two runs that are the same have the same, step by step, but for the losses."""
+    names = ("step", "stage", "learning_rate", "tokens", "pairs", "position")
+    return [tuple(map(str, (line[name] for name in names))) for line in lines(output)]
+
+
+def decisions(output: Path) -> list[tuple]:
+    names = ("step", "stage", "action", "accuracy", "score", "best", "samples")
+    return [
+        tuple(map(str, (line[name] for name in names))) for line in lines(output, "history.jsonl")
+    ]
+
+
+def weights(checkpoint: Path) -> dict[str, torch.Tensor]:
+    return load_file(checkpoint / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def whole(bench) -> Path:
+    """The output of one process that was never stopped, by accelerate launch. Read only."""
+    config = bench.config("whole")
+    command = [*LAUNCH, "--config_file=conf/accelerate/cpu.yaml", SCRIPT, "--config", config]
+    done = succeed(command)
+    assert "finished at step 24" in done.stdout
+    return bench.folder / "whole"
+
+
+READABLE = {
+    "model": {"config": MODEL | {"dropout": 0.1}},
+    "controller": {"accuracy": 0.0, "patience": 2, "max_steps": 12},
+    "evaluation": {"steps": 3, "pairs": 8, "generate": 4, "max_new_tokens": 8},
+}
+"""With dropout, and text that is scored from the first evaluation on."""
+
+
+SWITCHING = {
+    "controller": {"accuracy": 0.0, "patience": 1, "min_delta": 1.0},
+    "evaluation": {"steps": 3, "pairs": 8, "generate": 4, "max_new_tokens": 8},
+}
+"""No score exceeds the first by 1, so every stage is fitted at its second evaluation."""
+
+DEEPSPEED = {"DS_ACCELERATOR": "cpu", "ACCELERATE_USE_CPU": "false"}
+
+
+@pytest.fixture(scope="module")
+def switching(bench) -> Path:
+    assert call("--config", bench.config("switching", **SWITCHING)) == 0
+    return bench.folder / "switching"
+
+
+@pytest.fixture(scope="module")
+def dropping_out(bench) -> Path:
+    assert call("--config", bench.config("dropping-out", **READABLE)) == 0
+    return bench.folder / "dropping-out"
+
+
+# A whole run
+
+
+def test_three_stages(whole, bench):
+    assert [line["step"] for line in lines(whole)] == [*range(1, 25)]
+    assert [line["stage"] for line in lines(whole)] == [1] * 8 + [2] * 8 + [3] * 8
+    found = lines(whole, "history.jsonl")
+    actions = ["continue", "next stage", "continue", "next stage", "continue", "finish"]
+    assert [line["action"] for line in found] == actions
+    assert all(line["signature"].startswith("SPScore-zh|v:") for line in found)
+    assert all(line["loss"] > 4 for line in lines(whole)[:1])
+    for stage in (1, 2, 3):
+        own = [line["loss"] for line in lines(whole) if line["stage"] == stage]
+        assert own[-1] < own[0]
+    assert (whole / "curriculum.png").stat().st_size > 10_000
+    assert yaml.safe_load((whole / "settings.yaml").read_text("utf-8"))["max_length"] == 64
+
+
+def test_the_data_is_that_of_the_stage(whole, bench):
+    expected = tokens_of_steps(bench.folder / "whole.yaml", 8)
+    assert [line["tokens"] for line in lines(whole)] == expected
+    assert len({*expected[:8]} & {*expected[16:]}) == 0  # the stages do differ
+
+
+def tokens_of_steps(config: Path, count: int) -> list[int]:
+    """Tokens of the first batches of each stage, from the stage's own pairs."""
+    given = load_settings(str(config), [])
+    corpus = Corpus(given.data.uri, given.data.validation, given.data.test)
+    encode = PairEncoder(AutoTokenizer.from_pretrained(given.tokenizer), given.max_length)
+    found = []
+    for stage in (1, 2, 3):
+        loader = StageLoader(StageStream(corpus, stage, given.of_stream(stage)), encode)
+        for batch in islice(loader, count):
+            found.append(int(batch["attention_mask"].sum() + (batch["labels"] != IGNORED).sum()))
+    return found
+
+
+def test_the_model_that_is_left_is_that_of_the_last_checkpoint(whole):
+    model = AutoModelForSeq2SeqLM.from_pretrained(whole / "model")
+    tokenizer = AutoTokenizer.from_pretrained(whole / "model")
+    assert model.get_input_embeddings().num_embeddings == len(tokenizer)
+    saved = weights(whole / "checkpoints/step-00000024")
+    assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in saved.items())
+
+
+def test_a_finished_run_is_finished(whole, bench, capsys):
+    before = (whole / "log.jsonl").read_text("utf-8")
+    assert call("--config", str(bench.folder / "whole.yaml")) == 0
+    assert "finished at step 24" in capsys.readouterr().out
+    assert (whole / "log.jsonl").read_text("utf-8") == before
+
+
+# The same on any number of processes
+
+
+def test_two_processes_take_the_steps_of_one(whole, bench):
+    config = bench.config("two", batch={"pairs": 16, "micro_pairs": 16, "block_rows": 100})
+    succeed(two_processes("--config", config))
+    two = bench.folder / "two"
+    assert steps(two) == steps(whole)
+    assert losses(two) == pytest.approx(losses(whole), abs=TOLERANCE)
+    assert [line[:3] for line in decisions(two)] == [line[:3] for line in decisions(whole)]
+
+
+# The controller
+
+
+def test_the_controller_switches_and_the_best_weights_start_the_next_stage(switching):
+    found = lines(switching, "history.jsonl")
+    actions = ["save best", "next stage", "save best", "next stage", "save best", "finish"]
+    assert [line["action"] for line in found] == actions
+    assert [line["step"] for line in found] == [3, 6, 9, 12, 15, 18]
+    assert [line["stage"] for line in lines(switching)] == [1] * 6 + [2] * 6 + [3] * 6
+    assert all(0 <= line["score"] <= 1 for line in found)
+    assert all(len(line["samples"]) == 3 for line in found)
+    best, last = (weights(switching / f"checkpoints/step-000000{step}") for step in (15, 18))
+    assert all(torch.equal(best[name], last[name]) for name in best)
+    model = load_file(switching / "model/model.safetensors")
+    assert all(torch.equal(model[name], tensor) for name, tensor in best.items() if name in model)
+
+
+def test_zero2_stopped_and_resumed_takes_the_steps_of_one_process(switching, bench):
+    """The best weights come back at each switch, or the losses behind it would be others."""
+    pytest.importorskip("deepspeed")
+    output = bench.folder / "switching-zero2"
+    command = deepspeed("zero2", "--config", bench.config(output.name, **SWITCHING))
+    own = environment() | DEEPSPEED
+    process = start(command, env=own)
+    wait_for(lambda: len(lines(output)) >= 7, "a step of stage 2", process)
+    process.terminate()  # the launcher hands it on
+    said, _ = process.communicate()
+    assert f"stopped at step {len(lines(output))}, which is saved" in said
+    succeed(command, env=own)
+    assert steps(output) == steps(switching)  # tokens of each step: the data does switch
+    assert losses(output) == pytest.approx(losses(switching), abs=TOLERANCE)
+
+
+def test_zero3_takes_the_steps_of_one_process(switching, bench):
+    """And generates, and leaves a whole model."""
+    pytest.importorskip("deepspeed")
+    command = deepspeed("zero3", "--config", bench.config("zero3", **SWITCHING))
+    succeed(command, env=environment() | DEEPSPEED)
+    output = bench.folder / "zero3"
+    assert steps(output) == steps(switching)
+    assert losses(output) == pytest.approx(losses(switching), abs=TOLERANCE)
+    left, expected = (load_file(path / "model/model.safetensors") for path in (output, switching))
+    assert left.keys() == expected.keys()
+    assert all(torch.allclose(left[name], expected[name], atol=1e-3) for name in left)
+
+
+def test_a_budget_of_time_ends_a_stage(bench):
+    changes = {"controller": {"accuracy": 1.0, "max_seconds": 0.01}, "log_steps": 2}
+    assert call("--config", bench.config("hurried", **changes)) == 0
+    found = lines(bench.folder / "hurried", "history.jsonl")
+    assert [(line["stage"], line["step"]) for line in found] == [(1, 2), (2, 4), (3, 6)]
+    assert all("budget of 0.01 seconds" in line["reason"] for line in found)
+
+
+def test_stages_have_settings_of_their_own(bench):
+    changes = {
+        "controller": {"accuracy": 1.0, "max_steps": 2},
+        "stages": {2: {"learning_rate": 0.001, "max_steps": 3}, 3: {"mix": 0.5, "warmup_steps": 0}},
+        "decay": "constant",
+        "tracking": "tensorboard",
+        "workers": 1,
+    }
+    assert call("--config", bench.config("own", **changes)) == 0
+    rates = [line["learning_rate"] for line in lines(bench.folder / "own")]
+    assert rates == [0.0025, 0.005, 0.0005, 0.001, 0.001, 0.005, 0.005]
+    assert [*(bench.folder / "own/tensorboard").rglob("events.*")]
+
+
+def test_long_sentences_make_smaller_steps(bench):
+    batch = {"pairs": 16, "micro_pairs": 4, "max_characters": 700, "multiple": 2, "block_rows": 100}
+    assert call("--config", bench.config("bounded", batch=batch)) == 0
+    pairs = [line["pairs"] for line in lines(bench.folder / "bounded")]
+    sizes = {b - a for a, b in pairwise(pairs) if b > a}
+    assert len(sizes) > 1
+    assert max(sizes) <= 16
+
+
+# Killed, stopped, resumed
+
+
+def kill(command: list[str], output: Path, line: int) -> None:
+    """Starts a run, and kills every process of it once log.jsonl has a line of this number."""
+    process = start(command)
+    wait_for(lambda: len(lines(output)) >= line, f"line {line}", process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_sigterm_to_the_whole_group_leaves_the_loaders_alive(bench):
+    """As a scheduler sends it: the workers that encode are in the group too."""
+    output = bench.folder / "group"
+    config = bench.config("group", workers=2, **READABLE)
+    process = start(one_process("--config", config))
+    wait_for(lambda: len(lines(output)) >= 3, "line 3", process)
+    os.killpg(process.pid, signal.SIGTERM)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 143, stderr
+    assert call("--config", config, "--dry-run") == 0
+    assert [*(output / "checkpoints").glob("step-*")]
+
+
+def test_a_killed_run_ends_as_one_that_was_not(dropping_out, bench):
+    output, config = bench.folder / "killed", bench.config("killed", **READABLE)
+    for line in sorted(random.sample(range(1, 30), 2)):
+        print(f"killed at line {line}")
+        kill(one_process("--config", config), output, line)
+    assert call("--config", config) == 0
+    assert steps(output) == steps(dropping_out)
+    assert losses(output) == losses(dropping_out)  # dropout too: to the last bit
+    assert decisions(output) == decisions(dropping_out)
+
+
+def test_stopped_then_resumed_by_two_of_which_one_dies_then_by_one(whole, bench):
+    output = bench.folder / "stopped"
+    config = bench.config("stopped", checkpoints={"steps": 1_000, "keep": 2})
+    process = start(one_process("--config", config))
+    wait_for(lambda: len(lines(output)) >= 5, "step 5", process)
+    process.terminate()
+    said, _ = process.communicate()
+    assert process.returncode == 143
+    stopped = len(lines(output))
+    assert f"stopped at step {stopped}, which is saved" in said
+    assert (output / f"checkpoints/step-{stopped:08}").is_dir()
+
+    process = start(two_processes("--config", config))
+    wait_for(lambda: len(lines(output)) > stopped, "one more step", process)
+    ranks = psutil.Process(process.pid).children()
+    ranks[-1].kill()
+    process.communicate()
+    assert process.returncode != 0
+    assert not any(rank.is_running() for rank in ranks)
+
+    assert call("--config", config) == 0
+    assert steps(output) == steps(whole)
+    assert losses(output) == pytest.approx(losses(whole), abs=TOLERANCE)
+
+
+def test_a_process_whose_launcher_is_gone_saves_and_ends(bench):
+    output, config = bench.folder / "orphan", bench.config("orphan")
+    process = start([*LAUNCH, "--config_file=conf/accelerate/cpu.yaml", SCRIPT, "--config", config])
+    wait_for(lambda: len(lines(output)) >= 2, "step 2", process)
+    process.terminate()
+    said, _ = process.communicate()  # until the last that writes there has ended
+    assert f"stopped at step {len(lines(output))}, which is saved" in said
+
+
+def test_a_disk_that_is_full_leaves_the_last_checkpoint(whole, bench):
+    output, config = bench.folder / "full", bench.config("full")
+    shutil.copytree(whole, output)
+    last = output / "checkpoints/step-00000024"
+    limit = (last / "model.safetensors").stat().st_size // 2
+    shutil.rmtree(last)
+
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    done = finish(one_process("--config", config), preexec_fn=small_files)
+    assert done.returncode == 2
+    [line] = [line for line in done.stderr.splitlines() if "error:" in line]
+    assert "step-00000024: the checkpoint could not be written" in line
+    assert [path.name for path in (output / "checkpoints").glob("step-*")] == ["step-00000020"]
+    assert call("--config", config) == 0
+    assert losses(output) == losses(whole)
+
+
+def test_a_run_goes_on_from_its_mirror(whole, bench, store, monkeypatch, capsys):
+    mirror = f"s3://{store.BUCKET}/curriculum"
+    output, config = bench.folder / "mirrored", bench.config("mirrored", mirror=mirror)
+    own = environment() | store.environment()
+    process = start(one_process("--config", config), env=own)
+    done = "curriculum/checkpoints/step-00000008/COMPLETE"
+    wait_for(lambda: done in store.keys("curriculum/"), "a checkpoint in the mirror", process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    shutil.rmtree(output)
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    assert call("--config", config) == 0
+    assert "goes on from" in capsys.readouterr().out
+    assert steps(output) == steps(whole)
+    assert losses(output) == losses(whole)
+    keys = store.keys("curriculum/")
+    assert "curriculum/checkpoints/step-00000024/COMPLETE" in keys
+    assert "curriculum/model/model.safetensors" in keys
+    assert "curriculum/history.jsonl" in keys
+
+
+# Bad input: one line, exit code 2
+
+
+def refused(capsys, *arguments: str) -> str:
+    """The only line of standard error of a command that has to be mended."""
+    capsys.readouterr()
+    assert call(*arguments) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("curriculum: error: ")
+    return line
+
+
+def test_nan_stops_and_names_the_batch(bench, capsys):
+    config = bench.config("diverging", learning_rate=1e36, warmup_steps=0, checkpoints={"steps": 1})
+    line = refused(capsys, "--config", config)
+    assert "the loss is nan, with batch" in line
+    assert "of block 0 of epoch 0 of stage 1" in line
+    found = lines(bench.folder / "diverging")
+    assert f"step {len(found) + 1}: " in line
+    assert (bench.folder / f"diverging/checkpoints/step-{len(found):08}").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("data.uri=nowhere", "nowhere/manifest.json: no such file"),
+        ("tokenizer=nowhere", "tokenizer: nowhere: no vocabulary.txt in it"),
+        ("batch.pairs=1024", "stage 1 has too few training pairs for one batch"),
+        ("batch.pairs=0", "batch.pairs: Input should be greater than or equal to 1 (given: 0)"),
+        ("model.config.layers=2", "model.config: BART has no setting 'layers'"),
+        ("model.pretrained=some", "give either config or pretrained"),
+        ("max_length=128", "max_length: 128 tokens, but the model has 64 positions"),
+        ("learning_rat=1", "learning_rat: Extra inputs are not permitted"),
+        ("stages.4.mix=0.1", "stages.4"),
+        ("stages.1.mix=0.1", "no stage is earlier than stage 1"),
+        ("data.validation=0", "stage 1 has no validation pair"),
+        ("seed", "--set seed: expected KEY=VALUE"),
+    ],
+)
+def test_bad_settings(bench, capsys, assignment, message):
+    config = bench.config("bad")
+    assert message in refused(capsys, "--config", config, "--set", assignment)
+    assert not (bench.folder / "bad").exists()
+
+
+def test_a_stage_without_pairs(bench, capsys):
+    run = write_run(bench.folder, "two-stages", {1: 100, 2: 100})
+    config = bench.config("empty", data={"uri": run, "validation": 0.1, "test": 0.0})
+    assert f"{run}: stage 3 has no pairs" in refused(capsys, "--config", config)
+
+
+def test_a_tokenizer_of_another_model(whole, bench, capsys):
+    from training.tokenizer import EntityAlignedTokenizer
+    from udfs.text.entities import load_settings as load_entities
+
+    entities = load_entities(ROOT / "conf/entities.yaml")
+    other = bench.folder / "other-tokenizer"
+    EntityAlignedTokenizer.from_words(["学校"], entities, indices=2).save_pretrained(other)
+    model = {"pretrained": str(whole / "model")}
+    config = bench.config("unfit", model=model, tokenizer=str(other))
+    line = refused(capsys, "--config", config)
+    assert "tokens, but the tokenizer" in line
+
+
+def test_a_run_starts_from_a_model_that_is_trained(whole, bench):
+    changes = {"model": {"pretrained": str(whole / "model")}, "controller": {"max_steps": 1}}
+    assert call("--config", bench.config("further", **changes)) == 0
+    assert losses(bench.folder / "further")[2] < losses(whole)[16]  # both in stage 3
+
+
+def test_an_output_of_other_settings(whole, bench, capsys):
+    config = str(bench.folder / "whole.yaml")
+    for assignment, name in (
+        ("learning_rate=0.1", "learning_rate"),
+        ("batch.pairs=8", "batch.pairs"),
+    ):
+        line = refused(capsys, "--config", config, "--set", assignment)
+        assert f"saved with {name} " in line
+        assert "step-00000024: " in line
+    line = refused(capsys, "--config", config, "--resume", "never")
+    assert "has checkpoints already" in line
+
+
+def test_a_dry_run_writes_nothing(bench, capsys):
+    assert call("--config", bench.config("dry"), "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert "stage 2: 160 pairs" in said
+    assert "42,400 weights" in said
+    assert not (bench.folder / "dry").exists()
+
+
+def test_the_settings_that_ship_are_the_defaults():
+    shipped = load_settings(str(ROOT / "conf/curriculum.yaml"), [])
+    given = {
+        "data": {"uri": shipped.data.uri},
+        "tokenizer": "",
+        "output": "",
+        "model": shipped.model,
+    }
+    defaults = Settings.model_validate(given).model_dump(exclude={"tokenizer", "output"})
+    found = shipped.model_dump(exclude={"tokenizer", "output"})
+    assert found.pop("controller") == defaults.pop("controller") | {"max_steps": 100_000}
+    assert found == defaults
+
+
+def test_learning_rate():
+    stage = Stage(learning_rate=1.0, warmup_steps=4, max_steps=12)
+    rates = [lr_at(step, stage, "linear", 0.5) for step in range(1, 15)]
+    assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
+    assert rates[7] == 0.75  # half-way from 1 to 0.5
+    assert rates[11:] == [0.5, 0.5, 0.5]
+    cosine = [lr_at(step, stage, "cosine", 0.0) for step in (4, 8, 12)]
+    assert cosine == pytest.approx([1.0, 0.5, 0.0])
+    assert lr_at(1_000, stage.model_copy(update={"max_steps": None}), "cosine", 0.0) == 1.0

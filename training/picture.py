@@ -1,0 +1,59 @@
+"""A picture of a run from its logs: loss, accuracy and score over the steps, stage by stage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+COLOURS = ("#dce9f7", "#e4f3dc", "#fbe9d6")
+"""Behind the stages."""
+
+
+def draw(output: Path) -> Path:
+    """OUTPUT/curriculum.png from log.jsonl and history.jsonl of a run; its path."""
+    from matplotlib.figure import Figure  # takes a second to import
+
+    log, history = (read_lines(output / name) for name in ("log.jsonl", "history.jsonl"))
+    figure = Figure(figsize=(10, 7), layout="constrained")
+    axes = figure.subplots(3, sharex=True)
+    axes[0].plot([line["step"] for line in log], [line["loss"] for line in log], lw=1)
+    for axis, name in ((axes[1], "accuracy"), (axes[2], "score")):
+        found = [line for line in history if line[name] is not None]
+        axis.plot([line["step"] for line in found], [line[name] for line in found], marker=".")
+    best = [line for line in history if line["improved"]]
+    axes[2].plot(
+        *([line[name] for line in best] for name in ("step", "score")),
+        "*",
+        label="best of its stage",
+    )
+    titles = ("loss of a training token", "accuracy of a validation token", "mean SPScore-zh")
+    for axis, title in zip(axes, titles, strict=True):
+        axis.set_ylabel(title)
+        for stage, (start, end) in enumerate(spans(log, history), 1):
+            axis.axvspan(start, end, color=COLOURS[(stage - 1) % len(COLOURS)], zorder=0)
+            if axis is axes[0]:
+                top = axis.get_xaxis_transform()
+                axis.text((start + end) / 2, 1.02, f"stage {stage}", ha="center", transform=top)
+    if best:
+        axes[2].legend(loc="best", frameon=False)
+    axes[2].set_xlabel("optimiser steps")
+    path, part = output / "curriculum.png", output / ".curriculum.part.png"
+    figure.savefig(part, dpi=100)
+    part.replace(path)
+    return path
+
+
+def spans(log: list[dict[str, Any]], history: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """First and last step of each stage so far."""
+    ends = [line["step"] for line in history if line["action"] in ("next stage", "finish")]
+    last = max((line["step"] for line in log), default=0)
+    if last > max(ends, default=0):
+        ends.append(last)
+    return [*zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

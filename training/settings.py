@@ -1,0 +1,224 @@
+"""Settings of training/curriculum.py: one YAML file under the command line, checked before it starts.
+
+conf/curriculum.yaml explains every key.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from training.controller import ControllerSettings
+from training.stage_data import StreamSettings
+from udfs import storage
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Data(Strict):
+    uri: str
+    validation: Share = 0.01
+    test: Share = 0.01
+    split_seed: int = Field(13, ge=0)
+
+
+class Model(Strict):
+    config: dict[str, Any] | None = None
+    pretrained: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Model:
+        if (self.config is None) == (self.pretrained is None):
+            raise ValueError("give either config or pretrained, and null for the other")
+        return self
+
+
+class Batch(Strict):
+    pairs: int = Field(256, ge=1)
+    micro_pairs: int = Field(64, ge=1)
+    max_characters: int | None = Field(None, ge=1)
+    multiple: int = Field(8, ge=1)
+    mix: Share = 0.0
+    block_rows: int = Field(500_000, ge=1)
+
+
+class Controller(Strict):
+    accuracy: float = Field(0.5, ge=0, le=1)
+    patience: int = Field(3, ge=1)
+    min_delta: float = Field(0.0, ge=0)
+    max_steps: int | None = Field(None, ge=1)
+    max_seconds: float | None = Field(None, gt=0)
+
+
+class Evaluation(Strict):
+    steps: int = Field(1_000, ge=1)
+    pairs: int = Field(2_000, ge=1)
+    generate: int = Field(500, ge=1)
+    batch_size: int = Field(64, ge=1)
+    num_beams: int = Field(1, ge=1)
+    max_new_tokens: int = Field(128, ge=1)
+
+
+class Checkpoints(Strict):
+    steps: int = Field(1_000, ge=1)
+    keep: int = Field(2, ge=1)
+
+
+class Stage(Strict):
+    """What one stage has instead of the common setting; None: the common one."""
+
+    learning_rate: float | None = Field(None, gt=0)
+    warmup_steps: int | None = Field(None, ge=0)
+    max_steps: int | None = Field(None, ge=1)
+    max_seconds: float | None = Field(None, gt=0)
+    mix: Share | None = None
+
+
+class Settings(Strict):
+    """conf/curriculum.yaml."""
+
+    data: Data
+    tokenizer: str
+    output: str
+    mirror: str | None = None
+    model: Model
+    seed: int = Field(13, ge=0)
+
+    batch: Batch = Batch()
+    max_length: int = Field(256, ge=8)
+    workers: int = Field(2, ge=0)
+
+    bf16: bool = False
+    gradient_checkpointing: bool = False
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    learning_rate: float = Field(5e-4, gt=0)
+    warmup_steps: int = Field(1_000, ge=0)
+    decay: Literal["cosine", "linear", "constant"] = "cosine"
+    min_learning_rate: float = Field(0.1, ge=0, le=1)
+    weight_decay: float = Field(0.01, ge=0)
+    clip: float = Field(1.0, gt=0)
+
+    controller: Controller = Controller()
+    stages: dict[Literal[1, 2, 3], Stage] = {}
+
+    evaluation: Evaluation = Evaluation()
+    checkpoints: Checkpoints = Checkpoints()
+    log_steps: int = Field(10, ge=1)
+    tracking: Literal["tensorboard"] | None = "tensorboard"
+
+    def stage(self, number: int) -> Stage:
+        """The common settings, and over them the stage's own."""
+        own = self.stages.get(number, Stage()).model_dump(exclude_none=True)
+        common = {
+            "learning_rate": self.learning_rate,
+            "warmup_steps": self.warmup_steps,
+            "max_steps": self.controller.max_steps,
+            "max_seconds": self.controller.max_seconds,
+            "mix": self.batch.mix if number > 1 else 0.0,
+        }
+        return Stage(**common | own)
+
+    def of_controller(self, stage: int) -> ControllerSettings:
+        given, own = self.controller, self.stage(stage)
+        return ControllerSettings(
+            accuracy=given.accuracy,
+            patience=given.patience,
+            min_delta=given.min_delta,
+            max_steps=own.max_steps,
+            max_seconds=own.max_seconds,
+        )
+
+    def of_stream(self, stage: int) -> StreamSettings:
+        batch = self.batch
+        return StreamSettings(
+            batch_size=batch.pairs,
+            max_characters=batch.max_characters,
+            multiple=batch.multiple,
+            mix=self.stage(stage).mix,
+            block_rows=batch.block_rows,
+            seed=self.seed,
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the weights that a step leaves, by dotted name: a run keeps it to its end.
+
+        What is not in it may change when a run goes on: where files are, budgets and what the
+        controller waits for, evaluation, checkpoints, and how the work is cut up.
+        """
+        free = {
+            "data": {"uri"},  # the loader compares what is there
+            "output": True,
+            "mirror": True,
+            "tokenizer": True,  # by its digest, see checkpoints.py
+            "batch": {"micro_pairs"},
+            "workers": True,
+            "gradient_checkpointing": True,
+            "controller": True,
+            "stages": {"__all__": {"max_steps", "max_seconds"}},
+            "evaluation": True,
+            "checkpoints": True,
+            "log_steps": True,
+            "tracking": True,
+        }
+        return dict(_flat(self.model_dump(mode="json", exclude=free)))
+
+
+def _flat(values: dict[str, Any], prefix: str = ""):
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def load_settings(path: str, assignments: list[str]) -> Settings:
+    """The YAML file with KEY=VALUE assignments on top.
+
+    Raises OSError or ValueError with one line that names the file, the key and what it expects.
+    """
+    try:
+        values = yaml.safe_load(storage.read_bytes(path)) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: expected a mapping of settings")
+    for assignment in assignments:
+        _assign(values, assignment)
+    try:
+        settings = Settings.model_validate(values)
+        for stage in (1, 2, 3):
+            settings.of_stream(stage)  # checks what needs more than one setting
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "settings"
+        message = first["msg"].removeprefix("Value error, ")
+        given = "" if first["type"] == "missing" else f" (given: {first['input']!r})"
+        raise ValueError(f"{path}: {key}: {message}{given if len(given) < 120 else ''}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: batch: {error}") from None
+    return settings
+
+
+def _assign(values: dict[str, Any], assignment: str) -> None:
+    key, equals, text = assignment.partition("=")
+    if not equals:
+        raise ValueError(f"--set {assignment}: expected KEY=VALUE")
+    *parents, last = key.split(".")
+    place = values
+    for parent in parents:
+        parent = int(parent) if parent.isdecimal() else parent  # of a stage
+        if place.get(parent) is None:
+            place[parent] = {}
+        place = place[parent]
+        if not isinstance(place, dict):
+            raise ValueError(f"--set {assignment}: {parent} has no settings of its own")
+    try:
+        place[last] = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ValueError(f"--set {assignment}: the value is not YAML") from None

@@ -1,4 +1,5 @@
 # make demo    score the sample pairs and look at the result (installs what it needs first)
+# make demo-train  the whole way, small: vocabulary, tokenizer, three stages, paraphrases (adds PyTorch)
 # make test    every test
 # make bench   how fast, against plain Python (needs DATA; PAIRS sets the size)
 # make lint    style
@@ -10,13 +11,22 @@ DATA   ?= ../shared/data
 PAIRS  ?= 2000000
 BIN    := .venv/bin
 
-.PHONY: demo test bench lint model dist clean
+.PHONY: demo demo-train test bench lint model dist clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.base
 	rm -rf out/demo
 	$(BIN)/python jobs/score_corpus.py --config examples/demo.yaml
 	$(BIN)/python jobs/show_run.py out/demo --run-id demo --pairs 10
+
+demo-train: .venv/.train
+	rm -rf out/demo out/demo-train
+	$(BIN)/python jobs/score_corpus.py --config examples/demo.yaml
+	$(BIN)/python jobs/build_vocabulary.py --input examples/pairs.jsonl --column source --column paraphrase --output out/demo-train/vocabulary
+	$(BIN)/python training/tokenize_text.py make out/demo-train/vocabulary/vocabulary.tsv --output out/demo-train/tokenizer
+	$(BIN)/accelerate launch --quiet --config_file conf/accelerate/cpu.yaml training/curriculum.py --config examples/demo-train.yaml
+	head -5 examples/pairs.jsonl > out/demo-train/five.jsonl
+	$(BIN)/python training/generate.py out/demo-train/run/model out/demo-train/five.jsonl
 
 test: .venv/.test
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile

@@ -47,16 +47,18 @@ fi
 log=$logs/$name-$run_id.log
 find "$logs" -name "$name-*.log*" -mtime "+${GAIXIE_KEEP_LOGS_DAYS:-60}" -exec rm -f {} +
 echo "== $(date -u +%FT%TZ) $*" >>"$log"
-job='' stopped=''
+job='' stopped='' code=127
 trap 'stopped=1; [ -z "$job" ] || kill -TERM "$job"' HUP INT TERM
 "$@" >>"$log" 2>&1 &
 job=$!
 [ -z "$stopped" ] || kill -TERM "$job"  # a signal came before there was a job
-wait "$job"
-code=$?
-while kill -0 "$job" 2>/dev/null; do  # a signal ended the wait, not the job
+while :; do
+    stopped=''
     wait "$job"
-    code=$?
+    found=$?
+    [ "$found" -ne 127 ] || break  # it was waited for already, or there was no such command
+    code=$found
+    [ -n "$stopped" ] || break  # else a signal may have ended the wait, not the job
 done
 trap - HUP INT TERM
 echo "== $(date -u +%FT%TZ) exit code $code" >>"$log"

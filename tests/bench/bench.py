@@ -44,11 +44,13 @@ from udfs.text.normalise import normalise_column
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))
 import plain
-from bench_metrics import bench_metrics
+from bench_metrics import bench_bertscore, bench_metrics
 from pairs import write_pairs
 from servers import ObjectStore
 
 ROOT = Path(__file__).parents[2]
+ENCODER = "models/e5-small"
+"""What jobs/make_encoder.py makes; without it BERTScore is not measured."""
 SAMPLE = 50_000
 BASELINE_ROWS = 4_000
 
@@ -276,6 +278,8 @@ def main() -> int:
     result |= bench_parts(pairs, args.model)
     metrics = bench_metrics(args.data, SAMPLE)
     result |= {f"metric {name}": figures for name, figures in metrics.items()}
+    if (ROOT / ENCODER).is_dir() and importlib.util.find_spec("bert_score"):
+        result["metric bertscore"] = bench_bertscore(args.data, str(ROOT / ENCODER))
     if importlib.util.find_spec("transformers"):
         result["tokenizer"] = bench_tokenizer(pairs, args.work / "tokenizer")
     baseline = plain.pairs_per_s(pairs, args.work / "plain", BASELINE_ROWS, args.model)

@@ -18,8 +18,10 @@ import pyarrow.parquet as pq
 from pairs import TRANSLATIONS
 from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
+from udfs.metrics.bertscore import BERTScore
 from udfs.metrics.bleu import BLEU
 from udfs.metrics.edit_distance import EditDistance
+from udfs.metrics.encoder import load_encoder
 from udfs.metrics.ibleu import IBLEU
 from udfs.metrics.metric import Pairs
 from udfs.metrics.pinc import PINC
@@ -68,6 +70,21 @@ def bench_metrics(data: Path, pairs: int) -> dict[str, dict[str, float]]:
         rate = _rate(pairs, lambda metric=metric: metric.sentence_scores(columns), 5)
         result[metric.name] = {"pairs_per_s_per_core": rate, "ratio_to_sacrebleu": rate / slow}
     return result
+
+
+def bench_bertscore(data: Path, model: str, pairs: int = 1_000) -> dict[str, float]:
+    """BERTScore on this machine's device, loading apart; beside it the package bert-score."""
+    import bert_score
+
+    rows = triples(data, pairs)
+    columns = Pairs.of(*zip(*rows, strict=True))
+    metric = BERTScore(model)
+    layers = load_encoder(metric.model, metric.layer, metric.device, metric.precision).layer
+    theirs = bert_score.BERTScorer(model_type=model, num_layers=layers)
+    paraphrases, references = [row[1] for row in rows], [row[2] for row in rows]
+    ours = _rate(pairs, lambda: metric.sentence_scores(columns), 2)
+    package = _rate(pairs, lambda: theirs.score(paraphrases, references), 2)
+    return {"pairs_per_s": ours, "package_pairs_per_s": package, "ratio": ours / package}
 
 
 def _rate(rows: int, work, repeats: int) -> float:

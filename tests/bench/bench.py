@@ -278,10 +278,10 @@ def main() -> int:
     result |= bench_parts(pairs, args.model)
     metrics = bench_metrics(args.data, SAMPLE)
     result |= {f"metric {name}": figures for name, figures in metrics.items()}
-    if (ROOT / ENCODER).is_dir() and importlib.util.find_spec("bert_score"):
-        result["metric bertscore"] = bench_bertscore(args.data, str(ROOT / ENCODER))
     if importlib.util.find_spec("transformers"):
         result["tokenizer"] = bench_tokenizer(pairs, args.work / "tokenizer")
+    if (ROOT / ENCODER).is_dir() and importlib.util.find_spec("bert_score"):
+        result["metric bertscore"] = bench_bertscore(args.data, str(ROOT / ENCODER))
     baseline = plain.pairs_per_s(pairs, args.work / "plain", BASELINE_ROWS, args.model)
     result["baseline"] = {"pairs_per_s": baseline}
     local = bench_job(str(pairs), str(args.work / "output"), args.pairs, args.model)

@@ -90,19 +90,16 @@ def _compare_rows(each: DataSet, found: Scores, rows: np.ndarray, config: Config
         for name, scores in found.scores.items()
     }
 
-    def oriented(name: str) -> float:
-        """The main statistic, so that more is better agreement; what is undefined comes last."""
-        value = samples[name][main][0]
-        if not found.metrics[name].higher_is_better:
-            value = 1 - value if main == "auc" else -value
-        return -2.0 if np.isnan(value) else value
-
-    order = sorted(samples, key=oriented, reverse=True)
+    turned = {
+        name: _turned(values[main], found.metrics[name], main) for name, values in samples.items()
+    }
+    # What is undefined comes last.
+    order = sorted(turned, key=lambda name: np.nan_to_num(turned[name][0], nan=-2), reverse=True)
     metrics = [
         {
             **_description(found.metrics[name], each),
             **{key: estimate(values) for key, values in samples[name].items()},
-            "p": _p(samples, name, order[0], main, found.metrics),
+            "p": p_value(turned[order[0]], turned[name]) if name != order[0] else float("nan"),
             "rows": int((~np.isnan(found.scores[name][rows])).sum()),
         }
         for name in order
@@ -147,18 +144,11 @@ def _description(metric: Metric, each: DataSet) -> dict[str, Any]:
     }
 
 
-def _p(samples: dict, name: str, best: str, main: str, metrics: dict[str, Metric]) -> float:
-    """Of a metric against the best, each turned so that more is better; NaN for the best itself."""
-    if name == best:
-        return float("nan")
-
-    def turned(each: str) -> np.ndarray:
-        values = samples[each][main]
-        if metrics[each].higher_is_better:
-            return values
-        return 1 - values if main == "auc" else -values
-
-    return p_value(turned(best), turned(name))
+def _turned(values: np.ndarray, metric: Metric, main: str) -> np.ndarray:
+    """The statistic so that more is better agreement, by the metric's own direction."""
+    if metric.higher_is_better:
+        return values
+    return 1 - values if main == "auc" else -values
 
 
 def _between(found: Scores, rows: np.ndarray, order: list[str]) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import zlib
 from pathlib import Path
 from typing import Literal
 
@@ -12,8 +10,7 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from jobs.common.fit_data import read_table
-from udfs.text.normalise import normalise
+from jobs.common.fit_data import read_table, remove_spaces, source_hash
 
 ADDED_SHARE = 0.2
 """Share of the sources that an extended set adds as their own candidates (ParaScore, section 3.1)."""
@@ -99,7 +96,7 @@ def read_data_set(each: DataSet, folder: Path, limit: int = 0) -> pd.DataFrame:
                 f"{path}: column {column!r}: row {wrong[0] + 1} has {text!r}, expected a string"
             )
         if each.remove_spaces:
-            table[name] = table[name].map(_remove_spaces)
+            table[name] = table[name].map(remove_spaces)
     table["human"] = _human(found[each.human], each, path)
     table["added"] = False
     table = _limited(table, limit)
@@ -121,14 +118,9 @@ def _human(column: pd.Series, each: DataSet, path: Path) -> np.ndarray:
     return numbers
 
 
-def _remove_spaces(text: str) -> str:
-    return re.sub(r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])", "", normalise(text))
-
-
 def source_share(sources: pd.Series, salt: str) -> np.ndarray:
     """A number in [0, 1) for each row, the same for all rows of a source: float64, shape (rows,)."""
-    hashes = [zlib.crc32(f"{salt}{text}".encode("utf-8", "surrogatepass")) for text in sources]
-    return np.array(hashes, float) / 2**32
+    return np.array([source_hash(f"{salt}{text}") for text in sources], float) / 2**32
 
 
 def _limited(table: pd.DataFrame, limit: int) -> pd.DataFrame:

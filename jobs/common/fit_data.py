@@ -214,7 +214,7 @@ def read_pairs(config: Config, data: Path) -> tuple[Pairs, Pairs]:
             return table[good]
 
         table = keep(table, table[["source", "paraphrase"]].notna().all(axis=1), "null")
-        tidy = _remove_spaces if each.remove_spaces else normalise
+        tidy = remove_spaces if each.remove_spaces else normalise
         table = table.assign(
             source=table["source"].map(tidy), paraphrase=table["paraphrase"].map(tidy)
         )
@@ -241,7 +241,8 @@ def read_pairs(config: Config, data: Path) -> tuple[Pairs, Pairs]:
     return graded, rewritten
 
 
-def _remove_spaces(text: str) -> str:
+def remove_spaces(text: str) -> str:
+    """A text normalised, without the spaces that a tokeniser left between Chinese characters."""
     return re.sub(r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])", "", normalise(text))
 
 

@@ -146,9 +146,8 @@ def align(
         elif paraphrase[i] in codes:
             left.append(i)
     if left:
-        free = defaultdict(
-            list
-        )  # by meaning, ascending; a place that is taken stays in other lists
+        # By meaning, ascending; a place that is taken stays in other lists.
+        free = defaultdict(list)
         for j in sorted(j for rest in places.values() for j in rest):
             for code in codes.get(reference[j], ()):
                 free[code].append(j)

@@ -23,6 +23,7 @@ import math
 import sys
 import textwrap
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TextIO
 
 import numpy as np
@@ -53,6 +54,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def read_pairs(args: argparse.Namespace) -> Pairs:
     """Columns of two files of lines, or of one table. Raises ValueError that names file and column."""
+    files = [args.source, *([args.paraphrase, *args.reference] if args.paraphrase else [])]
+    for name in files:
+        if name != "-" and not Path(name).is_file():
+            raise FileNotFoundError(f"{name}: no such file")
     if args.paraphrase:
         names = [args.source, args.paraphrase, *args.reference]
         columns = [_lines(name) for name in names]
@@ -96,6 +101,8 @@ def _table(name: str, columns: list[str]) -> list[list[str | None]]:
         return [column.to_pylist() for column in table.read(columns).select(columns).columns]
     with _open(name) as file:
         lines = list(_text(file, name))
+    if not lines:
+        raise ValueError(f"{name}: no pairs")
     if name.endswith((".jsonl", ".ndjson")) or (name == "-" and lines and lines[0][0] == "{"):
         rows = []
         for number, line in enumerate(lines, 1):

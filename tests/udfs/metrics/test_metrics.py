@@ -174,7 +174,9 @@ BAD = {
     "lengths": (["source.txt", "short.txt"], "short.txt: 1 lines, expected 3 as in"),
     "no reference": (["pairs.tsv", "--metrics", "bleu"], "bleu needs a reference"),
     "unknown metric": (["pairs.tsv", "--metrics", "bleus"], "did you mean bleu"),
-    "no file": (["none.txt", "source.txt"], "none.txt"),
+    "no file": (["none.txt", "source.txt"], "error: none.txt: no such file"),
+    "no table of that name": (["none.parquet"], "error: none.parquet: no such file"),
+    "empty table": (["empty.tsv"], "error: empty.tsv: no pairs"),
     "no column": (["pairs.tsv", "--source-column", "src"], "no column 'src', it has: source"),
     "no table": (["source.txt"], "one file must be a table"),
     "empty": (["empty.txt", "empty.txt"], "empty.txt: no pairs"),
@@ -188,7 +190,8 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_command_bad_input(files, tmp_path, capsys, monkeypatch, case):
     (tmp_path / "short.txt").write_text("一行\n", "utf-8")
-    (tmp_path / "empty.txt").write_text("", "utf-8")
+    for name in ("empty.txt", "empty.tsv"):
+        (tmp_path / name).write_text("", "utf-8")
     (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\xff\n")
     first = json.dumps({"source": "好", "paraphrase": "很好"})
     (tmp_path / "bad.jsonl").write_text(f"{first}\nno JSON\n", "utf-8")

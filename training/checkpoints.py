@@ -14,10 +14,12 @@ training goes on. A store that fails is reported and tried again with the next c
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import shutil
+import socket
 import sys
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -34,6 +36,7 @@ from udfs import storage
 
 STATE = "state.json"
 COMPLETE = "COMPLETE"
+LOCK = ".lock"
 LOGS = ("history.jsonl", "log.jsonl")
 NAME = re.compile(r"step-(\d+)")
 
@@ -78,6 +81,7 @@ class Checkpoints:
         self.mirror = storage.join(mirror, "checkpoints") if mirror else None
         self._uploader = ThreadPoolExecutor(1) if self.mirror else None
         self._upload: Future | None = None
+        self._lock: int | None = None
 
     # Saving
 
@@ -136,8 +140,10 @@ class Checkpoints:
     def find(self, resume: bool) -> RunState | None:
         """The newest whole checkpoint, here or in the mirror, ready to be loaded; None without any.
 
-        Logs are put back to what they were. Raises ValueError for a checkpoint of other settings, or
-        of another backend or number of processes where that matters, and without `resume` for any.
+        From here on OUTPUT is this run's, until close or the end of its main process. Logs are put
+        back to what they were. Raises ValueError where another run has OUTPUT, for a checkpoint of
+        other settings, or of another backend or number of processes where that matters, and without
+        `resume` for any.
         """
         found: list[Any] = [None, None]
         if self.accelerator.is_main_process:
@@ -152,6 +158,7 @@ class Checkpoints:
         return RunState.from_dict(description["progress"]) if description else None
 
     def _find(self, resume: bool) -> dict[str, Any] | None:
+        self._claim()
         if not resume:
             here = [str(self.folder)] if _steps(self.folder) else []
             there = [self.mirror] if self.mirror and self._mirrored() else []
@@ -175,6 +182,22 @@ class Checkpoints:
             else:
                 (self.output / name).unlink(missing_ok=True)
         return description
+
+    def _claim(self) -> None:
+        """Makes OUTPUT this run's, by a lock that forked loaders do not share and SIGKILL gives back."""
+        self.output.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.output / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            holder = os.read(self._lock, 1_000).decode("utf-8", "replace")
+            raise ValueError(
+                f"{self.output}: another run writes there, {holder}; take another output"
+            ) from None
+        except OSError:
+            return  # a file system without locks
+        os.truncate(self._lock, 0)
+        os.write(self._lock, f"process {os.getpid()} of {socket.gethostname()}".encode())
 
     def load(self, step: int) -> None:
         """Weights and optimiser as they were after a step."""
@@ -269,10 +292,12 @@ class Checkpoints:
                 storage.copy(file.uri, storage.join(self._root, inner))
 
     def close(self) -> None:
-        """Waits for what is still on its way to the mirror."""
+        """Waits for what is still on its way to the mirror, and gives OUTPUT back."""
         if self._uploader:
             self._wait()
             self._uploader.shutdown()
+        if self._lock is not None:
+            os.close(self._lock)
 
 
 def _steps(folder: Path) -> list[int]:

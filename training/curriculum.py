@@ -62,7 +62,6 @@ from training.step import (
 from training.validation import validate
 from udfs.metrics import load_metric
 
-STAGES = (1, 2, 3)
 STOPPED = 128 + signal.SIGTERM
 COLLECTIVE_HOURS = 2
 """How long ranks wait for one that writes a checkpoint or reads the data."""
@@ -110,7 +109,7 @@ class Run:
         self.settings = settings
         data = settings.data
         self.corpus = Corpus(data.uri, data.validation, data.test, data.split_seed)
-        self.tokenizer = load_tokenizer(settings.tokenizer)
+        self.tokenizer = load_tokenizer(settings.tokenizer, settings.model.pretrained)
         self.encode = PairEncoder(self.tokenizer, settings.max_length, 8 if settings.bf16 else 1)
         self.metric = load_metric("spscore")
 
@@ -127,11 +126,11 @@ class Run:
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         self.streams = {
             stage: StageStream(self.corpus, stage, settings.of_stream(stage), rank, world)
-            for stage in STAGES
+            for stage in settings.numbers
         }
         self.validation: dict[int, pa.Table] = {
-            stage: self.corpus.held_out(stage, "validation", settings.evaluation.pairs)
-            for stage in STAGES
+            stage: stream.held_out("validation", settings.evaluation.pairs)
+            for stage, stream in self.streams.items()
         }
         set_seed(settings.seed)
         self.network = build_model(settings.model, self.tokenizer, settings.max_length)
@@ -158,8 +157,10 @@ class Run:
         self.display.say(f"data: {self.corpus.name}, {self.corpus.uri}")
         for stage, stream in self.streams.items():
             own = self.settings.stage(stage).model_dump(exclude_none=True)
+            data = self.settings.curriculum[stage - 1]
+            of = "" if data == [stage] else f" (of the data: {', '.join(map(str, data))})"
             self.display.say(
-                f"stage {stage}: {stream.rows:,} pairs, {len(self.validation[stage]):,} for validation; "
+                f"stage {stage}{of}: {stream.rows:,} pairs, {len(self.validation[stage]):,} for validation; "
                 + ", ".join(f"{name} {value:,g}" for name, value in own.items())
             )
         self.display.say(
@@ -256,7 +257,7 @@ class Run:
         at, step = self.state.controller, self.state.step
         stop = self._told or self._launcher not in (None, os.getppid())
         agreed = interval.together(self.accelerator, stop, time.monotonic() - self._started)
-        interval.check(agreed.losses, at.stage, step)
+        self.log.check(interval, agreed.losses, self.streams[at.stage], step)
         self.state = replace(self.state, seconds=agreed.seconds)
         line = self.log.interval(agreed, step, at.stage, rate, self.state.loader)
         own, done = self.settings.stage(at.stage), step - at.stage_step
@@ -323,12 +324,15 @@ class Run:
     def finish(self) -> None:
         """OUTPUT/model; all ranks, as ZeRO-3 gathers its weights."""
         self.display.close()
-        weights = self.accelerator.get_state_dict(self.model)
+        plain = self.accelerator.unwrap_model(self.model)
+        # Elsewhere it would give copies of tied weights, each to be written.
+        zero3 = any(hasattr(parameter, "ds_id") for parameter in plain.parameters())
+        weights = self.accelerator.get_state_dict(self.model) if zero3 else None
         if self.main:
             target, part = self.output / "model", self.output / ".part-model"
             for folder in (part, target):
                 shutil.rmtree(folder, ignore_errors=True)
-            self.accelerator.unwrap_model(self.model).save_pretrained(part, state_dict=weights)
+            plain.save_pretrained(part, state_dict=weights)
             self.tokenizer.save_pretrained(part)
             part.rename(target)
             self.checkpoints.send("model", "history.jsonl", "log.jsonl", "settings.yaml")

@@ -1,4 +1,5 @@
-"""The model of a run: a new one of BART's architecture for a tokenizer, or one that is trained.
+"""The model of a run: a new one of BART's architecture for a tokenizer, or one that is trained; and
+its tokenizer, ours or the trained model's own.
 
 Raises OSError or ValueError with one line that names the setting.
 """
@@ -6,28 +7,39 @@ Raises OSError or ValueError with one line that names the setting.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import (
     AutoModelForSeq2SeqLM,
+    AutoTokenizer,
     BartConfig,
     BartForConditionalGeneration,
     PreTrainedModel,
+    PreTrainedTokenizerBase,
 )
 
 from training.settings import Model
 from training.tokenizer import VOCABULARY_FILE, EntityAlignedTokenizer
 
 
-def load_tokenizer(folder: str) -> EntityAlignedTokenizer:
-    if not Path(folder, VOCABULARY_FILE).is_file():
-        raise FileNotFoundError(f"tokenizer: {folder}: no {VOCABULARY_FILE} in it")
-    return EntityAlignedTokenizer.from_pretrained(folder)
+def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrainedTokenizerBase:
+    """Ours, from its folder; without a folder that of the pretrained model."""
+    if folder is not None:
+        if not Path(folder, VOCABULARY_FILE).is_file():
+            raise FileNotFoundError(f"tokenizer: {folder}: no {VOCABULARY_FILE} in it")
+        return EntityAlignedTokenizer.from_pretrained(folder)
+    with _named(pretrained):
+        tokenizer = AutoTokenizer.from_pretrained(pretrained)
+        if tokenizer.pad_token_id is None:
+            raise ValueError("its tokenizer has no padding token")
+    return tokenizer
 
 
-def tokens_digest(tokenizer: EntityAlignedTokenizer) -> str:
+def tokens_digest(tokenizer: PreTrainedTokenizerBase) -> str:
     """Of the tokens in the order of their ids."""
     vocabulary = tokenizer.get_vocab()
     tokens = "\n".join(sorted(vocabulary, key=vocabulary.__getitem__))
@@ -35,26 +47,29 @@ def tokens_digest(tokenizer: EntityAlignedTokenizer) -> str:
 
 
 def build_model(
-    settings: Model, tokenizer: EntityAlignedTokenizer, max_length: int
+    settings: Model, tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> PreTrainedModel:
     """Weights of a new model hang on torch's seed alone."""
     if settings.pretrained is not None:
-        model = _pretrained(settings.pretrained)
+        with _named(settings.pretrained):
+            model = AutoModelForSeq2SeqLM.from_pretrained(settings.pretrained, dtype=torch.float32)
     else:
         model = BartForConditionalGeneration(_config(settings.config, tokenizer))
     _check(model, tokenizer, settings.pretrained or "config", max_length)
     return model
 
 
-def _pretrained(name: str) -> PreTrainedModel:
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Makes what transformers cannot load one line that names the setting."""
     try:
-        return AutoModelForSeq2SeqLM.from_pretrained(name, dtype=torch.float32)
-    except (OSError, ValueError) as error:
+        yield
+    except (OSError, ValueError, KeyError) as error:
         first_line = str(error).strip().splitlines()[0]
         raise ValueError(f"model.pretrained: {name}: {first_line}") from None
 
 
-def _config(values: dict[str, Any], tokenizer: EntityAlignedTokenizer) -> BartConfig:
+def _config(values: dict[str, Any], tokenizer: PreTrainedTokenizerBase) -> BartConfig:
     for name in values:
         if not hasattr(BartConfig(), name):
             raise ValueError(f"model.config: BART has no setting '{name}'")
@@ -77,11 +92,12 @@ def _config(values: dict[str, Any], tokenizer: EntityAlignedTokenizer) -> BartCo
 
 
 def _check(
-    model: PreTrainedModel, tokenizer: EntityAlignedTokenizer, name: str, max_length: int
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str, max_length: int
 ) -> None:
     """Raises ValueError for a tokenizer that does not fit the model, and for too few positions."""
     rows = model.get_input_embeddings().num_embeddings
-    if rows != len(tokenizer):
+    ours = isinstance(tokenizer, EntityAlignedTokenizer)
+    if rows != len(tokenizer) and (ours or rows < len(tokenizer)):  # some models have spare rows
         raise ValueError(
             f"model: {name} has {rows:,} tokens, but the tokenizer {len(tokenizer):,}: they do not "
             "belong together"

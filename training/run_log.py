@@ -21,7 +21,7 @@ from accelerate import Accelerator
 from training import picture
 from training.controller import Decision
 from training.settings import Settings
-from training.stage_data import Position
+from training.stage_data import Position, StageStream
 from training.step import Done
 from training.validation import Found
 
@@ -75,16 +75,6 @@ class Interval:
         waiting /= accelerator.num_processes
         return Agreed(losses, int(tokens), waiting, spent, seconds, stops > 0)
 
-    def check(self, losses: list[float], stage: int, step: int) -> None:
-        """Raises ValueError for the first loss that is no number. step: the interval's last."""
-        for number, (loss, position) in enumerate(zip(losses, self.positions, strict=True), 1):
-            if not math.isfinite(loss):
-                raise ValueError(
-                    f"step {step - len(losses) + number}: the loss is {loss}, with batch "
-                    f"{position.batch - 1} of block {position.block} of epoch {position.epoch} of stage "
-                    f"{stage}; checkpoints are from before; try a lower learning_rate or clip"
-                )
-
 
 class RunLog:
     """Writes on the main process alone; the others may call it too."""
@@ -130,6 +120,26 @@ class RunLog:
             step, {name: line[name] for name in ("loss", "learning_rate", "tokens_per_second")}
         )
         return line
+
+    def check(
+        self, interval: Interval, losses: list[float], stream: StageStream, step: int
+    ) -> None:
+        """Raises ValueError for the first loss that is no number, and writes its batch's pair_ids.
+
+        losses: of the interval, over all ranks; step: its last.
+        """
+        for number, (loss, after) in enumerate(zip(losses, interval.positions, strict=True), 1):
+            if math.isfinite(loss):
+                continue
+            step -= len(losses) - number
+            path = self.output / f"not-finite-{step}.txt"
+            if self.main:
+                path.write_text("\n".join(stream.pair_ids(after)) + "\n", "utf-8")
+            raise ValueError(
+                f"step {step}: the loss is {loss}, with batch {after.batch - 1} of block {after.block} "
+                f"of epoch {after.epoch} of stage {stream.stage}, whose pair_ids are in {path}; "
+                "checkpoints are from before; try a lower learning_rate or clip"
+            )
 
     def evaluation(self, decision: Decision, found: Found) -> None:
         line = asdict(decision) | {

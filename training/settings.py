@@ -84,7 +84,7 @@ class Settings(Strict):
     """conf/curriculum.yaml."""
 
     data: Data
-    tokenizer: str
+    tokenizer: str | None
     output: str
     mirror: str | None = None
     model: Model
@@ -105,12 +105,29 @@ class Settings(Strict):
     clip: float = Field(1.0, gt=0)
 
     controller: Controller = Controller()
-    stages: dict[Literal[1, 2, 3], Stage] = {}
+    curriculum: list[list[int]] = [[1], [2], [3]]
+    stages: dict[int, Stage] = {}
 
     evaluation: Evaluation = Evaluation()
     checkpoints: Checkpoints = Checkpoints()
     log_steps: int = Field(10, ge=1)
     tracking: Literal["tensorboard"] | None = "tensorboard"
+
+    @model_validator(mode="after")
+    def _own(self) -> Settings:
+        for number in self.stages:
+            if number not in self.numbers:
+                raise ValueError(f"stages: there is no stage {number} in the curriculum")
+        if self.tokenizer is None and self.model.pretrained is None:
+            raise ValueError(
+                "tokenizer: null is the pretrained model's, but model.pretrained is null too"
+            )
+        return self
+
+    @property
+    def numbers(self) -> range:
+        """Of the stages of training."""
+        return range(1, len(self.curriculum) + 1)
 
     def stage(self, number: int) -> Stage:
         """The common settings, and over them the stage's own."""
@@ -127,6 +144,7 @@ class Settings(Strict):
     def of_controller(self, stage: int) -> ControllerSettings:
         given, own = self.controller, self.stage(stage)
         return ControllerSettings(
+            stages=len(self.curriculum),
             accuracy=given.accuracy,
             patience=given.patience,
             min_delta=given.min_delta,
@@ -143,6 +161,7 @@ class Settings(Strict):
             mix=self.stage(stage).mix,
             block_rows=batch.block_rows,
             seed=self.seed,
+            curriculum=tuple(map(tuple, self.curriculum)),
         )
 
     def identity(self) -> dict[str, Any]:
@@ -192,7 +211,7 @@ def load_settings(path: str, assignments: list[str]) -> Settings:
         _assign(values, assignment)
     try:
         settings = Settings.model_validate(values)
-        for stage in (1, 2, 3):
+        for stage in settings.numbers or (1,):
             settings.of_stream(stage)  # checks what needs more than one setting
     except ValidationError as error:
         first = error.errors()[0]
@@ -201,7 +220,8 @@ def load_settings(path: str, assignments: list[str]) -> Settings:
         given = "" if first["type"] == "missing" else f" (given: {first['input']!r})"
         raise ValueError(f"{path}: {key}: {message}{given if len(given) < 120 else ''}") from None
     except ValueError as error:
-        raise ValueError(f"{path}: batch: {error}") from None
+        place = "" if str(error).startswith("curriculum") else "batch: "
+        raise ValueError(f"{path}: {place}{error}") from None
     return settings
 
 

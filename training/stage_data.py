@@ -1,4 +1,4 @@
-"""Streams the pairs of one stage to any number of ranks, in batches of like length.
+"""Streams the pairs of one stage of training to any number of ranks, in batches of like length.
 
     corpus = Corpus("s3://bucket/gaixie/releases/1.0")       or ROOT/runs/RUN_ID
     stream = StageStream(corpus, stage=1, settings=StreamSettings(batch_size=256), rank=0, world=8)
@@ -18,6 +18,9 @@ size does, and a position is three numbers, (epoch, block, batch), for any numbe
 is to read one block. The price: every worker reads every block, a small part of the work of
 encoding it.
 
+A stage of training is one stage of the run or release, or several that are shuffled together: see
+StreamSettings.curriculum.
+
 A pair's split hangs on its source alone (udfs/splits.py). A release that was split keeps its splits.
 
 A release mixes its origins in every file. In a run each file has one origin, so a block of a run may
@@ -26,7 +29,7 @@ have one origin too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -109,11 +112,11 @@ class Corpus:
             raise ValueError(f"{self.uri}: stage {stage} has no {what}")
         return found
 
-    def read(self, group: RowGroup, split: str) -> pa.Table:
-        """The pairs of a row group that are in a split: source, paraphrase."""
+    def read(self, group: RowGroup, split: str, columns: Sequence[str] = COLUMNS) -> pa.Table:
+        """The pairs of a row group that are in a split."""
         with _named(group.uri), storage.open(group.uri) as file:
             reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
-            table = reader.read_row_group(group.index, COLUMNS)
+            table = reader.read_row_group(group.index, [*columns])
         if self.is_split:
             return table
         split_of = splits_of(table["source"], self.shares, self.split_seed)
@@ -159,9 +162,12 @@ class StreamSettings:
     block_rows: int = 500_000
     """About how many pairs are in memory, and shuffled, at a time; a row group at least."""
     seed: int = 13
+    curriculum: tuple[tuple[int, ...], ...] = ((1,), (2,), (3,))
+    """The stages of training in their order: each the stages of the data that it learns from."""
 
     def __post_init__(self):
         most = self.max_characters
+        data = [stage for stages in self.curriculum for stage in stages]
         limits = {
             "batch_size": (self.batch_size >= 1, "1 or more"),
             "max_characters": (most is None or most >= 1, "1 or more, or none"),
@@ -169,6 +175,13 @@ class StreamSettings:
             "mix": (0 <= self.mix < 1, "from 0 to below 1"),
             "block_rows": (self.block_rows >= 1, "1 or more"),
             "seed": (self.seed >= 0, "0 or more"),
+            "curriculum": (
+                all(self.curriculum)
+                and data
+                and len({*data}) == len(data)
+                and {*data} <= {1, 2, 3},
+                "lists of stages, each of 1, 2 and 3 at most once",
+            ),
         }
         for name, (fits, expected) in limits.items():
             if not fits:
@@ -204,7 +217,9 @@ class Batch(NamedTuple):
 
 
 class StageStream:
-    """The batches of one stage, as one rank sees them; the file's docstring has their order.
+    """The batches of one stage of training, as one rank sees them; the file's docstring has their order.
+
+    stage: its place in settings.curriculum, from 1.
 
     Raises ValueError where batches do not divide among the ranks, and for a stage too small for one.
     """
@@ -222,7 +237,8 @@ class StageStream:
             raise ValueError(f"{name}: {settings.unit} pairs do not divide among {world} ranks")
         self.corpus, self.stage, self.settings = corpus, stage, settings
         self.rank, self.world = rank, world
-        self._groups = corpus.groups(stage)
+        earlier, self._stages = settings.curriculum[: stage - 1], settings.curriculum[stage - 1]
+        self._groups = [one for number in self._stages for one in corpus.groups(number)]
         self.rows = sum(group.rows for group in self._groups)
         """Pairs in the row groups; without splits of the corpus, validation and test among them."""
         if self.rows < settings.unit:
@@ -231,14 +247,30 @@ class StageStream:
         if settings.mix:
             if stage == 1:
                 raise ValueError(f"mix: {settings.mix:g}, but no stage is earlier than stage 1")
-            self._earlier = [one for k in range(1, stage) for one in corpus.groups(k)]
+            self._earlier = [one for stages in earlier for k in stages for one in corpus.groups(k)]
 
     def identity(self) -> dict[str, Any]:
         """All that the list of batches hangs on: a position means nothing under another identity."""
         corpus = self.corpus
         split = None if corpus.is_split else [*corpus.shares[1:], corpus.split_seed]
         given = {"data": corpus.name, "rows": self.rows, "stage": self.stage, "split": split}
-        return given | asdict(self.settings)
+        return (
+            given | asdict(self.settings) | {"curriculum": [*map(list, self.settings.curriculum)]}
+        )
+
+    def held_out(self, split: str, rows: int) -> pa.Table:
+        """At most so many pairs of "validation" or "test", of each of its stages in their proportion.
+
+        Raises ValueError where a stage has none.
+        """
+        if len(self._stages) == 1:
+            return self.corpus.held_out(self._stages[0], split, rows)
+        parts = []
+        for number in self._stages:
+            share = sum(group.rows for group in self.corpus.groups(number)) / self.rows
+            parts.append(self.corpus.held_out(number, split, max(round(rows * share), 1)))
+        table = pa.concat_tables(parts).combine_chunks()
+        return table.take(_generator(self.corpus.split_seed, self.stage).permutation(len(table)))
 
     def batches(
         self, start: Position = START, worker: int = 0, workers: int = 1
@@ -267,6 +299,13 @@ class StageStream:
                 raise self._too_few(seen)
             epoch, first = epoch + 1, 0
 
+    def pair_ids(self, after: Position) -> list[str]:
+        """Of the pairs of a batch, over all ranks. after: the position behind it."""
+        number, columns = after.block, (*COLUMNS, "pair_id")
+        groups = self._blocks(after.epoch)[number]
+        table, batches = self._block(after.epoch, number, groups, columns)
+        return table["pair_id"].take(batches[after.batch - 1]).to_pylist()
+
     def _too_few(self, rows: int) -> ValueError:
         return ValueError(
             f"{self.corpus.uri}: stage {self.stage} has too few training pairs for one batch: "
@@ -282,24 +321,25 @@ class StageStream:
         return [order[block == number] for number in np.unique(block)]
 
     def _block(
-        self, epoch: int, number: int, groups: np.ndarray
+        self, epoch: int, number: int, groups: np.ndarray, columns: Sequence[str] = COLUMNS
     ) -> tuple[pa.Table, list[np.ndarray]]:
         """The training pairs of a block, and the rows of each of its batches."""
         random = _generator(self.settings.seed, self.stage, epoch, number)
-        parts = [self.corpus.read(self._groups[group], "train") for group in groups]
+        parts = [self.corpus.read(self._groups[group], "train", columns) for group in groups]
         if self._earlier:
             mix = self.settings.mix
-            parts.append(self._draw(round(sum(map(len, parts)) * mix / (1 - mix)), random))
+            rows = round(sum(map(len, parts)) * mix / (1 - mix))
+            parts.append(self._draw(rows, random, columns))
         table = pa.concat_tables(parts).combine_chunks()
         source, paraphrase = (pc.utf8_length(table[name]).to_numpy() for name in COLUMNS)
         return table, cut_batches(source, paraphrase, self.settings, random)
 
-    def _draw(self, rows: int, random: np.random.Generator) -> pa.Table:
+    def _draw(self, rows: int, random: np.random.Generator, columns: Sequence[str]) -> pa.Table:
         """So many pairs of earlier stages, or all where there are fewer, from few row groups."""
         sizes = np.array([group.rows for group in self._earlier])
         parts: list[pa.Table] = []
         for group in random.choice(len(sizes), len(sizes), replace=False, p=sizes / sizes.sum()):
-            parts.append(self.corpus.read(self._earlier[group], "train"))
+            parts.append(self.corpus.read(self._earlier[group], "train", columns))
             if sum(map(len, parts)) >= rows:
                 break
         table = pa.concat_tables(parts)

@@ -18,6 +18,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from training.stage_data import START, Position, StageStream
+from training.tokenizer import ENTITIES
 
 IGNORED = -100
 """The label that a loss passes over."""
@@ -30,7 +31,8 @@ class PairEncoder:
     """Sources and paraphrases → padded tensors, and the entity table of each source.
 
     Tensors of int64, shape (pairs, longest): input_ids, attention_mask (0 where padded), labels
-    (IGNORED where padded). entities: a list of strings, see training/tokenizer.py.
+    (IGNORED where padded). entities: a list of strings, see training/tokenizer.py; other tokenizers
+    of transformers make none.
 
     max_length: tokens of a sentence, the rest is cut off. multiple_of: of the longest, for tensor
     cores.
@@ -50,7 +52,7 @@ class PairEncoder:
         ids, mask = padded(batch["input_ids"], self.tokenizer.pad_token_id, self.multiple_of)
         labels, _ = padded(batch["labels"], IGNORED, self.multiple_of)
         tensors = {"input_ids": ids, "attention_mask": mask, "labels": labels}
-        return {**tensors, "entities": batch["entities"]}
+        return tensors | ({ENTITIES: batch[ENTITIES]} if ENTITIES in batch else {})
 
 
 def padded(

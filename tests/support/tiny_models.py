@@ -7,7 +7,14 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
-from transformers import BartConfig, BartForConditionalGeneration, BertConfig, BertModel
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    BertConfig,
+    BertModel,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 from transformers import PreTrainedTokenizerFast as FastTokenizer
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
@@ -54,6 +61,25 @@ def tiny_bart(folder: Path) -> str:
         init_std=0.5,
     )
     BartForConditionalGeneration(config).save_pretrained(folder)
+    return str(folder)
+
+
+def tiny_t5(folder: Path) -> str:
+    """Another sequence-to-sequence model over the same characters, with spare rows of weights."""
+    vocabulary = _save_tokenizer(folder)
+    torch.manual_seed(0)
+    config = T5Config(
+        vocab_size=vocabulary + 7,
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=1,
+        num_heads=2,
+        pad_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+    )
+    T5ForConditionalGeneration(config).save_pretrained(folder)
     return str(folder)
 
 

@@ -21,10 +21,12 @@ from pathlib import Path
 import psutil
 import pytest
 from servers import free_port, wait_for
+from tiny_models import tiny_bart, tiny_t5
 from tiny_run import MODEL, settings, write_run, write_settings, write_tokenizer
 
 pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
 
+import pyarrow.parquet as pq
 import torch
 import yaml
 from accelerate.state import AcceleratorState, GradientState, PartialState
@@ -32,6 +34,8 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from training import curriculum
+from training.generate import paraphrase_list
+from training.generator import Decoding
 from training.settings import Settings, Stage, load_settings
 from training.stage_data import Corpus, StageStream
 from training.stage_loader import IGNORED, PairEncoder, StageLoader
@@ -277,12 +281,13 @@ def test_zero2_stopped_and_resumed_takes_the_steps_of_one_process(switching, ben
     assert losses(output) == pytest.approx(losses(switching), abs=TOLERANCE)
 
 
-def test_zero3_takes_the_steps_of_one_process(switching, bench):
-    """And generates, and leaves a whole model."""
+@pytest.mark.parametrize("name", ["zero3", "zero2_offload", "zero3_offload"])
+def test_the_other_settings_of_deepspeed_take_the_steps_of_one_process(switching, bench, name):
+    """And generate, and leave a whole model."""
     pytest.importorskip("deepspeed")
-    command = deepspeed("zero3", "--config", bench.config("zero3", **SWITCHING))
+    command = deepspeed(name, "--config", bench.config(name, **SWITCHING))
     succeed(command, env=environment() | DEEPSPEED)
-    output = bench.folder / "zero3"
+    output = bench.folder / name
     assert steps(output) == steps(switching)
     assert losses(output) == pytest.approx(losses(switching), abs=TOLERANCE)
     left, expected = (load_file(path / "model/model.safetensors") for path in (output, switching))
@@ -451,6 +456,16 @@ def test_nan_stops_and_names_the_batch(bench, capsys):
     found = lines(bench.folder / "diverging")
     assert f"step {len(found) + 1}: " in line
     assert (bench.folder / f"diverging/checkpoints/step-{len(found):08}").is_dir()
+    [ids] = (bench.folder / "diverging").glob("not-finite-*.txt")
+    assert f"whose pair_ids are in {ids};" in line
+    given = load_settings(config, [])
+    data = given.data
+    stream = StageStream(Corpus(data.uri, data.validation, data.test), 1, given.of_stream(1))
+    *_, batch = islice(stream.batches(), len(found) + 1)
+    known = pq.read_table(Path(bench.run) / "scored").to_pylist()
+    pair_of = {row["pair_id"]: (row["source"], row["paraphrase"]) for row in known}
+    named = [pair_of[one] for one in ids.read_text("utf-8").split()]
+    assert named == [*zip(batch.source, batch.paraphrase, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -464,7 +479,11 @@ def test_nan_stops_and_names_the_batch(bench, capsys):
         ("model.pretrained=some", "give either config or pretrained"),
         ("max_length=128", "max_length: 128 tokens, but the model has 64 positions"),
         ("learning_rat=1", "learning_rat: Extra inputs are not permitted"),
-        ("stages.4.mix=0.1", "stages.4"),
+        ("stages.4.mix=0.1", "stages: there is no stage 4 in the curriculum"),
+        ("curriculum=[[1], [1, 2]]", "curriculum: expected lists of stages, each of 1, 2 and 3 at"),
+        ("curriculum=[[4]]", "curriculum: expected lists of stages"),
+        ("curriculum=[]", "curriculum: expected lists of stages"),
+        ("tokenizer=null", "tokenizer: null is the pretrained model's"),
         ("stages.1.mix=0.1", "no stage is earlier than stage 1"),
         ("data.validation=0", "stage 1 has no validation pair"),
         ("seed", "--set seed: expected KEY=VALUE"),
@@ -499,6 +518,67 @@ def test_a_run_starts_from_a_model_that_is_trained(whole, bench):
     changes = {"model": {"pretrained": str(whole / "model")}, "controller": {"max_steps": 1}}
     assert call("--config", bench.config("further", **changes)) == 0
     assert losses(bench.folder / "further")[2] < losses(whole)[16]  # both in stage 3
+
+
+def test_a_run_of_one_stage_and_of_all_together(bench, capsys):
+    """What the curriculum is compared with."""
+    last = bench.config("last", curriculum=[[3]], controller={"max_steps": 2})
+    assert call("--config", last) == 0
+    assert "stage 1 (of the data: 3): 120 pairs" in capsys.readouterr().out
+    together = bench.config("together", curriculum=[[1, 2, 3]], controller={"max_steps": 2})
+    assert call("--config", together) == 0
+    assert "stage 1 (of the data: 1, 2, 3): 520 pairs" in capsys.readouterr().out
+    for name in ("last", "together"):
+        [line] = lines(bench.folder / name, "history.jsonl")
+        assert (line["step"], line["action"]) == (2, "finish")
+
+
+@pytest.mark.parametrize("make", [tiny_t5, tiny_bart])
+def test_any_sequence_to_sequence_model_with_its_own_tokenizer(bench, capsys, make):
+    name = f"own-{make.__name__}"
+    folder = make(bench.folder / make.__name__)
+    controller = {"accuracy": 0.0, "patience": 1, "max_steps": 2}
+    config = bench.config(
+        name, model={"pretrained": folder}, tokenizer=None, max_length=24, controller=controller
+    )
+    assert call("--config", config) == 0, capsys.readouterr().err
+    written = bench.folder / name / "model"
+    assert type(AutoModelForSeq2SeqLM.from_pretrained(written)) is type(
+        AutoModelForSeq2SeqLM.from_pretrained(folder)
+    )
+    assert paraphrase_list(str(written), ["今天天气很好"], Decoding(max_new_tokens=4))
+    assert all(line["score"] is not None for line in lines(bench.folder / name, "history.jsonl"))
+
+
+def test_two_runs_in_one_output(bench, capsys):
+    """The second one is refused while the first lives, and goes on from it when it was killed."""
+    config = bench.config("claimed", controller={"max_steps": 100_000})
+    first = start(one_process("--config", config))
+    try:
+        output = bench.folder / "claimed"
+        wait_for(lambda: lines(output), "the first step")
+        line = refused(capsys, "--config", config)
+        assert f"another run writes there, process {first.pid} of " in line
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        first.communicate()
+    further = ["--set", "controller.max_steps=1", "--set", "stages={}"]
+    assert call("--config", config, *further) == 0
+
+
+def test_deepspeed_refuses_another_number_of_processes(bench):
+    """One process can run DeepSpeed here: the checkpoint is made to say that two had saved it."""
+    pytest.importorskip("deepspeed")
+    own = environment() | DEEPSPEED
+    config = bench.config("fewer", curriculum=[[1]], controller={"max_steps": 2})
+    succeed(deepspeed("zero2", "--config", config), env=own)
+    state = bench.folder / "fewer/checkpoints/step-00000002/state.json"
+    state.write_text(state.read_text("utf-8").replace('"processes": 1', '"processes": 2'), "utf-8")
+    done = finish(deepspeed("zero2", "--config", config), env=own)
+    assert done.returncode == 1  # accelerate's, for the process's 2
+    assert "saved by 2 processes, but these are 1; under DeepSpeed they have to be as many" in (
+        done.stderr
+    )
 
 
 def test_an_output_of_other_settings(whole, bench, capsys):

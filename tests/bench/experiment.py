@@ -1,0 +1,179 @@
+"""Is the curriculum worth it? Real pairs through three stages, against training without stages.
+
+    python tests/bench/experiment.py --data FOLDER                         two hours on two cores
+
+Scores over a million real pairs (experiment_data.py), builds a vocabulary and a tokenizer from them,
+trains the model of experiment.yaml through the three stages, all pairs of each once (`hour`), and
+then a smaller one three times, with as many optimiser steps as the first of these took:
+
+    curriculum    stage 1, then 2, then 3, each until the controller ends it
+    together      all three stages shuffled together
+    stage-3       the third stage alone
+
+and evaluates them beside copies, machine translations and human rewrites on three tables of sources
+that were kept apart (the paper's Table 8). Killed, it goes on where it stood. Writes
+
+  OUTPUT/experiment.md               what is printed: speeds, means with intervals
+  OUTPUT/ARM/                        what training/curriculum.py leaves, its picture too
+  OUTPUT/evaluation-TABLE/           what training/evaluate.py leaves
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+from bench_stage_data import bench_stage_data
+from experiment_data import write_experiment
+
+from training.picture import read_lines
+
+ROOT = Path(__file__).parents[2]
+ARMS = {"curriculum": [[1], [2], [3]], "together": [[1, 2, 3]], "stage-3": [[3]]}
+SMALLER = [
+    *(f"model.config.{name}_ffn_dim=512" for name in ("encoder", "decoder")),
+    "model.config.d_model=128",
+    "controller.max_steps=250",
+    "evaluation.steps=50",
+    "checkpoints.steps=125",
+]
+"""What the three arms have instead of the settings in experiment.yaml."""
+TABLES = {"wmt": "mt", "mlqe": "human", "idioms": "human"}
+"""Each test table's column beside the source."""
+MODELS = ("hour", *ARMS)
+ENCODER = "models/e5-small"
+"""What jobs/make_encoder.py makes; without it the metrics that need one are left out."""
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": str(os.cpu_count()),
+    "MALLOC_MMAP_THRESHOLD_": "33554432",
+    "MALLOC_TRIM_THRESHOLD_": "8589934592",
+}
+"""Threads on every core; and memory of a step is kept for the next, else a seventh of the time goes to
+page faults."""
+CUTS = "cuts.parallel={quantiles: [0.476, 0.65, 0.825]}"
+"""As many of the parallel pairs as the paper keeps, in three stages of the same size."""
+
+
+def main() -> None:
+    args = _arguments()
+    output = args.output
+    if not (output / "test").exists():
+        write_experiment(args.data, output)
+    _prepare(output)
+    _train(output, [f"output={output / 'hour'}"])
+    steps = None
+    for arm, stages in ARMS.items():
+        own = [*SMALLER, f"curriculum={stages}", f"output={output / arm}"]
+        if steps is not None:  # no more and no fewer than the curriculum took
+            own += [f"controller.max_steps={steps}", "controller.patience=1000000"]
+        _train(output, own)
+        steps = steps or read_lines(output / arm / "log.jsonl")[-1]["step"]
+    for table, column in TABLES.items():
+        _evaluate(output, table, column)
+    report = _report(output)
+    (output / "experiment.md").write_text(report, "utf-8")
+    print(report)
+
+
+def _prepare(output: Path) -> None:
+    """The run, the vocabulary and the tokenizer, where they are not there yet."""
+    inputs = [{"path": str(output / "pairs" / o), "origin": o} for o in ("parallel", "human")]
+    if not (output / "runs/pairs/manifest.json").exists():
+        asked = [
+            "--output",
+            str(output),
+            "--run-id",
+            "pairs",
+            "--set",
+            f"inputs={inputs}",
+            "--set",
+            CUTS,
+        ]
+        _python("jobs/score_corpus.py", *asked)
+    vocabulary = output / "vocabulary"
+    if not (vocabulary / "manifest.json").exists():
+        asked = ["--input", str(output / "sentences.parquet"), "--output", str(vocabulary)]
+        _python("jobs/build_vocabulary.py", *asked)
+    if not (output / "tokenizer").exists():
+        asked = ["make", str(vocabulary / "vocabulary.tsv"), "--output", str(output / "tokenizer")]
+        _python("training/tokenize_text.py", *asked, "--words", "4000")
+
+
+def _train(output: Path, assignments: list[str]) -> None:
+    config = str(Path(__file__).with_suffix(".yaml"))
+    paths = [f"data.uri={output / 'runs/pairs'}", f"tokenizer={output / 'tokenizer'}"]
+    sets = [part for one in [*paths, *assignments] for part in ("--set", one)]
+    _python("training/curriculum.py", "--config", config, *sets)
+
+
+def _evaluate(output: Path, table: str, column: str) -> None:
+    asked = [str(output / f"test/{table}.parquet"), "--system", f"{column}={column}"]
+    for arm in MODELS:
+        asked += ["--model", f"{arm}={output / arm / 'model'}"]
+    if Path(ENCODER).exists():
+        asked += ["--encoder", ENCODER]
+    _python("training/evaluate.py", *asked, "--output", str(output / f"evaluation-{table}"))
+
+
+def _report(output: Path) -> str:
+    lines = ["## Training", ""]
+    lines += ["| | steps | pairs | tokens/s | waits for data | evaluations | stages ended |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    fastest = 0.0
+    for arm in MODELS:
+        log, history = (read_lines(output / arm / f"{n}.jsonl") for n in ("log", "history"))
+        pairs = yaml.safe_load((output / arm / "settings.yaml").read_text("utf-8"))["batch"][
+            "pairs"
+        ]
+        spent = [line["tokens"] / line["tokens_per_second"] for line in log]
+        rate = sum(line["tokens"] for line in log) / sum(spent)
+        waiting = sum(line["waiting"] * s for line, s in zip(log, spent, strict=True)) / sum(spent)
+        ends = [
+            f"{line['step']:,}" for line in history if line["action"] in ("next stage", "finish")
+        ]
+        fastest = max(fastest, rate)
+        lines.append(
+            f"| {arm} | {log[-1]['step']:,} | {log[-1]['step'] * pairs:,} | {rate:,.0f} | "
+            f"{waiting:.1%} | {len(history)} | at steps {', '.join(ends)} |"
+        )
+    alone = bench_stage_data(str(output / "runs/pairs"), str(output / "tokenizer"))
+    rate = alone["tokens_per_s_one_process"]
+    lines += [
+        "",
+        f"The loader alone, in one process: {rate:,.0f} tokens/s, {rate / fastest:.0f} times",
+    ]
+    lines += ["what the smaller model takes."]
+    for table in TABLES:
+        text = (output / f"evaluation-{table}/evaluation.md").read_text("utf-8")
+        lines += ["", f"## {table}", "", *_first_table(text)]
+    return "\n".join(lines) + "\n"
+
+
+def _first_table(text: str) -> list[str]:
+    lines = text.splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith("|"))
+    end = next((k for k in range(start, len(lines)) if not lines[k].startswith("|")), len(lines))
+    return lines[start:end]
+
+
+def _python(*command: str) -> None:
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, env=os.environ | ENVIRONMENT)
+    if done.returncode:
+        sys.exit(f"experiment: {command[0]} ended with exit code {done.returncode}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the shared data")
+    parser.add_argument("--output", type=Path, default=ROOT / "out/experiment")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

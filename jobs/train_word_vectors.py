@@ -28,8 +28,6 @@ from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
@@ -41,6 +39,7 @@ from udfs.metrics import in_words
 from udfs.metrics.word_vectors import VECTORS_FILE
 from udfs.text.normalise import normalise
 from udfs.text.segment import Segmenter, load_segmenter
+from udfs.text_tables import read_columns
 
 EXAMPLES = """\
 examples:
@@ -180,44 +179,7 @@ def read_sentences(corpus: Path, column: str, given: str) -> Iterator[str]:
     if not files:
         raise ValueError(f"{given}: no file that ends in {', '.join(SUFFIXES)}")
     for file in files:
-        if file.suffix == ".parquet":
-            yield from _read_parquet(file, column)
-        else:
-            yield from _read_lines(file, column if file.suffix == ".jsonl" else None)
-
-
-def _read_parquet(path: Path, column: str) -> Iterator[str]:
-    try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            if column not in names:
-                raise ValueError(f"{path}: no column '{column}', it has: {', '.join(names)}")
-            kind = file.schema_arrow.field(column).type
-            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                raise ValueError(f"{path}: column '{column}' is {kind}, expected string")
-            for batch in file.iter_batches(columns=[column]):
-                yield from filter(None, batch.column(0).to_pylist())
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path}: not a readable Parquet file") from error
-
-
-def _read_lines(path: Path, column: str | None) -> Iterator[str]:
-    """Lines of text, or the values of a column of JSON lines."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                text = line.decode("utf-8")
-                if column is not None and text.strip():
-                    text = json.loads(text)[column]
-            except UnicodeDecodeError:
-                raise ValueError(f"{path}, line {number}: not UTF-8") from None
-            except json.JSONDecodeError:
-                raise ValueError(f"{path}, line {number}: not JSON") from None
-            except (KeyError, TypeError):
-                raise ValueError(f"{path}, line {number}: no column '{column}'") from None
-            if text is not None and not isinstance(text, str):
-                found = type(text).__name__
-                raise ValueError(f"{path}, line {number}: '{column}' is {found}, expected string")
+        for (text,) in read_columns(str(file), [column], "strict"):
             yield text or ""
 
 

@@ -41,7 +41,10 @@ import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from training.generator import LENGTH_STEP, Candidate, Decoding, Generator
-from training.text_tables import (
+from training.tokenizer import VOCABULARY_FILE
+from udfs.metrics import Metric, Pairs, load_metric
+from udfs.metrics.encoder import PRECISIONS, VOCABULARIES, choose_device, load_network, loading
+from udfs.text_tables import (
     READ,
     STANDARD,
     WRITTEN,
@@ -50,9 +53,6 @@ from training.text_tables import (
     read_columns,
     writing,
 )
-from training.tokenizer import VOCABULARY_FILE
-from udfs.metrics import Metric, Pairs, load_metric
-from udfs.metrics.encoder import PRECISIONS, VOCABULARIES, choose_device, load_network, loading
 
 CHUNK = 4_096
 """Sentences read, cut into batches of like length and written at a time."""

@@ -15,7 +15,6 @@ Exit codes: 0 done, 2 something to mend (one line says what).
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import multiprocessing
 import os
@@ -26,7 +25,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -34,6 +32,7 @@ from rich.text import Text
 from training.tokenizer import BYTES, VOCABULARY_FILE, WORD, EntityAlignedTokenizer
 from udfs.text.entities import load_settings
 from udfs.text.normalise import normalise
+from udfs.text_tables import read_columns
 
 CONFIG = Path(__file__).parents[1] / "conf/entities.yaml"
 BATCH = 1_000
@@ -223,8 +222,8 @@ def pairs(args: argparse.Namespace) -> None:
     """How many entities of the sources their paraphrases keep, and how many of those come back."""
     tokenizer = load(args.tokenizer)
     found: dict[str, Counter[str]] = {}
-    columns = [read(args.text, name) for name in (args.column, args.target)]
-    rows = islice((row for row in zip(*columns, strict=True) if None not in row), args.limit)
+    columns = read_columns(str(args.text), [args.column, args.target], "surrogateescape")
+    rows = islice((row for row in columns if None not in row), args.limit)
     count = 0
     while part := list(islice(rows, BATCH)):
         sources, targets = zip(*part, strict=True)
@@ -282,39 +281,10 @@ def load(folder: str) -> EntityAlignedTokenizer:
 
 def batches(path: Path, column: str, limit: int | None) -> Iterator[list[str]]:
     """Sentences of a file, BATCH at a time; nulls are passed over."""
-    texts = read(path, column)
+    texts = (text for (text,) in read_columns(str(path), [column], "surrogateescape"))
     texts = islice((text for text in texts if text is not None), limit)
     while part := list(islice(texts, BATCH)):
         yield part
-
-
-def read(path: Path, column: str) -> Iterator[str | None]:
-    if path.suffix == ".parquet":
-        parquet = pq.ParquetFile(path)
-        _check_column(path, column, parquet.schema_arrow.names)
-        for batch in parquet.iter_batches(columns=[column]):
-            yield from batch.column(0).to_pylist()
-        return
-    if path.suffix == ".csv":
-        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
-            rows = csv.DictReader(lines)
-            _check_column(path, column, rows.fieldnames or [])
-            yield from (row[column] for row in rows)
-        return
-    with path.open(encoding="utf-8", errors="surrogateescape") as lines:
-        for number, line in enumerate(lines, 1):
-            if path.suffix != ".jsonl":
-                yield line.rstrip("\n")
-                continue
-            try:
-                yield json.loads(line)[column]
-            except (ValueError, KeyError, TypeError):
-                raise ValueError(f"{path}, line {number}: no JSON with a '{column}'") from None
-
-
-def _check_column(path: Path, column: str, names: Sequence[str]) -> None:
-    if column not in names:
-        raise ValueError(f"{path}: no column '{column}', it has: {', '.join(names)}")
 
 
 def _parts(texts: list[str]) -> Iterator[list[str]]:

@@ -136,13 +136,21 @@ def test_overwrite_spares_other_folders(tmp_path, corpus, capsys):
         ("a.csv", b"x", "{path}: no file that ends in .parquet, .jsonl, .txt"),
         ("a.txt", b"", "{path}: no sentences, expected at least one"),
         ("a.txt", b"\n \n", "{path}: no sentences, expected at least one"),
-        ("a.txt", "好\n".encode("gb18030"), "{path}, line 1: not UTF-8"),
+        ("a.txt", "好\n".encode("gb18030"), "{path}, line 1: not UTF-8 (invalid start byte)"),
         ("a.txt", "好\n".encode(), "{path}: no word occurs 2 times; lower --min-count"),
-        ("a.jsonl", b'{"text": "a"}\n{"texts": "a"}\n', "{path}, line 2: no column 'text'"),
-        ("a.jsonl", b'{"text": 1}\n', "{path}, line 1: 'text' is int, expected string"),
-        ("a.jsonl", b"[1]\n", "{path}, line 1: no column 'text'"),
-        ("a.jsonl", b"text\n", "{path}, line 1: not JSON"),
-        ("a.parquet", b"PAR1", "{path}: not a readable Parquet file"),
+        (
+            "a.jsonl",
+            b'{"text": "a"}\n{"texts": "a"}\n',
+            "{path}, line 2: no column 'text', it has: texts",
+        ),
+        ("a.jsonl", b'{"text": 1}\n', "{path}, line 1: 'text' is 1, no string"),
+        ("a.jsonl", b"[1]\n", "{path}, line 1: expected a JSON object"),
+        ("a.jsonl", b"text\n", "{path}, line 1: expected a JSON object"),
+        (
+            "a.parquet",
+            b"PAR1",
+            "{path}: not a Parquet file: Parquet file size is 4 bytes, smaller than the minimum file footer (8 bytes)",
+        ),
     ],
 )
 def test_bad_input(tmp_path, capsys, name, content, message):
@@ -158,7 +166,7 @@ def test_bad_input(tmp_path, capsys, name, content, message):
     ("column", "message"),
     [
         ("texts", "{path}: no column 'texts', it has: text, n"),
-        ("n", "{path}: column 'n' is int64, expected string"),
+        ("n", "{path}: column 'n' is of int64, expected string"),
     ],
 )
 def test_wrong_column(tmp_path, corpus, capsys, column, message):

@@ -361,7 +361,7 @@ def test_chunks_do_not_show(folder, tmp_path, monkeypatch, capsys):
         (["{model}", "{tmp}/none.txt"], "none.txt: no such file"),
         (
             ["{model}", "{tmp}/a.docx"],
-            "a.docx: expected a file of .txt, .tsv, .csv, .jsonl or .parquet",
+            "a.docx: expected a file of .txt, .tsv, .csv, .jsonl, .ndjson or .parquet",
         ),
         (["{model}", "{tmp}/false.parquet"], "false.parquet: not a Parquet file"),
         (["{model}", "{tmp}/bad.jsonl"], "bad.jsonl, line 2: expected a JSON object"),

@@ -87,7 +87,7 @@ def test_report(folder, tmp_path, capsys):
             ["report", "{folder}", "{tmp}/t.parquet", "--column", "body"],
             "no column 'body', it has: text",
         ),
-        (["report", "{folder}", "{tmp}/t.jsonl"], "t.jsonl, line 2: no JSON with a 'text'"),
+        (["report", "{folder}", "{tmp}/t.jsonl"], "t.jsonl, line 2: no column 'text', it has: "),
         (["report", "{folder}", "{tmp}/empty.txt"], "empty.txt: no sentences"),
         (["make", "{tmp}/t.jsonl", "--output", "{tmp}/x"], "no column 'word' in its first line"),
     ],

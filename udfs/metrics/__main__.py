@@ -8,8 +8,8 @@
 
 Sentence scores go to standard output, one line a pair: TSV with a header, or JSON lines. The
 scores of the whole with their signatures follow on standard error (--corpus: they alone, on
-standard output). Files: lines of text, or with one FILE a table (.tsv with a header, .jsonl, .parquet;
-- is standard input, TSV or JSON lines). A metric's settings follow its name: parascore:omega=0.1.
+standard output). Files: lines of text, or with one FILE a table (.tsv or .csv with a header,
+.jsonl, .parquet; - is standard input, TSV or JSON lines). A metric's settings follow its name: parascore:omega=0.1.
 NAME-free reads the source in the reference's place.
 Exit codes: 0 done, 2 something to mend (one line says what).
 """
@@ -17,21 +17,18 @@ Exit codes: 0 done, 2 something to mend (one line says what).
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import sys
 import textwrap
-from collections.abc import Iterable
-from pathlib import Path
 from typing import TextIO
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from udfs.metrics import METRICS, Metric, Pairs, in_words, load_metric
+from udfs.text_tables import STANDARD, read_columns, read_lines
 
-csv.field_size_limit(sys.maxsize)
+TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -54,13 +51,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def read_pairs(args: argparse.Namespace) -> Pairs:
     """Columns of two files of lines, or of one table. Raises ValueError that names file and column."""
-    files = [args.source, *([args.paraphrase, *args.reference] if args.paraphrase else [])]
-    for name in files:
-        if name != "-" and not Path(name).is_file():
-            raise FileNotFoundError(f"{name}: no such file")
     if args.paraphrase:
         names = [args.source, args.paraphrase, *args.reference]
-        columns = [_lines(name) for name in names]
+        columns = [[*read_lines(name, "strict")] for name in names]
         for name, column in zip(names, columns, strict=True):
             if len(column) != len(columns[0]):
                 raise ValueError(
@@ -74,61 +67,15 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
     return Pairs.of(*columns)
 
 
-def _open(name: str) -> TextIO:
-    if name == "-":
-        sys.stdin.reconfigure(encoding="utf-8")
-        return sys.stdin
-    return open(name, encoding="utf-8-sig", newline="")
-
-
-def _lines(name: str) -> list[str]:
-    with _open(name) as file:
-        return [line.rstrip("\r\n") for line in _text(file, name)]
-
-
-def _text(file: TextIO, name: str) -> Iterable[str]:
-    try:
-        yield from file
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name}: not UTF-8 ({error.reason})") from None
-
-
 def _table(name: str, columns: list[str]) -> list[list[str | None]]:
-    """The columns of a table of TSV, JSON lines or Parquet."""
-    if name.endswith(".parquet"):
-        table = pq.ParquetFile(name)
-        _check_columns(name, columns, table.schema_arrow.names)
-        return [column.to_pylist() for column in table.read(columns).select(columns).columns]
-    with _open(name) as file:
-        lines = list(_text(file, name))
-    if not lines:
-        raise ValueError(f"{name}: no pairs")
-    if name.endswith((".jsonl", ".ndjson")) or (name == "-" and lines and lines[0][0] == "{"):
-        rows = []
-        for number, line in enumerate(lines, 1):
-            try:
-                row = json.loads(line)
-                _check_columns(f"{name}, line {number}", columns, row)
-            except (json.JSONDecodeError, TypeError):
-                raise ValueError(f"{name}, line {number}: expected a JSON object") from None
-            rows.append([row[column] for column in columns])
-    elif name.endswith(".tsv") or name == "-":
-        table = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-        _check_columns(name, columns, table.fieldnames or [])
-        rows = [[row[column] for column in columns] for row in table]
-    else:
-        raise ValueError(f"{name}: one file must be a table, .tsv, .jsonl or .parquet; or give two")
-    for number, row in enumerate(rows, 1):
-        for column, text in zip(columns, row, strict=True):
-            if text is not None and not isinstance(text, str):
-                raise ValueError(f"{name}: column {column!r}: row {number} has {text!r}, no string")
+    """The columns of a table; standard input is JSON lines where it begins with a brace, else TSV."""
+    if not name.endswith(TABLES) and name != STANDARD:
+        raise ValueError(f"{name}: one file must be a table, {', '.join(TABLES)}; or give two")
+    standard = TABLES[0]
+    if name == STANDARD and sys.stdin.buffer.peek(1).startswith(b"{"):
+        standard = ".jsonl"
+    rows = read_columns(name, columns, "strict", standard)
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
-
-
-def _check_columns(name: str, columns: list[str], there: Iterable[str]) -> None:
-    for column in columns:
-        if column not in there:
-            raise ValueError(f"{name}: no column {column!r}, it has: {', '.join(there)}")
 
 
 def print_sentences(metrics: list[Metric], pairs: Pairs, as_json: bool) -> None:

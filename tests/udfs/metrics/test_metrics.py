@@ -180,9 +180,9 @@ BAD = {
     "no column": (["pairs.tsv", "--source-column", "src"], "no column 'src', it has: source"),
     "no table": (["source.txt"], "one file must be a table"),
     "empty": (["empty.txt", "empty.txt"], "empty.txt: no pairs"),
-    "bytes": (["bytes.txt", "bytes.txt"], "bytes.txt: not UTF-8"),
+    "bytes": (["bytes.txt", "bytes.txt"], "bytes.txt, line 1: not UTF-8"),
     "no JSON": (["bad.jsonl"], "bad.jsonl, line 2: expected a JSON object"),
-    "a number": (["number.jsonl"], "column 'source': row 1 has 3, no string"),
+    "a number": (["number.jsonl"], "number.jsonl, line 1: 'source' is 3, no string"),
     "no model": (["pairs.tsv", "--metrics", "similarity:model=none"], "make_encoder.py"),
 }
 

@@ -1,12 +1,12 @@
 """Columns of text in and out: lines of .txt or standard input, and .parquet, .jsonl, .csv and .tsv.
 
-Files are named by path or URI (udfs/storage.py). Bytes that are not UTF-8 are read as U+FFFD.
+Files are named by path or URI (udfs/storage.py).
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
-import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ from udfs import storage
 
 STANDARD = "-"
 """The name of standard input, and of standard output."""
-READ = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
+READ = (".txt", ".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 WRITTEN = (".tsv", ".jsonl", ".parquet")
 BATCH = 4_096
 
@@ -35,21 +35,35 @@ def check_extension(name: str, expected: Sequence[str]) -> None:
         raise ValueError(f"{name}: expected a file of {', '.join(expected[:-1])} or {expected[-1]}")
 
 
-def read_columns(name: str, columns: Sequence[str]) -> Iterator[Row]:
+def read_columns(
+    name: str, columns: Sequence[str], errors: str = "replace", standard: str = ".txt"
+) -> Iterator[Row]:
     """The rows of a file, of each the columns asked for; of lines of text, the line.
 
+    errors: what becomes of bytes that are not UTF-8, as of bytes.decode: replace (by U+FFFD), strict,
+    surrogateescape. standard: what standard input is, by its extension.
     Raises ValueError or OSError, in one line that names file, column and line, where a column is
     missing, a cell is no string, or the file is not what its extension says.
     """
     check_extension(name, READ)
     if name == STANDARD:
-        yield from _text_rows(name, sys.stdin.buffer, columns)
+        yield from _text_rows("standard input", standard, sys.stdin.buffer, columns, errors)
         return
     with storage.open(name) as file:
         if name.endswith(".parquet"):
             yield from _parquet_rows(name, file, columns)
         else:
-            yield from _text_rows(name, file, columns)
+            yield from _text_rows(name, name, file, columns, errors)
+
+
+def read_lines(name: str, errors: str = "replace") -> Iterator[str]:
+    """The lines of a file, whatever its extension."""
+    if name == STANDARD:
+        rows = _text_rows("standard input", ".txt", sys.stdin.buffer, [], errors)
+        yield from (line for (line,) in rows)
+        return
+    with storage.open(name) as file:
+        yield from (line for (line,) in _text_rows(name, ".txt", file, [], errors))
 
 
 def count_rows(name: str, columns: Sequence[str]) -> int:
@@ -73,26 +87,42 @@ def _parquet_rows(name: str, file: BinaryIO, columns: Sequence[str]) -> Iterator
         raise ValueError(f"{name}: not a Parquet file: {str(error).splitlines()[0]}") from None
 
 
-def _text_rows(name: str, file: BinaryIO, columns: Sequence[str]) -> Iterator[Row]:
-    text = io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="")
-    try:
-        if name.endswith(".jsonl"):
-            yield from _json_rows(name, text, columns)
-        elif name.endswith((".csv", ".tsv")):
-            tabs = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if name.endswith(".tsv") else {}
-            table = csv.DictReader(text, **tabs)
-            _check_columns(name, columns, table.fieldnames or [])
-            for row in table:
-                yield tuple(row[column] for column in columns)
-        else:
-            for line in text:
-                yield (line.rstrip("\r\n"),)
-    finally:
-        text.detach()  # whose owner closes it
+def _text_rows(
+    name: str, kind: str, file: BinaryIO, columns: Sequence[str], errors: str
+) -> Iterator[Row]:
+    """kind: ends in the extension."""
+    text = _lines(name, file, errors)
+    if kind.endswith((".jsonl", ".ndjson")):
+        yield from _json_rows(name, text, columns, errors)
+    elif kind.endswith((".csv", ".tsv")):
+        tabs = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if kind.endswith(".tsv") else {}
+        table = csv.DictReader(text, **tabs)
+        if table.fieldnames is None:
+            return  # an empty file
+        _check_columns(name, columns, table.fieldnames)
+        for row in table:
+            yield tuple(row[column] for column in columns)
+    else:
+        for line in text:
+            yield (line.rstrip("\r\n"),)
 
 
-def _json_rows(name: str, lines: Iterator[str], columns: Sequence[str]) -> Iterator[Row]:
+def _lines(name: str, file: BinaryIO, errors: str) -> Iterator[str]:
+    for number, line in enumerate(file, 1):
+        try:
+            yield (line if number > 1 else line.removeprefix(codecs.BOM_UTF8)).decode(
+                "utf-8", errors
+            )
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{name}, line {number}: not UTF-8 ({error.reason})") from None
+
+
+def _json_rows(
+    name: str, lines: Iterator[str], columns: Sequence[str], errors: str
+) -> Iterator[Row]:
     for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
         except ValueError:
@@ -105,10 +135,10 @@ def _json_rows(name: str, lines: Iterator[str], columns: Sequence[str]) -> Itera
             value = row[column]
             if value is not None and not isinstance(value, str):
                 raise ValueError(f"{name}, line {number}: '{column}' is {value!r}, no string")
-            # A lone surrogate can be written in JSON, but not in UTF-8.
-            values.append(
-                value and value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-            )
+            if value and errors != "surrogateescape":
+                # A lone surrogate can be written in JSON, but not in UTF-8.
+                value = value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+            values.append(value)
         yield tuple(values)
 
 

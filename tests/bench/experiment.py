@@ -25,10 +25,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import yaml
 from bench_stage_data import bench_stage_data
 from experiment_data import write_experiment
+from transformers import AutoModelForSeq2SeqLM
 
 from training.picture import read_lines
 
@@ -52,8 +54,7 @@ ENVIRONMENT = {
     "MALLOC_MMAP_THRESHOLD_": "33554432",
     "MALLOC_TRIM_THRESHOLD_": "8589934592",
 }
-"""Threads on every core; and memory of a step is kept for the next, else a seventh of the time goes to
-page faults."""
+"""Threads on every core; and memory of a step is kept for the next, else page faults take their time."""
 CUTS = "cuts.parallel={quantiles: [0.476, 0.65, 0.825]}"
 """As many of the parallel pairs as the paper keeps, in three stages of the same size."""
 
@@ -120,25 +121,29 @@ def _evaluate(output: Path, table: str, column: str) -> None:
 
 
 def _report(output: Path) -> str:
+    """Rates are medians over the intervals of log.jsonl. GFLOP/s: of the model, 6 for a weight that a
+    token passes, forward and back; a token of source or paraphrase passes about half of the weights.
+    """
     lines = ["## Training", ""]
-    lines += ["| | steps | pairs | tokens/s | waits for data | evaluations | stages ended |"]
-    lines += ["|---|---|---|---|---|---|---|"]
+    lines += ["| | weights | steps | pairs | tokens/s | GFLOP/s | waits for data | stages ended |"]
+    lines += ["|---|---|---|---|---|---|---|---|"]
     fastest = 0.0
     for arm in MODELS:
         log, history = (read_lines(output / arm / f"{n}.jsonl") for n in ("log", "history"))
         pairs = yaml.safe_load((output / arm / "settings.yaml").read_text("utf-8"))["batch"][
             "pairs"
         ]
-        spent = [line["tokens"] / line["tokens_per_second"] for line in log]
-        rate = sum(line["tokens"] for line in log) / sum(spent)
-        waiting = sum(line["waiting"] * s for line, s in zip(log, spent, strict=True)) / sum(spent)
-        ends = [
-            f"{line['step']:,}" for line in history if line["action"] in ("next stage", "finish")
-        ]
+        model = AutoModelForSeq2SeqLM.from_pretrained(output / arm / "model")
+        weights = model.num_parameters()
+        rate = median(line["tokens_per_second"] for line in log)
+        waiting = median(line["waiting"] for line in log)
+        ends = [line for line in history if line["action"] in ("next stage", "finish")]
+        how = ("fitted" if "is fitted" in line["reason"] else "budget" for line in ends)
+        ends = [f"{line['step']:,} ({why})" for line, why in zip(ends, how, strict=True)]
         fastest = max(fastest, rate)
         lines.append(
-            f"| {arm} | {log[-1]['step']:,} | {log[-1]['step'] * pairs:,} | {rate:,.0f} | "
-            f"{waiting:.1%} | {len(history)} | at steps {', '.join(ends)} |"
+            f"| {arm} | {weights:,} | {log[-1]['step']:,} | {log[-1]['step'] * pairs:,} | {rate:,.0f} "
+            f"| {3e-9 * weights * rate:,.0f} | {waiting:.1%} | at step {', '.join(ends)} |"
         )
     alone = bench_stage_data(str(output / "runs/pairs"), str(output / "tokenizer"))
     rate = alone["tokens_per_s_one_process"]

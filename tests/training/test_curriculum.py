@@ -285,6 +285,8 @@ def test_zero2_stopped_and_resumed_takes_the_steps_of_one_process(switching, ben
 def test_the_other_settings_of_deepspeed_take_the_steps_of_one_process(switching, bench, name):
     """And generate, and leave a whole model."""
     pytest.importorskip("deepspeed")
+    if "offload" in name and not shutil.which("g++"):
+        pytest.skip("DeepSpeed compiles its optimiser for the CPU, and there is no g++")
     command = deepspeed(name, "--config", bench.config(name, **SWITCHING))
     succeed(command, env=environment() | DEEPSPEED)
     output = bench.folder / name

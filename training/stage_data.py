@@ -235,6 +235,8 @@ class StageStream:
         if settings.unit % world:
             name = "batch_size" if settings.max_characters is None else "multiple"
             raise ValueError(f"{name}: {settings.unit} pairs do not divide among {world} ranks")
+        if not 1 <= stage <= len(settings.curriculum):
+            raise ValueError(f"stage {stage}: the curriculum has {len(settings.curriculum)}")
         self.corpus, self.stage, self.settings = corpus, stage, settings
         self.rank, self.world = rank, world
         earlier, self._stages = settings.curriculum[: stage - 1], settings.curriculum[stage - 1]

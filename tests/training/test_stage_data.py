@@ -9,7 +9,7 @@ import pickle
 import re
 import shutil
 from contextlib import redirect_stderr, redirect_stdout
-from itertools import islice, pairwise, takewhile
+from itertools import groupby, islice, pairwise, takewhile
 from pathlib import Path
 
 import hypothesis
@@ -100,6 +100,37 @@ def epoch(of: StageStream, number: int = 0, **workers) -> list:
 
 def pairs(batches) -> list[Pair]:
     return [pair for batch in batches for pair in zip(batch.source, batch.paraphrase, strict=True)]
+
+
+def test_stages_together_are_the_pairs_of_all(run):
+    """One stage of training on two of the data; its validation pairs are of both, in proportion."""
+    both = stream(run, batch_size=1, curriculum=((1, 2),))
+    held_out = both.held_out("validation", 1_000).to_pylist()
+    apart = {(row["source"], row["paraphrase"]) for row in held_out}
+    test = {
+        (row["source"], row["paraphrase"])
+        for stage in (1, 2)
+        for row in both.corpus.held_out(stage, "test", 1_000).to_pylist()
+    }
+    found = pairs(epoch(both))
+    assert both.rows == len(pairs_of(1) + pairs_of(2))
+    assert sorted(found) == sorted({*pairs_of(1), *pairs_of(2)} - apart - test)
+    blocks = [pair in pairs_of(2) for pair in found]
+    assert len([*groupby(blocks)]) > 4  # mixed, not one behind the other
+    few = [(row["source"], row["paraphrase"]) for row in both.held_out("validation", 9).to_pylist()]
+    assert len(few) == 9
+    assert {*few} <= apart
+    assert {pair in pairs_of(2) for pair in few} == {True, False}
+
+
+def test_the_order_of_the_curriculum_is_free(run):
+    """And what is earlier, of which a share is mixed in, hangs on it."""
+    backwards = stream(run, stage=2, batch_size=1, mix=0.5, curriculum=((2,), (1,)))
+    found = {*pairs(epoch(backwards))}
+    assert found & {*pairs_of(1)}
+    assert found & {*pairs_of(2)}
+    with pytest.raises(ValueError, match="stage 3: the curriculum has 2"):
+        stream(run, stage=3, curriculum=((2,), (1,)))
 
 
 # Splits
@@ -444,6 +475,7 @@ def test_the_splits_of_a_real_release(tmp_path, spark, monkeypatch):
     pq.write_table(pa.table(table), tmp_path / "pairs.parquet")
     monkeypatch.setattr(score_corpus, "write_report", lambda *_: None)
     line = ["--input", f"{tmp_path}/pairs.parquet", "--origin", "human", "--run-id", "one"]
+    line += ["--set", "cuts.human={quantiles: [0.01, 0.8, 0.9]}"]
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         assert score_corpus.main([*line, "--output", str(tmp_path)]) == 0
         line = ["--root", str(tmp_path), "--runs", "one", "--version", "1.0", "--license", "MIT"]
@@ -452,10 +484,9 @@ def test_the_splits_of_a_real_release(tmp_path, spark, monkeypatch):
     run, release = Corpus(f"{tmp_path}/runs/one", 0.1, 0.2), Corpus(f"{tmp_path}/releases/1.0")
     assert (run.is_split, release.is_split) == (False, True)
     counts = storage.read_json(f"{tmp_path}/runs/one/manifest.json")["stages"]["human"]
-    stage = int(max(counts, key=counts.get))
-    found = three_parts(release, stage)
-    assert found == three_parts(run, stage)
-    assert sum(map(len, found)) == counts[str(stage)] > 60
+    found = three_parts(release, 1)
+    assert found == three_parts(run, 1)
+    assert sum(map(len, found)) == counts["1"] > 60
 
 
 # What a user can get wrong: one line

@@ -23,7 +23,7 @@ demo-train: .venv/.train
 	rm -rf out/demo out/demo-train
 	$(BIN)/python jobs/score_corpus.py --config examples/demo.yaml
 	$(BIN)/python jobs/build_vocabulary.py --input examples/pairs.jsonl --column source --column paraphrase --output out/demo-train/vocabulary
-	$(BIN)/python training/tokenize_text.py make out/demo-train/vocabulary/vocabulary.tsv --output out/demo-train/tokenizer
+	$(BIN)/python training/tokenize_text.py make out/demo-train/vocabulary/vocabulary.tsv --output out/demo-train/tokenizer --common-characters
 	$(BIN)/accelerate launch --quiet --config_file conf/accelerate/cpu.yaml training/curriculum.py --config examples/demo-train.yaml
 	head -5 examples/pairs.jsonl > out/demo-train/five.jsonl
 	$(BIN)/python training/generate.py out/demo-train/run/model out/demo-train/five.jsonl

@@ -52,13 +52,28 @@ def main(argv: list[str] | None = None) -> int:
 def make(args: argparse.Namespace) -> None:
     """A tokenizer folder from the vocabulary of jobs/build_vocabulary.py."""
     words = read_vocabulary(args.vocabulary)
+    characters = {character for word in words for character in word}  # of those left out too
+    if args.common_characters:
+        characters |= gb2312_level_1()
     tokenizer = EntityAlignedTokenizer.from_words(
-        words[: args.words], load_settings(args.entities), args.word_characters, args.indices
+        words[: args.words],
+        load_settings(args.entities),
+        args.word_characters,
+        args.indices,
+        characters,
     )
     tokenizer.save_pretrained(args.output)
     print(
         f"{args.output}: {len(tokenizer):,} tokens, {min(len(words), args.words):,} of them words"
     )
+
+
+def gb2312_level_1() -> set[str]:
+    """The 3,755 most common characters, of the standard GB 2312-80: rows 16 to 55 of 94 cells."""
+    rows = range(0xB0, 0xD8)
+    cells = range(0xA1, 0xFF)
+    codes = (bytes([row, cell]) for row in rows for cell in cells if (row, cell) <= (0xD7, 0xF9))
+    return {code.decode("gb2312") for code in codes}
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -304,6 +319,12 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     one.add_argument("--output", required=True, metavar="FOLDER")
     one.add_argument("--entities", default=str(CONFIG), metavar="YAML")
     one.add_argument("--words", type=int, default=60_000, help="at most so many, the most frequent")
+    one.add_argument(
+        "--common-characters",
+        action="store_true",
+        help="the 3,755 of GB 2312's first level too, beside those of all the words: other characters "
+        "are spelled in bytes, and a small model does not spell well",
+    )
     one.add_argument(
         "--word-characters",
         type=int,

@@ -100,12 +100,14 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         entities: EntitySettings,
         word_characters: int = 4,
         indices: int = 16,
+        characters: Iterable[str] = (),
         **kwargs: Any,
     ) -> EntityAlignedTokenizer:
         """A tokenizer whose tokens are these words and each of their characters.
 
-        words: the most frequent first, normalised. word_characters: k, the characters from which on an unknown word is an entity. indices: how many entities of
-        a kind a sentence may have; the rest is spelled.
+        words: the most frequent first, normalised. word_characters: k, the characters from which on an
+        unknown word is an entity. indices: how many entities of a kind a sentence may have; the rest is
+        spelled. characters: more of them that are tokens; all others are spelled in bytes.
 
         Raises ValueError for a word that is given twice, empty, or has the name of a token.
         """
@@ -117,8 +119,8 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         [(word, times)] = Counter(words).most_common(1) or [("", 1)]
         if times > 1:
             raise ValueError(f"vocabulary: the word {word!r} is there twice")
-        characters = {character for word in words for character in word} | set(CHARACTERS)
-        characters = sorted(characters - set(words))
+        spelled = {character for word in words for character in word} | {*CHARACTERS, *characters}
+        characters = sorted(spelled - set(words))
         settings = {
             "word_characters": word_characters,
             "indices": indices,

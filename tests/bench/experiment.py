@@ -103,7 +103,7 @@ def _prepare(output: Path) -> None:
         _python("jobs/build_vocabulary.py", *asked)
     if not (output / "tokenizer").exists():
         asked = ["make", str(vocabulary / "vocabulary.tsv"), "--output", str(output / "tokenizer")]
-        _python("training/tokenize_text.py", *asked, "--words", "4000")
+        _python("training/tokenize_text.py", *asked, "--words", "4000", "--common-characters")
 
 
 def _train(output: Path, assignments: list[str]) -> None:

@@ -125,6 +125,8 @@ def test_a_system_by_hand(tmp_path, pairs):
         ("花了300元,又花了300元", "又花了300元", 100),  # equal entities are one
         ("买了3台X5手机", "买了13台X5手机", 50),
         ("今天很好看", "公园很好看", math.nan),
+        ("他付了£20n就走", "他付了£20n就走", 100),  # stands in something longer already
+        ("他付了£20n就走", "他付了就走", 0),
     ],
 )
 def test_entities_kept(source, paraphrase, kept):

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
 
-from training.tokenize_text import main
+from training.tokenize_text import gb2312_level_1, main
 from udfs.text.normalise import normalise
 
 TEXTS = ["他2024年3月读了《三国》。", "我们昨天在公园看花，花了300元。", "今天很好看"]
@@ -28,6 +28,29 @@ def folder(tmp_path):
     line = ["make", str(tmp_path / "vocabulary.tsv"), "--output", str(tmp_path / "tokenizer")]
     assert main(line) == 0
     return str(tmp_path / "tokenizer")
+
+
+def test_characters_of_words_left_out_are_tokens(folder, tmp_path, capsys):
+    made = str(tmp_path / "small")
+    line = ["make", str(tmp_path / "vocabulary.tsv"), "--output", made, "--words", "1"]
+    assert main(line) == 0
+    assert "1 of them words" in capsys.readouterr().out
+    assert main(["show", made, "我们在公园"]) == 0
+    shown = capsys.readouterr().out.splitlines()[0].split()
+    assert [shown[0], *shown[-2:]] == ["我们", "公", "园"]
+    assert "<0xE5>" in shown  # 在 is in no word
+    assert main([*line, "--common-characters"]) == 0
+    capsys.readouterr()
+    assert main(["show", made, "我们在公园"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["我们", "在", "公", "园"]
+
+
+def test_the_first_level_of_gb_2312():
+    """Its first and last characters, in the order of their readings, and its size."""
+    level = gb2312_level_1()
+    assert len(level) == 3_755
+    assert {"啊", "阿", "座", "做"} <= level
+    assert "亍" not in level  # with which the second level begins
 
 
 def test_show_a_pair(folder, capsys):

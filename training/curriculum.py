@@ -15,8 +15,8 @@ stage ends. conf/curriculum.yaml explains every setting. OUTPUT holds
   settings.yaml          as they were, --set included
 
 SIGTERM: a checkpoint at the next of the log_steps, then the end. Exit codes: 0 done, 2 something to
-mend (one line says what), 143 stopped. `accelerate launch` makes 1 of the last two; one process needs
-no launcher, python training/curriculum.py … is the same.
+mend (one line says what), 130 interrupted, 143 stopped. `accelerate launch` makes 1 of all but the first;
+one process needs no launcher, python training/curriculum.py … is the same.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from training.step import (
 from training.validation import validate
 from udfs.metrics import load_metric
 
-STOPPED = 128 + signal.SIGTERM
+STOPPED, INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
 COLLECTIVE_HOURS = 2
 """How long ranks wait for one that writes a checkpoint or reads the data."""
 
@@ -80,6 +80,10 @@ def main(argv: list[str] | None = None) -> int:
             print(f"curriculum: error: {error}", file=sys.stderr)
     except OneRankError as error:
         print(f"curriculum: error: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        if int(os.environ.get("RANK", 0)) == 0:
+            print("interrupted: the same command goes on from the last checkpoint", file=sys.stderr)
+        return INTERRUPTED
     except torch.OutOfMemoryError:
         print("curriculum: error: out of GPU memory: lower batch.micro_pairs", file=sys.stderr)
     return 2

@@ -96,7 +96,7 @@ class StageLoader:
             num_workers=self.workers,
             prefetch_factor=self.prefetch if self.workers else None,
             pin_memory=self.pin_memory,
-            worker_init_fn=_ignore_sigterm,
+            worker_init_fn=_ignore_signals,
         )
         for one in batches:
             if isinstance(one, Exception):
@@ -120,9 +120,10 @@ class StageLoader:
         self.position, self.pairs = Position(*state["position"]), state["pairs"]
 
 
-def _ignore_sigterm(_: int) -> None:
-    """A scheduler's SIGTERM reaches the whole group; the run needs its workers until it has saved."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def _ignore_signals(_: int) -> None:
+    """A scheduler's SIGTERM reaches the whole group, as Ctrl-C does; the run ends its workers itself."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class _Batches(IterableDataset):

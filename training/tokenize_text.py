@@ -78,6 +78,8 @@ def gb2312_level_1() -> set[str]:
 
 def read_vocabulary(path: Path) -> list[str]:
     """Words of a table with the columns word, class and count, separated by tabs."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
     head, *lines = path.read_text("utf-8").split("\n")
     if head.split("\t")[0] != "word":
         raise ValueError(f"{path}: no column 'word' in its first line, expected word, class, count")

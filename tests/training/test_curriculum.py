@@ -352,6 +352,18 @@ def test_sigterm_to_the_whole_group_leaves_the_loaders_alive(bench):
     assert [*(output / "checkpoints").glob("step-*")]
 
 
+def test_an_interrupted_run_says_so_in_one_line(bench):
+    """Ctrl-C reaches the loaders too."""
+    config = bench.config("interrupted", controller={"max_steps": 100_000}, workers=1)
+    process = start(one_process("--config", config))
+    wait_for(lambda: len(lines(bench.folder / "interrupted")) >= 2, "two steps", process)
+    os.killpg(process.pid, signal.SIGINT)
+    said, _ = process.communicate()
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "interrupted: the same command goes on from the last checkpoint"
+    assert "Traceback" not in said
+
+
 def test_a_killed_run_ends_as_one_that_was_not(dropping_out, bench):
     output, config = bench.folder / "killed", bench.config("killed", **READABLE)
     for line in sorted(random.sample(range(1, 30), 2)):

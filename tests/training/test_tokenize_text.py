@@ -112,6 +112,7 @@ def test_report(folder, tmp_path, capsys):
         ),
         (["report", "{folder}", "{tmp}/t.jsonl"], "t.jsonl, line 2: no column 'text', it has: "),
         (["report", "{folder}", "{tmp}/empty.txt"], "empty.txt: no sentences"),
+        (["make", "{tmp}/none.tsv", "--output", "{tmp}/x"], "none.tsv: no such file"),
         (["make", "{tmp}/t.jsonl", "--output", "{tmp}/x"], "no column 'word' in its first line"),
     ],
 )

@@ -49,7 +49,7 @@ TABLES = {"wmt": "mt", "mlqe": "human", "idioms": "human"}
 MODELS = ("hour", *ARMS)
 EVALUATED = 400
 """Sources of each table."""
-ENCODER = "models/e5-small"
+ENCODER = ROOT / "models/e5-small"
 """What jobs/make_encoder.py makes; without it the metrics that need one are left out."""
 ENVIRONMENT = {
     "OMP_NUM_THREADS": str(os.cpu_count()),
@@ -63,7 +63,7 @@ CUTS = "cuts.parallel={quantiles: [0.476, 0.65, 0.825]}"
 
 def main() -> None:
     args = _arguments()
-    output = args.output
+    output = args.output.resolve()
     if not (output / "test").exists():
         write_experiment(args.data, output)
     _prepare(output)
@@ -86,17 +86,8 @@ def _prepare(output: Path) -> None:
     """The run, the vocabulary and the tokenizer, where they are not there yet."""
     inputs = [{"path": str(output / "pairs" / o), "origin": o} for o in ("parallel", "human")]
     if not (output / "runs/pairs/manifest.json").exists():
-        asked = [
-            "--output",
-            str(output),
-            "--run-id",
-            "pairs",
-            "--set",
-            f"inputs={inputs}",
-            "--set",
-            CUTS,
-        ]
-        _python("jobs/score_corpus.py", *asked)
+        asked = ["--output", str(output), "--run-id", "pairs", "--set", f"inputs={inputs}"]
+        _python("jobs/score_corpus.py", *asked, "--set", CUTS)
     vocabulary = output / "vocabulary"
     if not (vocabulary / "manifest.json").exists():
         asked = ["--input", str(output / "sentences.parquet"), "--output", str(vocabulary)]
@@ -118,8 +109,8 @@ def _evaluate(output: Path, table: str, column: str) -> None:
     asked += ["--system", f"{column}={column}"]
     for arm in MODELS:
         asked += ["--model", f"{arm}={output / arm / 'model'}"]
-    if Path(ENCODER).exists():
-        asked += ["--encoder", ENCODER]
+    if ENCODER.exists():
+        asked += ["--encoder", str(ENCODER)]
     _python("training/evaluate.py", *asked, "--output", str(output / f"evaluation-{table}"))
 
 
@@ -133,9 +124,8 @@ def _report(output: Path) -> str:
     fastest = 0.0
     for arm in MODELS:
         log, history = (read_lines(output / arm / f"{n}.jsonl") for n in ("log", "history"))
-        pairs = yaml.safe_load((output / arm / "settings.yaml").read_text("utf-8"))["batch"][
-            "pairs"
-        ]
+        settings = yaml.safe_load((output / arm / "settings.yaml").read_text("utf-8"))
+        pairs = log[-1]["step"] * settings["batch"]["pairs"]
         model = AutoModelForSeq2SeqLM.from_pretrained(output / arm / "model")
         weights = model.num_parameters()
         rate = median(line["tokens_per_second"] for line in log)
@@ -145,8 +135,7 @@ def _report(output: Path) -> str:
         ends = [f"{line['step']:,} ({why})" for line, why in zip(ends, how, strict=True)]
         fastest = max(fastest, rate)
         lines.append(
-            f"| {arm} | {weights:,} | {log[-1]['step']:,} | {log[-1]['step'] * pairs:,} | {rate:,.0f} "
-            f"| {3e-9 * weights * rate:,.0f} | {waiting:.1%} | at step {', '.join(ends)} |"
+            f"| {arm} | {weights:,} | {log[-1]['step']:,} | {pairs:,} | {rate:,.0f} | {3e-9 * weights * rate:,.0f} | {waiting:.1%} | at step {', '.join(ends)} |"
         )
     alone = bench_stage_data(str(output / "runs/pairs"), str(output / "tokenizer"))
     rate = alone["tokens_per_s_all_cores"]
@@ -154,15 +143,9 @@ def _report(output: Path) -> str:
     lines += ["", f"The loader alone, on all cores: {rate:,.0f} tokens/s, {times}."]
     for table in TABLES:
         text = (output / f"evaluation-{table}/evaluation.md").read_text("utf-8")
-        lines += ["", f"## {table}", "", *_first_table(text)]
+        _, tables = text.split("## SPScore-zh")
+        lines += ["", f"## {table}", tables.partition("\nRows with")[0].rstrip()]
     return "\n".join(lines) + "\n"
-
-
-def _first_table(text: str) -> list[str]:
-    lines = text.splitlines()
-    start = next(k for k, line in enumerate(lines) if line.startswith("|"))
-    end = next((k for k in range(start, len(lines)) if not lines[k].startswith("|")), len(lines))
-    return lines[start:end]
 
 
 def _python(*command: str) -> None:

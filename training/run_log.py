@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -134,7 +135,8 @@ class RunLog:
             step -= len(losses) - number
             path = self.output / f"not-finite-{step}.txt"
             if self.main:
-                path.write_text("\n".join(stream.pair_ids(after)) + "\n", "utf-8")
+                with suppress(OSError, ValueError):  # the loss is what has to be said
+                    path.write_text("\n".join(stream.pair_ids(after)) + "\n", "utf-8")
             raise ValueError(
                 f"step {step}: the loss is {loss}, with batch {after.batch - 1} of block {after.block} "
                 f"of epoch {after.epoch} of stage {stream.stage}, whose pair_ids are in {path}; "

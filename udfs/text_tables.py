@@ -46,24 +46,28 @@ def read_columns(
     missing, a cell is no string, or the file is not what its extension says.
     """
     check_extension(name, READ)
-    if name == STANDARD:
-        yield from _text_rows("standard input", standard, sys.stdin.buffer, columns, errors)
-        return
-    with storage.open(name) as file:
+    with _opened(name) as (label, file):
         if name.endswith(".parquet"):
-            yield from _parquet_rows(name, file, columns)
+            yield from _parquet_rows(label, file, columns)
         else:
-            yield from _text_rows(name, name, file, columns, errors)
+            kind = standard if name == STANDARD else name
+            yield from _text_rows(label, kind, file, columns, errors)
 
 
 def read_lines(name: str, errors: str = "replace") -> Iterator[str]:
     """The lines of a file, whatever its extension."""
+    with _opened(name) as (label, file):
+        yield from (line for (line,) in _text_rows(label, ".txt", file, [], errors))
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[tuple[str, BinaryIO]]:
+    """What messages call a file, and the file."""
     if name == STANDARD:
-        rows = _text_rows("standard input", ".txt", sys.stdin.buffer, [], errors)
-        yield from (line for (line,) in rows)
-        return
-    with storage.open(name) as file:
-        yield from (line for (line,) in _text_rows(name, ".txt", file, [], errors))
+        yield "standard input", sys.stdin.buffer
+    else:
+        with storage.open(name) as file:
+            yield name, file
 
 
 def count_rows(name: str, columns: Sequence[str]) -> int:

@@ -135,7 +135,8 @@ def _report(output: Path) -> str:
         ends = [f"{line['step']:,} ({why})" for line, why in zip(ends, how, strict=True)]
         fastest = max(fastest, rate)
         lines.append(
-            f"| {arm} | {weights:,} | {log[-1]['step']:,} | {pairs:,} | {rate:,.0f} | {3e-9 * weights * rate:,.0f} | {waiting:.1%} | at step {', '.join(ends)} |"
+            f"| {arm} | {weights:,} | {log[-1]['step']:,} | {pairs:,} | {rate:,.0f} | "
+            f"{3e-9 * weights * rate:,.0f} | {waiting:.1%} | at step {', '.join(ends)} |"
         )
     alone = bench_stage_data(str(output / "runs/pairs"), str(output / "tokenizer"))
     rate = alone["tokens_per_s_all_cores"]

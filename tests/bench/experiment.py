@@ -24,9 +24,11 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from statistics import median
 
+import torch
 import yaml
 from bench_stage_data import bench_stage_data
 from experiment_data import write_experiment
@@ -105,6 +107,8 @@ def _train(output: Path, assignments: list[str]) -> None:
 
 
 def _evaluate(output: Path, table: str, column: str) -> None:
+    if (output / f"evaluation-{table}/scores.parquet").exists():
+        return
     asked = [str(output / f"test/{table}.parquet"), "--limit", str(EVALUATED)]
     asked += ["--system", f"{column}={column}"]
     for arm in MODELS:
@@ -117,10 +121,14 @@ def _evaluate(output: Path, table: str, column: str) -> None:
 def _report(output: Path) -> str:
     """Rates are medians over the intervals of log.jsonl. GFLOP/s: of the model, 6 for a weight that a
     token passes, forward and back; a token of source or paraphrase passes about half of the weights.
+    MFU: of what a product of two large matrices reaches here.
     """
+    peak = _peak()
     lines = ["## Training", ""]
-    lines += ["| | weights | steps | pairs | tokens/s | GFLOP/s | waits for data | stages ended |"]
-    lines += ["|---|---|---|---|---|---|---|---|"]
+    lines += [
+        "| | weights | steps | pairs | tokens/s | GFLOP/s | MFU | waits for data | stages ended |"
+    ]
+    lines += ["|---|---|---|---|---|---|---|---|---|"]
     fastest = 0.0
     for arm in MODELS:
         log, history = (read_lines(output / arm / f"{n}.jsonl") for n in ("log", "history"))
@@ -134,10 +142,12 @@ def _report(output: Path) -> str:
         how = ("fitted" if "is fitted" in line["reason"] else "budget" for line in ends)
         ends = [f"{line['step']:,} ({why})" for line, why in zip(ends, how, strict=True)]
         fastest = max(fastest, rate)
+        flops = 3 * weights * rate
         lines.append(
             f"| {arm} | {weights:,} | {log[-1]['step']:,} | {pairs:,} | {rate:,.0f} | "
-            f"{3e-9 * weights * rate:,.0f} | {waiting:.1%} | at step {', '.join(ends)} |"
+            f"{flops / 1e9:,.0f} | {flops / peak:.0%} | {waiting:.1%} | at step {', '.join(ends)} |"
         )
+    lines += ["", f"A product of two matrices of 2048² in float32: {peak / 1e9:,.0f} GFLOP/s."]
     alone = bench_stage_data(str(output / "runs/pairs"), str(output / "tokenizer"))
     rate = alone["tokens_per_s_all_cores"]
     times = f"{rate / fastest:.0f} times what the fastest of these models takes"
@@ -147,6 +157,20 @@ def _report(output: Path) -> str:
         _, tables = text.split("## SPScore-zh")
         lines += ["", f"## {table}", tables.partition("\nRows with")[0].rstrip()]
     return "\n".join(lines) + "\n"
+
+
+def _peak(size: int = 2048, times: int = 30) -> float:
+    """Operations a second of the fastest of so many products, on all cores."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(os.cpu_count() or 1)
+    a, b = torch.rand(2, size, size)
+    seconds = []
+    for _ in range(times):
+        began = time.perf_counter()
+        torch.mm(a, b)
+        seconds.append(time.perf_counter() - began)
+    torch.set_num_threads(threads)
+    return 2 * size**3 / min(seconds)
 
 
 def _python(*command: str) -> None:

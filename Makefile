@@ -29,7 +29,7 @@ demo-train: .venv/.train
 	$(BIN)/python training/generate.py out/demo-train/run/model out/demo-train/five.jsonl
 
 test: .venv/.test
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: .venv/.bench
 	$(BIN)/python tests/bench/bench.py --data $(DATA) --pairs $(PAIRS)

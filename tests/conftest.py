@@ -11,6 +11,20 @@ from pathlib import Path
 import pytest
 from servers import Cluster, ObjectStore
 
+LONGEST = [
+    "tests/jobs/test_s3.py",
+    "tests/jobs/test_cluster.py",
+    "tests/infra/test_dist.py",
+    "tests/training/test_curriculum.py",
+    "tests/jobs/test_score_corpus.py",
+]
+"""They begin first, so that `make test` does not end with one process at work and one idle."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(LONGEST)))
+
 
 @pytest.fixture(scope="session")
 def spark():

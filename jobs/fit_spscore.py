@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from jobs.common import fit_data as data
-from jobs.common.on_disk import on_disk
 from udfs.features import FEATURES
+from udfs.on_disk import on_disk
 from udfs.spscore import DEFAULT_FOLDER, SPScore
 from udfs.spscore.fit import ablations, bootstrap_interval, cross_validate, spearman
 from udfs.text.segment import Segmenter, load_segmenter

@@ -25,8 +25,8 @@ import numpy as np
 
 from jobs.common.e5_package import package_file, read_packed, write_folder
 from jobs.common.model_folder import check_output, publish, scratch_beside
-from jobs.common.on_disk import on_disk
 from udfs.metrics.encoder import Encoder
+from udfs.on_disk import on_disk
 
 EXAMPLES = """\
 examples:

@@ -42,7 +42,6 @@ from jobs.common.inputs import (
     inspect_inputs,
     read_files,
 )
-from jobs.common.on_disk import on_disk
 from jobs.common.progress import progress
 from jobs.common.report import Summary, print_summary, write_report
 from jobs.common.session import start_session
@@ -51,6 +50,7 @@ from jobs.common.storage import Storage
 from jobs.common.tables import close_accounts, sample_scored, write_partitioned, written_counts
 from jobs.common.units import Units, divide, scored_rows
 from udfs.features import FEATURES
+from udfs.on_disk import on_disk
 from udfs.spark import score_columns
 from udfs.spscore import SPScore
 from udfs.stages import ORIGINS, SCORE_BINS, STAGES, quantile

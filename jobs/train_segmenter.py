@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobs.common.model_folder import check_output, publish, scratch_beside
-from jobs.common.on_disk import on_disk
+from udfs.on_disk import on_disk
 from udfs.text.gold import Paragraph, parse_paragraph
 from udfs.text.ltp import CONFIG, LtpSegmenter
 

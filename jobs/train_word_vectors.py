@@ -34,9 +34,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 from jobs.common.errors import JobError
 from jobs.common.errors import run as run_job
 from jobs.common.model_folder import check_output, publish, scratch_beside
-from jobs.common.on_disk import on_disk
 from udfs.metrics import in_words
 from udfs.metrics.word_vectors import VECTORS_FILE
+from udfs.on_disk import on_disk
 from udfs.text.normalise import normalise
 from udfs.text.segment import Segmenter, load_segmenter
 from udfs.text_tables import read_columns

@@ -60,6 +60,7 @@ from training.step import (
     train_step,
 )
 from training.validation import validate
+from udfs import storage
 from udfs.metrics import load_metric
 
 STOPPED, INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
@@ -178,6 +179,10 @@ class Run:
         """The exit code."""
         self.describe()
         found = self.checkpoints.find(resume)
+        if found and found.controller.finished and self._model_is_there():
+            self.display.say(f"finished at step {found.step:,}, before: {self.output / 'model'}")
+            self.checkpoints.close()
+            return 0
         optimizer = make_optimizer(self.network, self.settings)
         self.model, self.optimizer = prepare(
             self.accelerator, self.network, optimizer, self.settings
@@ -342,6 +347,10 @@ class Run:
             self.checkpoints.send("model", "history.jsonl", "log.jsonl", "settings.yaml")
             self.display.say(f"finished at step {self.state.step:,}: {target}")
         self.accelerator.wait_for_everyone()
+
+    def _model_is_there(self) -> bool:
+        folders = [str(self.output), *filter(None, [self.settings.mirror])]
+        return all(storage.exists(storage.join(one, "model/config.json")) for one in folders)
 
     def _on_sigterm(self, *_: Any) -> None:
         self._told = True

@@ -24,14 +24,16 @@ from transformers import (
 
 from training.settings import Model
 from training.tokenizer import VOCABULARY_FILE, EntityAlignedTokenizer
+from udfs.on_disk import on_disk
 
 
 def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrainedTokenizerBase:
-    """Ours, from its folder; without a folder that of the pretrained model."""
+    """Ours, from its folder, which may be in a store; without one that of the pretrained model."""
     if folder is not None:
-        if not Path(folder, VOCABULARY_FILE).is_file():
-            raise FileNotFoundError(f"tokenizer: {folder}: no {VOCABULARY_FILE} in it")
-        return EntityAlignedTokenizer.from_pretrained(folder)
+        with on_disk(None, folder) as (_, place):
+            if not Path(place, VOCABULARY_FILE).is_file():
+                raise FileNotFoundError(f"tokenizer: {folder}: no {VOCABULARY_FILE} in it")
+            return EntityAlignedTokenizer.from_pretrained(str(place))
     with _named(pretrained):
         tokenizer = AutoTokenizer.from_pretrained(pretrained)
         if tokenizer.pad_token_id is None:

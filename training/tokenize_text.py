@@ -30,6 +30,7 @@ from rich.table import Table
 from rich.text import Text
 
 from training.tokenizer import BYTES, VOCABULARY_FILE, WORD, EntityAlignedTokenizer
+from udfs.on_disk import on_disk
 from udfs.text.entities import load_settings
 from udfs.text.normalise import normalise
 from udfs.text_tables import read_columns
@@ -50,8 +51,20 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def make(args: argparse.Namespace) -> None:
-    """A tokenizer folder from the vocabulary of jobs/build_vocabulary.py."""
-    words = read_vocabulary(args.vocabulary)
+    """A tokenizer folder from the vocabulary of jobs/build_vocabulary.py; either may be in a store."""
+    with on_disk(args.output, args.vocabulary) as (output, vocabulary):
+        tokenizer, words = make_tokenizer(args, vocabulary)
+        tokenizer.save_pretrained(output)
+    print(
+        f"{args.output}: {len(tokenizer):,} tokens, {min(len(words), args.words):,} of them words"
+    )
+
+
+def make_tokenizer(
+    args: argparse.Namespace, vocabulary: Path
+) -> tuple[EntityAlignedTokenizer, list[str]]:
+    """(tokenizer, all words of the vocabulary)."""
+    words = read_vocabulary(vocabulary)
     characters = {character for word in words for character in word}  # of those left out too
     if args.common_characters:
         characters |= gb2312_level_1()
@@ -62,10 +75,7 @@ def make(args: argparse.Namespace) -> None:
         args.indices,
         characters,
     )
-    tokenizer.save_pretrained(args.output)
-    print(
-        f"{args.output}: {len(tokenizer):,} tokens, {min(len(words), args.words):,} of them words"
-    )
+    return tokenizer, words
 
 
 def gb2312_level_1() -> set[str]:
@@ -314,11 +324,13 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(required=True, metavar="make | show | file | report")
+    commands = parser.add_subparsers(required=True, metavar="make | show | file | report | pairs")
 
     one = commands.add_parser("make", help="a tokenizer from a vocabulary")
-    one.add_argument("vocabulary", type=Path, help="vocabulary.tsv of jobs/build_vocabulary.py")
-    one.add_argument("--output", required=True, metavar="FOLDER")
+    one.add_argument(
+        "vocabulary", help="vocabulary.tsv of jobs/build_vocabulary.py: a path, s3:// or s3a://"
+    )
+    one.add_argument("--output", required=True, metavar="FOLDER", help="a path, s3:// or s3a://")
     one.add_argument("--entities", default=str(CONFIG), metavar="YAML")
     one.add_argument("--words", type=int, default=60_000, help="at most so many, the most frequent")
     one.add_argument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import os
@@ -9,11 +10,14 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import kubernetes_validate
 import pytest
 import yaml
+from packaging import requirements
+from packaging.utils import canonicalize_name
 from servers import SPARK_HOME
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +28,7 @@ SCRIPTS = [*INFRA.glob("*.sh"), *INFRA.glob("*/*.sh")]
 MANIFESTS = [
     path
     for path in sorted((INFRA / "kubernetes").glob("*.yaml"))
-    if path.stem not in ("kustomization", "score")
+    if path.stem not in ("kustomization", "score", "train")
 ]
 
 
@@ -251,9 +255,68 @@ def test_score_settings_are_valid():
     assert len(load_settings(str(path), {}, []).inputs) == 2
 
 
+def test_train_settings_are_valid():
+    from training.settings import load_settings
+
+    settings = load_settings(str(INFRA / "kubernetes" / "train.yaml"), [])
+    container = PODS["gaixie-train"]["containers"][0]
+    mounts = [one["mountPath"] for one in container["volumeMounts"]]
+    assert str(Path(settings.output).parent) in mounts
+    accelerate = load(ROOT / "conf/accelerate/several_gpus.yaml")[0]
+    gpus = container["resources"]["limits"]["nvidia.com/gpu"]
+    assert accelerate["num_processes"] == int(gpus)
+    assert settings.batch.pairs % int(gpus) == 0
+
+
+def imports(path: Path) -> list[str]:
+    """Modules that a file imports at its top."""
+    found = []
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.Import):
+            found += [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append(node.module)
+    return found
+
+
+def test_train_image_has_what_training_imports():
+    """What the modules behind its commands import at their top is required, or brought along."""
+    files = ["curriculum", "generate", "evaluate", "tokenize_text"]
+    code = (
+        f"import sys; import {', '.join(f'training.{name}' for name in files)}; "
+        "print(*[m.__file__ for m in list(sys.modules.values()) if getattr(m, '__file__', None)])"
+    )
+    own = map(Path, passes(sys.executable, "-c", code, cwd=ROOT).split())
+    own = [path for path in own if path.is_relative_to(ROOT) and BIN.parent not in path.parents]
+    assert len(own) > 40
+    imported = {name.partition(".")[0] for path in own for name in imports(path)}
+    text = (INFRA / "docker" / "train-requirements.txt").read_text("utf-8") + "deepspeed\n"
+    required = {
+        requirements.Requirement(line).name
+        for line in text.splitlines()
+        if not line.startswith("#")
+    }
+    installed = {canonicalize_name(one.metadata["Name"]) for one in metadata.distributions()}
+    brought, left = set(), list(required)
+    while left:
+        name = canonicalize_name(left.pop())
+        if name in brought or name not in installed:  # what is there to build with
+            continue
+        brought.add(name)
+        for one in map(requirements.Requirement, metadata.requires(name) or ()):
+            if one.marker is None or one.marker.evaluate({"extra": ""}):
+                left.append(one.name)
+    packages = metadata.packages_distributions()
+    assert {"torch", "numba"} <= imported
+    for module in imported:
+        found = {canonicalize_name(name) for name in packages.get(module, ())} - {"gaixie"}
+        assert not found or found & brought, f"{module}, of {found}, is in no requirement"
+
+
 def test_kustomization():
     kustomization = load(INFRA / "kubernetes" / "kustomization.yaml")[0]
-    files = kustomization["resources"] + kustomization["configMapGenerator"][1]["files"]
+    maps = kustomization["configMapGenerator"]
+    files = kustomization["resources"] + [name for one in maps[1:] for name in one["files"]]
     here = {path.name for path in (INFRA / "kubernetes").iterdir()}
     assert set(files) == here - {"kustomization.yaml", "secret.example.yaml"}
     built = passes(tool("kubectl"), "kustomize", INFRA / "kubernetes")
@@ -279,13 +342,16 @@ def test_shell_script(path):
 
 
 def job_calls() -> list[tuple[str, str, list[str]]]:
-    """(file, job, options) of every call of a job in the files of infra/ and in the Makefile's dist."""
+    """(file, job, options) of every call of a job, or a command of training, in the files of infra/."""
     calls = []
     for path in sorted(p for p in INFRA.rglob("*") if p.is_file() and p.suffix != ".pyc"):
         text = path.read_text("utf-8").replace("\\\n", " ")
         text = re.sub(r"\n\s+- (?=\S)", " ", text)  # lists of YAML: a word a line
-        for job, rest in re.findall(r"jobs[/.](\w+)(?:\.py)?((?: [^\n`|;&#\]]+)?)", text):
-            if (ROOT / "jobs" / f"{job}.py").exists():
+        for job, rest in re.findall(
+            r"((?:jobs|training)[/.]\w+)(?:\.py)?((?: [^\n`|;&#\]]+)?)", text
+        ):
+            job = job.replace(".", "/")
+            if (ROOT / f"{job}.py").exists():
                 calls.append(
                     (str(path.relative_to(ROOT)), job, re.findall(r"--[a-z][a-z-]*", rest))
                 )
@@ -294,9 +360,10 @@ def job_calls() -> list[tuple[str, str, list[str]]]:
 
 @pytest.mark.parametrize("job", sorted({job for _, job, _ in job_calls()}))
 def test_jobs_have_the_options_that_infra_gives_them(job):
-    known = set(
-        re.findall(r"--[a-z][a-z-]*", passes(sys.executable, ROOT / "jobs" / f"{job}.py", "--help"))
-    )
+    help_text = passes(sys.executable, ROOT / f"{job}.py", "--help")
+    for command in re.findall(r"^    (\w+)(?:  |$)", help_text, re.MULTILINE):
+        help_text += passes(sys.executable, ROOT / f"{job}.py", command, "--help")
+    known = {*re.findall(r"--[a-z][a-z-]*", help_text)}
     for path, name, options in job_calls():
         if name == job:
             assert set(options) <= known, path
@@ -304,8 +371,12 @@ def test_jobs_have_the_options_that_infra_gives_them(job):
 
 def test_calls_were_found():
     calls = [(job, options) for _, job, options in job_calls()]
-    assert any(job == "score_corpus" and "--resume" in options for job, options in calls)
-    assert any(job == "release_dataset" and "--set-latest" in options for job, options in calls)
+    for job, option in (
+        ("jobs/score_corpus", "--resume"),
+        ("jobs/release_dataset", "--set-latest"),
+        ("training/curriculum", "--config"),
+    ):
+        assert any(name == job and option in options for name, options in calls)
 
 
 def test_spark_submit_has_the_options_that_infra_gives_it():
@@ -317,6 +388,15 @@ def test_spark_submit_has_the_options_that_infra_gives_it():
         for call in re.findall(r"spark-submit ([^\n`]*?)\S+\.py", text):
             for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", call):
                 assert option in known, option
+
+
+def test_accelerate_has_the_options_that_infra_gives_it():
+    known = passes(tool("accelerate"), "launch", "--help")
+    args = PODS["gaixie-train"]["containers"][0]["args"]
+    launch = args[2 : args.index("training/curriculum.py")]
+    assert {word for word in launch if word.startswith("--")} <= {*re.findall(r"--\w+", known)}
+    for path in (word for word in args if word.startswith(("conf/", "training/"))):
+        assert (ROOT / path).exists(), path
 
 
 def test_readme_names_what_there_is():

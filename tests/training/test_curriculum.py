@@ -230,10 +230,17 @@ def test_the_model_that_is_left_is_that_of_the_last_checkpoint(whole):
 
 
 def test_a_finished_run_is_finished(whole, bench, capsys):
-    before = (whole / "log.jsonl").read_text("utf-8")
+    files = [whole / "log.jsonl", whole / "model/model.safetensors"]
+    before = [(file.read_bytes(), file.stat()) for file in files]
     assert call("--config", str(bench.folder / "whole.yaml")) == 0
-    assert "finished at step 24" in capsys.readouterr().out
-    assert (whole / "log.jsonl").read_text("utf-8") == before
+    assert "finished at step 24, before" in capsys.readouterr().out
+    assert [(file.read_bytes(), file.stat().st_ino) for file in files] == [
+        (text, stat.st_ino) for text, stat in before
+    ]
+    # Killed before the model was written, it is written now.
+    shutil.rmtree(whole / "model")
+    assert call("--config", str(bench.folder / "whole.yaml")) == 0
+    assert files[1].read_bytes() == before[1][0]
 
 
 # The same on any number of processes

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
 
 from training.tokenize_text import gb2312_level_1, main
+from udfs import storage
 from udfs.text.normalise import normalise
 
 TEXTS = ["他2024年3月读了《三国》。", "我们昨天在公园看花，花了300元。", "今天很好看"]
@@ -28,6 +29,19 @@ def folder(tmp_path):
     line = ["make", str(tmp_path / "vocabulary.tsv"), "--output", str(tmp_path / "tokenizer")]
     assert main(line) == 0
     return str(tmp_path / "tokenizer")
+
+
+def test_from_the_store_to_the_store(store, folder, tmp_path, monkeypatch):
+    from training.model import load_tokenizer
+
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    root = f"s3://{store.BUCKET}/tokenizer"
+    storage.copy(str(tmp_path / "vocabulary.tsv"), f"{root}/vocabulary.tsv")
+    assert main(["make", f"{root}/vocabulary.tsv", "--output", f"{root}/made"]) == 0
+    assert load_tokenizer(f"{root}/made").get_vocab() == load_tokenizer(folder).get_vocab()
+    with pytest.raises(FileNotFoundError, match=f"{root}/none: no such"):
+        load_tokenizer(f"{root}/none")
 
 
 def test_characters_of_words_left_out_are_tokens(folder, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""Jobs of one host with files in an object store."""
+"""Local copies of what lies in an object store, and uploads of what was made."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs import show_run
-from jobs.common.errors import JobError
-from jobs.common.on_disk import on_disk
-from jobs.common.settings import load_settings
 from udfs import storage
+from udfs.on_disk import on_disk
 
 
 @pytest.fixture
@@ -67,16 +64,3 @@ def test_missing_input(root):
         on_disk(None, f"{root}/nowhere"),
     ):
         pytest.fail("went on")
-
-
-def test_settings_in_the_store(root):
-    storage.write(f"{root}/score.yaml", "output: s3://gaixie/out\nmin_characters: 9\n")
-    settings = load_settings(f"{root}/score.yaml", {}, [])
-    assert (settings.output, settings.min_characters) == ("s3a://gaixie/out", 9)
-    with pytest.raises(JobError, match=r"none\.yaml: no such"):
-        load_settings(f"{root}/none.yaml", {}, [])
-
-
-def test_no_run_to_show(root):
-    with pytest.raises(JobError, match="no published run"):
-        show_run.main([root])

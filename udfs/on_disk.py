@@ -1,4 +1,4 @@
-"""Jobs that work on this host alone, for files that lie in an object store."""
+"""Local copies of files that lie in an object store, for what works on this host alone."""
 
 from __future__ import annotations
 

@@ -1,0 +1,15 @@
+"""The command that shows a published run; tests/jobs/test_demo.py looks at what it prints."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs import show_run
+from jobs.common.errors import JobError
+
+
+def test_no_run_to_show(store, monkeypatch):
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(JobError, match="no published run"):
+        show_run.main([f"s3a://{store.BUCKET}/nothing-here"])

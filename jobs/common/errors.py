@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 
@@ -15,6 +16,7 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
 
     interrupted: what to say after Ctrl-C.
     """
+    logging.getLogger().addFilter(_not_of_py4j)
     try:
         return main()
     except JobError as error:
@@ -23,3 +25,8 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
     except KeyboardInterrupt:
         print(f"{name}: interrupted; {interrupted}", file=sys.stderr)
         return 130
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """py4j logs Ctrl-C with its whole trace, by the root logger, before it raises it."""
+    return not record.getMessage().startswith("KeyboardInterrupt while sending command")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -50,12 +53,26 @@ def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
         s3a.add_jars(conf)
     conf.setIfMissing("spark.app.name", name)
     try:
-        spark = SparkSession.builder.config(conf=conf).getOrCreate()
+        with _own_ctrl_c():
+            spark = SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:
         raise JobError(f"no Spark session: {str(error).splitlines()[0]}") from error
     if on_s3:
         s3a.check_session(spark, on_s3)
     return spark
+
+
+@contextmanager
+def _own_ctrl_c() -> Iterator[None]:
+    """Keeps the handler of SIGINT that there is. That of a SparkContext calls Java in the middle of
+    another call to Java, which fails with an error of neither; and Java ends with this process anyway.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def read_settings(path: Path) -> dict[str, str]:

@@ -447,6 +447,18 @@ def kill(process: subprocess.Popen) -> None:
     process.communicate()
 
 
+def test_ctrl_c_is_one_line(launch, in_units, tmp_path):
+    process = launch(tmp_path / "out", *in_units)
+    read = read_until(process, "scoring unit 1 of 6: done")
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it
+    read += process.communicate(timeout=120)[1]
+    assert process.returncode == 130
+    assert "score_corpus: interrupted; the run can be resumed with --resume" in read
+    assert "Traceback" not in read
+    assert "Exception" not in read
+    assert not (tmp_path / "out/runs/r/manifest.json").exists()
+
+
 def test_killed_twice_then_resumed(score, launch, in_units, unbroken, tmp_path):
     moments = random.Random(5)
     out = tmp_path / "out"

@@ -26,7 +26,7 @@ import numpy as np
 from jobs.common.agreement import draw, estimate, p_value, statistics_of
 from jobs.common.comparison_data import Config, DataSet, load_config, read_data_set
 from jobs.common.comparison_report import write
-from jobs.common.comparison_scores import Scorer, Scores
+from jobs.common.comparison_scores import Scorer, Scores, is_cross_fitted
 from jobs.common.comparison_why import why
 from jobs.common.errors import JobError, run
 from udfs.metrics import Metric, load_metric
@@ -134,7 +134,7 @@ def _compare_rows(each: DataSet, found: Scores, rows: np.ndarray, config: Config
 
 
 def _description(metric: Metric, each: DataSet) -> dict[str, Any]:
-    crossed = each.fitted and metric.name == "spscore"
+    crossed = is_cross_fitted(each, metric)
     return {
         "name": metric.name,
         "title": metric.title + (" ×" if crossed else ""),

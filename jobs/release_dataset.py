@@ -14,15 +14,15 @@ pair that several runs have from the first of them, and writes
 
   ROOT/releases/VERSION/manifest.json     every file with its SHA-256, counts, runs; written last
   ROOT/releases/VERSION/build-TOKEN/
-    README.md, scores.png, lengths.png    the data set's card
+    README.md and its pictures            the data set's card
     croissant.json                        the same for machines (MLCommons Croissant)
     data/split=…/subset=stage-…/*.parquet shards of like size, shuffled
   ROOT/releases/latest.json               the newest version
 
 A release without a manifest does not exist for readers: killed at any moment, run it again. Of two
 that make one version at once, one publishes it and the other says so. A published version is never
-written again. Columns: pair_id, source, paraphrase, the eight features, spscore, origin, stage, and
-those of --keep-columns.
+written again. Columns: pair_id, source, paraphrase, the eight features, structure, synonyms, meaning,
+fluency, spscore, origin, stage, and those of --keep-columns.
 Exit codes: 0 done, 2 something to mend (one line says what), 1 anything else; --verify: 1 for faults.
 """
 
@@ -46,15 +46,17 @@ from jobs.common.errors import JobError, run
 from jobs.common.progress import progress
 from jobs.common.release_card import card, croissant
 from jobs.common.release_check import describe_files, difference, faults_of
-from jobs.common.release_figures import draw_lengths, draw_scores
+from jobs.common.release_figures import draw_judgements, draw_lengths, draw_scores
 from jobs.common.release_rows import (
     COLUMNS,
     LENGTH_BINS,
     SPLITS,
     Counts,
+    Judged,
     SourceRun,
     check_signatures,
     find_run,
+    judged,
     read_release,
     read_runs,
     recount,
@@ -80,6 +82,7 @@ from jobs.common.release_store import (
 )
 from jobs.common.session import start_session
 from udfs import storage
+from udfs.spscore import OUTPUTS
 from udfs.stages import ORIGINS, STAGES, quantile
 
 TITLE = "Gaixie 改写: scored Chinese paraphrases"
@@ -269,10 +272,13 @@ class Release:
         started = time.monotonic()
         with progress(self.spark, "counting", (self.rows - self.duplicates).total()):
             counts = recount(read_release(self.spark, self.folder))
+            found = judged(read_release(self.spark, self.folder))
         self._close_accounts(counts)
         self.seconds["count"] = time.monotonic() - started
         started = time.monotonic()
         storage.write(storage.join(self.folder, "scores.png"), draw_scores(counts.bins))
+        judgements = draw_judgements(found.bins)
+        storage.write(storage.join(self.folder, "judgements.png"), judgements)
         lengths = draw_lengths(counts.lengths, LENGTH_BINS)
         storage.write(storage.join(self.folder, "lengths.png"), lengths)
         storage.delete(storage.join(self.folder, STARTED))
@@ -282,7 +288,7 @@ class Release:
         data = [entry | {"path": f"data/{entry['path']}"} for entry in data]
         if sum(entry["rows"] for entry in data) != counts.rows.total():
             raise RuntimeError("the files' footers and their rows differ; nothing was published")
-        record = self._record(counts)
+        record = self._record(counts, found)
         storage.write(storage.join(self.folder, "README.md"), card(record))
         storage.write(storage.join(self.folder, "croissant.json"), croissant(record, data))
         others = [
@@ -313,7 +319,7 @@ class Release:
                     "nothing was published"
                 )
 
-    def _record(self, counts: Counts) -> dict[str, Any]:
+    def _record(self, counts: Counts, found: Judged) -> dict[str, Any]:
         """The manifest but for its files."""
         nested: dict[str, dict[str, dict[str, int]]] = {}
         for split in SPLITS:
@@ -328,6 +334,11 @@ class Release:
                 rows[origin] = {"in_runs": read, "duplicates": twice, "released": read - twice}
                 bins = sum((c for (name, _), c in counts.bins.items() if name == origin), Counter())
                 quantiles[origin] = {str(share): quantile(bins, share) for share in QUANTILES}
+        means: dict[str, dict[str, float]] = {}
+        for stage in STAGES:
+            for name in OUTPUTS:
+                if (stage, name) in found.means:
+                    means.setdefault(str(stage), {})[name] = round(found.means[stage, name], 4)
         return {
             "version": self.args.version,
             "name": f"gaixie-{self.args.version}",
@@ -353,6 +364,7 @@ class Release:
             "rows": rows,
             "counts": nested,
             "quantiles": quantiles,
+            "judgements": means,
         }
 
     def publish(self) -> None:

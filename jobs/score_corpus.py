@@ -3,10 +3,11 @@
   spark-submit jobs/score_corpus.py --input pairs/ --origin parallel --output s3a://bucket/gaixie
   spark-submit jobs/score_corpus.py --config my.yaml --run-id monday --resume
   python jobs/score_corpus.py --input sample.csv --origin llm --output out --dry-run
+  python jobs/score_corpus.py --input pairs/ --origin llm --output out --tier paper
 
 Reads Parquet, JSON lines, CSV or TSV, and writes one run:
 
-  OUTPUT/runs/RUN_ID/scored/origin=…/stage=…/*.parquet    pairs with features, score and stage
+  OUTPUT/runs/RUN_ID/scored/origin=…/stage=…/*.parquet    pairs with features, judgements, score
   OUTPUT/runs/RUN_ID/quarantine/reason=…/*.parquet        pairs that cannot be scored, and why
   OUTPUT/runs/RUN_ID/report.html, report.png              what came out, to look at
   OUTPUT/runs/RUN_ID/manifest.json                        counts, settings; written last
@@ -47,16 +48,22 @@ from jobs.common.report import Summary, print_summary, write_report
 from jobs.common.session import start_session
 from jobs.common.settings import CONFIG, Input, ScoreSettings, load_settings
 from jobs.common.storage import Storage
-from jobs.common.tables import close_accounts, sample_scored, write_partitioned, written_counts
+from jobs.common.tables import (
+    Sample,
+    close_accounts,
+    sample_scored,
+    write_partitioned,
+    written_counts,
+)
 from jobs.common.units import Units, divide, scored_rows
 from udfs.features import FEATURES
 from udfs.on_disk import on_disk
 from udfs.spark import score_columns
-from udfs.spscore import SPScore
+from udfs.spscore import JUDGEMENTS, OUTPUTS, TIERS, SPScore
 from udfs.stages import ORIGINS, SCORE_BINS, STAGES, quantile
 from udfs.text.segment import load_segmenter
 
-SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, "spscore")
+SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
 """Columns of scored files, before the input's own; origin and stage stand in the folder names."""
 
 SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "cuts"}
@@ -123,7 +130,12 @@ class Scorer:
 def _load_scorer(settings: ScoreSettings) -> Scorer:
     try:
         with on_disk(None, settings.model) as (_, folder):
-            model = SPScore.load(folder)
+            model = SPScore.load(folder or settings.tier)
+        if settings.tier not in (None, model.tier):
+            raise ValueError(
+                f"{settings.model}: a model of the tier {model.tier}, not {settings.tier}; "
+                "leave out one of model and tier"
+            )
         signature = model.signature(load_segmenter(settings.segmenter))
     except (ValueError, OSError) as error:
         raise JobError(str(error)) from error
@@ -202,6 +214,8 @@ class ScoreCorpus:
                 points = pairs["spscore"].quantile([0.05, 0.25, 0.5, 0.75, 0.95]).round(3)
                 cuts = self.settings.cuts[origin]
                 print(f"  {origin}: score at 5/25/50/75/95 %: {points.tolist()}; cuts: {cuts}")
+                means = [f"{name} {pairs[name].mean():.2f}" for name in JUDGEMENTS]
+                print(f"  {origin}: mean {', '.join(means)}")
         print(f"signature: {self.scorer.signature}")
         print(f"would write {self.folder}; dry run: nothing was written")
 
@@ -225,6 +239,14 @@ class ScoreCorpus:
             self.storage.delete(self.folder)
             raise JobError(f"{self.settings.inputs[0].path}: no rows, expected at least one")
 
+    def scored_pairs(self) -> DataFrame:
+        """The pairs that are fit, scored: what stages, duplicates and output are made from.
+
+        Columns of jobs.common.units.scored_rows, and row_key. A scorer that is too slow for all of
+        the input would look at them once more here.
+        """
+        return self.units.rows(fit=True)
+
     def find_stages(self) -> Stages:
         """Counts the distinct pairs by origin and score, and settles the cut points."""
         started = time.monotonic()
@@ -232,7 +254,7 @@ class ScoreCorpus:
         if not self.spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
             partitions = max(2 * cores, rows // ROWS_A_PARTITION)
             self.spark.conf.set("spark.sql.shuffle.partitions", partitions)
-        scores = self.units.rows(fit=True)
+        scores = self.scored_pairs()
         distinct = scores.groupBy("pair_id").agg(
             F.first("origin").alias("origin"),
             F.first("spscore").alias("spscore"),
@@ -259,7 +281,7 @@ class ScoreCorpus:
     def write_scored(self, stages: Stages) -> None:
         """Writes the distinct pairs, a folder for each origin and stage."""
         started = time.monotonic()
-        pairs = self.units.rows(fit=True)
+        pairs = self.scored_pairs()
         if removed := sum(stages.duplicates.values()):
             pairs = pairs.join(self._duplicate_rows(pairs, removed), "row_key", "left_anti")
         pairs = pairs.withColumn("stage", _stage_column(stages.cuts))
@@ -331,12 +353,14 @@ class ScoreCorpus:
         scored = self._written("scored", ("origin", "stage"))
         quarantined = self._written("quarantine", ("origin", "reason"))
         close_accounts(read, scored, quarantined, stages.duplicates)
-        names = [*FEATURES, "spscore"]
-        sample = [[float("nan")] * len(names)] * len(names), 0, []
+        sample = Sample()
         if scored:
             path = f"{self.folder}/scored"
             sample = sample_scored(self.spark, self.storage, path, self.schemas["scored"], scored)
-        correlations, correlation_rows, examples = sample
+            segmenter = load_segmenter(self.scorer.segmenter)
+            for pair in sample.examples:
+                texts = pair["source"], pair["paraphrase"]
+                pair["reasons"] = self.scorer.model.explain(*texts, segmenter)
         self.seconds["report"] = time.monotonic() - started
         summary = Summary(
             run_id=self.run_id,
@@ -355,9 +379,7 @@ class ScoreCorpus:
                 o: {share: quantile(bins, share) for share in QUANTILES}
                 for o, bins in stages.bins.items()
             },
-            correlations=correlations,
-            correlation_rows=correlation_rows,
-            examples=examples,
+            sample=sample,
             seconds=dict(self.seconds),
             pairs_per_s=read.total() / sum(self.seconds.values()),
         )
@@ -484,6 +506,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     how = parser.add_argument_group("how to score")
     how.add_argument("--min-characters", metavar="N", type=int, help="shorter: to quarantine")
     how.add_argument("--max-characters", metavar="N", type=int, help="longer: to quarantine")
+    how.add_argument("--tier", choices=TIERS, help="what SPScore-zh sees; by default core")
     how.add_argument("--model", metavar="PATH", help="folder of a fitted SPScore-zh")
     how.add_argument("--segmenter", metavar="SPEC", help="jieba | ltp:NAME_OR_FOLDER")
     how.add_argument("--on-corrupt-file", choices=["stop", "quarantine"])

@@ -1,16 +1,19 @@
-"""Shows a published run: what its manifest says, and some of its pairs with their features.
+"""Shows a published run: what its manifest says, and some of its pairs: how they are judged, and why.
 
   python jobs/show_run.py ROOT                          the runs that are published under ROOT
   python jobs/show_run.py ROOT --run-id ID --pairs 10   ten pairs, from the lowest score up
 
-ROOT is the --output of jobs/score_corpus.py. Needs no Spark.
+ROOT is the --output of jobs/score_corpus.py. Under each pair stand its four judgements, 0 to 1, then
+what pulls them down as far as the metric can name it, then the eight features. Needs no Spark.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+from collections.abc import Callable, Iterable
 
 import pyarrow.dataset as ds
 from pyarrow import fs
@@ -20,6 +23,10 @@ from rich.table import Table
 from jobs.common.errors import JobError, run
 from udfs import storage
 from udfs.features import FEATURES
+from udfs.meaning.explain import explain
+from udfs.meaning.extract import Resources
+from udfs.spscore import JUDGEMENTS
+from udfs.text.segment import load_segmenter
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -32,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         return show(args)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise JobError(str(error)) from error
 
 
@@ -46,7 +53,7 @@ def show(args: argparse.Namespace) -> int:
     folder = f"{root}/runs/{args.run_id}"
     manifest = read_manifest(system, folder)
     console.print(f"{manifest['run_id']}, {manifest['created']}, {manifest['signature']}")
-    show_pairs(console, system, folder, args.pairs)
+    show_pairs(console, system, folder, args.pairs, explainer(manifest))
     if system.get_file_info(f"{folder}/report.html").is_file:
         console.print(f"report: {args.root}/runs/{args.run_id}/report.html")
     return 0
@@ -80,7 +87,21 @@ def read_manifest(system: fs.FileSystem, folder: str) -> dict:
         return json.loads(stream.read())
 
 
-def show_pairs(console: Console, system: fs.FileSystem, folder: str, count: int) -> None:
+def explainer(manifest: dict) -> Callable[[str, str], list[str]]:
+    """What says why a pair is judged as it is, where the run's tier can."""
+    if not re.search(r"\|tier:(core|full)\|", manifest["signature"]):
+        return lambda source, paraphrase: []
+    segmenter, resources = load_segmenter(manifest["settings"]["segmenter"]), Resources.load()
+    return lambda source, paraphrase: explain(source, paraphrase, segmenter, resources)
+
+
+def show_pairs(
+    console: Console,
+    system: fs.FileSystem,
+    folder: str,
+    count: int,
+    why: Callable[[str, str], list[str]],
+) -> None:
     """Prints pairs at even steps of the score, the lowest and the highest among them."""
     pairs = ds.dataset(f"{folder}/scored", filesystem=system, format="parquet", partitioning="hive")
     scores = pairs.to_table(columns=["pair_id", "spscore"]).sort_by(
@@ -95,16 +116,25 @@ def show_pairs(console: Console, system: fs.FileSystem, folder: str, count: int)
     for row in rows:
         console.print(
             f"\n[bold]{row['spscore']:.3f}[/bold]  stage {row['stage']}  {row['origin']}"
-            + (f"  annotated {row['score']} of 5" if row.get("score") else "")
+            + (f"  rated {row['rated']} of 5" if row.get("rated") else "")
         )
         for side in ("source", "paraphrase"):
             console.print(f"  {side:<10}  {row[side]}", markup=False, soft_wrap=True)
-        values = [
-            f"{f} {'–' if row[f] is None or row[f] != row[f] else f'{row[f]:.3g}'}"
-            for f in FEATURES
-        ]
-        console.print(f"  {'  '.join(values)}", style="dim")
+        console.print(f"  {_values(row, JUDGEMENTS, '.2f')}")
+        for reason in why(row["source"], row["paraphrase"]):
+            console.print(f"  - {reason}", markup=False, soft_wrap=True)
+        console.print(f"  {_values(row, FEATURES, '.3g')}", style="dim")
     console.print()
+
+
+def _values(row: dict, names: Iterable[str], form: str) -> str:
+    """Names with their values; a run of version 0.1 has no judgements."""
+    found = {name: row.get(name) for name in names}
+    missing = [name for name, value in found.items() if value is None or value != value]
+    return "  ".join(
+        f"{name} –" if name in missing else f"{name} {value:{form}}"
+        for name, value in found.items()
+    )
 
 
 if __name__ == "__main__":

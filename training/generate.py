@@ -10,7 +10,7 @@ MODEL: a folder of any AutoModelForSeq2SeqLM with its tokenizer, as training/cur
 Sentences: lines of .txt or standard input, or a column of .parquet, .jsonl, .csv or .tsv.
 A line of output for each candidate, in the order of the input: row (of the input, from 1), rank, source,
 paraphrase, log_probability (mean over the paraphrase's tokens, by the model itself, natural logarithm),
-spscore (SPScore-zh; its signature is on standard error). A source that is null, empty or not UTF-8, and one
+structure, synonyms, meaning, fluency and spscore (SPScore-zh; its signature is on standard error). A source that is null, empty or not UTF-8, and one
 of which every candidate was empty or a dropped copy, keeps its row, without a paraphrase.
 
 Entities stand in the paraphrase as in the source; an indexed token that the source does not have is
@@ -36,14 +36,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from training.generator import LENGTH_STEP, Candidate, Decoding, Generator
 from training.tokenizer import VOCABULARY_FILE
-from udfs.metrics import Metric, Pairs, load_metric
 from udfs.metrics.encoder import PRECISIONS, VOCABULARIES, choose_device, load_network, loading
+from udfs.spscore import OUTPUTS, SPScore
 from udfs.text_tables import (
     READ,
     STANDARD,
@@ -64,7 +65,7 @@ COLUMNS = {
     "source": pa.string(),
     "paraphrase": pa.string(),
     "log_probability": pa.float64(),
-    "spscore": pa.float64(),
+    **dict.fromkeys(OUTPUTS, pa.float64()),
 }
 
 
@@ -164,7 +165,7 @@ def generate(args: argparse.Namespace) -> None:
         if not total:
             raise ValueError(f"{args.sentences}: no sentences")
     generator = load_generator(args.model, args.device, args.precision)
-    spscore = load_metric("spscore")
+    spscore = SPScore.load()
     signature = {"spscore_signature": spscore.signature()}
     schema = pa.schema(COLUMNS, signature)
     progress = Progress(total)
@@ -185,7 +186,7 @@ def table_of(
     sources: Sequence[str | None],
     found: Sequence[Sequence[Candidate]],
     first: int,
-    spscore: Metric,
+    spscore: SPScore,
     schema: pa.Schema,
 ) -> pa.Table:
     """A row for each candidate, and one for each source that has none. first: the first one's number."""
@@ -196,10 +197,10 @@ def table_of(
         if not candidates:
             rows.append((number, None, source, None, None))
     columns = list(zip(*rows, strict=True))
-    scores = spscore.sentence_scores(Pairs.of(columns[2], columns[3]))
+    scores = spscore.outputs(columns[2], columns[3]).astype(np.float64)
     arrays = [
         pa.array(values, field.type, from_pandas=True)
-        for values, field in zip((*columns, scores), schema, strict=True)
+        for values, field in zip((*columns, *scores.T), schema, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
 

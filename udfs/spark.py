@@ -2,8 +2,9 @@
 
 For any Spark user, as pandas UDFs over string columns:
 
-    from udfs.spark import features, spscore, stage
+    from udfs.spark import features, judgements, spscore, stage
     df.select(spscore("source", "paraphrase"))             # float in [0, 1]
+    df.select(judgements("source", "paraphrase").alias("j")).select("j.meaning", "j.fluency")
     df.select(features("source", "paraphrase").alias("f")).select("f.acs", "f.spa")
     df.select(stage("spscore", "origin"))                  # 0, 1, 2 or 3
     df.select(metric("rouge-l-free")("source", "paraphrase"))   # any of udfs.metrics
@@ -13,9 +14,12 @@ For any Spark user, as pandas UDFs over string columns:
     spark.sql("SELECT spscore(source, paraphrase) FROM pairs")
 
 :func:`score_columns` is what the job runs: one Arrow-native function for the reason of quarantine,
-the pair's identity, the features and the score, so that a sentence crosses to Python once.
+the pair's identity, the features, the judgements and the score, so that a sentence crosses to
+Python once.
 
-The model, the segmenter's dictionary and the compiled kernels load once in a worker process.
+The model, the segmenter's dictionary and the compiled kernels load once in a worker process; the
+tables of vectors and the language model are memory-mapped from the installed package, so the workers
+of a machine share them.
 """
 
 from __future__ import annotations
@@ -38,9 +42,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from udfs.features import FEATURES, extract, extract_code_points
+from udfs.features import FEATURES, extract
 from udfs.pair_id import pair_ids
-from udfs.spscore import SPScore
+from udfs.spscore import OUTPUTS, SPScore
 from udfs.stages import DEFAULT_CUTS
 from udfs.stages import stage as stage_of
 from udfs.text.normalise import normalise_column
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
     from udfs.metrics import Metric
 
 FEATURE_FIELDS = [StructField(name, FloatType()) for name in FEATURES]
+OUTPUT_FIELDS = [StructField(name, FloatType()) for name in OUTPUTS]
 
 
 @cache
@@ -67,16 +72,25 @@ def _default_model() -> SPScore:
 @pandas_udf(StructType(FEATURE_FIELDS))
 def features(source: pd.Series, paraphrase: pd.Series) -> pd.DataFrame:
     """The eight features of each pair, as a struct of floats; null for missing."""
-    values = _extract(source, paraphrase, "jieba")
+    values = extract(_strings(source), _strings(paraphrase), worker_segmenter("jieba"))
     return pd.DataFrame(values, columns=list(FEATURES))
+
+
+@pandas_udf(StructType(OUTPUT_FIELDS))
+def judgements(source: pd.Series, paraphrase: pd.Series) -> pd.DataFrame:
+    """The four judgements and SPScore-zh of each pair, as a struct of floats in [0, 1].
+
+    Under the default model and segmenter; null for a null sentence.
+    """
+    return _default_model().judge(_strings(source), _strings(paraphrase), worker_segmenter("jieba"))
 
 
 @pandas_udf(FloatType())
 def spscore(source: pd.Series, paraphrase: pd.Series) -> pd.Series:
     """SPScore-zh of each pair under the default model and segmenter; null for a null sentence."""
-    values = _extract(source, paraphrase, "jieba")
-    scores = _default_model().predict(values)
-    scores[np.isnan(values[:, FEATURES.index("sl")])] = np.nan
+    scores = _default_model().score(
+        _strings(source), _strings(paraphrase), worker_segmenter("jieba")
+    )
     return pd.Series(scores)
 
 
@@ -120,12 +134,8 @@ def _worker_metric(spec: str, **defaults: str) -> Metric:
     return load_metric(spec, **defaults)
 
 
-def _extract(source: pd.Series, paraphrase: pd.Series, segmenter: str) -> np.ndarray:
-    return extract(
-        pa.array(source, pa.string(), from_pandas=True),
-        pa.array(paraphrase, pa.string(), from_pandas=True),
-        worker_segmenter(segmenter),
-    )
+def _strings(column: pd.Series) -> pa.Array:
+    return pa.array(column, pa.string(), from_pandas=True)
 
 
 SCORED_FIELDS = StructType(
@@ -133,7 +143,7 @@ SCORED_FIELDS = StructType(
         StructField("reason", StringType()),
         StructField("pair_id", StringType()),
         *FEATURE_FIELDS,
-        StructField("spscore", FloatType()),
+        *OUTPUT_FIELDS,
     ]
 )
 """What score_columns adds to a pair. reason is null for a pair that is scored; for one that is
@@ -178,10 +188,10 @@ def score_batch(
         a, b = take_rows(a, fit), take_rows(b, fit)
         kept = pa.array(fit)
         source, paraphrase, origin = (c.filter(kept) for c in (source, paraphrase, origin))
-    values = extract_code_points(a, b, segmenter.word_ends(a), segmenter.word_ends(b))
+    values = model.features(a, b, segmenter.word_ends(a), segmenter.word_ends(b))
     columns = [pair_ids(source, paraphrase, origin)]
-    columns += [pa.array(values[:, k]) for k in range(len(FEATURES))]
-    columns.append(pa.array(model.predict(values)))
+    columns += [pa.array(column) for column in values[:, : len(FEATURES)].T]
+    columns += [pa.array(column) for column in model.predict(values).T]
     if not fit.all():
         places = pa.array(np.cumsum(fit) - 1, mask=~fit)  # null where there is nothing to take
         columns = [column.take(places) for column in columns]
@@ -190,11 +200,12 @@ def score_batch(
 
 
 def register(spark: SparkSession, cuts: Mapping[str, Sequence[float]] | None = None) -> None:
-    """Registers ``features``, ``spscore`` and ``stage`` for SQL in this session.
+    """Registers ``features``, ``judgements``, ``spscore`` and ``stage`` for SQL in this session.
 
     cuts: three ascending cut points for each origin; by default those of udfs.spark.stage.
     """
     spark.udf.register("features", features)
+    spark.udf.register("judgements", judgements)
     spark.udf.register("spscore", spscore)
     spark.udf.register("stage", stage_udf(cuts) if cuts else stage)
 

@@ -10,7 +10,7 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from jobs.common.fit_data import read_table, remove_spaces, source_hash
+from jobs.common.read_table import read_table, remove_spaces, source_hash
 
 ADDED_SHARE = 0.2
 """Share of the sources that an extended set adds as their own candidates (ParaScore, section 3.1)."""
@@ -36,6 +36,10 @@ class DataSet(_Settings):
     """Human scores are 0 or 1."""
     remove_spaces: bool = False
     """Remove the spaces that a tokeniser left: all but those between Latin letters or digits."""
+    only: dict[str, str] = {}
+    """Rows whose column (key) matches a regular expression (value) from its start."""
+    without: dict[str, str] = {}
+    """Rows left out, likewise."""
     limit: int | None = Field(None, ge=0)
     """Rows, instead of the limit of all sets."""
     fitted: bool = False
@@ -86,7 +90,12 @@ def read_data_set(each: DataSet, folder: Path, limit: int = 0) -> pd.DataFrame:
     columns = {"source": each.source, "paraphrase": each.paraphrase}
     if each.reference:
         columns["reference"] = each.reference
-    found = read_table(path, [*columns.values(), each.human], each.header)
+    chosen = (*each.only, *each.without)
+    found = read_table(path, [*columns.values(), each.human, *chosen], each.header)
+    for kept, patterns in ((True, each.only), (False, each.without)):
+        for column, pattern in patterns.items():
+            found = found[found[column].astype(str).str.match(pattern) == kept]
+    found = found.reset_index(drop=True)
     table = pd.DataFrame({name: found[column] for name, column in columns.items()})
     for name, column in columns.items():
         wrong = [k for k, text in enumerate(table[name]) if not isinstance(text, str)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,21 +14,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from jobs import fit_spscore as fit
-from jobs.common import fit_data
 from jobs.common.comparison_data import Config, DataSet, source_share
+from jobs.fitting import data as fit_data
+from jobs.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
 from udfs.metrics import Free, Metric, Pairs, in_words, load_metric
 from udfs.metrics.bert_ibleu import BERTiBLEU
 from udfs.metrics.bertscore import BERTScore
 from udfs.metrics.encoder import load_encoder
 from udfs.metrics.parascore import ParaScore, tune_omega
 from udfs.metrics.spscore import SPScoreZh
-from udfs.spscore import SPScore
+from udfs.spscore import OUTPUTS
 from udfs.text.normalise import normalise
 from udfs.text.segment import load_segmenter
 
-SPSCORE_SETTINGS = Path(__file__).parents[2] / "conf/spscore.yaml"
 FOLDS = 5
+CROSSED = ("paper", "core")
+"""Tiers that are fitted again without the sentences that they score."""
 OMEGAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 KEPT_TOKENS = 600_000
 """Token embeddings in memory: those of one set, so that its metrics encode a sentence once."""
@@ -102,7 +102,7 @@ class Scorer:
         pairs: Pairs,
         spec: str,
     ) -> np.ndarray:
-        crossed = each.fitted and isinstance(metric, SPScoreZh)
+        crossed = is_cross_fitted(each, metric)
         key = f"{signature}|{'cross-fitted' if crossed else ''}|{_digest(table)}"
         path = self.folder / "scores" / each.name / f"{metric.name}.parquet"
         if path.is_file():
@@ -110,7 +110,7 @@ class Scorer:
             if (kept.schema.metadata or {}).get(b"gaixie") == key.encode():
                 return kept["score"].to_numpy()
         if crossed:
-            scores = self._cross_fitted(table)
+            scores = self._cross_fitted(table, metric)
         elif self.spark is not None and not isinstance(metric, ParaScore):
             scores = self._on_spark(spec, table)
         else:
@@ -136,11 +136,16 @@ class Scorer:
         found = rows.select("row", score(*names).alias("score")).toPandas()
         return found.sort_values("row")["score"].to_numpy(np.float64)
 
-    def _cross_fitted(self, table: pd.DataFrame) -> np.ndarray:
-        """SPScore-zh of each row by a model that saw neither of its sentences as a source."""
+    def _cross_fitted(self, table: pd.DataFrame, metric: SPScoreZh) -> np.ndarray:
+        """SPScore-zh of each row by a model that saw no group with either of its sentences."""
         if self._recipe is None:
             self._recipe = _Recipe.read(self.data)
-        return self._recipe.scores(table)
+        return self._recipe.scores(table, metric)
+
+
+def is_cross_fitted(each: DataSet, metric: Metric) -> bool:
+    """Whether the metric was fitted on the set, so that it is fitted again without what it scores."""
+    return each.fitted and isinstance(metric, SPScoreZh) and metric.tier in CROSSED
 
 
 def pairs_of(table: pd.DataFrame) -> Pairs:
@@ -161,35 +166,30 @@ class _Recipe:
     """What the shipped SPScore-zh was fitted on, so that it can be fitted without some sources."""
 
     config: fit_data.Config
-    rows: fit.Rows
+    material: Material
 
     @classmethod
-    def read(cls, data: Path) -> _Recipe:
-        config = fit_data.load_config(SPSCORE_SETTINGS)
+    def read(cls, folder: Path) -> _Recipe:
+        config = fit_data.load_config(fit_data.CONFIG)
+        rated = fit_data.read_rated(config.rated, folder)
         segmenter = load_segmenter(config.segmenter)
-        graded, rewrites = fit_data.read_pairs(config, data)
-        human = fit.graded_rows(graded.table, segmenter)
-        others = fit_data.read_others(config, data)
-        made = fit.training_contrasts(config, rewrites.table, others, segmenter)
-        return cls(config, fit.combine(config, human, fit.contrast_rows(config, *made)))
+        return cls(config, read_material(config, rated, folder, segmenter))
 
-    def scores(self, table: pd.DataFrame) -> np.ndarray:
+    def scores(self, table: pd.DataFrame, metric: SPScoreZh) -> np.ndarray:
         texts = pd.DataFrame(
             {name: table[name].map(normalise) for name in ("source", "paraphrase")}
         )
-        features = fit_data.extract_table(texts, load_segmenter(self.config.segmenter))
+        rated, used = self.material.rated, rows_to_fit(self.material, self.config)
+        rows = weighted(self.material, metric.tier, self.config)[used]
+        features = fit_data.extract(texts["source"], texts["paraphrase"], metric.loaded()[1])
         fold = (source_share(texts["source"], "fold") * FOLDS).astype(int)
         scores = np.empty(len(table))
         for number in range(FOLDS):
             here = fold == number
-            seen = np.isin(self.rows.groups, _sentences(texts[here]))
-            rows = self.rows[~seen]
-            model = SPScore.fit(
-                rows.features, rows.target, rows.weight, **fit.fit_settings(self.config)
-            )
-            scores[here] = model.predict(features[here])
+            hidden = pd.unique(texts[here].to_numpy(object).ravel())
+            shared = rated["source"].isin(hidden) | rated["paraphrase"].isin(hidden)
+            groups = [*hidden, *rated["group"][shared]]
+            model = fit(rows[~np.isin(rows.groups, groups)], metric.tier, self.config)
+            outputs = model.predict(features[here][:, : len(model.columns)])
+            scores[here] = outputs[:, OUTPUTS.index(metric.output)]
         return scores
-
-
-def _sentences(texts: pd.DataFrame) -> Sequence[str]:
-    return pd.unique(texts.to_numpy(object).ravel())

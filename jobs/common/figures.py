@@ -1,4 +1,4 @@
-"""The picture of a run: scores by origin with the cut points, and how the features correlate.
+"""The picture of a run: scores and judgements by origin, and how they and the features correlate.
 
 Drawn with matplotlib's object interface, never pyplot: no display, no state shared between threads.
 """
@@ -12,47 +12,49 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.patheffects import withStroke
 
-from udfs.features import FEATURES
-from udfs.stages import SCORE_BINS
+from jobs.common.tables import BARS, MEASURED, Sample
+from udfs.spscore import JUDGEMENTS
+from udfs.stages import ORIGINS, SCORE_BINS
 
-BARS = 50
 LABEL_WIDTH = 0.024
 """Width of an upright "stage 1", in score: closer labels are moved apart, their lines are not."""
 BAR, CUT, GREY = "#5b8db8", "#b3402a", "#d9d9d9"
+LINES = dict(zip(ORIGINS, ("#1f4e79", "#e08214", "#4d9221", "#8e44ad"), strict=True))
 
 
 def draw_run(
     bins: Mapping[str, Mapping[int, int]],
     cuts: Mapping[str, Sequence[float]],
-    correlations: Sequence[Sequence[float]],
-    correlation_rows: int,
+    sample: Sample,
 ) -> bytes:
-    """PNG, 1,680 x 840 pixels.
+    """PNG, 1,680 x 1,260 pixels.
 
     bins: pairs by origin and udfs.stages.score_bin; an origin without pairs gets no panel.
     cuts: cut points by origin; NaN and what lies outside [0, 1] is not drawn.
-    correlations: 9 x 9 over FEATURES and spscore; NaN is grey. correlation_rows: pairs behind them.
+    sample: where the judgements and the correlations come from; NaN is grey.
     """
     origins = [origin for origin, counts in bins.items() if sum(counts.values())]
-    figure = Figure(figsize=(12, 6), dpi=140, layout="constrained")
+    figure = Figure(figsize=(12, 9), dpi=140, layout="constrained")
     canvas = FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(max(len(origins), 1), 2, width_ratios=(1.1, 1))
+    upper, lower = figure.subfigures(2, 1, height_ratios=(2.5, 1))
+    grid = upper.add_gridspec(max(len(origins), 1), 2, width_ratios=(1.1, 1))
     panel = None
     for row, origin in enumerate(origins):
-        panel = figure.add_subplot(grid[row, 0], sharex=panel)
+        panel = upper.add_subplot(grid[row, 0], sharex=panel)
         _histogram(panel, origin, bins[origin], cuts.get(origin, ()))
         # Room above the bars for the labels, which fill more of a panel where there are more.
         panel.set_ylim(0, panel.dataLim.ymax * (1.05 + 0.15 * len(origins)))
         panel.tick_params(labelbottom=row == len(origins) - 1)
     if panel is None:
-        panel = figure.add_subplot(grid[0, 0], yticks=[])
+        panel = upper.add_subplot(grid[0, 0], yticks=[])
         panel.text(0.5, 0.5, "no pairs were scored", ha="center", va="center")
     panel.set_xlabel("SPScore-zh")
-    heat_map = figure.add_subplot(grid[:, 1])
-    _correlations(heat_map, np.array(correlations, float), correlation_rows)
+    heat_map = upper.add_subplot(grid[:, 1])
+    _correlations(heat_map, np.array(sample.correlations, float), sample.rows)
+    _judgements(lower, sample)
     png = io.BytesIO()
     canvas.print_png(png)
     return png.getvalue()
@@ -90,8 +92,30 @@ def _histogram(axes: Axes, origin: str, bins: Mapping[int, int], cuts: Sequence[
         )
 
 
+def _judgements(figure: SubFigure, sample: Sample) -> None:
+    """A panel for each judgement, a line for each origin."""
+    edges = np.linspace(0, 1, BARS + 1)
+    panels = figure.subplots(1, len(JUDGEMENTS))
+    for axes, name in zip(panels, JUDGEMENTS, strict=True):
+        for origin in (origin for origin in ORIGINS if origin in sample.judgements):
+            pairs = np.array(sample.judgements[origin][name])
+            density = pairs / max(pairs.sum(), 1) * BARS
+            axes.stairs(density, edges, color=LINES[origin], linewidth=1.4, label=origin)
+        axes.set_xlim(0, 1)
+        axes.set_ylim(bottom=0)
+        axes.set_title(name, loc="left", fontsize=10)
+        axes.tick_params(labelsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel(f"density, {sample.rows:,} pairs", fontsize=9)
+    if sample.judgements:
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9
+        )
+
+
 def _correlations(axes: Axes, matrix: np.ndarray, rows: int) -> None:
-    names = [*FEATURES, "spscore"]
+    names = MEASURED
     colours = colormaps["RdBu_r"].with_extremes(bad=GREY)
     axes.imshow(np.ma.masked_invalid(matrix), cmap=colours, vmin=-1, vmax=1)
     axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
@@ -103,4 +127,4 @@ def _correlations(axes: Axes, matrix: np.ndarray, rows: int) -> None:
         if np.isfinite(value):
             colour = "white" if abs(value) > 0.6 else "black"
             text = f"{value:.2f}".replace("-0.00", "0.00")
-            axes.text(column, row, text, ha="center", va="center", fontsize=8.5, color=colour)
+            axes.text(column, row, text, ha="center", va="center", fontsize=7.5, color=colour)

@@ -18,6 +18,7 @@ from jobs.common.errors import JobError
 from jobs.common.settings import Input
 from jobs.common.storage import File, Storage
 from udfs.features import FEATURES
+from udfs.spscore import OUTPUTS
 from udfs.stages import ORIGINS
 
 MALFORMED_LINE = "malformed_line"
@@ -27,8 +28,8 @@ NO_ORIGIN = "unknown"
 """Origin of a malformed line of an input that has its origins in a column."""
 
 RESERVED = (
-    *("pair_id", "source", "paraphrase", "origin", "reason", "stage", "spscore"),
-    *(*FEATURES, MALFORMED_LINE, "row_key", "fit", "_scored"),
+    *("pair_id", "source", "paraphrase", "origin", "reason", "stage"),
+    *(*FEATURES, *OUTPUTS, MALFORMED_LINE, "row_key", "fit", "_scored"),
 )
 """Columns that the job writes itself, whatever their case; an input's own pair_id is computed again."""
 

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from jobs.common.release_store import as_json
+from udfs.spscore import OUTPUTS
 from udfs.stages import ORIGINS
 
 HUB_LICENSES = {
@@ -36,7 +37,11 @@ MEANINGS = {
     "sbleu": "BLEU against the source, character n-grams of 4 to 7",
     "sl": "length of the source in characters",
     "lr": "length of the paraphrase over that of the source",
-    "spscore": "SPScore-zh in [0, 1]",
+    "structure": "how far the structure was changed, 0 to 1, as SPScore-zh judges it",
+    "synonyms": "how far words were replaced by others, 0 to 1",
+    "meaning": "how far the meaning was kept, 0 to 1",
+    "fluency": "how readable the paraphrase is, 0 to 1",
+    "spscore": "SPScore-zh in [0, 1]: all of this in one score",
     "origin": f"where the pair comes from: {', '.join(ORIGINS)}",
     "stage": "stage of the curriculum: 1 is easy, 3 the best; 0 is below the cut",
 }
@@ -118,12 +123,21 @@ def card(record: Mapping[str, Any]) -> str:
         counts=_table(["origin", *names, "all"], counts),
         splits=_table(["split", *names, "all"], by_split),
         split_rule=SPLIT_RULE if len(splits) > 1 else "Everything is in the split `train`.",
+        judgements=_table(["stage", *OUTPUTS], _judgements(record)),
+        sees=SEES[re.search(r"\|tier:(\w+)\|", record["signature"])[1]],
         quantiles=_table(["origin", *[f"{100 * float(share):g} %" for share in shares]], quantiles),
         runs=_table(["run", "created", "pairs", "SHA-256 of its manifest"], runs),
         columns=_table(["column", "type", "meaning"], columns),
         first=f"stage-{stages[0]}",
         split=splits[0],
     )  # fmt: skip
+
+
+def _judgements(record: Mapping[str, Any]) -> list[list[str]]:
+    return [
+        [stage, *[f"{means[name]:.3f}" for name in OUTPUTS]]
+        for stage, means in record["judgements"].items()
+    ]
 
 
 def _count(
@@ -143,6 +157,17 @@ def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] + ["---:"] * (len(head) - 1), *body]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
+
+SEES = {
+    "paper": "It sees the surface of both sentences alone, and guesses the meaning from there.",
+    "core": "It sees words and characters kept, added, lost and moved, how near in meaning the others "
+    "are, numbers, dates, names and negation, and how usual each character is after those before it. "
+    "It does not see who did what to whom.",
+    "full": "It sees words and characters kept, added, lost and moved, numbers, dates, names and "
+    "negation, how usual each character is after those before it, and what a Chinese encoder, fine-tuned "
+    "to such ratings, reads in both sentences.",
+}
+"""By tier of the metric."""
 
 SPLIT_RULE = (
     "A hash of the normalised source decides the split, so no source sentence is in two of them, "
@@ -168,7 +193,12 @@ Stage 1 holds the pairs from the lowest cut point up, stage 3 the best; stage 0,
 released, is what lies below the cut. Cut points are per origin: at the same score, pairs of a language
 model are better than back-translations, and those better than pairs of a parallel corpus.
 
+Mean judgement of each stage, from 0 to 1:
+
+$judgements
+
 ![Scores by origin and stage](scores.png)
+![Judgements by stage](judgements.png)
 ![Lengths by origin and stage](lengths.png)
 
 ## Load it
@@ -186,8 +216,10 @@ to machines as they are. `manifest.json`, one folder up, lists every file with i
 
 ## How it was scored
 
-Eight features of both surfaces, and a regressor fitted to human judgements of paraphrases. Scores
-compare only under one signature:
+SPScore-zh judges a pair by four criteria (how far the structure was changed, how far words were
+replaced by others, how far the meaning was kept, how readable the paraphrase is) and gives one score
+for all of them. It is fitted to ratings that a large language model gave by the guideline of *Chinese
+Sentence Paraphrasing*. $sees Scores compare only under one signature:
 
     $signature
 
@@ -207,7 +239,7 @@ $runs
 
 ## Limits
 
-- The score sees the surface of both sentences; it does not know whether the meaning was kept.
+- Judgements and score are estimates of a regression. A pair with a high score may still be wrong.
 - The pairs are as their corpora had them. Nobody read them one by one, and nothing was done about
   bias, offence or personal data in them.
 - Pairs with sentences that are very short or long, not Chinese or not text are left out.

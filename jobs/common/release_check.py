@@ -6,18 +6,20 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.common.release_card import configs_of
 from jobs.common.release_rows import read_release, recount, source_hashes
 from jobs.common.release_store import folder_of
 from udfs import storage
+from udfs.spscore import OUTPUTS
 from udfs.stages import ORIGINS
 
 THREADS = 8
@@ -124,6 +126,10 @@ def _row_faults(spark: SparkSession, folder: str, manifest: Mapping[str, Any]) -
                 f"data/split={split}/subset=stage-{stage}: {counts[key]} rows of {origin}, "
                 f"the manifest has {listed[key]}"
             )
+    outputs = [F.col(name) for name in OUTPUTS if name in manifest["columns"]]
+    fit = reduce(Column.__and__, [one.isNotNull() & one.between(0, 1) for one in outputs])
+    if unfit := rows.where(~fit).count():
+        faults.append(f"data/: {unfit} pairs have a judgement or score that is not within 0 and 1")
     twice = rows.groupBy("pair_id").count().where("count > 1").count()
     if twice:
         faults.append(f"data/: {twice} pairs are there more than once")

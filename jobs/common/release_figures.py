@@ -1,4 +1,4 @@
-"""The pictures of a release: scores and lengths by origin and stage, in the manner of figures.py."""
+"""The pictures of a release: scores, judgements and lengths by stage, in the manner of figures.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from jobs.common.figures import BARS
+from jobs.common.tables import BARS
+from udfs.spscore import JUDGEMENTS
 from udfs.stages import ORIGINS, SCORE_BINS
 
 COLOURS = {0: "#c8c8c8", 1: "#a9cbe5", 2: "#5b8db8", 3: "#1f4e79"}
@@ -37,6 +38,27 @@ def draw_scores(bins: Mapping[tuple[str, int], Mapping[int, int]]) -> bytes:
         _style(axes, f"{origin}: {total:,} pairs", "pairs")
     axes.set_xlabel("SPScore-zh")
     _legend(figure, panels)
+    return _png(figure)
+
+
+def draw_judgements(bins: Mapping[tuple[int, str], Mapping[int, int]]) -> bytes:
+    """PNG: a panel for each judgement, a line for each stage.
+
+    bins: pairs by (stage, judgement) and bin, of BARS from 0 to 1.
+    """
+    figure = Figure(figsize=(9, 2.6), dpi=140, layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(JUDGEMENTS), sharex=True, squeeze=False)[0]
+    edges = np.linspace(0, 1, BARS + 1)
+    for axes, name in zip(panels, JUDGEMENTS, strict=True):
+        for stage in sorted(stage for stage, other in bins if other == name):
+            counts = bins[stage, name]
+            pairs = np.bincount([*counts], weights=[*counts.values()], minlength=BARS)
+            share = 100 * pairs / max(pairs.sum(), 1)
+            axes.stairs(share, edges, color=COLOURS[stage], linewidth=1.8, label=f"stage {stage}")
+        axes.set_xlim(0, 1)
+        _style(axes, name, "% of stage" if axes is panels[0] else "")
+    _legend(figure, {"": panels})
     return _png(figure)
 
 

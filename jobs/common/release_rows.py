@@ -25,16 +25,17 @@ from pyspark.sql.types import (
 )
 
 from jobs.common.errors import JobError
-from jobs.common.tables import PARQUET
+from jobs.common.tables import BARS, PARQUET
 from udfs import splits, storage
 from udfs.features import FEATURES
 from udfs.splits import SPLITS
+from udfs.spscore import OUTPUTS
 from udfs.stages import SCORE_BINS
 
 COLUMNS = StructType(
     [
         *[StructField(name, StringType()) for name in ("pair_id", "source", "paraphrase")],
-        *[StructField(name, FloatType()) for name in (*FEATURES, "spscore")],
+        *[StructField(name, FloatType()) for name in (*FEATURES, *OUTPUTS)],
         StructField("origin", StringType()),
         StructField("stage", IntegerType()),
     ]
@@ -79,6 +80,12 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
     if not rows:
         return SourceRun(run_id, folder, manifest, digest, rows, 0.0)
     size, schema = _look_at_files(storage.join(folder, "scored"), rows, keep)
+    for field in COLUMNS:
+        if field.name not in schema.names and field.name not in ("origin", "stage"):
+            raise JobError(
+                f"{folder}: no column '{field.name}': run '{run_id}' was scored under "
+                f"{manifest['signature']}; score its pairs again with this version"
+            )
     lacking = [name for name in keep if name not in schema.names or name in COLUMNS.names]
     if lacking:
         extra = [name for name in schema.names if name not in COLUMNS.names]
@@ -259,6 +266,34 @@ def read_release(spark: SparkSession, folder: str, schema: StructType = COLUMNS)
     fields = [StructField(name, StringType()) for name in ("split", "subset")]
     path = storage.spark_uri(storage.join(folder, "data"))
     return spark.read.schema(StructType([*schema, *fields])).parquet(path)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the judgements in written files come to, by stage and name of the output."""
+
+    bins: dict[tuple[int, str], Counter[int]]
+    """Pairs by bin, of BARS from 0 to 1."""
+    means: dict[tuple[int, str], float]
+
+
+def judged(rows: DataFrame) -> Judged:
+    """The judgements and the score of rows as read_release gives them."""
+    outputs = F.array(
+        *[F.struct(F.lit(name).alias("name"), F.col(name).alias("value")) for name in OUTPUTS]
+    )
+    values = rows.select("stage", F.explode(outputs).alias("output"))
+    value = F.col("output.value").cast("double")
+    place = F.least(F.floor(value * BARS), F.lit(BARS - 1)).cast("int")
+    table = values.groupBy("stage", "output.name", place.alias("bin")).agg(
+        F.count(F.lit(1)).alias("pairs"), F.sum(value).alias("sum")
+    )
+    bins: dict[tuple[int, str], Counter[int]] = defaultdict(Counter)
+    sums: Counter[tuple[int, str]] = Counter()
+    for stage, name, index, pairs, total in table.collect():
+        bins[stage, name][index] += pairs
+        sums[stage, name] += total
+    return Judged(dict(bins), {key: sums[key] / bins[key].total() for key in bins})
 
 
 def recount(rows: DataFrame) -> Counts:

@@ -18,11 +18,13 @@ from rich.table import Table
 
 from jobs.common.figures import draw_run
 from udfs.features import FEATURES
+from udfs.spscore import JUDGEMENTS
 from udfs.stages import ORIGINS, STAGES
 from udfs.validate import MALFORMED
 
 if TYPE_CHECKING:
     from jobs.common.storage import Storage
+    from jobs.common.tables import Sample
 
 EXPLANATIONS = {
     "null": "a sentence is null",
@@ -35,6 +37,13 @@ EXPLANATIONS = {
     MALFORMED: "the line could not be split into the input's columns",
 }
 """One line for every reason of udfs.validate."""
+
+QUARTERS = (
+    "The quarter of the pairs with the lowest scores",
+    "The second quarter",
+    "The third quarter",
+    "The quarter with the highest scores",
+)
 
 
 @dataclass(frozen=True)
@@ -51,9 +60,7 @@ class Summary:
     bins: dict[str, dict[int, int]]  # scored pairs by origin and udfs.stages.score_bin
     cuts: dict[str, list[float]]  # where stages 1, 2 and 3 begin, by origin; may be NaN
     quantiles: dict[str, dict[float, float]]  # score by origin and share of the pairs below it
-    correlations: list[list[float]]  # 9 x 9, of ranks, over FEATURES and spscore; may be NaN
-    correlation_rows: int  # pairs that the correlations come from
-    examples: list[dict]  # source, paraphrase, origin, stage, spscore, features (None = missing)
+    sample: Sample  # its examples with reasons: why a judgement is low
     seconds: dict[str, float]  # wall time by step, in order
     pairs_per_s: float
 
@@ -138,14 +145,13 @@ def _print_table(
 def write_report(summary: Summary, storage: Storage, folder: str) -> None:
     """Writes folder/report.png and folder/report.html, which holds the picture too."""
     bins = {origin: summary.bins.get(origin, {}) for origin in summary.origins}
-    png = draw_run(bins, summary.cuts, summary.correlations, summary.correlation_rows)
+    png = draw_run(bins, summary.cuts, summary.sample)
     storage.write(f"{folder}/report.png", png)
     storage.write(f"{folder}/report.html", _page(summary, png))
 
 
 def _page(summary: Summary, png: bytes) -> str:
     shares, quantiles = summary.quantile_table()
-    ranked = sorted(summary.examples, key=lambda pair: pair["spscore"])
     times = [[step, f"{seconds:,.1f}"] for step, seconds in summary.seconds.items()]
     total = ["total", f"{sum(summary.seconds.values()):,.1f}"]
     return PAGE.substitute(
@@ -156,7 +162,7 @@ def _page(summary: Summary, png: bytes) -> str:
         stages=_stages_table(summary),
         quantiles=_table(["origin", *shares], quantiles),
         png=base64.b64encode(png).decode(),
-        examples="\n".join(map(_example, ranked)) or "<p>No pairs were scored.</p>",
+        examples=_examples_section(summary.sample.examples),
         quarantine=_quarantine_section(summary),
         times=_table(["step", "seconds"], times, total),
         pairs_per_s=f"{summary.pairs_per_s:,.0f}",
@@ -186,15 +192,29 @@ def _stages_table(summary: Summary) -> str:
     return _table(["origin", *[f"stage {s}" for s in STAGES], "stages 1 / 2 / 3 begin at"], body)
 
 
+def _examples_section(pairs: list[dict]) -> str:
+    parts = []
+    for number, title in enumerate(QUARTERS):
+        here = [pair for pair in pairs if pair["quarter"] == number]
+        if here:
+            parts.append(f"<h3>{title}</h3>")
+            parts += [_example(pair) for pair in sorted(here, key=lambda pair: pair["spscore"])]
+    return "\n".join(parts) or "<p>No pairs were scored.</p>"
+
+
 def _example(pair: dict) -> str:
+    judgements = [_score(pair[name]) for name in JUDGEMENTS]
     features = [_score(pair[name], digits=0 if name == "sl" else 3) for name in FEATURES]
+    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in pair["reasons"])
     return (
         f'<div class="pair">\n<div class="score"><b>{_score(pair["spscore"])}</b>'
         f'<span class="bar"><i style="width: {pair["spscore"]:.1%}"></i></span>'
         f"{escape(pair['origin'])}, stage {pair['stage']}</div>\n"
         f'<p lang="zh">{escape(pair["source"])}</p>\n'
         f'<p lang="zh">{escape(pair["paraphrase"])}</p>\n'
-        f"{_table(FEATURES, [features])}\n</div>"
+        f"{_table(JUDGEMENTS, [judgements])}\n"
+        + (f'<ul lang="zh">{reasons}</ul>\n' if reasons else "")
+        + f"<details><summary>features</summary>{_table(FEATURES, [features])}</details>\n</div>"
     )
 
 
@@ -259,7 +279,8 @@ tfoot td { font-weight: 600; border-bottom: 0; }
 img { width: 100%; background: #fff; border-radius: 6px; }
 .pair { border-top: 1px solid var(--line); padding: .7rem 0; }
 .pair p { margin: .2rem 0; font-size: 1.05rem; }
-.pair table { font-size: .85rem; color: var(--soft); }
+.pair :is(table, ul, details) { font-size: .85rem; color: var(--soft); margin: .2rem 0; }
+h3 { font-size: 1rem; margin: 1.5rem 0 .3rem; }
 .pair :is(th, td) { border: 0; padding: 0 1.2rem 0 0; text-align: left; }
 .score { display: flex; align-items: center; gap: .8rem; }
 .bar { width: 12rem; background: var(--line); border-radius: 3px; }
@@ -278,12 +299,12 @@ $stages
 <h2>Score quantiles</h2>
 <p class="soft">The score below which this share of the origin's pairs lies.</p>
 $quantiles
-<h2>Scores and features</h2>
-<img alt="Score histograms by origin, and rank correlations of the features"
+<h2>Scores, judgements and features</h2>
+<img alt="Histograms of score and judgements by origin, and rank correlations"
      src="data:image/png;base64,$png">
 <h2>Example pairs</h2>
-<p class="soft">From the lowest score to the highest; source first, then paraphrase. A dash is a
-missing value.</p>
+<p class="soft">Source first, then paraphrase, the four judgements (0 to 1), and what pulls them down
+where the metric can say it. A dash is a missing value.</p>
 $examples
 <h2>Quarantine</h2>
 $quarantine

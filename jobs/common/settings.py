@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from jobs.common.errors import JobError
 from udfs import storage
+from udfs.spscore import TIERS
 from udfs.stages import DEFAULT_CUTS, ORIGINS
 
 CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
@@ -72,6 +73,7 @@ class ScoreSettings(Strict):
     run_id: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     min_characters: int = Field(15, ge=1)
     max_characters: int = Field(1000, ge=1, le=20_000)
+    tier: Literal[tuple(TIERS)] | None = None  # type: ignore[valid-type]
     model: str | None = None
     segmenter: str = Field("jieba", pattern=r"^(jieba|ltp:.+)$")
     cuts: dict[Origin, Cuts] = {}

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
+import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jobs.common.storage import Storage
 from udfs.features import FEATURES
+from udfs.spscore import JUDGEMENTS, OUTPUTS
 
 PARQUET = {
     f"parquet.enable.dictionary#{column}": "false"
-    for column in ("source", "paraphrase", "pair_id", *FEATURES, "spscore")
+    for column in ("source", "paraphrase", "pair_id", *FEATURES, *OUTPUTS)
 }
 """No dictionaries for columns whose values hardly repeat: a quarter less work to write them."""
+
+MEASURED = [*FEATURES, *OUTPUTS]
+"""What of a scored pair is a number."""
+BARS = 50
+"""Of a histogram from 0 to 1."""
+EXAMPLES = 3
+"""Pairs of each quarter that a report shows."""
 
 
 def write_partitioned(
@@ -73,6 +83,22 @@ def close_accounts(
             )
 
 
+@dataclass(frozen=True)
+class Sample:
+    """What a sample of the scored pairs shows, beside their counts."""
+
+    rows: int = 0
+    correlations: list[list[float]] = field(
+        default_factory=lambda: [[float("nan")] * len(MEASURED)] * len(MEASURED)
+    )
+    """Of ranks, over MEASURED; may be NaN."""
+    judgements: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    """Pairs by origin and judgement, in BARS bins of equal width from 0 to 1."""
+    examples: list[dict] = field(default_factory=list)
+    """Some pairs of each quarter by score, lowest first: source, paraphrase, origin, stage, quarter
+    (0 to 3), and MEASURED, None where missing."""
+
+
 def sample_scored(
     spark: SparkSession,
     storage: Storage,
@@ -80,24 +106,31 @@ def sample_scored(
     schema: StructType,
     counts: Counter[tuple[Any, ...]],
     rows: int = 30_000,
-) -> tuple[list[list[float]], int, list[dict]]:
-    """Rank correlations of features and score, their sample's size, and ten scored pairs.
+) -> Sample:
+    """Looks at some scored pairs: their share of every origin and stage.
 
-    counts: rows by origin and stage. The sample has its share of every origin and stage, from the
-    front of one file of each: which pairs share a file is decided by a hash.
+    counts: rows by origin and stage. The pairs come from the front of one file of each: which pairs
+    share a file is decided by a hash.
     """
-    names = [*FEATURES, "spscore"]
     total = sum(counts.values())
-    columns = ["source", "paraphrase", "origin", "stage", *names]
+    columns = ["source", "paraphrase", "origin", "stage", *MEASURED]
     parts = []
     for (origin, stage), count in counts.items():
         file = storage.list(f"{path}/origin={origin}/stage={stage}")[0].path
         front = spark.read.schema(schema).option("basePath", path).parquet(file)
         parts.append(front.select(columns).limit(max(rows * count // total, 1)))
     sample = reduce(DataFrame.unionAll, parts).toPandas().sort_values(["spscore", "source"])
-    matrix = sample[names].corr("spearman").to_numpy().tolist()
-    steps = sorted({round(k * (len(sample) - 1) / 9) for k in range(10)})
-    examples = sample.iloc[steps].to_dict("records")
-    for row in examples:
-        row.update({name: None for name in names if row[name] != row[name]})
-    return matrix, len(sample), examples
+    judgements = {
+        origin: {name: np.histogram(pairs[name], BARS, (0, 1))[0].tolist() for name in JUDGEMENTS}
+        for origin, pairs in sample.groupby("origin")
+    }
+    examples = []
+    for number, quarter in enumerate(np.array_split(np.arange(len(sample)), 4)):
+        middle = (np.arange(EXAMPLES) + 0.5) / EXAMPLES * len(quarter)
+        for pair in sample.iloc[quarter[np.unique(middle.astype(int))[: len(quarter)]]].to_dict(
+            "records"
+        ):
+            missing = {name: None for name in MEASURED if pair[name] != pair[name]}
+            examples.append(pair | missing | {"quarter": number})
+    matrix = sample[MEASURED].corr("spearman").to_numpy().tolist()
+    return Sample(len(sample), matrix, judgements, examples)

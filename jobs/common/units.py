@@ -28,6 +28,7 @@ from jobs.common.settings import ScoreSettings
 from jobs.common.storage import File, Storage
 from jobs.common.tables import PARQUET
 from udfs.features import FEATURES
+from udfs.spscore import OUTPUTS
 from udfs.stages import ORIGINS
 from udfs.validate import MALFORMED
 
@@ -194,7 +195,6 @@ def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
     line = F.col(MALFORMED_LINE)
     broken = F.when(F.is_valid_utf8(line), F.lit(MALFORMED)).otherwise(F.lit("undecodable"))
     malformed = F.when(line.isNotNull(), broken)
-    names = [*FEATURES, "spscore"]
     reason = F.coalesce(malformed, F.col("_scored.reason"))
     return scored.select(
         reason.isNull().alias("fit"),
@@ -202,7 +202,7 @@ def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
         F.col("_scored.pair_id"),
         "source",
         "paraphrase",
-        *[F.col(f"_scored.{name}") for name in names],
+        *[F.col(f"_scored.{name}") for name in (*FEATURES, *OUTPUTS)],
         "origin",
         *[F.col(f"`{name}`") for name in extra],
     )

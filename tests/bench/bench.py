@@ -36,6 +36,8 @@ import rjieba
 
 from udfs import storage
 from udfs.features import extract_code_points
+from udfs.meaning import facts, language_model, surface, vectors
+from udfs.meaning.extract import Resources
 from udfs.pair_id import pair_ids
 from udfs.spscore import SPScore
 from udfs.text.code_points import to_strings
@@ -74,7 +76,8 @@ def bench_parts(pairs: Path, model: str | None) -> dict[str, dict[str, float]]:
     segmenter, metric = JiebaSegmenter(), SPScore.load(model)
     (a, _), (b, _) = normalise_column(source), normalise_column(paraphrase)
     words_a, words_b = segmenter.word_ends(a), segmenter.word_ends(b)
-    features = extract_code_points(a, b, words_a, words_b)
+    sides, tables = (a, b, words_a, words_b), Resources.load()
+    features = metric.features(*sides)
     texts = to_strings(a)
     rows = len(source)
     origin = pa.array(["parallel"] * rows)
@@ -91,9 +94,14 @@ def bench_parts(pairs: Path, model: str | None) -> dict[str, dict[str, float]]:
             "ratio_to_rjieba": segment / rjieba_rate,
         },
         "kernels": {
-            "pairs_per_s_per_core": best_rate(
-                rows, lambda: extract_code_points(a, b, words_a, words_b)
-            )
+            "pairs_per_s_per_core": best_rate(rows, lambda: metric.features(*sides)),
+            "eight_features": best_rate(rows, lambda: extract_code_points(*sides)),
+            "surface": best_rate(rows, lambda: surface.features(*sides)),
+            "facts": best_rate(rows, lambda: facts.features(*sides)),
+            "vectors": best_rate(rows, lambda: vectors.features(*sides, tables.vectors)),
+            "language_model": best_rate(
+                rows, lambda: language_model.features(a, b, tables.language_model)
+            ),
         },
         "prediction": {
             "pairs_per_s_per_core": best_rate(rows, lambda: metric.predict(features)),

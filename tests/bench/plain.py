@@ -1,7 +1,7 @@
 """The baseline: the same work in readable Python, with jieba and lightgbm.
 
-Every feature by its definition (the `reference` functions), words from jieba, scores from
-LightGBM's own Booster, one process a core. Reads and writes Parquet as the job does.
+Every feature by its definition (the `reference` functions), words from jieba, outputs from
+LightGBM's own Boosters, one process a core. Reads and writes Parquet as the job does.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from udfs.features import FEATURES, acs, lis, lr, pmd, sbleu, sl, spa, wpa
-from udfs.spscore import SPScore
+from udfs.meaning.extract import Resources, reference
+from udfs.spscore import OUTPUTS, PENALISED, SPScore, penalty
 from udfs.stages import stage
 from udfs.text.normalise import normalise
 
 CUTS = (0.45, 0.55, 0.65)
 
 
-def score_rows(rows: list[dict], cutter, boosters) -> list[dict]:
+def score_rows(rows: list[dict], cutter, model: SPScore, boosters) -> list[dict]:
     """Validates and scores pairs one by one; drops those that the job would quarantine."""
-    kept = []
+    kept, features = [], []
     for row in rows:
         source, paraphrase = row["source"], row["paraphrase"]
         if not source or not paraphrase:
@@ -37,7 +38,7 @@ def score_rows(rows: list[dict], cutter, boosters) -> list[dict]:
         if not (_has_han(a) and _has_han(b)):
             continue
         words_a, words_b = cutter(a), cutter(b)
-        features = {
+        found = {
             "acs": acs.reference(a, b),
             "spa": spa.reference(a, b),
             "pmd": pmd.reference(a, b),
@@ -47,14 +48,23 @@ def score_rows(rows: list[dict], cutter, boosters) -> list[dict]:
             "sl": sl.reference(a),
             "lr": lr.reference(a, b),
         }
+        if model.tier == "core":
+            found |= reference(a, b, words_a, words_b, Resources.load())
+        features.append([found[name] for name in model.columns])
         identity = "\x1f".join([source, paraphrase, "parallel"]).encode()
-        kept.append({"pair_id": hashlib.md5(identity).hexdigest(), **row, **features})
+        own = {name: found[name] for name in FEATURES}
+        kept.append({"pair_id": hashlib.md5(identity).hexdigest(), **row, **own})
     if kept:
-        values = np.array([[row[name] for name in FEATURES] for row in kept])
-        scores = np.mean([booster.predict(values, num_threads=1) for booster in boosters], axis=0)
-        for row, score in zip(kept, np.clip(scores, 0, 1), strict=True):
-            row["spscore"] = float(score)
-            row["stage"] = int(stage(np.float32(score), CUTS))
+        known = dict(zip(model.columns, np.array(features, float).T, strict=True))
+        for name, head in model.heads.items():
+            values = np.column_stack([known[column] for column in head.columns])
+            found = [booster.predict(values, num_threads=1) for booster in boosters[name]]
+            known[name] = np.clip(np.mean(found, axis=0), 0, 1)
+            if name in PENALISED:
+                known[name] *= penalty(np.float32(features), model.columns, model.penalties)
+        for place, row in enumerate(kept):
+            row |= {name: float(known[name][place]) for name in OUTPUTS}
+            row["stage"] = int(stage(np.float32(row["spscore"]), CUTS))
     return kept
 
 
@@ -69,10 +79,14 @@ def _work(job: tuple[list[dict], str, str | None]) -> float:
     rows, path, model = job
     jieba.setLogLevel(60)
     jieba.initialize()
-    boosters = [lightgbm.Booster(model_str=text) for text in SPScore.load(model).model.texts]
-    score_rows(rows[:20], jieba.lcut, boosters)
+    metric = SPScore.load(model)
+    boosters = {
+        name: [lightgbm.Booster(model_str=text) for text in head.model.texts]
+        for name, head in metric.heads.items()
+    }
+    score_rows(rows[:20], jieba.lcut, metric, boosters)
     started = time.perf_counter()
-    kept = score_rows(rows, jieba.lcut, boosters)
+    kept = score_rows(rows, jieba.lcut, metric, boosters)
     seen: dict[str, dict] = {row["pair_id"]: row for row in kept}
     pq.write_table(pa.Table.from_pylist(list(seen.values())), path)
     return time.perf_counter() - started

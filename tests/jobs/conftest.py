@@ -103,14 +103,19 @@ def examples() -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def model(tmp_path_factory, examples) -> Path:
     """Folder of a small metric whose scores of the examples spread over all stages."""
-    from udfs.features import extract
-    from udfs.spscore import SPScore
-    from udfs.text.segment import load_segmenter
+    from udfs.features import FEATURES
+    from udfs.meaning.extract import Resources
+    from udfs.spscore import OUTPUTS, Head, SPScore
+    from udfs.spscore.fit import fit_model
 
-    segmenter = load_segmenter("jieba")
-    features = extract(pa.array(examples["source"]), pa.array(examples["paraphrase"]), segmenter)
+    features = SPScore.load("paper").extract(examples["source"], examples["paraphrase"])
+    rated = ("rated_structure", "rated_synonym", "rated_consistency", "rated_consistency", "rated")
+    heads = {
+        output: Head(fit_model(features, examples[name].to_numpy() / 5, seeds=1), FEATURES)
+        for output, name in zip(OUTPUTS, rated, strict=True)
+    }
     folder = tmp_path_factory.mktemp("metric") / "small"
-    SPScore.fit(features, examples["score"].to_numpy() / 5, seeds=1).save(folder)
+    SPScore("core", heads, resources=Resources.load().digests()).save(folder)
     return folder
 
 

@@ -401,6 +401,15 @@ def test_missing_model(score, tmp_path):
     given = ("--input", "x", "--origin", "llm", "--model", tmp_path / "broken")
     refused(score(tmp_path, *given), f"{tmp_path}/broken/spscore.json: expected the key")
 
+    (tmp_path / "broken" / "spscore.json").write_text('{"format": 1}')
+    refused(score(tmp_path, *given), "spscore.json: an SPScore-zh 0.1 model")
+
+
+def test_a_model_of_another_tier(score, model, tmp_path):
+    given = ("--input", "x", "--origin", "llm", "--tier", "paper")
+    refused(score(tmp_path, *given), f"{model}: a model of the tier core, not paper")
+    refused(score(tmp_path, "--set", "tier=best", *given[:4]), "conf/score.yaml: tier: ")
+
 
 @pytest.mark.parametrize("segmenter", ["ltp:/no/such/folder", "thulac", "ltp:"])
 def test_bad_segmenter(score, tmp_path, segmenter):

@@ -1,5 +1,6 @@
 """The commands of `make demo`, as the Makefile gives them: relative paths, processes of their own."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,13 @@ def test_demo(tmp_path):
         )
         assert done.returncode == 0, done.stderr
         shown += done.stdout
-    assert "total               295       144        49        74        21" in shown
+    [total] = re.findall(r"^total +(\d.*)", shown, re.MULTILINE)
+    read, *stages, quarantined, duplicates = map(int, total.split())
+    assert (read, sum(stages), quarantined, duplicates) == (295, 288, 6, 1)
+    assert (
+        len(re.findall("^  structure .*  synonyms .*  meaning .*  fluency ", shown, re.MULTILINE))
+        == 10
+    )
+    assert re.search("^  - ", shown, re.MULTILINE)
     assert "report: out/demo/runs/demo/report.html" in shown
     assert (tmp_path / "out/demo/runs/demo/report.html").is_file()

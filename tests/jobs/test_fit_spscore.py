@@ -1,302 +1,238 @@
-"""jobs/fit_spscore.py: tables, scales, error lines, a whole small fit, and the shipped figures."""
+"""Fitting SPScore-zh: reading, negatives, folds that keep groups apart, and the folder it writes."""
 
 import json
-import random
-import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from jobs import fit_spscore as job
-from jobs.common import fit_data as data
-from udfs.spscore import DEFAULT_FOLDER, SPScore
-from udfs.spscore.fit import spearman
+from jobs import fit_spscore
+from jobs.fitting import data, evaluation, recipe
+from udfs.spscore import OUTPUTS, SPScore
 from udfs.text.segment import load_segmenter
 
-ROOT = Path(__file__).parents[2]
-SHARED = ROOT.parent / "shared" / "data"
-CHARACTERS = "春天来了我们去公园看花他昨买书今读完很好喜欢明年再见朋友城市山水风雨"
-
-
-def sentence(rng, low=16, high=30):
-    return "".join(rng.choice(CHARACTERS) for _ in range(rng.randint(low, high)))
-
-
-def small_table(sources=24, each=3, highest=5):
-    """Pairs whose score falls with the number of changed characters."""
-    rng = random.Random(0)
-    rows = []
-    for _ in range(sources):
-        source = sentence(rng)
-        for _ in range(each):
-            changes = rng.randint(0, highest)
-            text = list(source)
-            for place in rng.sample(range(len(text)), 2 * changes):
-                text[place] = rng.choice(CHARACTERS)
-            rows.append((source, "".join(text), highest - changes))
-    return pd.DataFrame(rows, columns=["source", "paraphrase", "score"])
-
-
-def run(capsys, *arguments):
-    code = job.main([str(argument) for argument in arguments])
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
-
-
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
-def test_dry_run_reads_every_format(capsys, tmp_path, ending):
-    table, path = small_table(), tmp_path / f"pairs.{ending}"
-    write = {
-        "csv": lambda: table.to_csv(path, index=False),
-        "tsv": lambda: table.to_csv(path, index=False, sep="\t"),
-        "jsonl": lambda: table.to_json(path, orient="records", lines=True, force_ascii=False),
-        "parquet": lambda: table.to_parquet(path),
-    }
-    write[ending]()
-    output = tmp_path / "model"
-    code, out, _ = run(capsys, "--input", path, "--scale", "fine", "--output", output, "--dry-run")
-    assert code == 0
-    assert "graded, 72 pairs read, 72 kept, 24 sources" in out
-    assert not output.exists()
-
-
-@pytest.mark.parametrize("backend", ["lightgbm", "neural"])
-def test_a_small_fit(capsys, tmp_path, backend):
-    """The folder loads; card and JSON hold the same figures."""
-    path = tmp_path / "pairs.csv"
-    small_table().to_csv(path, index=False)
-    output = tmp_path / "model"
-    arguments = ["--input", path, "--scale", "fine", "--output", output]
-    arguments += ["--backend", backend, "--seeds", 1, "--folds", 2]
-    code, out, err = run(capsys, *arguments)
-    assert (code, err) == (0, "")
-    assert SPScore.load(output).signature(load_segmenter("jieba")) in out
-    evaluation = json.loads((output / "evaluation.json").read_text())
-    card = (output / "card.md").read_text()
-    assert f"{evaluation['human_scores']['alone']['spearman']:.3f}" in card
-    assert evaluation["signature"] in card
-    without = set(evaluation["ablation"])
-    assert without == {"none", *job.ablations()}
-    assert {path.name for path in output.glob("*.png")} == {
-        "ablation.png",
-        "partial_dependence.png",
-    }
-
-
-@pytest.mark.parametrize(
-    ("scale", "scores", "expected"),
-    [
-        ("fine", ["0", "2.5", "5"], [0, 0.5, 1]),
-        ("coarse", [0, 1, 1], [0, 1, 1]),
-        ("unit", [0.2, 1.0, 0], [0.2, 1, 0]),
-    ],
-)
-def test_scales(scale, scores, expected):
-    np.testing.assert_allclose(data.map_scores(pd.Series(scores), scale, "x"), expected)
-
-
-@pytest.mark.parametrize(
-    ("scale", "score", "message"),
-    [
-        ("fine", "6", "row 2 has '6', expected a number from 0 to 5 (scale fine)"),
-        ("fine", "good", "row 2 has 'good', expected a number from 0 to 5"),
-        ("coarse", "0.5", "row 2 has '0.5', expected 0 or 1 (scale coarse)"),
-        ("unit", "-0.1", "row 2 has '-0.1', expected a number from 0 to 1"),
-        ("unit", "", "row 2 has '', expected a number from 0 to 1"),
-    ],
-)
-def test_a_score_outside_its_scale(capsys, tmp_path, scale, score, message):
-    path = tmp_path / "pairs.csv"
-    path.write_text(f"source,paraphrase,score\n甲,乙,1\n丙,丁,{score}\n")
-    code, _, err = run(capsys, "--input", path, "--scale", scale, "--output", tmp_path / "model")
-    assert code == 2
-    assert err.startswith(f"fit_spscore: {path}: column 'score': {message}")
-    assert err.count("\n") == 1
-    assert not (tmp_path / "model").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("none.csv", None, "none.csv: no such file"),
-        ("a.csv", "source,score\n甲,1\n", "a.csv: no column 'paraphrase', expected it beside"),
-        ("a.csv", "source,paraphrase,score\n", "a.csv: no rows"),
-        ("a.csv", "", "a.csv: expected CSV, TSV, JSON lines or Parquet (No columns"),
-        ("a.jsonl", "{", "a.jsonl: expected CSV, TSV, JSON lines or Parquet ("),
-        ("a.parquet", "no parquet", "a.parquet: expected CSV, TSV, JSON lines or Parquet ("),
-        ("a.xls", "x", "a.xls: expected CSV, TSV, JSON lines or Parquet (ending '.xls')"),
-        ("a.jsonl", '{"source": 3, "paraphrase": "乙", "score": 1}\n', "holds 3, expected strings"),
-        (
-            "a.csv",
-            "source,paraphrase,score\n甲,乙,1\n",
-            "1 different sources with scores, expected",
-        ),
-    ],
-)
-def test_tables_that_cannot_be_fitted(capsys, tmp_path, name, content, message):
-    path = tmp_path / name
-    if content is not None:
-        path.write_text(content)
-    code, _, err = run(capsys, "--input", path, "--scale", "unit", "--output", tmp_path / "model")
-    assert code == 2
-    assert message in err
-    assert err.count("\n") == 1
-    assert not (tmp_path / "model").exists()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "conf.yaml: no such file"),
-        ("sets: [", "conf.yaml: expected YAML ("),
-        ("sets: []\n", "conf.yaml: sets: List should have at least 1 item"),
-        ("sets: [{name: a, path: a.csv}]\nleaves: 3\n", "conf.yaml: leaves: Extra inputs"),
-        ("sets: [{name: a, path: a.csv, scale: five}]\n", "conf.yaml: sets.0.scale: Input should"),
-        (
-            "sets: [{name: a, path: a.csv}]\ncontrasts: {typo: {target: 0}}\n",
-            "conf.yaml: contrasts.typo: expected one of copy",
-        ),
-        ("sets: [{name: a, path: a.txt, paraphrase_paths: [b.txt]}]\n", "expected 2 as in"),
-        ("sets: [{name: a, path: a.txt, paraphrase_paths: [a.txt]}]\n", "no set has a score"),
-    ],
-)
-def test_configs_that_cannot_be_used(capsys, tmp_path, content, message):
-    path = tmp_path / "conf.yaml"
-    (tmp_path / "a.txt").write_text("甲\n乙\n")
-    (tmp_path / "b.txt").write_text("甲\n")
-    if content is not None:
-        path.write_text(content)
-    code, _, err = run(capsys, "--config", path, "--data", tmp_path, "--output", tmp_path / "model")
-    assert code == 2
-    assert message in err
-    assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--input", "a.csv", "--output", "m"], "--input needs --scale"),
-        (["--input", "a.csv", "--scale", "fine"], "--input needs --output"),
-        (["--input", "a.csv", "--config", "b.yaml"], "not allowed with"),
-        ([], "one of the arguments --input --config is required"),
-    ],
-)
-def test_usage(capsys, arguments, message):
-    with pytest.raises(SystemExit) as stopped:
-        job.main(arguments)
-    assert stopped.value.code == 2
-    assert message in capsys.readouterr().err
-
-
-def test_help_teaches(capsys):
-    with pytest.raises(SystemExit):
-        job.main(["--help"])
-    assert "examples:" in capsys.readouterr().out
-
-
-def test_a_config_with_rewrites(capsys, tmp_path):
-    """Contrasts are made, held-out sources ranked, near-copies counted."""
-    rng = random.Random(1)
-    small_table().to_csv(tmp_path / "grades.csv", index=False)
-    sources = [sentence(rng) for _ in range(80)]
-    rewrites = [source[8:] + sentence(rng, 3, 6) for source in sources]
-    rewrites[0] = sources[0][:-1]
-    (tmp_path / "a.txt").write_text("\n".join(sources))
-    (tmp_path / "b.txt").write_text("\n".join(rewrites))
-    (tmp_path / "conf.yaml").write_text(
-        "seeds: 1\nfolds: 3\nparameters: {num_iterations: 20, min_data_in_leaf: 5}\n"
-        "contrasts: {copy: {target: 0}, first_half: {target: 0.1}}\nsets:\n"
-        "- {name: G, path: grades.csv, score_column: score, scale: fine}\n"
-        "- {name: R, path: a.txt, paraphrase_paths: [b.txt], fit_at_most: 60}\n"
-    )
-    output = tmp_path / "model"
-    code, out, err = run(
-        capsys, "--config", tmp_path / "conf.yaml", "--data", tmp_path, "--output", output
-    )
-    assert (code, err) == (0, "")
-    assert "R: rewrites, 80 pairs read, 80 kept, 80 sources, 1 of them near-copies" in out
-    ranking = json.loads((output / "evaluation.json").read_text())["ranking"]
-    assert set(job.RANKED) <= set(ranking["by_contrast"])
-    assert (output / "scores_by_kind.png").exists()
-
-
-def test_a_tie_is_a_failure():
-    table = pd.DataFrame({"pair": [0, 0, 1, 1, 2], "kind": ["rewrite", "copy"] * 2 + ["rewrite"]})
-    above = job.win_rates(table, np.array([0.5, 0.5, 0.6, 0.5, 0.1]), ["copy"])
-    np.testing.assert_array_equal(above["copy"], [0, 1, np.nan])
-
-
-def test_held_out_sources_are_not_fitted_on(monkeypatch):
-    """Every row carries its source's number as a feature; no held-out one reaches the fit."""
-    sources = np.array([f"源{number}" for number in range(200)], object)
-    features = np.zeros((200, 8), np.float32)
-    features[:, 0] = np.arange(200)
-    rows = job.Rows(features, np.zeros(200), np.ones(200), sources)
-    contrasts = pd.DataFrame({"source": sources})
-    seen = []
-
-    def fit(features, *_, **__):
-        seen.extend(features[:, 0].astype(int).tolist())
-
-    monkeypatch.setattr(job.SPScore, "fit", fit)
-    config = data.Config(sets=[data.TableSet(name="a", path="a")], graded_weight=1)
-    job.fit_without_held_out(config, rows, rows, contrasts)
-    held_out = data.is_held_out(pd.Series(sources), config.hold_out)
-    assert 20 < held_out.sum() < 60
-    assert set(seen) == set(np.flatnonzero(~held_out).tolist())
-
-
-def test_no_sentence_of_the_data_is_shipped():
-    for path in DEFAULT_FOLDER.glob("*"):
-        if path.suffix in (".md", ".json", ".txt"):
-            assert not re.search(r"[\u4e00-\u9fff]", path.read_text(encoding="utf-8")), path
-        elif path.suffix == ".png":
-            assert path.stat().st_size < 100_000
-
-
-def test_the_shipped_card_reports_what_was_reached():
-    evaluation = json.loads((DEFAULT_FOLDER / "evaluation.json").read_text())
-    assert evaluation["signature"] == SPScore.load().signature(load_segmenter("jieba"))
-    assert evaluation["human_scores"]["alone"]["spearman"] >= 0.23
-    assert evaluation["human_scores"]["recipe"]["spearman"] >= 0.20
-    for kind in job.RANKED:
-        least = 0.96 if kind == "own_first_half" else 0.98
-        assert evaluation["ranking"]["by_contrast"][kind]["pooled"] >= least, kind
+EXAMPLES = Path(__file__).parents[2] / "examples/pairs.jsonl"
+RATINGS = list(data.RATINGS)
 
 
 @pytest.fixture(scope="module")
-def recipe():
-    """The shipped recipe, ready to fit: one seed instead of several, to be quick."""
-    if not SHARED.is_dir():
-        pytest.skip(f"the data to fit on is not here ({SHARED})")
-    config = data.load_config(ROOT / "conf" / "spscore.yaml")
-    config.seeds = 1
-    graded, rewrites = data.read_pairs(config, SHARED)
-    segmenter = load_segmenter(config.segmenter)
-    others = data.read_others(config, SHARED)
-    contrasts, features = job.training_contrasts(config, rewrites.table, others, segmenter)
-    human = job.graded_rows(graded.table, segmenter)
-    made = job.contrast_rows(config, contrasts, features)
-    return config, human, made, contrasts, rewrites.table, others, segmenter
+def ratings(tmp_path_factory):
+    """The first 80 example pairs, with their annotations as ratings; fluency is not annotated."""
+    pairs = pd.read_json(EXAMPLES, lines=True).head(80)
+    table = pd.DataFrame(
+        {
+            "source": pairs["source"],
+            "paraphrase": pairs["paraphrase"],
+            "structure": pairs["rated_structure"],
+            "synonyms": pairs["rated_synonym"],
+            "meaning": pairs["rated_consistency"],
+            "fluency": 4.0,
+            "overall": pairs["rated"],
+            "group": pairs["id"].index // 2,
+            "kind": np.where(pairs.index % 4, "found", "written_full"),
+            "origin": pairs["origin"],
+        }
+    )
+    path = tmp_path_factory.mktemp("ratings") / "ratings.csv"
+    table.to_csv(path, index=False)
+    return path
 
 
-def test_human_scores_alone(recipe):
-    config, human, *_ = recipe
-    config = config.model_copy(update={"seeds": 3})
-    assert spearman(job.out_of_fold(config, human), human.target) >= 0.23
+@pytest.fixture(scope="module")
+def fitted(ratings, tmp_path_factory):
+    """The folder of a fit of both tiers."""
+    folder = tmp_path_factory.mktemp("fitted")
+    line = ["--input", str(ratings), "--output", str(folder), "--folds", "2", "--seeds", "1"]
+    assert fit_spscore.main(line) == 0
+    return folder
 
 
-def test_human_scores_by_the_recipe(recipe):
-    config, human, made, *_ = recipe
-    assert spearman(job.out_of_fold(config, human, made), human.target) >= 0.20
+def test_a_dry_run_counts_and_writes_nothing(ratings, tmp_path, capsys):
+    line = ["--input", str(ratings), "--output", str(tmp_path / "none"), "--dry-run"]
+    assert fit_spscore.main(line) == 0
+    assert capsys.readouterr().out == "ratings.csv: 80 rated pairs in 40 groups\n"
+    assert not (tmp_path / "none").exists()
 
 
-def test_rewrites_rank_above_contrasts(recipe):
-    config, human, made, contrasts, rewrites, others, segmenter = recipe
-    predict = job.fit_without_held_out(config, human, made, contrasts)
-    ranking, _ = job.ranking_test(config, predict, rewrites, others, segmenter)
-    rates = {kind: ranking["by_contrast"][kind]["pooled"] for kind in job.RANKED}
-    assert rates.pop("own_first_half") >= 0.96
-    assert min(rates.values()) >= 0.98, rates
+@pytest.mark.parametrize("tier", ["paper", "core"])
+def test_the_folder_holds_a_model_with_its_card(fitted, tier):
+    model = SPScore.load(fitted / tier)
+    assert model.tier == tier
+    card = (fitted / tier / "card.md").read_text("utf-8")
+    assert model.signature(load_segmenter()) in card
+    assert "80 in 40 groups" in card
+    figures = json.loads((fitted / tier / "evaluation.json").read_text("utf-8"))
+    assert set(figures["correlations"]["real"]) == set(OUTPUTS)
+    for name in ("reliability.png", "scores_by_kind.png"):
+        assert (fitted / tier / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_fit_twice_is_the_same_model(fitted, ratings, tmp_path):
+    line = ["--input", str(ratings), "--output", str(tmp_path), "--folds", "2", "--seeds", "1"]
+    assert fit_spscore.main([*line, "--tier", "paper"]) == 0
+    assert SPScore.load(tmp_path / "paper").digest == SPScore.load(fitted / "paper").digest
+
+
+def test_more_facts_lost_never_raise_meaning_or_score(fitted):
+    model = SPScore.load(fitted / "core")
+    features = np.random.default_rng(0).normal(0, 1, (50, len(model.columns))).astype(np.float32)
+    for name in ("numbers_lost", "numbers_new", "names_lost", "clause_lost"):
+        column = model.columns.index(name)
+        last = np.full((50, 5), np.inf)
+        for count in (0, 1, 2, 3):
+            features[:, column] = count
+            outputs = model.predict(features)
+            for output in ("meaning", "spscore"):
+                place = OUTPUTS.index(output)
+                assert (outputs[:, place] <= last[:, place] + 1e-6).all(), (name, output)
+            last = outputs
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"drop": "fluency"}, "no column 'fluency'"),
+        ({"set": ("overall", 6)}, "column 'overall': row 1 has 6, expected a number from 0 to 5"),
+        ({"set": ("meaning", "good")}, "column 'meaning': row 1 has 'good', expected a number"),
+        ({"rows": 3}, "2 groups, expected at least 5"),
+    ],
+)
+def test_a_table_that_cannot_be_fitted_is_one_line(ratings, tmp_path, capsys, change, message):
+    table = pd.read_csv(ratings)
+    if "drop" in change:
+        table = table.drop(columns=change["drop"])
+    if "set" in change:
+        table[change["set"][0]] = table[change["set"][0]].astype(object)
+        table.loc[0, change["set"][0]] = change["set"][1]
+    table = table.head(change.get("rows", 80))
+    path = tmp_path / "wrong.jsonl"
+    table.to_json(path, orient="records", lines=True)
+    assert fit_spscore.main(["--input", str(path), "--output", str(tmp_path / "none")]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_missing_table_is_one_line(tmp_path, capsys):
+    line = ["--input", str(tmp_path / "no.csv"), "--output", str(tmp_path / "none")]
+    assert fit_spscore.main(line) == 2
+    assert "no.csv: no such file" in capsys.readouterr().err
+
+
+def test_without_output_the_shipped_models_are_not_replaced(ratings):
+    with pytest.raises(SystemExit) as stop:
+        fit_spscore.main(["--input", str(ratings)])
+    assert stop.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rated: {name: a}", "rated.path"),
+        ("rated: {name: a, path: b}\nnegatives: {worse: [0, 0, 0, 0, 0]}", "a kind of negative"),
+        ("rated: {name: a, path: b}\nseeds: 0", "seeds"),
+        ("rated: [", "expected YAML"),
+    ],
+)
+def test_wrong_settings_name_file_and_setting(tmp_path, text, message):
+    path = tmp_path / "wrong.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as error:
+        data.load_config(path)
+    assert str(path) in str(error.value)
+
+
+def test_the_shipped_settings_load():
+    config = data.load_config(data.CONFIG)
+    assert config.folds >= 5
+    assert config.negatives.bounds
+
+
+@pytest.fixture(scope="module")
+def material(ratings):
+    config = data.load_config(data.CONFIG)
+    config.human, config.negatives.others = None, None
+    settings = data.Rated(name="ratings", path=str(ratings), written="written_")
+    config.rated = settings
+    rated = data.read_rated(settings, Path())
+    return config, recipe.read_material(config, rated, Path(), load_segmenter())
+
+
+def test_no_group_is_on_both_sides_of_a_fold(material):
+    config, found = material
+    rows = found.all_rows
+    held = np.zeros(len(rows), int)
+    for fitted, held_out in recipe.folds_of(found, config.folds):
+        assert not set(rows.groups[fitted]) & set(rows.groups[held_out])
+        held += held_out
+    assert (held == 1).all()
+
+
+def test_a_negative_is_never_worth_more_than_its_pair(material):
+    config, found = material
+    negatives, rated = found.negatives, found.rows
+    own = np.char.startswith(negatives.kinds.astype(str), "own_")
+    base = rated.targets[negatives.pairs[own]]
+    assert (negatives.targets[own] <= base + 1e-12).all()
+    for kind, bounds in config.negatives.bounds.items():
+        highest = [1 if bound is None else bound for bound in bounds]
+        assert (negatives.targets[negatives.kinds == kind] <= np.array(highest) + 1e-12).all()
+
+
+def test_written_pairs_have_their_share_of_the_weight(material):
+    config, found = material
+    share = found.rows.weight[found.written].sum() / found.rows.weight.sum()
+    assert share == pytest.approx(config.rated.written_share)
+
+
+def test_human_scores_are_mapped_by_a_line_through_pairs_that_have_both(tmp_path, material):
+    _, found = material
+    rated = found.rated
+    human = pd.DataFrame(
+        {
+            "source": [*rated["source"], "一句没有评分的话在这里。"],
+            "paraphrase": [*rated["paraphrase"], "这里有一句没有评分的话。"],
+            "score": [*(rated["overall"] / 0.8 - 0.1).clip(0, 1), 0.5],
+        }
+    )
+    human.to_json(tmp_path / "human.jsonl", orient="records", lines=True)
+    settings = data.Human(name="people", path="human.jsonl")
+    table, line = data.read_human(settings, tmp_path, rated)
+    rows = data.human_rows(settings, table, line, rated, load_segmenter())
+    assert len(rows) == 1
+    assert line["rated_too"] == len(rated)
+    assert rows.targets[0, -1] == pytest.approx(line["intercept"] + 0.5 * line["slope"])
+    assert np.isnan(rows.targets[0, :-1]).all()
+
+
+def test_adversaries_count_ties_as_losses():
+    rated = data.Rows(*[np.zeros(2)] * 4, np.array(["written_full", "mcts"], object), np.zeros(2))
+    kinds = np.array(["edit", "edit", "own_roles_swapped"], object)
+    negatives = data.Rows(*[np.zeros(3)] * 4, kinds, np.array([0, 1, 0]))
+    table = evaluation.adversaries(
+        rated, np.array([[0.5], [0.5]]), negatives, np.array([[0.5], [0.4], [0.1]])
+    )
+    assert [(row["kind"], row["full"], row["human"]) for row in table] == [
+        ("edit", 0.0, 1.0),
+        ("own_roles_swapped", 1.0, None),
+    ]
+    assert [row["needs_reading"] for row in table] == [False, True]
+
+
+def test_thresholds_are_what_a_score_is_worth_in_its_origin():
+    scores = np.tile(np.linspace(0, 1, 200), 2)
+    origins = np.repeat(["llm", "parallel"], 200)
+    rated = np.where(origins == "llm", scores, 0.5 * scores)
+    found = evaluation.choose_thresholds(scores, rated, origins)
+    assert found["llm"] == pytest.approx([rating / 5 for rating in evaluation.STAGE_RATINGS])
+    assert found["parallel"] == pytest.approx(
+        [min(2 * rating / 5, 1) for rating in evaluation.STAGE_RATINGS]
+    )
+
+
+def test_reliability_of_a_perfect_score_is_a_diagonal():
+    scores = np.random.default_rng(0).random(500)
+    table = evaluation.reliability(scores, scores, np.full(500, "llm"))
+    assert table["pairs"].sum() == 500
+    np.testing.assert_allclose(table["scored"], table["rated"])

@@ -45,7 +45,8 @@ ENVIRONMENT = {
 }
 SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 GIVEN = ["--license", "CC-BY-4.0", "--split", *SHARES.values(), "--shards", 2]
-COLUMNS = ["pair_id", "source", "paraphrase", *FEATURES, "spscore", "origin", "stage"]
+OUTPUTS = ("structure", "synonyms", "meaning", "fluency", "spscore")
+COLUMNS = ["pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS, "origin", "stage"]
 
 
 @dataclass
@@ -189,7 +190,8 @@ def test_files(released, rows, manifest):
     listed = {entry["path"]: entry for entry in manifest["files"]}
     found = {path.relative_to(released).as_posix(): path for path in released.rglob("*")}
     assert listed.keys() == {name for name, path in found.items() if path.is_file()}
-    assert {"README.md", "croissant.json", "scores.png", "lengths.png"} < listed.keys()
+    assert {"README.md", "croissant.json"} < listed.keys()
+    assert {"scores.png", "judgements.png", "lengths.png"} < listed.keys()
     for name, entry in listed.items():
         assert entry["bytes"] == found[name].stat().st_size
         assert entry["sha256"] == storage.sha256(str(found[name]))
@@ -197,13 +199,24 @@ def test_files(released, rows, manifest):
             schema = pq.read_schema(found[name])
             assert schema.names == [*COLUMNS, "n"]
             assert schema.field("stage").type == pa.int32()
-            assert {schema.field(c).type for c in (*FEATURES, "spscore")} == {pa.float32()}
+            assert {schema.field(c).type for c in (*FEATURES, *OUTPUTS)} == {pa.float32()}
             assert entry["rows"] == pq.read_metadata(found[name]).num_rows
     assert (rows["subset"] == "stage-" + rows["stage"].astype(str)).all()
     table = rows.groupby(["split", "stage", "origin"]).size()
     for (split, stage, origin), count in table.items():
         assert manifest["counts"][split][str(stage)][origin] == count
     assert set(manifest["counts"]) == set(SPLITS)
+
+
+def test_mean_judgements_of_the_stages(rows, manifest, released):
+    assert manifest["judgements"].keys() == {"1", "2", "3"}
+    text = (released / "README.md").read_text("utf-8")
+    for stage, means in manifest["judgements"].items():
+        part = rows[rows["stage"] == int(stage)]
+        for name in OUTPUTS:
+            assert means[name] == pytest.approx(part[name].mean(), abs=1e-4)
+        row = [stage, *(f"{means[name]:.3f}" for name in OUTPUTS)]
+        assert f"| {' | '.join(row)} |" in text
 
 
 def test_no_source_is_on_two_sides(rows):
@@ -371,6 +384,9 @@ def test_verify_finds_rows_that_do_not_belong(copy):
     stage = path.parent.name
     target = some_file(copy, f"data/split=test/{stage}/*.parquet")
     rows = pa.concat_tables([pq.ParquetFile(one).read() for one in (path, target)])
+    place = rows.schema.get_field_index("meaning")
+    meaning = [1.5, None, *rows["meaning"].to_pylist()[2:]]
+    rows = rows.set_column(place, "meaning", pa.array(meaning, pa.float32()))
     before = storage.sha256(str(target))
     pq.write_table(rows, target)
     manifest_path = folder.parent / "manifest.json"
@@ -388,6 +404,7 @@ def test_verify_finds_rows_that_do_not_belong(copy):
     done = release(copy, "--verify", "1.0")
     assert done.code == 1
     assert f"data/split=test/{stage}: " in done.stdout
+    assert "2 pairs have a judgement or score that is not within 0 and 1" in done.stdout
     assert "are there more than once" in done.stdout
     assert "source sentences are in more than one split" in done.stdout
 
@@ -506,6 +523,7 @@ BAD = {
     "column": ({"--keep-columns": ["m"]}, "--keep-columns m: run 'a' carries no such further column; it has: n"),
     "reserved": ({"--keep-columns": ["split"]}, "--keep-columns split: a release uses this name itself"),
     "signatures": ({"--runs": ["a", "other"]}, "runs 'a' and 'other' have different metric signatures"),
+    "old run": ({"--runs": ["old"]}, "no column 'structure': run 'old' was scored under SPScore-zh|v:0.2"),
     "no pairs": ({"--runs": ["empty"]}, "no pairs in stages 1 2 3 of this run"),
 }  # fmt: skip
 
@@ -522,8 +540,11 @@ def crowded(root, released) -> Path:
     manifest = json.loads((root / "runs" / "a" / "manifest.json").read_text("utf-8"))
     manifest["stages"] = {"llm": {"0": 5, "1": 0}}
     (root / "runs" / "empty" / "manifest.json").write_text(json.dumps(manifest))
+    shutil.copytree(root / "runs" / "b", root / "runs" / "old")
+    for path in (root / "runs" / "old").rglob("*.parquet"):
+        pq.write_table(pq.ParquetFile(path).read().drop_columns(OUTPUTS[:4]), path)
     yield root
-    for name in ("half", "other", "empty"):
+    for name in ("half", "other", "empty", "old"):
         shutil.rmtree(root / "runs" / name)
 
 

@@ -11,7 +11,9 @@ from rich.console import Console
 
 from jobs.common import report
 from jobs.common.report import EXPLANATIONS, Summary, print_summary, write_report
+from jobs.common.tables import BARS, MEASURED, Sample
 from udfs.features import FEATURES
+from udfs.spscore import JUDGEMENTS
 from udfs.stages import ORIGINS
 from udfs.validate import MALFORMED, REASONS
 
@@ -28,8 +30,22 @@ class Files(dict):
 
 def example(source="据目击者描述，火势从三楼开始蔓延。", score=0.5, **more):
     features = dict.fromkeys(FEATURES, 0.25) | {"sl": 17.0, "lr": 1.0588}
+    features |= {"structure": 0.41, "synonyms": 0.52, "meaning": 0.93, "fluency": 0.84}
     pair = {"source": source, "paraphrase": "目击的人们讲，火是从三楼开始的。", "origin": "llm"}
-    return pair | {"stage": 2, "spscore": score} | features | more
+    reasons = ["number 三 lost", "odd: 的的"]
+    pair |= {"stage": 2, "spscore": score, "quarter": 1, "reasons": reasons}
+    return pair | features | more
+
+
+SIZE = len(MEASURED)
+SAMPLE = Sample(
+    rows=200_000,
+    correlations=[[1.0 if i == j else 0.05 * (i - j) for j in range(SIZE)] for i in range(SIZE)],
+    judgements={
+        origin: {name: list(range(BARS)) for name in JUDGEMENTS} for origin in ("parallel", "llm")
+    },
+    examples=[example(score=0.9, quarter=3), example(score=0.1, spa=None, pmd=NAN, quarter=0)],
+)
 
 
 @pytest.fixture
@@ -48,9 +64,7 @@ def summary() -> Summary:
         bins={"parallel": {4_000: 8_100_000, 6_000: 8_887_654}, "llm": {7_000: 2_300}},
         cuts={"parallel": [0.45, 0.55, 0.65], "llm": [0.35, 0.45, NAN]},
         quantiles={"parallel": {0.05: 0.4, 0.5: 0.6}, "llm": {0.05: 0.7, 0.5: 0.7}},
-        correlations=[[1.0 if i == j else 0.1 * (i - j) for j in range(9)] for i in range(9)],
-        correlation_rows=200_000,
-        examples=[example(score=0.9), example(score=0.1, spa=None, pmd=NAN)],
+        sample=SAMPLE,
         seconds={"score": 300.04, "stages": 20.0, "write": 80.0},
         pairs_per_s=42_505.9,
     )
@@ -207,10 +221,21 @@ def test_accounts_that_do_not_close(summary):
 def test_examples_from_lowest_to_highest(summary):
     text, _ = written(summary)
     assert text.index("<b>0.100</b>") < text.index("<b>0.900</b>")
+    assert text.index("lowest scores</h3>") < text.index("highest scores</h3>")
+    assert "The second quarter" not in text
     low, high = [t[1] for t in Page(text).tables if t[0] == list(FEATURES)]
     assert low == ["0.250", "-", "-", "0.250", "0.250", "0.250", "17", "1.059"]
     assert high[1] == "0.250"
     assert text.count('<p lang="zh">') == 4
+
+
+def test_judgements_and_reasons_of_the_examples(summary):
+    text, _ = written(summary)
+    judged = [t[1] for t in Page(text).tables if t[0] == list(JUDGEMENTS)]
+    assert judged == [["0.410", "0.520", "0.930", "0.840"]] * 2
+    assert text.count("<li>number 三 lost</li>") == 2
+    silent = replace(summary, sample=replace(SAMPLE, examples=[example(reasons=[])]))
+    assert "<li>" not in written(silent)[0]
 
 
 def test_text_is_escaped(summary):
@@ -220,12 +245,14 @@ def test_text_is_escaped(summary):
         run_id="<b>run</b>",
         signature="seg:<i>",
         folder="x&y<",
-        examples=[example(source=hostile, paraphrase=hostile)],
+        sample=replace(
+            SAMPLE, examples=[example(source=hostile, paraphrase=hostile, reasons=[hostile])]
+        ),
     )
     text, _ = written(odd)
     assert "script" not in Page(text).tags
     escaped = "火势&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;$run_id&quot;&#x27;蔓延"
-    assert text.count(escaped) == 2
+    assert text.count(escaped) == 3
     assert "<b>run" not in text
     assert "seg:&lt;i&gt;" in text
     assert "x&amp;y&lt;" in text
@@ -254,15 +281,13 @@ def test_nothing_scored(summary):
         bins={},
         cuts={"llm": [NAN] * 3},
         quantiles={},
-        correlations=[[NAN] * 9 for _ in range(9)],
-        correlation_rows=0,
-        examples=[],
+        sample=Sample(),
         pairs_per_s=0.0,
     )
     text, png = written(bare)
     assert "5 = 0 + 5 + 0" in text
     assert "No pairs were scored" in text
-    assert picture(png).size == (1680, 840)
+    assert picture(png).size == (1680, 1260)
     assert row(printed(bare), "total") == ["5", "0", "0", "0", "0", "5", "0"]
 
 
@@ -273,11 +298,10 @@ def picture(png: bytes) -> Image.Image:
     image = Image.open(io.BytesIO(png))
     assert image.format == "PNG"
     image.load()
-    assert len(png) < 200_000
+    assert len(png) < 300_000
     return image
 
 
-NANS = [[NAN] * 9 for _ in range(9)]
 SPREAD = {index: 1 + index % 7 for index in range(10_001)}
 
 
@@ -290,7 +314,7 @@ SPREAD = {index: 1 + index % 7 for index in range(10_001)}
         {"bins": {"llm": {0: 1}}},
         {"bins": {"llm": {10_000: 1}}},
         {"bins": {"parallel": {5_000: 9_000_000}, "llm": {}}},
-        {"correlations": NANS, "correlation_rows": 0},
+        {"sample": Sample()},
         {"cuts": {"llm": [NAN] * 3, "parallel": [0.5, 0.5, 0.5]}},
         {"cuts": {"llm": [0.0, 1.0, 1.5]}},
     ],
@@ -300,7 +324,7 @@ def test_picture(summary, change):
     changed = replace(changed, read=dict.fromkeys(changed.bins, 1))
     _, png = written(changed)
     image = picture(png)
-    assert image.size == (1680, 840)
+    assert image.size == (1680, 1260)
     assert len(image.convert("RGB").getcolors(1 << 24)) > 10
 
 

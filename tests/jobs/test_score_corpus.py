@@ -20,7 +20,7 @@ import yaml
 
 from jobs.common.storage import Storage
 from udfs.features import FEATURES, extract
-from udfs.spscore import SPScore
+from udfs.spscore import OUTPUTS, SHIPPED, SPScore
 from udfs.stages import ORIGINS, STAGES, stage
 from udfs.text.segment import load_segmenter
 
@@ -75,10 +75,12 @@ def test_folders_and_columns(run):
     for path in run.files("quarantine"):
         assert path.parent.name.startswith("reason=")
 
-    extra = ["id", "genre", "structure", "synonym", "consistency", "score", "note"]
+    criteria = ("structure", "synonym", "consistency")
+    extra = ["id", "genre", *(f"rated_{name}" for name in criteria), "rated", "note"]
     schema = pq.read_schema(run.files("scored")[0])
-    assert schema.names == ["pair_id", "source", "paraphrase", *FEATURES, "spscore", *sorted(extra)]
-    assert all(schema.field(name).type == pa.float32() for name in [*FEATURES, "spscore"])
+    measured = [*FEATURES, "structure", "synonyms", "meaning", "fluency", "spscore"]
+    assert schema.names == ["pair_id", "source", "paraphrase", *measured, *sorted(extra)]
+    assert all(schema.field(name).type == pa.float32() for name in measured)
     texts = {"pair_id", "source", "paraphrase", *extra}
     assert {schema.field(name).type for name in texts} == {pa.string()}
     assert {pq.read_schema(path) for path in run.files("scored")} == {schema}
@@ -105,9 +107,10 @@ def test_rows_are_the_inputs_rows(run, examples):
 def test_scores_are_a_plain_recomputation(run, model):
     rows = run.scored
     metric, segmenter = SPScore.load(model), load_segmenter("jieba")
-    features = extract(pa.array(rows["source"]), pa.array(rows["paraphrase"]), segmenter)
+    texts = pa.array(rows["source"]), pa.array(rows["paraphrase"])
+    features = extract(*texts, segmenter)
     np.testing.assert_array_equal(rows[list(FEATURES)].to_numpy(), features.astype(np.float32))
-    np.testing.assert_array_equal(rows["spscore"], metric.predict(features))
+    np.testing.assert_array_equal(rows[list(OUTPUTS)], metric.outputs(*texts, segmenter))
     assert run.manifest["signature"] == metric.signature(segmenter)
 
 
@@ -220,9 +223,17 @@ def test_dry_run_writes_nothing(score, tmp_path):
         "288 are fit",
         "carried through: ",
         "llm: score at",
+        "llm: mean structure 0.",
         "SPScore-zh",
     ):
         assert text in run.stdout
+
+
+def test_the_tier_paper(score, tmp_path):
+    given = ("--input", EXAMPLES, "--origin-column", "origin", "--dry-run", "--tier", "paper")
+    run = score(tmp_path / "out", "--model", SHIPPED / "paper", *given)
+    assert run.code == 0, run.stderr
+    assert f"signature: {SPScore.load('paper').signature()}" in run.stdout
 
 
 def test_published_last(score, tmp_path, grow, monkeypatch):

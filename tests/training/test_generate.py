@@ -11,6 +11,7 @@ import sys
 from itertools import groupby
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,7 +24,7 @@ from tiny_seq2seq import POSITIONS, tiny_seq2seq
 
 from training.generate import in_words, load_generator, main, paraphrase_list, paraphrases
 from training.generator import Decoding, Generator
-from udfs.metrics import Pairs, load_metric
+from udfs.spscore import OUTPUTS, SPScore
 
 ROOT = Path(__file__).parents[2]
 COPIED = "我们在公园看书"
@@ -270,7 +271,7 @@ def read_output(path: Path) -> list[dict]:
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in lines]
     head, *rows = (line.split("\t") for line in lines)
-    kinds = {"row": int, "rank": int, "log_probability": float, "spscore": float}
+    kinds = {"row": int, "rank": int, **dict.fromkeys(("log_probability", *OUTPUTS), float)}
     return [
         {
             name: kinds.get(name, str)(cell) if cell else None
@@ -296,11 +297,12 @@ def test_every_format(folder, tmp_path, capsys, kind, out):
     assert by_source.pop(2) == [{**nothing, "row": 2, "source": None if null else ""}]
     assert [group[0]["paraphrase"] for group in by_source.values()] == TARGETS
     assert [row["rank"] for group in by_source.values() for row in group] == [1, 2] * len(TARGETS)
-    metric = load_metric("spscore")
-    pairs = [(row["source"], row["paraphrase"]) for group in by_source.values() for row in group]
-    scores = metric.sentence_scores(Pairs.of(*zip(*pairs, strict=True)))
-    found = [row["spscore"] for group in by_source.values() for row in group]
-    assert found == pytest.approx(scores.tolist(), abs=1e-6)
+    metric = SPScore.load()
+    written = [row for group in by_source.values() for row in group]
+    pairs = [(row["source"], row["paraphrase"]) for row in written]
+    judged = metric.outputs(*zip(*pairs, strict=True))
+    found = [[row[name] for name in OUTPUTS] for row in written]
+    np.testing.assert_allclose(found, judged, atol=1e-6)
     assert all(row["log_probability"] < 0 for group in by_source.values() for row in group)
     *_, signature, counts = capsys.readouterr().err.splitlines()
     assert signature == metric.signature()

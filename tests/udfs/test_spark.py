@@ -16,6 +16,7 @@ from udfs.spark import (
     DEFAULT_CUTS,
     SCORED_FIELDS,
     features,
+    judgements,
     metric,
     register,
     score_columns,
@@ -23,7 +24,7 @@ from udfs.spark import (
     stage,
     stage_udf,
 )
-from udfs.spscore import SPScore
+from udfs.spscore import OUTPUTS, SPScore
 from udfs.stages import stage as plain_stage
 from udfs.text.segment import load_segmenter
 
@@ -53,10 +54,10 @@ def frame(spark, pairs):
 
 @pytest.fixture(scope="module")
 def expected(pairs):
-    """(features, scores) of the pairs, by the plain functions and the default model."""
+    """(features, outputs) of the pairs, by the plain functions and the default model."""
     segmenter = load_segmenter("jieba")
-    found = extract(pa.array(pairs["source"]), pa.array(pairs["paraphrase"]), segmenter)
-    return found.astype(np.float32), SPScore.load().predict(found)
+    texts = pa.array(pairs["source"]), pa.array(pairs["paraphrase"])
+    return extract(*texts, segmenter).astype(np.float32), SPScore.load().outputs(*texts, segmenter)
 
 
 def in_order(rows) -> pd.DataFrame:
@@ -75,16 +76,24 @@ def test_features(frame, expected):
 
 def test_spscore(frame, expected):
     rows = in_order(frame.select("n", spscore("source", "paraphrase").alias("s")))
-    np.testing.assert_array_equal(rows["s"][:ROWS], expected[1])
+    np.testing.assert_array_equal(rows["s"][:ROWS], expected[1][:, -1])
     assert rows["s"][ROWS:].isna().all()
     assert rows["s"].dtype == np.float32
     nulls = frame.select("n", spscore("source", "paraphrase").alias("s")).where("s IS NULL")
     assert nulls.count() == 2
 
 
+def test_judgements(frame, expected):
+    rows = frame.select("n", judgements("source", "paraphrase").alias("j")).select("n", "j.*")
+    rows = in_order(rows)
+    assert tuple(rows.columns) == ("n", *OUTPUTS)
+    np.testing.assert_array_equal(rows[list(OUTPUTS)][:ROWS], expected[1])
+    assert rows[list(OUTPUTS)][ROWS:].isna().all(axis=None)
+
+
 def test_stage(spark, expected):
     cuts = {"llm": (0.3, 0.5, 0.7), "human": (0.2, 0.3, 0.4)}
-    scores = [float(s) for s in expected[1]] + [0.0, 0.5, 1.0]
+    scores = [float(s) for s in expected[1][:, -1]] + [0.0, 0.5, 1.0]
     rows = [(s, origin) for s in scores for origin in cuts] + [(None, "llm"), (0.5, "gpt")]
     table = spark.createDataFrame(rows, "score float, origin string")
     found = table.select("score", "origin", stage_udf(cuts)("score", "origin").alias("stage"))
@@ -100,14 +109,16 @@ def test_sql(spark, frame, expected, pairs):
     register(spark)
     frame.createOrReplaceTempView("pairs")
     query = """
-        SELECT n, features(source, paraphrase).acs AS acs, s, stage(s, origin) AS stage
+        SELECT n, features(source, paraphrase).acs AS acs, s, stage(s, origin) AS stage,
+            judgements(source, paraphrase).meaning AS meaning
         FROM (SELECT *, spscore(source, paraphrase) AS s FROM pairs) WHERE n < 60
     """
     rows = in_order(spark.sql(query))
     np.testing.assert_array_equal(rows["acs"], expected[0][:, FEATURES.index("acs")])
-    np.testing.assert_array_equal(rows["s"], expected[1])
+    np.testing.assert_array_equal(rows["s"], expected[1][:, -1])
+    np.testing.assert_array_equal(rows["meaning"], expected[1][:, OUTPUTS.index("meaning")])
     stages = [
-        int(plain_stage(expected[1][k : k + 1], DEFAULT_CUTS[origin])[0])
+        int(plain_stage(expected[1][k : k + 1, -1], DEFAULT_CUTS[origin])[0])
         for k, origin in enumerate(pairs["origin"])
     ]
     assert rows["stage"].tolist() == stages
@@ -138,11 +149,11 @@ def test_the_jobs_arrow_function_equals_the_pandas_udfs(frame, expected):
     assert rows["reason"][~fit].tolist() == ["null", "null"]
     assert fit.sum() == ROWS
     np.testing.assert_array_equal(rows["spscore"][fit], rows["s"][fit])
-    np.testing.assert_array_equal(rows["spscore"][fit], expected[1])
+    np.testing.assert_array_equal(rows.loc[fit, list(OUTPUTS)], expected[1])
     from_udf = rows.loc[fit, [f"f_{name}" for name in FEATURES]]
     np.testing.assert_array_equal(rows.loc[fit, list(FEATURES)], from_udf)
     assert rows["udf_stage"][fit].tolist() == rows["job_stage"][fit].tolist()
-    assert rows.loc[~fit, ["pair_id", "spscore", *FEATURES]].isna().all(axis=None)
+    assert rows.loc[~fit, ["pair_id", *OUTPUTS, *FEATURES]].isna().all(axis=None)
 
 
 def test_every_cpu_metric_is_a_pandas_udf(spark):

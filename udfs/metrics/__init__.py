@@ -34,11 +34,13 @@ from udfs.metrics.simplification import FEATURES, Feature
 from udfs.metrics.spscore import SPScoreZh
 from udfs.metrics.ter import TER
 from udfs.metrics.weem4pg import WEEM4PG
+from udfs.spscore import JUDGEMENTS
 
 __all__ = ["METRICS", "Free", "Metric", "Pairs", "in_words", "load_metric"]
 
 METRICS = {
-    "spscore": SPScoreZh,
+    "spscore": partial(SPScoreZh, "spscore"),
+    **{f"spscore-{name}": partial(SPScoreZh, name) for name in JUDGEMENTS},
     "bleu": BLEU,
     "self-bleu": SelfBLEU,
     "ibleu": IBLEU,

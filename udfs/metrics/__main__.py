@@ -4,7 +4,7 @@
   python -m udfs.metrics --metrics bleu,ibleu:alpha=0.5 source.txt paraphrase.txt --reference r.txt
   python -m udfs.metrics --metrics self-bleu,pinc pairs.tsv               columns source, paraphrase
   python -m udfs.metrics --metrics rouge-l pairs.jsonl --reference human  a column of it
-  cat pairs.tsv | python -m udfs.metrics --metrics spscore - --json
+  cat pairs.tsv | python -m udfs.metrics --metrics spscore,spscore-meaning - --json
 
 Sentence scores go to standard output, one line a pair: TSV with a header, or JSON lines. The
 scores of the whole with their signatures follow on standard error (--corpus: they alone, on
@@ -110,8 +110,8 @@ def describe() -> str:
         text = f"{metric.summary} {low} to {high}, {'higher' if metric.higher_is_better else 'lower'} is better"
         text += "; needs --reference." if metric.needs_reference else "."
         text = text[:-1] + "; reads --reference too." if metric.uses_reference else text
-        wrapped = textwrap.wrap(text, 76)
-        lines += [f"  {name:<16}{wrapped[0]}", *[" " * 18 + rest for rest in wrapped[1:]]]
+        wrapped = textwrap.wrap(text, 73)
+        lines += [f"  {name:<19}{wrapped[0]}", *[" " * 21 + rest for rest in wrapped[1:]]]
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""SPScore-zh among the metrics: what udfs/spscore scores, in their common form. Range [0, 1]."""
+"""SPScore-zh among the metrics, and each of its four judgements: what udfs/spscore gives. 0 to 1."""
 
 from __future__ import annotations
 
@@ -8,35 +8,57 @@ from functools import cache
 import numpy as np
 
 from udfs.metrics.metric import Metric, Pairs
-from udfs.spscore import SPScore
+from udfs.spscore import OUTPUTS, TIERS, SPScore
 from udfs.text.segment import Segmenter, load_segmenter
+
+SUMMARIES = {
+    "structure": "How far the structure of the sentence was changed, as SPScore-zh judges it.",
+    "synonyms": "How far words were replaced by others, as SPScore-zh judges it.",
+    "meaning": "How far the meaning was kept, as SPScore-zh judges it.",
+    "fluency": "How readable the paraphrase is, as SPScore-zh judges it.",
+    "spscore": "How good a paraphrase is: thoroughly changed, the meaning kept, fluent.",
+}
 
 
 @dataclass(frozen=True)
 class SPScoreZh(Metric):
-    """SPScore-zh. folder: of a fitted metric, by default the one that ships."""
+    """SPScore-zh, or one of its judgements.
 
-    folder: str = ""
+    output: of udfs.spscore.OUTPUTS. tier: ``core``, ``paper``, or the folder of a fitted metric.
+    """
+
+    output: str = "spscore"
+    tier: str = "core"
     segmenter: str = "jieba"
 
-    name = "spscore"
-    title = "SPScore-zh"
-    summary = "How far a pair looks like a human rewrite: eight features, fitted to human scores."
     range = (0.0, 1.0)
     higher_is_better = True
 
+    def __post_init__(self) -> None:
+        if self.output not in OUTPUTS:
+            raise ValueError(f"output {self.output!r}: expected one of {', '.join(OUTPUTS)}")
+        # The default tier is not named; a folder is no name.
+        tier = self.tier if self.tier in TIERS and self.tier != "core" else ""
+        judgement = "" if self.output == "spscore" else self.output
+        words = [word for word in (tier, judgement) if word]
+        object.__setattr__(self, "name", "-".join(["spscore", *words]))
+        object.__setattr__(self, "title", " ".join(["SPScore-zh", *words]))
+        object.__setattr__(self, "summary", SUMMARIES[self.output])
+
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        model, segmenter = self._loaded()
-        return model.score(pairs.source, pairs.paraphrase, segmenter).astype(np.float64)
+        model, segmenter = self.loaded()
+        found = model.outputs(pairs.source, pairs.paraphrase, segmenter)
+        return found[:, OUTPUTS.index(self.output)].astype(np.float64)
 
     def signature(self) -> str:
-        model, segmenter = self._loaded()
-        return model.signature(segmenter)
+        model, segmenter = self.loaded()
+        return model.signature(segmenter).replace("SPScore-zh", self.title, 1)
 
-    def _loaded(self) -> tuple[SPScore, Segmenter]:
-        return _load(self.folder, self.segmenter)
+    def loaded(self) -> tuple[SPScore, Segmenter]:
+        """The model and the segmenter, loaded once in a process."""
+        return _load(self.tier, self.segmenter)
 
 
 @cache
-def _load(folder: str, segmenter: str) -> tuple[SPScore, Segmenter]:
-    return SPScore.load(folder or None), load_segmenter(segmenter)
+def _load(tier: str, segmenter: str) -> tuple[SPScore, Segmenter]:
+    return SPScore.load(tier), load_segmenter(segmenter)

@@ -1,38 +1,107 @@
-"""SPScore-zh: from the eight features of a sentence pair to one score in [0, 1].
+"""SPScore-zh: from a sentence pair to four judgements and one score, each in [0, 1].
 
-    metric = SPScore.load()                           # the model that ships with Gaixie
-    metric.score(sources, paraphrases, segmenter)     # float32, one score a pair
-    metric.signature(segmenter)                       # print it with every score that you report
+    metric = SPScore.load()                        # tier core; SPScore.load("paper") is the paper's
+    metric.score(sources, paraphrases)             # float32, one score a pair
+    metric.judge(sources, paraphrases)             # structure, synonyms, meaning, fluency, spscore
+    metric.explain(source, paraphrase)             # ["number 3,000 lost", "odd: 的的"]
+    metric.signature()                             # print it with every score that you report
 
-A score is what a regression over the features learned from human judgements (*Chinese Sentence
-Paraphrasing*, the metric SPScore-zh). Two back-ends: ``lightgbm`` (boosted trees, the default) and
-``neural`` (small networks). Neither pyspark nor torch is imported, nor LightGBM or scikit-learn
-unless a model is fitted.
+The judgements are the criteria by which *Chinese Sentence Paraphrasing* has its annotators rate a
+pair: change of structure, replacement by synonyms, meaning kept, and readability. Each output has a
+head of its own: a regression on the features that the tier sees, fitted to ratings from 0 to 5
+divided by 5.
+
+Tiers: ``paper`` sees the eight features of the paper; ``core`` (the default) sees the families of
+udfs/meaning too; ``full`` also reads both sentences with a fine-tuned encoder, and needs torch. Neither
+pyspark nor torch is imported otherwise, nor LightGBM or scikit-learn unless a model is fitted.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Sequence
+import pickle
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property, lru_cache
+from itertools import zip_longest
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from udfs.features import FEATURES, extract
+from udfs.features import FEATURES, extract_code_points
+from udfs.meaning.extract import CORE_FEATURES, Resources, extract_core
+from udfs.meaning.pair_encoder import TASKS as ENCODER_TASKS
+from udfs.meaning.pair_encoder import check_folder, load_pair_encoder
+from udfs.spscore import files
 from udfs.spscore.network import NetworkModel
 from udfs.spscore.trees import TreeModel
-from udfs.text.segment import Segmenter
+from udfs.text.code_points import CodePoints, Words, to_strings
+from udfs.text.normalise import NORMALISATION, NULL, UNDECODABLE, normalise_column
+from udfs.text.segment import Segmenter, load_segmenter
 
-VERSION = "0.1.0"
+if TYPE_CHECKING:
+    import pandas as pd
+
+JUDGEMENTS = ("structure", "synonyms", "meaning", "fluency")
+OUTPUTS = (*JUDGEMENTS, "spscore")
+"""The order of the columns, everywhere."""
+ENCODER_FEATURES = tuple(f"encoder_{task}" for task in ENCODER_TASKS)
+TIERS = {
+    "paper": FEATURES,
+    "core": CORE_FEATURES,
+    "full": (*CORE_FEATURES, *ENCODER_FEATURES),
+}
+"""What each tier sees: the columns of its features."""
+
+VERSION = "0.2.0"
 """Version of the metric's definition: what is computed, apart from the fitted model."""
-NORMALISATION = "nfkc+ws"
-DEFAULT_FOLDER = Path(__file__).parents[1] / "models" / "spscore-zh"
-FORMAT_VERSION = 1
+SHIPPED = Path(__file__).parents[1] / "models" / "spscore-zh"
+"""Holds a folder for each tier."""
+SHIPPED_ENCODER = SHIPPED / "full" / "encoder"
 
-_DESCRIPTION = "spscore.json"
 _BACKENDS = {model.backend: model for model in (TreeModel, NetworkModel)}
+
+Texts = Sequence[str | None] | pa.Array | pa.ChunkedArray
+
+
+class Model(Protocol):
+    """A fitted regression: TreeModel, NetworkModel."""
+
+    backend: str
+
+    def predict(self, features: np.ndarray) -> np.ndarray:
+        """Shape (rows,), unbounded. features: float32, shape (rows, columns), NaN for missing."""
+        ...
+
+    def files(self) -> dict[str, bytes]: ...
+
+
+class Head(NamedTuple):
+    """What predicts an output."""
+
+    model: Model
+    columns: tuple[str, ...]
+    """That the model reads, in its order: features of the tier, and outputs of earlier heads."""
+
+
+PENALISED = ("meaning", "spscore")
+"""The outputs that a lost or an invented fact lowers, whatever else the pair has."""
+COUNTED = 2
+"""A penalty counts so many of a kind at most."""
+
+
+def penalty(features: np.ndarray, columns: Sequence[str], factors: Mapping[str, float]):
+    """The product of factor ** count over the counted columns: float32 in [0, 1], shape (rows,).
+
+    features: shape (rows, len(columns)). NaN counts as none, and more than COUNTED as COUNTED.
+    """
+    total = np.ones(len(features), np.float32)
+    for name, factor in factors.items():
+        count = np.nan_to_num(features[:, columns.index(name)])
+        total *= np.float32(factor) ** np.clip(count, 0, COUNTED).astype(np.float32)
+    return total
 
 
 class SPScore:
@@ -40,189 +109,343 @@ class SPScore:
 
     def __init__(
         self,
-        model: TreeModel | NetworkModel,
-        features: Sequence[str] = FEATURES,
+        tier: str,
+        heads: Mapping[str, Head],
         segmenter: str = "",
+        resources: Mapping[str, str] | None = None,
         summary: dict | None = None,
+        penalties: Mapping[str, float] | None = None,
+        encoder: str | None = None,
     ):
-        """features: names of the columns, in order. segmenter: name and version used to fit.
-        summary: how it was fitted (anything that JSON holds)."""
-        self.model = model
-        self.features = tuple(features)
+        """encoder: folder of the pair encoder of tier full; by default the one that ships.
+        penalties: for columns that count facts lost or invented, what each multiplies PENALISED by.
+        heads: one for each of OUTPUTS, in their order. segmenter: name and version used to fit.
+        resources: digests of the tables that the features came from (Resources.digests).
+        summary: how it was fitted (anything that JSON holds).
+
+        Raises ValueError for an unknown tier, a head that is missing, and one that reads a column
+        which neither the tier nor an earlier head gives.
+        """
+        if tier not in TIERS:
+            raise ValueError(f"tier {tier!r}: expected one of {', '.join(TIERS)}")
+        if tuple(heads) != OUTPUTS:
+            raise ValueError(f"heads {','.join(heads)}: expected {','.join(OUTPUTS)}")
+        self.tier = tier
+        self.columns = TIERS[tier]
+        self.heads = dict(heads)
         self.segmenter = segmenter
+        self.resources = dict(resources or {})
         self.summary = summary or {}
+        self.penalties = dict(penalties or {})
+        self.encoder = encoder
+        self.read_from = 0.0
+        """Tier full reads only pairs that tier core scores so high; the others keep core's outputs."""
+        for name, factor in self.penalties.items():
+            if name not in self.columns or not 0 < factor <= 1:
+                raise ValueError(
+                    f"penalty {name!r} {factor!r}: expected a column of the tier {tier} and a factor "
+                    "above 0, at most 1"
+                )
+        known = [*self.columns, *OUTPUTS]
+        self._places: list[np.ndarray] = []
+        for place, (name, head) in enumerate(self.heads.items()):
+            given = known[: len(self.columns) + place]
+            unknown = [column for column in head.columns if column not in given]
+            if unknown:
+                raise ValueError(f"head {name}: the tier {tier} has no column {unknown[0]!r}")
+            self._places.append(np.array([given.index(c) for c in head.columns], np.int64))
 
     @classmethod
     def fit(
         cls,
         features: np.ndarray,
-        target: np.ndarray,
+        targets: np.ndarray,
         weight: np.ndarray | None = None,
+        tier: str = "paper",
         backend: str = "lightgbm",
         seeds: int = 3,
-        names: Sequence[str] = FEATURES,
         segmenter: str = "",
         summary: dict | None = None,
         parameters: dict | None = None,
     ) -> SPScore:
-        """The mean of ``seeds`` regressions of target on features. Deterministic.
+        """A head for each output, each the mean of ``seeds`` regressions on all features.
 
-        features: float, shape (rows, len(names)), NaN for missing.
-        target: shape (rows,), in [0, 1].
+        features: float, shape (rows, features of the tier), NaN for missing.
+        targets: shape (rows, 5), columns as in OUTPUTS, in [0, 1].
         weight: shape (rows,), not negative (default: 1 each).
         backend: ``lightgbm`` or ``neural``. parameters: what differs from the back-end's defaults
-        (``LIGHTGBM`` and ``NEURAL`` in ``udfs/spscore/fit.py``).
+        (``LIGHTGBM`` and ``NEURAL`` in ``udfs/spscore/fit.py``). Deterministic.
 
         Raises ValueError where shapes disagree, a target lies outside [0, 1], a weight is
-        negative or not finite, there are no rows, or the back-end is unknown.
+        negative or not finite, there are no rows, or tier or back-end is unknown.
         """
-        from udfs.spscore import fit  # LightGBM and scikit-learn take seconds to import
+        from udfs.spscore.fit import fit_model  # LightGBM and scikit-learn take seconds to import
 
-        if backend not in _BACKENDS:
-            raise ValueError(f"backend {backend!r}: expected {' or '.join(map(repr, _BACKENDS))}")
-        features = np.asarray(features, np.float32)
-        target = np.asarray(target, np.float64)
-        weight = np.ones(len(target)) if weight is None else np.asarray(weight, np.float64)
-        if features.shape != (len(target), len(names)) or weight.shape != target.shape:
-            raise ValueError(
-                f"features {features.shape}, target {target.shape}, weight {weight.shape}: "
-                f"expected (rows, {len(names)}), (rows,), (rows,)"
+        if tier not in TIERS:
+            raise ValueError(f"tier {tier!r}: expected one of {', '.join(TIERS)}")
+        targets = np.asarray(targets, np.float64)
+        if targets.ndim != 2 or targets.shape[1] != len(OUTPUTS):
+            raise ValueError(f"targets {targets.shape}: expected (rows, {len(OUTPUTS)})")
+        names = TIERS[tier]
+        heads = {
+            output: Head(
+                fit_model(features, target, weight, names, backend, seeds, parameters), names
             )
-        if not len(target) or seeds < 1:
-            raise ValueError(f"{len(target)} rows and {seeds} seeds: expected at least one of each")
-        if not np.all((target >= 0) & (target <= 1)):
-            raise ValueError("target: expected values in [0, 1]")
-        if not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.any():
-            raise ValueError("weight: expected finite values, none negative and not all zero")
-        train = fit.fit_trees if backend == "lightgbm" else fit.fit_network
-        model = train(features, target, weight, seeds, list(names), parameters or {})
-        return cls(model, names, segmenter, summary)
+            for output, target in zip(OUTPUTS, targets.T, strict=True)
+        }
+        resources = Resources.load().digests() if tier == "core" else {}
+        return cls(tier, heads, segmenter, resources, summary)
 
     def predict(self, features: np.ndarray) -> np.ndarray:
-        """Scores: float32 in [0, 1], shape (rows,).
+        """The outputs: float32 in [0, 1], shape (rows, 5), columns as in OUTPUTS.
 
-        features: float, shape (rows, len(self.features)); NaN is a missing value, and any other
+        features: float, shape (rows, len(self.columns)); NaN is a missing value, and any other
         value, infinite ones too, gives a score. Raises ValueError for another shape.
         """
         features = np.asarray(features, np.float32)
-        if features.ndim != 2 or features.shape[1] != len(self.features):
-            raise ValueError(
-                f"features of shape {features.shape}: expected (rows, {len(self.features)})"
+        width = len(self.columns)
+        if features.ndim != 2 or features.shape[1] != width:
+            raise ValueError(f"features of shape {features.shape}: expected (rows, {width})")
+        if self.tier == "full":
+            unread = np.isnan(features[:, -1])
+            if unread.any():
+                outputs = np.empty((len(features), len(OUTPUTS)), np.float32)
+                outputs[unread] = _core().predict(features[unread, : len(CORE_FEATURES)])
+                if not unread.all():
+                    outputs[~unread] = self.predict(features[~unread])
+                return outputs
+        # A column after the other: heads read many rows of one at a time.
+        values = np.empty((width + len(OUTPUTS), len(features)), np.float32)
+        values[:width] = features.T
+        penalties = penalty(features, self.columns, self.penalties)
+        for place, (name, head) in enumerate(self.heads.items(), width):
+            found = head.model.predict(values[self._places[place - width]].T)
+            values[place] = np.clip(found, 0, 1)
+            if self.penalties and name in PENALISED:
+                values[place] *= penalties
+        return values[width:].T
+
+    def features(self, a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
+        """What the tier sees of normalised, segmented pairs: float32, shape (rows, columns).
+
+        The first eight columns are FEATURES. Raises ValueError for a sentence that the kernels do
+        not take (udfs.features.extract_code_points), and what Resources.load raises.
+        """
+        if self.tier == "paper":
+            return extract_code_points(a, b, words_a, words_b)
+        core = extract_core(a, b, words_a, words_b, Resources.load())
+        if self.tier == "core":
+            return core
+        read = np.ones(len(core), bool)
+        if self.read_from > 0:
+            read = _core().predict(core)[:, -1] >= self.read_from
+        features = np.full((len(core), len(self.columns)), np.nan, np.float32)
+        features[:, : core.shape[1]] = core
+        if read.any():
+            encoder = load_pair_encoder(self.encoder or str(SHIPPED_ENCODER))
+            sources, paraphrases = (
+                [text for text, wanted in zip(to_strings(side), read, strict=True) if wanted]
+                for side in (a, b)
             )
-        return np.clip(self.model.predict(features), 0, 1).astype(np.float32)
+            features[read, core.shape[1] :] = encoder.predict(sources, paraphrases)
+        return features
+
+    def extract(
+        self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
+    ) -> np.ndarray:
+        """The features of pairs as they come; a null or undecodable side makes the row NaN.
+
+        segmenter: by default jieba. Raises ValueError where the lengths differ.
+        """
+        source, paraphrase = _strings(source), _strings(paraphrase)
+        if len(source) != len(paraphrase):
+            raise ValueError(f"{len(source)} sources, but {len(paraphrase)} paraphrases")
+        segmenter = segmenter or load_segmenter()
+        (a, flags_a), (b, flags_b) = normalise_column(source), normalise_column(paraphrase)
+        found = self.features(a, b, segmenter.word_ends(a), segmenter.word_ends(b))
+        found[((flags_a | flags_b) & (NULL | UNDECODABLE)) != 0] = np.nan
+        return found
+
+    def outputs(
+        self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
+    ) -> np.ndarray:
+        """predict for pairs as they come: NaN where a side is null or undecodable."""
+        features = self.extract(source, paraphrase, segmenter)
+        found = self.predict(features)
+        found[np.isnan(features[:, FEATURES.index("sl")])] = np.nan
+        return found
 
     def score(
-        self,
-        source: Sequence[str | None] | pa.Array | pa.ChunkedArray,
-        paraphrase: Sequence[str | None] | pa.Array | pa.ChunkedArray,
-        segmenter: Segmenter,
+        self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
     ) -> np.ndarray:
         """Scores of sentence pairs: float32 in [0, 1], shape (rows,), NaN where a side is null.
 
-        Raises what ``udfs.features.extract`` raises (ValueError where the lengths differ).
+        segmenter: by default jieba. Raises ValueError where the lengths differ.
         """
-        features = extract(_strings(source), _strings(paraphrase), segmenter)
-        scores = self.predict(features)
-        scores[np.isnan(features).all(axis=1)] = np.nan
-        return scores
+        return self.outputs(source, paraphrase, segmenter)[:, -1]
 
+    def judge(
+        self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
+    ) -> pd.DataFrame:
+        """The four judgements and the score of each pair: a row each, columns as in OUTPUTS."""
+        import pandas as pd
+
+        return pd.DataFrame(self.outputs(source, paraphrase, segmenter), columns=list(OUTPUTS))
+
+    def explain(
+        self, source: str, paraphrase: str, segmenter: Segmenter | None = None
+    ) -> list[str]:
+        """What pulls the judgements of a pair down, in short English phrases; may be empty.
+
+        Only what the tier sees: for the tier ``paper``, nothing.
+        """
+        if self.tier == "paper":
+            return []
+        from udfs.meaning.explain import explain
+
+        return explain(source, paraphrase, segmenter or load_segmenter(), Resources.load())
+
+    @cached_property
     def digest(self) -> str:
-        """Ten hexadecimal digits of SHA-256 over the model's files."""
-        return _digest(self.model.files())
+        """Ten hexadecimal digits of SHA-256 over the heads: what they read, and their files."""
+        return self._packed()[0]["digest"]
 
-    def signature(self, segmenter: Segmenter) -> str:
+    def signature(self, segmenter: Segmenter | None = None) -> str:
         """What decides a score, in sacrebleu's manner. Scores compare only under one signature."""
+        segmenter = segmenter or load_segmenter()
+        backends = "+".join(sorted({head.model.backend for head in self.heads.values()}))
         return "|".join(
             (
                 "SPScore-zh",
                 f"v:{VERSION}",
+                f"tier:{self.tier}",
                 f"norm:{NORMALISATION}",
                 f"seg:{segmenter.name}-{segmenter.version}",
-                f"feat:{','.join(self.features)}",
-                f"model:{self.model.backend}-{self.digest()}",
+                f"feat:{_named(self.columns)}",
+                *(f"{name}:{digest}" for name, digest in self.resources.items()),
+                f"model:{backends}-{self.digest}",
             )
         )
 
+    def bind_encoder(self, folder: str | Path) -> None:
+        """Makes the pair encoder of a folder that of a model of tier full."""
+        self.encoder = str(folder)
+        self.resources["enc"] = check_folder(Path(folder))
+
     def save(self, folder: str | Path) -> None:
-        """Writes the model: plain text or .npz, and ``spscore.json``, which describes it."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        files = self.model.files()
-        for stale in [*folder.glob("lightgbm-*.txt"), *folder.glob("network.npz")]:
-            if stale.name not in files:
-                stale.unlink()
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-        description = {
-            "format": FORMAT_VERSION,
-            "version": VERSION,
-            "backend": self.model.backend,
-            "features": list(self.features),
-            "normalisation": NORMALISATION,
-            "segmenter": self.segmenter,
-            "files": sorted(files),
-            "digest": _digest(files),
-            "summary": self.summary,
-        }
-        text = json.dumps(description, ensure_ascii=False, indent=2)
-        (folder / _DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+        """Writes the model: a folder of plain text or .npz a head, and ``spscore.json``."""
+        files.write(Path(folder), *self._packed())
 
     @classmethod
     def load(cls, folder: str | Path | None = None) -> SPScore:
-        """The model of a folder; without one, the model that ships with Gaixie.
+        """The model of a folder, or of a tier by its name: by default ``core``, which ships.
 
         Raises FileNotFoundError where the folder or one of its files is missing, and ValueError
-        for a format or a feature list that this version does not know, or a file that is not the
-        one that was saved. Each names the file.
+        for a format or a feature list that this version does not know, a model of version 0.1, a
+        file that is not the one that was saved, or tables of vectors or the language model that are
+        damaged or not those that it was fitted with. Each names the file.
         """
-        folder = DEFAULT_FOLDER if folder is None else Path(folder)
-        path = folder / _DESCRIPTION
+        folder = "core" if folder is None else folder
+        folder = SHIPPED / folder if folder in TIERS else Path(folder)
+        path = folder / files.DESCRIPTION
+        description, contents = files.read(folder)
         try:
-            description = json.loads(_read(path))
-            known = {"format", "backend", "features", "normalisation", "files", "digest"}
-            missing = sorted(known - set(description))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}: expected JSON ({error})") from None
-        if missing:
-            raise ValueError(f"{path}: expected the key {missing[0]!r}")
-        if description["format"] != FORMAT_VERSION:
-            raise ValueError(
-                f"{path}: format {description['format']!r}, but this version reads {FORMAT_VERSION}"
-            )
-        if tuple(description["features"]) != FEATURES:
-            found = ",".join(map(str, description["features"]))
-            raise ValueError(f"{path}: features {found}, expected {','.join(FEATURES)}")
+            found = cls._unpacked(description, contents)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path}: {error}") from error
+        if found.tier != "paper":
+            here = Resources.load().digests()
+            if found.tier == "full":
+                if folder != SHIPPED / "full":
+                    found.encoder = str(folder / "encoder")
+                here["enc"] = check_folder(folder / "encoder")
+            if found.resources != here:
+                raise ValueError(
+                    f"{path}: fitted with {_joined(found.resources)}, but the tables here are "
+                    f"{_joined(here)}; fit it again, or take those tables"
+                )
+        return found
+
+    def _packed(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """(description, contents) of udfs.spscore.files."""
+        heads, contents = {}, {}
+        for name, head in self.heads.items():
+            own = head.model.files()
+            heads[name] = {
+                "backend": head.model.backend,
+                "columns": list(head.columns),
+                "files": sorted(own),
+            }
+            contents |= {f"{name}/{file}": content for file, content in own.items()}
+        description = {
+            "format": files.FORMAT_VERSION,
+            "version": VERSION,
+            "tier": self.tier,
+            "columns": list(self.columns),
+            "normalisation": NORMALISATION,
+            "segmenter": self.segmenter,
+            "resources": self.resources,
+            "penalties": self.penalties,
+            "digest": files.digest({"heads": heads, "penalties": self.penalties}, contents),
+            "summary": self.summary,
+            "heads": heads,
+        }
+        return description, contents
+
+    @classmethod
+    def _unpacked(cls, description: dict[str, Any], contents: dict[str, bytes]) -> SPScore:
+        """The model of what _packed gives. Raises ValueError for what this version does not know."""
+        tier = description["tier"]
+        if tier not in TIERS:
+            raise ValueError(f"tier {tier!r}, expected one of {', '.join(TIERS)}")
         if description["normalisation"] != NORMALISATION:
-            found = description["normalisation"]
-            raise ValueError(f"{path}: normalisation {found!r}, expected {NORMALISATION!r}")
-        if description["backend"] not in _BACKENDS:
-            raise ValueError(f"{path}: unknown back-end {description['backend']!r}")
-        files = {name: _read(folder / name) for name in description["files"]}
-        if _digest(files) != description["digest"]:
             raise ValueError(
-                f"{path}: digest {description['digest']}, but {', '.join(files)} has "
-                f"{_digest(files)}; the model files are not those that were saved"
+                f"normalisation {description['normalisation']!r}, expected {NORMALISATION!r}"
             )
-        model = _BACKENDS[description["backend"]].from_files(files)
-        summary = description.get("summary")
-        return cls(model, FEATURES, description.get("segmenter", ""), summary)
+        for found, known in zip_longest(description["columns"], TIERS[tier]):
+            if found != known:
+                raise ValueError(f"column {found!r} where the tier {tier} has {known!r}")
+        heads = {}
+        for name, head in description["heads"].items():
+            if head["backend"] not in _BACKENDS:
+                raise ValueError(f"unknown back-end {head['backend']!r}")
+            own = {file: contents[f"{name}/{file}"] for file in head["files"]}
+            model = _BACKENDS[head["backend"]].from_files(own)
+            heads[name] = Head(model, tuple(head["columns"]))
+        names = ("segmenter", "resources", "summary", "penalties")
+        return cls(tier, heads, *(description[name] for name in names))
+
+    def __reduce__(self):
+        # The tables for prediction are ten times the size of what they are made from.
+        return _restore, (zlib.compress(pickle.dumps(self._packed())), self.encoder, self.read_from)
 
 
-def _digest(files: dict[str, bytes]) -> str:
-    digest = hashlib.sha256()
-    for name, content in sorted(files.items()):
-        digest.update(f"{name} {len(content)}\n".encode() + content)
-    return digest.hexdigest()[:10]
+@lru_cache(maxsize=4)
+def _restore(content: bytes, encoder: str | None, read_from: float) -> SPScore:
+    """Unpickles a model: once in a worker process, however many tasks it comes with."""
+    model = SPScore._unpacked(*pickle.loads(zlib.decompress(content)))
+    model.encoder, model.read_from = encoder, read_from
+    return model
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such file; expected a saved SPScore model") from None
+@cache
+def _core() -> SPScore:
+    """The shipped model of tier core, which decides what tier full reads."""
+    return SPScore.load("core")
 
 
-def _strings(column) -> pa.Array:
+def _joined(digests: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {digest}" for name, digest in digests.items()) or "none"
+
+
+def _named(columns: tuple[str, ...]) -> str:
+    """The columns of a signature: by name where they are few."""
+    if columns == FEATURES:
+        return ",".join(columns)
+    return f"{len(columns)}-{hashlib.sha256(','.join(columns).encode()).hexdigest()[:8]}"
+
+
+def _strings(column: Texts) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         return column.combine_chunks()
     return column if isinstance(column, pa.Array) else pa.array(list(column), pa.string())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -26,6 +26,7 @@ LIGHTGBM = {
     "feature_fraction": 0.5,
     "extra_trees": True,  # thresholds by lot: a smoother function of few sources
     "path_smooth": 0.0,
+    "max_bin": 63,  # few thresholds keep the tables of a head in the cache
 }
 """LightGBM's own names. Few sources have human scores, so the trees are small and regularised."""
 
@@ -48,6 +49,52 @@ GROUPS = {
 """The paper's three groups of features: structure, synonym replacement, consistency of length."""
 
 
+def fit_model(
+    features: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray | None = None,
+    names: Sequence[str] = FEATURES,
+    backend: str = "lightgbm",
+    seeds: int = 3,
+    parameters: dict | None = None,
+    monotone: Mapping[str, int] | None = None,
+) -> TreeModel | NetworkModel:
+    """The mean of ``seeds`` regressions of target on features, for one head. Deterministic.
+
+    features: float, shape (rows, len(names)), NaN for missing. target: shape (rows,), in [0, 1].
+    weight: shape (rows,), not negative (default: 1 each). parameters: what differs from LIGHTGBM
+    or NEURAL. monotone: 1 for each column of which a higher value must never lower the prediction,
+    -1 where it must never raise it; ``lightgbm`` alone takes it.
+
+    Raises ValueError where shapes disagree, a target lies outside [0, 1], a weight is negative or
+    not finite, there are no rows, or back-end, parameter or column is unknown.
+    """
+    if backend not in ("lightgbm", "neural"):
+        raise ValueError(f"backend {backend!r}: expected 'lightgbm' or 'neural'")
+    features = np.asarray(features, np.float32)
+    target = np.asarray(target, np.float64)
+    weight = np.ones(len(target)) if weight is None else np.asarray(weight, np.float64)
+    if features.shape != (len(target), len(names)) or weight.shape != target.shape:
+        raise ValueError(
+            f"features {features.shape}, target {target.shape}, weight {weight.shape}: "
+            f"expected (rows, {len(names)}), (rows,), (rows,)"
+        )
+    if not len(target) or seeds < 1:
+        raise ValueError(f"{len(target)} rows and {seeds} seeds: expected at least one of each")
+    if not np.all((target >= 0) & (target <= 1)):
+        raise ValueError("target: expected values in [0, 1]")
+    if not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.any():
+        raise ValueError("weight: expected finite values, none negative and not all zero")
+    unknown = sorted(set(monotone or ()) - set(names))
+    if unknown:
+        raise ValueError(f"monotone {unknown[0]!r}: expected a column")
+    if monotone and backend != "lightgbm":
+        raise ValueError(f"monotone: the back-end {backend!r} has no constraints")
+    if backend == "neural":
+        return fit_network(features, target, weight, seeds, list(names), parameters or {})
+    return fit_trees(features, target, weight, seeds, list(names), parameters or {}, monotone or {})
+
+
 def fit_trees(
     features: np.ndarray,
     target: np.ndarray,
@@ -55,6 +102,7 @@ def fit_trees(
     seeds: int,
     names: list[str],
     parameters: dict,
+    monotone: Mapping[str, int],
 ) -> TreeModel:
     """LightGBM regressions that differ in their seed. ValueError for an unknown parameter."""
     import lightgbm
@@ -69,6 +117,8 @@ def fit_trees(
         "force_row_wise": True,
         "min_data_in_bin": 5,
     }
+    if monotone:
+        fixed["monotone_constraints"] = [monotone.get(name, 0) for name in names]
     mean_weight = weight.mean()
 
     def train(seed: int) -> str:
@@ -164,7 +214,9 @@ def cross_validate(
     fold_seed: int | None = None,
     **settings,
 ) -> np.ndarray:
-    """Out-of-fold scores, shape (rows,): each from models that never saw the row's group.
+    """Out-of-fold outputs, shape (rows, 5): each from models that never saw the row's group.
+
+    target: shape (rows, 5), as in SPScore.fit.
 
     extra: (features, target, weight) of rows that every fold fits on and none is tested on;
     those whose group, in extra_groups, is held out are left out of that fold.
@@ -173,7 +225,7 @@ def cross_validate(
     weight = np.ones(len(target)) if weight is None else weight
     groups = np.asarray(groups, object)
     extra_groups = np.asarray(extra_groups, object)
-    scores = np.empty(len(target), np.float32)
+    scores = np.empty(np.shape(target), np.float32)
     for fitted, held_out in group_folds(groups.tolist(), folds, fold_seed):
         rows = [features[fitted]], [target[fitted]], [weight[fitted]]
         if extra is not None:

@@ -1,0 +1,1 @@
+"""What the jobs that make models call."""

@@ -1,0 +1,89 @@
+"""The model card of a fitted SPScore-zh: card.md from a template, evaluation.json, and plots."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+TEMPLATE = Path(__file__).with_name("card.md.j2")
+LIMITS = {
+    "paper": """\
+- Meaning and grammar: eight features of characters, words and lengths know neither. A clumsy or wrong
+  paraphrase that changes much looks like an excellent one.""",
+    "core": """\
+- Grammar beyond five characters: the language model reads a window. A sentence whose parts are fluent and
+  whose whole is not passes.
+- Who does what to whom: exchanged roles leave words, vectors and characters as they were.
+- Negation that is not in a word list, irony, and facts that are said in other words.
+- Words that the vectors do not hold: a new name is the mean of its characters.
+- Ratings come from a model that followed one guideline, not from people.
+- Sentences of a domain or length that the rated pairs do not have: they are news, speech, social media,
+  questions and reviews, 10 to 150 characters long.""",
+}
+
+
+def write(folder: Path, figures: dict[str, Any]) -> None:
+    """card.md and evaluation.json, which hold the same figures."""
+    text = json.dumps(figures, ensure_ascii=False, indent=1, default=float)
+    (folder / "evaluation.json").write_text(text + "\n", encoding="utf-8")
+    template = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True
+    ).from_string(TEMPLATE.read_text(encoding="utf-8"))
+    limits = LIMITS[figures["tier"]]
+    (folder / "card.md").write_text(
+        template.render(**figures, limits=limits, percent=percent), encoding="utf-8"
+    )
+
+
+def percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def plot(
+    folder: Path,
+    reliability: pd.DataFrame,
+    scores: np.ndarray,
+    rated: np.ndarray,
+    kinds: np.ndarray,
+) -> None:
+    """reliability.png, and scores_by_kind.png: score and rating of every pair, both 0 to 5."""
+    figure, axes = plt.subplots(figsize=(6, 5), layout="constrained")
+    axes.plot([0, 5], [0, 5], color="0.7", linewidth=1)
+    for origin, rows in reliability.groupby("origin"):
+        axes.plot(rows["scored"], rows["rated"], marker="o", markersize=4, label=origin)
+    axes.set(xlabel="mean score × 5", ylabel="mean rating", xlim=(0, 5), ylim=(0, 5))
+    axes.legend(title="origin", frameon=False)
+    figure.savefig(folder / "reliability.png", dpi=100)
+    plt.close(figure)
+
+    names = sorted(set(kinds))
+    columns = 5
+    figure, grid = plt.subplots(
+        -(-len(names) // columns),
+        columns,
+        figsize=(11, 2.2 * -(-len(names) // columns)),
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+    )
+    for axes, kind in zip(np.ravel(grid), names, strict=False):
+        rows = kinds == kind
+        axes.plot([0, 5], [0, 5], color="0.8", linewidth=1)
+        axes.scatter(5 * scores[rows], 5 * rated[rows], s=4, alpha=0.4)
+        axes.set_title(f"{kind} ({rows.sum()})", fontsize=9)
+    for axes in np.ravel(grid)[len(names) :]:
+        axes.axis("off")
+    figure.supxlabel("score × 5")
+    figure.supylabel("rating")
+    figure.savefig(folder / "scores_by_kind.png", dpi=90)
+    plt.close(figure)

@@ -1,0 +1,122 @@
+"""Fits tier ``full``: trains the pair encoder, and heads that read it beside the features of core.
+
+An encoder knows the ratings that it was trained on too well. So the heads learn from what encoders
+of the other folds say of a pair (stacking), and the encoder that ships is trained on all pairs.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from jobs.fitting import pair_encoder, recipe, report
+from jobs.fitting.data import Config
+from jobs.fitting.encoder_examples import EncoderConfig, Example, Reader
+from jobs.fitting.pair_encoder import Network, example_of
+from jobs.fitting.recipe import Material
+from udfs.meaning.pair_encoder import TASKS, write_folder
+from udfs.spscore import ENCODER_FEATURES
+from udfs.spscore.fit import group_folds
+from udfs.text.segment import Segmenter
+
+NEGATIVES_OF = ("written_full", "mcts", "cip")
+"""Kinds of pairs whose negatives the heads learn from: what the card's adversaries are made of."""
+
+
+def load_encoder_config(path: Path) -> EncoderConfig:
+    """Raises OSError, or ValueError naming file and setting."""
+    try:
+        return EncoderConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
+
+
+def fit_full(
+    config: Config,
+    settings: EncoderConfig,
+    material: Material,
+    folder: Path,
+    segmenter: Segmenter,
+    output: Path,
+) -> None:
+    """Everything from sets to the saved folder; what was trained is kept in output/work."""
+    rated = material.rated
+    kinds = material.rated["kind"].to_numpy(object)[material.negatives.pairs]
+    material = material.with_negatives(np.isin(kinds, NEGATIVES_OF))
+    work = output / "work"
+
+    _say("full: the encoder, on judgements of others")
+    tagger = lambda text: segmenter.tag([text])[0]  # noqa: E731
+    banned = set(rated["source"]) | set(rated["paraphrase"])
+    examples = Reader(settings, folder, banned, tagger).examples()
+    _say(f"  {len(examples):,} examples")
+    base = pair_encoder.new_network(settings.encoder)
+    pair_encoder.train(
+        base, [examples] * settings.first.epochs, settings.first, settings.seed, work / "first.pt"
+    )
+    columns = np.full((len(material.all_rows), len(ENCODER_FEATURES)), np.nan, np.float32)
+    folds = list(group_folds(material.rows.groups.tolist(), config.folds, seed=0))
+    masks = list(recipe.folds_of(material, config.folds))
+    for number, ((fitted, _), (_, hidden)) in enumerate(zip(folds, masks, strict=True)):
+        _say(f"full: the encoder, without fold {number + 1} of {len(folds)}")
+        network = second(base, material, fitted, settings, work / f"fold-{number}.pt")
+        rows = np.flatnonzero(hidden[: material.texts.shape[0]])
+        pairs = list(material.texts.iloc[rows].itertuples(index=False, name=None))
+        columns[rows] = pair_encoder.predict(network, pairs)
+    _say("full: the encoder, on all rated pairs")
+    network = second(base, material, np.arange(len(rated)), settings, work / "all.pt")
+    summary = {"encoder": settings.encoder, "examples": len(examples), "rated": len(rated)}
+    encoder = output / "encoder"
+    write_folder(encoder, network.network, network.config, network.tokenizer, TASKS, summary)
+    stacked = with_columns(material, columns)
+    report.fit_and_save(config, "full", stacked, segmenter, output, encoder)
+
+
+def second(
+    base: Network, material: Material, fitted: np.ndarray, settings: EncoderConfig, path: Path
+) -> Network:
+    """A copy of the network, trained on the rated pairs of rows fitted and their negatives."""
+    network = replace(base, network=copy.deepcopy(base.network))
+    rows, negatives = material.rows, material.negatives
+    count = len(rows)
+    texts = list(material.texts.itertuples(index=False, name=None))
+    pairs = [example_of(*texts[k], rows.targets[k], rows.weight[k]) for k in fitted]
+    seen = np.isin(negatives.pairs, fitted)
+    made = [example_of(*texts[count + k], negatives.targets[k], 0.5) for k in np.flatnonzero(seen)]
+    human: list[Example] = []
+    if material.human is not None:
+        hidden = set(rows.groups.tolist()) - set(rows.groups[fitted].tolist())
+        human = [
+            Example(source, paraphrase, {"human": score}, None, 0.5)
+            for source, paraphrase, score, group in zip(
+                *(material.human_texts[name] for name in ("source", "paraphrase", "human")),
+                material.human.groups,
+                strict=True,
+            )
+            if group not in hidden
+        ]
+    epochs = pair_encoder.second_phase(pairs, made, human, settings)
+    pair_encoder.train(network, epochs, settings.second, settings.seed, path)
+    return network
+
+
+def with_columns(material: Material, columns: np.ndarray) -> Material:
+    """The material with the encoder's columns behind the features of core.
+
+    Rows that no encoder read (human scores) are left out: a head of this tier cannot learn from them.
+    """
+    count = len(material.rows)
+    parts = []
+    for rows, new in ((material.rows, columns[:count]), (material.negatives, columns[count:])):
+        new = new[: len(rows)]
+        parts.append(replace(rows, features=np.hstack([rows.features, new])))
+    return replace(material, rows=parts[0], negatives=parts[1], human=None)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,168 @@
+"""Fits a tier of SPScore-zh from beginning to end, and writes the folder with its card."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from jobs.fitting import card, evaluation
+from jobs.fitting.data import Config
+from jobs.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
+from udfs.meaning.extract import CORE_FEATURES, FAMILIES
+from udfs.spscore import ENCODER_FEATURES, OUTPUTS, TIERS, VERSION
+from udfs.stages import stage
+from udfs.text.segment import Segmenter
+
+PAPER_GROUPS = {
+    "structure (ACS, SPA, PMD, WPA)": ("acs", "spa", "pmd", "wpa"),
+    "synonym replacement (LIS, SBLEU)": ("lis", "sbleu"),
+    "consistency (SL, LR)": ("sl", "lr"),
+}
+"""The paper's three groups of features."""
+
+
+def fit_and_save(
+    config: Config,
+    tier: str,
+    material: Material,
+    segmenter: Segmenter,
+    output: Path,
+    encoder: Path | None = None,
+) -> None:
+    """Cross-validates and fits a tier; the model is written last, when nothing can fail any more.
+
+    encoder: folder of the pair encoder of tier full.
+    """
+    rated = material.rated
+    _say(f"{tier}: cross-validation in {config.folds} folds")
+    outputs = cross_validate(material, tier, config)
+    figures, reliability = measure(material, outputs)
+    for part, row in figures["correlations"].items():
+        _say(
+            "  "
+            + part
+            + ": "
+            + ", ".join(f"{output} {row[output]['spearman']:.3f}" for output in OUTPUTS)
+        )
+    _say(f"{tier}: ablation")
+    figures["ablation"] = ablate(material, tier, config)
+    model = fit(
+        weighted(material, tier, config)[rows_to_fit(material, config)],
+        tier,
+        config,
+        segmenter=f"{segmenter.name}-{segmenter.version}",
+        summary={
+            "rated": {config.rated.name: len(rated)},
+            "raters": config.rated.raters,
+            "negatives": len(material.negatives),
+            "thresholds": figures["thresholds"],
+        },
+    )
+    if encoder:
+        model.bind_encoder(encoder)
+    figures |= describe(config, material, tier, model.signature(segmenter))
+    output.mkdir(parents=True, exist_ok=True)
+    count = len(rated)
+    card.write(output, figures)
+    card.plot(
+        output, reliability, outputs[:count, -1], material.rows.targets[:, -1], material.rows.kinds
+    )
+    model.save(output)
+    print(f"{model.signature(segmenter)}\n{output}")
+
+
+def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd.DataFrame]:
+    """The figures of the card from out-of-fold outputs, and the points of the reliability plot."""
+    rows, count = material.rows, len(material.rows)
+    own, negative = outputs[:count], outputs[count : count + len(material.negatives)]
+    real = ~material.written
+    parts = {"real": real, "written": material.written if material.written.any() else real}
+    origins = material.rated["origin"].to_numpy(object)
+    scores, overall = own[:, -1], rows.targets[:, -1]
+    thresholds = evaluation.choose_thresholds(scores, overall, origins)
+    number = np.zeros(count, int)
+    for origin, points in thresholds.items():
+        inside = origins == origin
+        number[inside] = stage(scores[inside], points)
+    known = np.isin(origins, list(thresholds))
+    reliability = evaluation.reliability(scores, overall, origins)
+    distance = (reliability["scored"] - reliability["rated"]).abs()
+    figures = {
+        "correlations": evaluation.correlations(own, rows.targets, rows.groups, parts),
+        "by_kind": evaluation.by_kind(own, rows.targets, rows.kinds),
+        "adversaries": evaluation.adversaries(rows, own, material.negatives, negative),
+        "thresholds": thresholds,
+        "stage_ratings": evaluation.STAGE_RATINGS,
+        "stages": evaluation.stages(number, rows.targets, rows.groups, known),
+        "calibration": distance.groupby(reliability["origin"]).mean().to_dict(),
+    }
+    return figures, reliability
+
+
+def ablate(material: Material, tier: str, config: Config) -> list[dict[str, Any]]:
+    """Spearman of spscore without each feature of the paper, or each family of the tier."""
+    if tier == "paper":
+        left_out = {name: (name,) for name in TIERS["paper"]} | PAPER_GROUPS
+    else:
+        left_out = {f"udfs/meaning/{family}.py": names for family, names in FAMILIES.items()}
+        left_out["the eight features"] = TIERS["paper"]
+    if tier == "full":
+        left_out = {"the encoder": ENCODER_FEATURES, "all of core": CORE_FEATURES}
+    rows, table = material.rows, []
+    fewer = config.model_copy(update={"seeds": 1})
+    for label, names in left_out.items():
+        kept = [name for name in TIERS[tier] if name not in names]
+        scores = cross_validate(material, tier, fewer, kept)[: len(rows), -1]
+        real = ~material.written
+        table.append(
+            {
+                "label": label,
+                "real": evaluation.spearman(scores[real], rows.targets[real, -1]),
+                "written": evaluation.spearman(
+                    scores[material.written], rows.targets[material.written, -1]
+                ),
+            }
+        )
+        _say(f"  without {label}: {table[-1]['real']:.3f} real, {table[-1]['written']:.3f} written")
+    return table
+
+
+def describe(config: Config, material: Material, tier: str, signature: str) -> dict[str, Any]:
+    """What the card says beside its figures."""
+    human = None
+    if config.human and material.human is not None:
+        human = {
+            "name": config.human.name,
+            "licence": config.human.licence,
+            "pairs": len(material.human),
+            **material.human_line,
+        }
+    return {
+        "version": VERSION,
+        "tier": tier,
+        "signature": signature,
+        "columns": list(TIERS[tier]),
+        "outputs": list(OUTPUTS),
+        "folds": config.folds,
+        "note": config.note,
+        "rated": {
+            "name": config.rated.name,
+            "licence": config.rated.licence,
+            "raters": config.rated.raters,
+            "pairs": len(material.rated),
+            "groups": int(material.rated["group"].nunique()),
+        },
+        "human": human,
+        "negatives": {
+            "pairs": len(material.negatives),
+            "kinds": len(set(material.negatives.kinds.tolist())),
+        },
+    }
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,103 @@
+"""What the tier core sees, all families together; and what the metric says of a pair in words."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from udfs.features import FEATURES, extract_code_points
+from udfs.meaning import extract, language_model, vectors
+from udfs.meaning.explain import explain
+from udfs.meaning.extract import CORE_FEATURES, FAMILIES, Resources, extract_core
+from udfs.spscore import OUTPUTS
+from udfs.text.code_points import from_strings
+from udfs.text.segment import load_segmenter
+
+SEGMENTER = load_segmenter()
+SENTENCES = st.lists(
+    st.sampled_from(
+        [*"天气很好不我们的,。了3三", "公园", "2019年", "3000元", "没有", "PM2.5", "《红楼梦》"]
+    ),
+    max_size=25,
+).map("".join)
+
+
+def columns_of(sources, paraphrases):
+    a, b = from_strings(sources), from_strings(paraphrases)
+    return a, b, SEGMENTER.word_ends(a), SEGMENTER.word_ends(b)
+
+
+def test_columns_have_names_of_their_own():
+    assert CORE_FEATURES[: len(FEATURES)] == FEATURES
+    assert len({*CORE_FEATURES, *OUTPUTS}) == len(CORE_FEATURES) + len(OUTPUTS)
+    assert sum(map(len, FAMILIES.values())) + len(FEATURES) == len(CORE_FEATURES)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(SENTENCES, SENTENCES), max_size=4))
+def test_columns_are_what_their_definitions_say(pairs):
+    sides = columns_of(*([pair[k] for pair in pairs] for k in (0, 1)))
+    found = extract_core(*sides, Resources.load())
+    assert found.dtype == np.float32
+    assert found.shape == (len(pairs), len(CORE_FEATURES))
+    np.testing.assert_array_equal(found[:, :8], extract_code_points(*sides))
+    for row, (a, b) in zip(found, pairs, strict=True):
+        expected = extract.reference(a, b, *SEGMENTER.cut([a, b]), Resources.load())
+        assert tuple(expected) == CORE_FEATURES[8:]
+        np.testing.assert_allclose(row[8:], [*expected.values()], rtol=1e-4, atol=1e-4)
+
+
+def test_blocks_do_not_show(monkeypatch):
+    pairs = [
+        (f"他在{k}年去了北京的公园。", f"北京的公园他{k + k % 3}年去过了。") for k in range(50)
+    ]
+    sides = columns_of(*zip(*pairs, strict=True))
+    whole = extract_core(*sides, Resources.load())
+    monkeypatch.setattr(extract, "BLOCK", 7)
+    np.testing.assert_array_equal(extract_core(*sides, Resources.load()), whole)
+
+
+def test_tables_are_loaded_once_and_mapped():
+    found = Resources.load()
+    assert Resources.load() is found
+    arrays = found.vectors.tables.vectors, found.language_model.tables.slots
+    assert all(isinstance(array.base, np.memmap | type(array.base)) for array in arrays)
+    assert not any(array.flags.writeable for array in arrays)
+    assert [len(digest) for digest in found.digests().values()] == [10, 10]
+
+
+@pytest.mark.parametrize(
+    ("folder", "place"), [(vectors.FOLDER, 0), (language_model.FOLDER, 1)], ids=["vectors", "lm"]
+)
+def test_tables_that_are_missing_or_damaged(folder, place, tmp_path):
+    """One line that names the file."""
+    given = [None, None]
+    given[place] = str(tmp_path / "none")
+    with pytest.raises(OSError, match=f"{tmp_path}/none/.*json: no such file"):
+        Resources.load(*given)
+    shutil.copytree(folder, tmp_path / "copy")
+    given[place] = str(tmp_path / "copy")
+    largest = max((tmp_path / "copy").glob("*.npy"), key=lambda path: path.stat().st_size)
+    content = bytearray(largest.read_bytes())
+    content[len(content) // 2] ^= 1
+    largest.write_bytes(content)
+    with pytest.raises(ValueError, match=f"{tmp_path}/copy/.*digest") as error:
+        Resources.load(*given)
+    assert "\n" not in str(error.value)
+
+
+def test_reasons_of_a_pair():
+    source = "他在2019年花了3000元买下这座房子,没有后悔。"
+    good = "2019年,这座房子被他花3000元买了下来,他没有后悔。"
+    bad = "他在2019年花了5000元买下这座房子的的,后悔了。"
+    reasons = explain(source, bad, SEGMENTER, Resources.load())
+    assert "number 3000 lost" in reasons
+    assert "number 5000 added" in reasons
+    assert any("negation" in reason for reason in reasons)
+    assert any(reason.startswith("odd: ") for reason in reasons)
+    assert not any("number" in reason or "negation" in reason
+                   for reason in explain(source, good, SEGMENTER, Resources.load()))  # fmt: skip

@@ -1,0 +1,150 @@
+"""Static vectors: kernel and definition agree, tables say what is wrong with them."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from udfs.meaning import vectors
+from udfs.meaning.vectors import NAMES, VectorTable, explain, features, reference, write_table
+from udfs.text.code_points import Words, from_strings
+
+WORDS = ["医生", "大夫", "病人", "患者", "治疗", "今天", "天", "病", "Apple", "三"]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """医生 and 大夫 have a cosine of 0.8, 病人 and 患者 of 0.6; all else is orthogonal."""
+    # Spread over many dimensions: a value of the table holds at most half a vector's length.
+    axes, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(64, 64)))
+    rows = axes[: len(WORDS)].copy()
+    rows[1] = 0.8 * axes[0] + 0.6 * axes[12]
+    rows[3] = 0.6 * axes[2] + 0.8 * axes[13]
+    weights = np.array([1, 1, 1, 1, 0.5, 0.25, 0.25, 1, 1, 1, 0.9])
+    folder = tmp_path_factory.mktemp("vectors")
+    write_table(folder, WORDS, rows, weights, licence="none")
+    return VectorTable.load(folder)
+
+
+def columns(pairs, table):
+    """features of pairs that are given as words."""
+    sides = []
+    for words in zip(*pairs, strict=True):
+        ends = [np.cumsum([len(word) for word in row]) for row in words]
+        offsets = np.cumsum([0, *map(len, ends)])
+        joined = np.concatenate([*ends, []]).astype(np.int32)
+        sides.append((from_strings(["".join(row) for row in words]), Words(joined, offsets)))
+    (a, words_a), (b, words_b) = sides
+    return features(a, b, words_a, words_b, table)
+
+
+def test_golden(table):
+    row = dict(
+        zip(
+            NAMES,
+            columns([(["医生", "治疗", "病人"], ["大夫", "治疗", "患者"])], table)[0],
+            strict=True,
+        )
+    )
+    # Weights 1, 0.5, 1; best cosines 0.8, 1 (equal), 0.6: (0.8 + 0.5 + 0.6) / 2.5
+    assert row["source_kept"] == pytest.approx(0.76, abs=0.01)
+    assert row["source_kept_plain"] == pytest.approx(0.8, abs=0.01)
+    assert row["source_same"] == pytest.approx(0.2)
+    assert row["source_most"] == pytest.approx(0.4, abs=0.01)
+    assert row["source_second"] == pytest.approx(0.2, abs=0.01)
+    assert row["source_gone"] == 0
+    assert row["words_a"] == row["words_b"] == 3
+    assert row["inverted"] == 0
+
+
+def test_exchanged_words_are_inverted(table):
+    pairs = [(["医生", "治疗"], ["治疗", "医生"]), (["医生", "治疗"], ["医生", "治疗"])]
+    found = columns(pairs, table)[:, NAMES.index("inverted")]
+    assert found.tolist() == [1, 0]
+
+
+def test_case_of_latin_letters_does_not_count(table):
+    assert columns([(["APPLE"], ["apple"])], table)[0][NAMES.index("source_same")] == 1
+
+
+def test_a_word_without_a_row_is_its_characters(table):
+    found = columns([(["天病"], ["病"])], table)[0][NAMES.index("source_kept")]
+    assert found == pytest.approx(np.sqrt(0.5), abs=0.01)
+
+
+def test_punctuation_alone_has_no_columns(table):
+    assert np.isnan(columns([(["。"], ["医生"])], table)).all()
+
+
+ANY = st.lists(st.sampled_from([*WORDS, "。", "apple", "天病", "猫"]), min_size=1, max_size=12)
+
+
+@given(st.lists(st.tuples(ANY, ANY), min_size=1, max_size=4))
+@settings(max_examples=150, deadline=None)
+def test_the_kernel_is_the_definition(table, pairs):
+    found = columns(pairs, table)
+    for row, (a, b) in zip(found, pairs, strict=True):
+        expected = reference(a, b, table)
+        np.testing.assert_allclose(row, [expected[name] for name in NAMES], atol=2e-3)
+
+
+def test_the_shipped_table_knows_synonyms():
+    shipped = VectorTable.load()
+    (row,) = columns([(["购买", "汽车"], ["买", "轿车"])], shipped)
+    (other,) = columns([(["购买", "汽车"], ["哲学", "天空"])], shipped)
+    place = NAMES.index("source_kept")
+    assert row[place] > 0.6 > other[place]
+
+
+def test_explain_names_what_is_lost_and_new(table):
+    assert explain(["医生", "治疗", "病人"], ["三", "治疗", "患者"], table) == [
+        "医生 lost",
+        "三 new",
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_table(tmp_path / "table", WORDS, np.eye(10, 16), np.ones(11))
+    return tmp_path / "table"
+
+
+def test_a_missing_table(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"vectors\.json: no such file; expected word vec"):
+        VectorTable.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", vectors.Tables._fields)
+def test_a_missing_array(folder, name):
+    (folder / f"{name}.npy").unlink()
+    with pytest.raises(FileNotFoundError, match=f"{name}.npy: no such file"):
+        VectorTable.load(folder)
+
+
+def test_a_damaged_array(folder):
+    content = bytearray((folder / "vectors.npy").read_bytes())
+    content[-1] ^= 1
+    (folder / "vectors.npy").write_bytes(content)
+    with pytest.raises(ValueError, match="they are not those that were saved"):
+        VectorTable.load(folder)
+
+
+def test_a_cut_array(folder):
+    (folder / "weights.npy").write_bytes((folder / "weights.npy").read_bytes()[:40])
+    with pytest.raises(ValueError, match=r"weights\.npy: expected an array"):
+        VectorTable.load(folder)
+
+
+def test_another_version(folder):
+    path = folder / vectors.MANIFEST
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 7}))
+    with pytest.raises(ValueError, match="gaixie-word-vectors 7, but this version reads"):
+        VectorTable.load(folder)
+
+
+def test_no_manifest(folder):
+    (folder / vectors.MANIFEST).write_text("[1]")
+    with pytest.raises(ValueError, match="expected JSON"):
+        VectorTable.load(folder)

@@ -1,0 +1,18 @@
+"""How the kernels of udfs/meaning are compiled.
+
+Without numba's reference counts (``_nrt``): these kernels make no arrays, their callers keep the ones
+that they hand over, and counting every view of a row took a third of the time.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+entry = njit(cache=True, nogil=True, _nrt=False)
+"""A kernel that Python calls."""
+
+inner = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""A kernel that only kernels call: without the code that Python would call it by."""
+
+inlined = njit(nogil=True, _nrt=False, inline="always")
+"""A kernel that is copied into those that call it."""

@@ -1,0 +1,238 @@
+"""Two sequences against each other, bit-parallel: LCS with its alignment, edit distance, n-grams.
+
+A sequence is a row of small ids: equal characters, or equal words, have equal ids. One pass over the
+second sequence keeps, for all positions of the first at once, 64 to a machine word:
+
+* the length of the longest common subsequence, LCS (Hyyrö 2004, "Bit-parallel LCS-length
+  computation revisited"), and its rows, from which an alignment is read back;
+* the Levenshtein distance (Myers 1999, "A fast bit-vector algorithm for approximate string matching
+  based on dynamic programming"; in blocks as Hyyrö 2003 has it);
+* how many n-grams of the second, of one to four ids, occur in the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from udfs.compiled import entry, inner
+
+ORDERS = 4
+"""Longest n-gram."""
+
+NO_PARTNER = -1
+
+_ONE, _ZERO, _63 = np.uint64(1), np.uint64(0), np.uint64(63)
+
+
+class Scan(NamedTuple):
+    """What :func:`scan` finds."""
+
+    lcs: int
+    """Length of the longest common subsequence."""
+    distance: int
+    """Insertions, deletions and substitutions that make y of x."""
+    grams: tuple[int, int, int, int]
+    """Places in y of n-grams that x has as well, for n from 1 to ORDERS."""
+
+
+def reference(x: Sequence, y: Sequence) -> tuple[Scan, list[tuple[int, int]]]:
+    """By the definitions; and the pairs (place in x, place in y) of one longest common subsequence.
+
+    Where several are longest, it is the one that is met by walking back from both ends, over x first.
+    """
+    n, m = len(x), len(y)
+    table = [[0] * (n + 1) for _ in range(m + 1)]  # LCS of the first i of x and the first j of y
+    for j in range(1, m + 1):
+        for i in range(1, n + 1):
+            longer = max(table[j - 1][i], table[j][i - 1])
+            table[j][i] = table[j - 1][i - 1] + 1 if x[i - 1] == y[j - 1] else longer
+    i, j, pairs = n, m, []
+    while i and j:
+        if table[j][i] == table[j][i - 1]:
+            i -= 1
+        elif table[j - 1][i] > table[j - 1][i - 1]:
+            j -= 1
+        else:
+            i, j = i - 1, j - 1
+            pairs.append((i, j))
+    grams = []
+    for k in range(1, ORDERS + 1):
+        of_x = {tuple(x[i : i + k]) for i in range(n - k + 1)}
+        grams.append(sum(tuple(y[j : j + k]) in of_x for j in range(m - k + 1)))
+    return Scan(table[m][n], Levenshtein.distance(x, y), tuple(grams)), pairs[::-1]
+
+
+@entry
+def scan(x, y, masks, history, vectors):
+    """Scan of ids x and y, as a plain tuple (lcs, distance, grams of 1, 2, 3 and 4).
+
+    x, y: int32, ids from 0. With blocks = len(x) / 64 rounded up: masks: uint64, a row of blocks for
+    each id, all 0 on entry and on return. history: uint64, len(y) * blocks, for :func:`align`.
+    vectors: uint64, 6 * blocks.
+    """
+    n, m = len(x), len(y)
+    if n == 0 or m == 0:
+        return 0, max(n, m), 0, 0, 0, 0
+    blocks = (n + 63) >> 6
+    for i in range(n):
+        masks[x[i] * blocks + (i >> 6)] |= _ONE << np.uint64(i & 63)
+    if blocks == 1:
+        result = _scan_block(n, y, masks, history)
+    else:
+        result = _scan_blocks(n, y, masks, history, vectors, blocks)
+    for i in range(n):
+        masks[x[i] * blocks + (i >> 6)] = 0
+    return result
+
+
+@inner
+def _scan_block(n, y, masks, history):
+    """scan where x fits into one machine word: the usual case."""
+    rest, plus, minus = ~_ZERO, ~_ZERO, _ZERO
+    one = two = three = _ZERO  # ends in x of the n-grams that end here in y
+    grams_1 = grams_2 = grams_3 = grams_4 = 0
+    distance = n
+    last = np.uint64(n - 1)
+    for j in range(len(y)):
+        mask = masks[y[j]]
+
+        matched = rest & mask
+        rest = (rest + matched) | (rest - matched)
+        history[j] = rest
+
+        diagonal = (((mask & plus) + plus) ^ plus) | mask | minus
+        up = minus | ~(diagonal | plus)
+        down = diagonal & plus
+        distance += np.int64((up >> last) & _ONE) - np.int64((down >> last) & _ONE)
+        up = (up << _ONE) | _ONE
+        plus = (down << _ONE) | ~(diagonal | up)
+        minus = up & diagonal
+
+        four = (three << _ONE) & mask
+        three = (two << _ONE) & mask
+        two = (one << _ONE) & mask
+        one = mask
+        grams_1 += one != _ZERO
+        grams_2 += two != _ZERO
+        grams_3 += three != _ZERO
+        grams_4 += four != _ZERO
+    return _bits(~rest, n), distance, grams_1, grams_2, grams_3, grams_4
+
+
+@inner
+def _scan_blocks(n, y, masks, history, vectors, blocks):
+    vectors[: 2 * blocks] = ~_ZERO
+    vectors[2 * blocks : 6 * blocks] = 0
+    grams_1 = grams_2 = grams_3 = grams_4 = 0
+    distance = n
+    last = np.uint64((n - 1) & 63)
+    for j in range(len(y)):
+        carry, up_in, down_in = _ZERO, _ONE, _ZERO
+        one_in = two_in = three_in = _ZERO
+        found_1 = found_2 = found_3 = found_4 = _ZERO
+        for k in range(blocks):
+            mask = masks[y[j] * blocks + k]
+
+            rest = vectors[k]
+            matched = rest & mask
+            total = rest + matched
+            overflow = np.uint64(total < rest)
+            total += carry
+            carry = overflow | np.uint64(total < carry)
+            rest = total | (rest - matched)
+            vectors[k] = rest
+            history[j * blocks + k] = rest
+
+            plus, minus = vectors[blocks + k], vectors[2 * blocks + k]
+            wide = mask | down_in
+            diagonal = (((wide & plus) + plus) ^ plus) | wide | minus
+            up = minus | ~(diagonal | plus)
+            down = diagonal & plus
+            if k == blocks - 1:
+                distance += np.int64((up >> last) & _ONE) - np.int64((down >> last) & _ONE)
+            up_out, down_out = up >> _63, down >> _63
+            up = (up << _ONE) | up_in
+            vectors[blocks + k] = (down << _ONE) | down_in | ~(diagonal | up)
+            vectors[2 * blocks + k] = up & diagonal
+            up_in, down_in = up_out, down_out
+
+            one, two, three = (
+                vectors[3 * blocks + k],
+                vectors[4 * blocks + k],
+                vectors[5 * blocks + k],
+            )
+            found_1 |= mask
+            found_4 |= ((three << _ONE) | three_in) & mask
+            vectors[5 * blocks + k] = ((two << _ONE) | two_in) & mask
+            found_3 |= vectors[5 * blocks + k]
+            vectors[4 * blocks + k] = ((one << _ONE) | one_in) & mask
+            found_2 |= vectors[4 * blocks + k]
+            vectors[3 * blocks + k] = mask
+            one_in, two_in, three_in = one >> _63, two >> _63, three >> _63
+        grams_1 += found_1 != _ZERO
+        grams_2 += found_2 != _ZERO
+        grams_3 += found_3 != _ZERO
+        grams_4 += found_4 != _ZERO
+    lcs = 0
+    for k in range(blocks):
+        lcs += _bits(~vectors[k], n - 64 * k)
+    return lcs, distance, grams_1, grams_2, grams_3, grams_4
+
+
+@inner
+def _bits(word, width):
+    """How many of the lowest width bits are set."""
+    if width < 64:
+        word &= (_ONE << np.uint64(width)) - _ONE
+    word -= (word >> _ONE) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + (
+        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
+    )
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@inner
+def runs(n, m, history):
+    """How many stretches without a gap, in x and in y, the pairs of :func:`reference` make."""
+    blocks = (n + 63) >> 6
+    i, j, count = n - 1, m - 1, 0
+    next_i = next_j = -2  # where a pair would go on with the last one
+    while i >= 0 and j >= 0:
+        block, bit = i >> 6, np.uint64(i & 63)
+        if (history[j * blocks + block] >> bit) & _ONE:
+            i -= 1
+        elif j > 0 and not (history[(j - 1) * blocks + block] >> bit) & _ONE:
+            j -= 1
+        else:
+            count += i != next_i or j != next_j
+            i -= 1
+            j -= 1
+            next_i, next_j = i, j
+    return count
+
+
+@entry
+def align(n, m, history, partner_x, partner_y):
+    """The pairs of :func:`reference` from scan's history: the partner of each place or NO_PARTNER.
+
+    partner_x, partner_y: int32, at least n and m cells.
+    """
+    partner_x[:n] = NO_PARTNER
+    partner_y[:m] = NO_PARTNER
+    blocks = (n + 63) >> 6
+    i, j = n - 1, m - 1
+    while i >= 0 and j >= 0:
+        block, bit = i >> 6, np.uint64(i & 63)
+        if (history[j * blocks + block] >> bit) & _ONE:  # x[i] does not lengthen the LCS
+            i -= 1
+        elif j > 0 and not (history[(j - 1) * blocks + block] >> bit) & _ONE:  # y[j] neither
+            j -= 1
+        else:
+            partner_x[i], partner_y[j] = j, i
+            i -= 1
+            j -= 1

@@ -1,0 +1,24 @@
+"""Why a pair is judged as it is, in words: what each family of features can name."""
+
+from __future__ import annotations
+
+from udfs.meaning import facts, language_model, vectors
+from udfs.meaning.extract import Resources
+from udfs.text.normalise import normalise
+from udfs.text.segment import Segmenter
+
+ODD_SPOTS = 2
+"""Odd spots that are named at most."""
+
+
+def explain(source: str, paraphrase: str, segmenter: Segmenter, resources: Resources) -> list[str]:
+    """What pulls the judgements of a pair down, in short English phrases; may be empty."""
+    a, b = normalise(source), normalise(paraphrase)
+    words_a, words_b = segmenter.cut([a, b])
+    spots = language_model.odd_spots(b, resources.language_model, ODD_SPOTS)
+    odd = [f"odd: {b[spot.start : spot.end]}" for spot in spots]
+    return [
+        *facts.explain(a, b, words_a, words_b),
+        *vectors.explain(words_a, words_b, resources.vectors),
+        *odd,
+    ]

@@ -1,0 +1,103 @@
+"""What the tier ``core`` sees of a pair: the eight features, then the families of udfs/meaning."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.features import FEATURES, extract_code_points
+from udfs.meaning import facts, language_model, surface, vectors
+from udfs.meaning.language_model import LanguageModel
+from udfs.meaning.vectors import VectorTable
+from udfs.text.code_points import CodePoints, Words
+
+FAMILIES = {
+    "surface": surface.NAMES,
+    "facts": facts.NAMES,
+    "vectors": tuple(f"vectors_{name}" for name in vectors.NAMES),
+    "language_model": tuple(f"lm_{name}" for name in language_model.NAMES),
+}
+"""The columns of each family, by the name of its module."""
+
+CORE_FEATURES = (*FEATURES, *(name for names in FAMILIES.values() for name in names))
+"""The order of the columns, everywhere."""
+
+BLOCK = 1024
+"""Pairs at a time: what the families read of them stays in the cache from one to the next."""
+
+
+class Resources(NamedTuple):
+    """The tables that the families read: memory-mapped, so that the processes of a host share them."""
+
+    vectors: VectorTable
+    language_model: LanguageModel
+
+    @classmethod
+    def load(
+        cls, vectors_folder: str | None = None, language_model_folder: str | None = None
+    ) -> Resources:
+        """The tables of two folders, by default those that ship; loaded once in a process.
+
+        Raises OSError or ValueError, in one line that names the file, where one is missing,
+        damaged or of another version.
+        """
+        return _load(vectors_folder, language_model_folder)
+
+    def digests(self) -> dict[str, str]:
+        """Ten hexadecimal digits of each table, by its name in the metric's signature."""
+        return {"vec": self.vectors.digest[:10], "lm": self.language_model.digest[:10]}
+
+
+@cache
+def _load(vectors_folder: str | None, language_model_folder: str | None) -> Resources:
+    return Resources(
+        VectorTable.load(vectors_folder), LanguageModel.load(language_model_folder)
+    )
+
+
+def reference(
+    a: str, b: str, words_a: list[str], words_b: list[str], resources: Resources
+) -> dict[str, float]:
+    """The columns of the families for a normalised pair, given with its words: their definitions."""
+    found = {
+        "surface": surface.reference(a, b, words_a, words_b),
+        "facts": facts.reference(a, b, words_a, words_b),
+        "vectors": vectors.reference(words_a, words_b, resources.vectors),
+        "language_model": language_model.reference(a, b, resources.language_model),
+    }
+    return {
+        column: value
+        for family, columns in FAMILIES.items()
+        for column, value in zip(columns, found[family].values(), strict=True)
+    }
+
+
+def extract_core(
+    a: CodePoints, b: CodePoints, words_a: Words, words_b: Words, resources: Resources
+) -> np.ndarray:
+    """Features of normalised, segmented pairs: float32, shape (rows, len(CORE_FEATURES)).
+
+    NaN for missing. Raises ValueError for a sentence that the kernels do not take.
+    """
+    rows = len(a.offsets) - 1
+    found = np.empty((rows, len(CORE_FEATURES)), np.float32)
+    for start in range(0, rows, BLOCK):
+        here = slice(start, min(start + BLOCK, rows))
+        pairs = [_block(column, here) for column in (a, b, words_a, words_b)]
+        families = (
+            extract_code_points(*pairs),
+            surface.features(*pairs),
+            facts.features(*pairs),
+            vectors.features(*pairs, resources.vectors),
+            language_model.features(*pairs[:2], resources.language_model),
+        )
+        np.concatenate(families, axis=1, out=found[here])
+    return found
+
+
+def _block(column: CodePoints | Words, rows: slice) -> CodePoints | Words:
+    """Some rows of a column of sentences, or of their words, not copied."""
+    offsets = column.offsets[rows.start : rows.stop + 1]
+    return type(column)(column[0][offsets[0] : offsets[-1]], offsets - offsets[0])

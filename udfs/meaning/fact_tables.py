@@ -1,0 +1,253 @@
+"""What udfs/meaning/facts.py looks up: its words as a tree, and the names of jieba's dictionary."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.compiled import entry, inlined
+from udfs.meaning.fact_words import ANYWHERE, OPPOSITES, WORDS
+from udfs.meaning.numbering import word_key
+from udfs.text import numerals
+from udfs.text.code_points import from_strings
+
+FOREIGN_CHARACTERS = frozenset(
+    "阿埃艾爱安昂奥巴贝比彼宾波伯布查达戴丹德登迪蒂丁杜顿多厄恩尔法凡菲费芬弗福盖戈格哈汉赫亨华霍基吉加简杰卡凯坎康考"
+    "科克肯库夸拉莱兰朗劳勒雷里理利莉立丽林琳卢鲁路伦罗洛玛马麦曼梅蒙米密明莫姆穆拿纳娜内尼妮诺欧帕潘佩皮普齐奇乔切琴丘"
+    "热日瑞若萨塞瑟森沙莎舍什史斯思苏索塔坦汤特腾廷图托瓦万威韦维魏温沃伍西希锡夏肖谢辛雅亚延扬叶耶伊因英尤约泽扎詹兹佐茨"
+    "赛·"
+)
+"""What transliterated names are written with, and the dot between their parts."""
+FOREIGN_RUN = 3
+
+NOT_NAMES = frozenset(
+    [
+        "东西",
+        "城市",
+        "太阳",
+        "海鲜",
+        "英雄",
+        "美丽",
+        "中断",
+        "大桥",
+        "王国",
+        "大国",
+        "外国",
+        "伦理",
+        "伦理学",
+        "深渊",
+        "新区",
+        "入口",
+        "立马",
+        "古堡",
+        "新鲜",
+        "深加工",
+        "加工区",
+        "长大",
+        "长度",
+        "加油站",
+        "海滩",
+        "太多",
+        "商城",
+        "城镇",
+        "入门",
+        "上市",
+        "平原",
+        "新建",
+        "保鲜",
+        "令人",
+        "崇拜",
+        "多达",
+        "勒索",
+        "马尾",
+        "换卡",
+        "远高于",
+        "五百强",
+        "太棒了",
+        "老家伙",
+        "小家伙",
+        "冷启动",
+        "二人",
+        "多谢",
+        "崇高",
+        "崇尚",
+        "威武",
+        "豪杰",
+        "保姆",
+        "聊天",
+    ]
+)
+"""Words that the dictionary tags as names and texts use otherwise."""
+
+_KINDS = {kind: block.strip().splitlines() for kind, block in WORDS.items()}
+_SIDES = [side for line in OPPOSITES.strip().splitlines() for side in line.split("|")]
+
+ITEMS = [(kind, line.split()[0]) for kind in _KINDS if kind != "none" for line in _KINDS[kind]]
+"""(kind, first word) of each item; then those of each line of opposites, side by side."""
+OPPOSITES_FROM = len(ITEMS)
+ITEMS += [("opposite", side.split()[0]) for side in _SIDES]
+NEGATION = ITEMS.index(("negation", "不"))
+YES_NO = ITEMS.index(("question", "吗"))
+KIND_SPAN = {
+    kind: (first, first + sum(other == kind for other, _ in ITEMS))
+    for first, (kind, _) in reversed(list(enumerate(ITEMS)))
+    if kind not in [other for other, _ in ITEMS[:first]]
+}
+"""Its items' numbers, from and to."""
+
+
+@cache
+def lexicon() -> dict[str, list[int]]:
+    """The numbers of the items of each word; none for what only hides others."""
+    entries: dict[str, list[int]] = {word: [] for word in WORDS["none"].split()}
+    lines = [line for kind in _KINDS if kind != "none" for line in _KINDS[kind]]
+    for item, line in enumerate([*lines, *_SIDES]):
+        for word in line.split():
+            negates = item >= OPPOSITES_FROM and word[0] in "不没" and word not in entries
+            entries.setdefault(word, [NEGATION] if negates else []).append(item)
+    return entries
+
+
+LONGEST_WORD = max(map(len, lexicon()))
+
+
+def is_name(word: str, frequency: int, tag: str) -> bool:
+    """Whether a word of the dictionary is a place, an organisation, or a person people speak of."""
+    if len(word) < 2 or word in NOT_NAMES:
+        return False
+    person = tag in ("nr", "nrfg") and len(word) == 3 and frequency >= 20
+    return person or tag in ("ns", "nt", "nrt")
+
+
+@cache
+def names() -> frozenset[str]:
+    """The names of the dictionary. Raises ModuleNotFoundError if jieba is not installed."""
+    spec = importlib.util.find_spec("jieba")  # its import would set up logging
+    if spec is None:
+        raise ModuleNotFoundError("the package 'jieba' is missing", name="jieba")
+    dictionary = Path(spec.submodule_search_locations[0]) / "dict.txt"
+    fields = dictionary.read_text("utf-8").split()
+    lines = zip(fields[::3], map(int, fields[1::3]), fields[2::3], strict=True)
+    return frozenset(line[0] for line in lines if is_name(*line))
+
+
+PLACES = "市省县区州镇乡村岛河江湖山国"
+"""A name of three characters or more that ends so is kept where it stands without: 北京市."""
+
+# Bits of a cell of Tables.characters, above those of udfs.text.numerals: the node of a word's first
+# character, LATIN for ASCII letters, FOREIGN and IS_PLACE.
+ROOT_SHIFT, ROOT_MASK = 12, (1 << 11) - 1
+LATIN, FOREIGN, IS_PLACE = 1 << 23, 1 << 24, 1 << 25
+
+EDGE_BITS = 12
+"""The hash table of edges has 1 << EDGE_BITS cells."""
+NAME_BITS = 17
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Tables(NamedTuple):
+    """characters: uint32, by code point. edges: uint64 (cells,): node << 21 | code point + 1, or 0;
+    children: int16 (cells,): the node that the edge leads to. word_at: int16, by node: -1, or the
+    word's number; hits: int16, items; first_hit: int32, by word and one more. anywhere: uint8, by
+    node. names: uint32 (1 << NAME_BITS,): high halves of hashes of the names' keys, or 0.
+    """
+
+    characters: np.ndarray
+    edges: np.ndarray
+    children: np.ndarray
+    word_at: np.ndarray
+    first_hit: np.ndarray
+    hits: np.ndarray
+    anywhere: np.ndarray
+    names: np.ndarray
+
+
+@cache
+def tables() -> Tables:
+    """The tables, once per process."""
+    nodes, words = {"": 0}, list(lexicon())
+    for word in words:
+        for end in range(1, len(word) + 1):
+            nodes.setdefault(word[:end], len(nodes))
+    if len(nodes) > ROOT_MASK or 2 * len(nodes) > 1 << EDGE_BITS:
+        raise OverflowError(f"the words of fact_words.py need {len(nodes)} nodes: too many")
+    cells = numerals.cells()
+    for character in FOREIGN_CHARACTERS:
+        cells[character] = cells.get(character, 0) | FOREIGN
+    for character in PLACES:
+        cells[character] = cells.get(character, 0) | IS_PLACE
+    for prefix, node in nodes.items():
+        if len(prefix) == 1:
+            cells[prefix] = cells.get(prefix, 0) | node << ROOT_SHIFT
+    for character in map(chr, range(128)):
+        if character.isalpha():
+            cells[character] = cells.get(character, 0) | LATIN
+    characters = np.zeros(max(map(ord, cells)) + 2, np.uint32)  # the last cell stays 0
+    for character, cell in cells.items():
+        characters[ord(character)] = cell
+
+    edges = np.zeros(1 << EDGE_BITS, np.uint64)
+    children = np.zeros(1 << EDGE_BITS, np.int16)
+    for prefix, node in nodes.items():
+        if len(prefix) > 1:
+            key = nodes[prefix[:-1]] << 21 | ord(prefix[-1]) + 1
+            slot = (key * int(MULTIPLIER) & (1 << 64) - 1) >> (64 - EDGE_BITS)
+            while edges[slot]:
+                slot = (slot + 1) % len(edges)
+            edges[slot], children[slot] = key, node
+    word_at = np.full(len(nodes), -1, np.int16)
+    word_at[[nodes[word] for word in words]] = np.arange(len(words))
+    hits = [lexicon()[word] for word in words]
+    anywhere = np.zeros(len(nodes), np.uint8)
+    anywhere[[node for prefix, node in nodes.items() if len(prefix) > 1 or prefix in ANYWHERE]] = 1
+    return Tables(
+        characters,
+        edges,
+        children,
+        word_at,
+        np.cumsum([0, *map(len, hits)], dtype=np.int32),
+        np.concatenate(hits).astype(np.int16),
+        anywhere,
+        _name_table(),
+    )
+
+
+def _name_table() -> np.ndarray:
+    texts = from_strings(sorted(names()))
+    table = np.zeros(1 << NAME_BITS, np.uint32)
+    _add_names(texts.values, texts.offsets, table)
+    return table
+
+
+@entry
+def _add_names(values, offsets, table):
+    for row in range(len(offsets) - 1):
+        slot, mark = name_slot(word_key(values, offsets[row], offsets[row + 1]))
+        while table[slot]:
+            slot = (slot + 1) & (len(table) - 1)
+        table[slot] = mark
+
+
+@inlined
+def name_slot(key):
+    """Where in Tables.names the word with this key (numbering.word_key) would stand, and as what."""
+    mixed = key * MULTIPLIER
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * MULTIPLIER
+    mark = np.uint32((mixed >> np.uint64(8)) & np.uint64(0xFFFFFFFF)) | np.uint32(1)
+    return np.int64(mixed >> np.uint64(64 - NAME_BITS)), mark
+
+
+@inlined
+def step(node, code, edges, children):
+    """The node behind a node's edge, or 0."""
+    key = (np.uint64(node) << np.uint64(21)) | (np.uint64(code) + np.uint64(1))
+    slot = np.int64((key * MULTIPLIER) >> np.uint64(64 - EDGE_BITS))
+    while edges[slot] != 0:
+        if edges[slot] == key:
+            return np.int64(children[slot])
+        slot = (slot + 1) & (len(edges) - 1)
+    return 0

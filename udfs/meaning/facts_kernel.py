@@ -1,0 +1,285 @@
+"""The columns of udfs/meaning/facts.py, which defines them, over code points."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.compiled import entry, inlined, inner
+from udfs.meaning import numbering
+from udfs.meaning.fact_tables import (
+    FOREIGN,
+    FOREIGN_RUN,
+    IS_PLACE,
+    ITEMS,
+    KIND_SPAN,
+    LATIN,
+    NEGATION,
+    OPPOSITES_FROM,
+    ROOT_MASK,
+    ROOT_SHIFT,
+    YES_NO,
+    name_slot,
+    step,
+)
+from udfs.meaning.numbering import LONGEST
+from udfs.text import numerals
+
+_PRONOUNS, _PRONOUNS_END = KIND_SPAN["pronoun"]
+_QUESTIONS, _QUESTIONS_END = KIND_SPAN["question"]
+_ITEMS = len(ITEMS)
+_OF_NOTE = LATIN | numerals.NUMERAL | ROOT_MASK << ROOT_SHIFT
+_QUESTION_MARK = ord("?")
+_MIX, _SEED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xCBF29CE484222325)
+
+
+class Scratch(NamedTuple):
+    """Room for the longest sentence of a batch.
+
+    edges: uint8, by character and one more: 1 where a word begins or ends. counts: int16, (2, items).
+    values: float64, and weak: uint8, (2, numbers). latin: uint64, (2, words). seen: uint8, by letter
+    id, 0 between calls. places: int32, by word.
+    """
+
+    edges: np.ndarray
+    counts: np.ndarray
+    values: np.ndarray
+    weak: np.ndarray
+    latin: np.ndarray
+    seen: np.ndarray
+    places: np.ndarray
+
+
+def scratch(longest: int) -> Scratch:
+    """Room for sentences of up to longest characters."""
+    return Scratch(
+        np.zeros(longest + 1, np.uint8),
+        np.zeros((2, _ITEMS), np.int16),
+        np.empty((2, longest + 1)),
+        np.empty((2, longest + 1), np.uint8),
+        np.empty((2, longest + 1), np.uint64),
+        np.zeros(2 * longest + 2, np.uint8),
+        np.empty(longest + 1, np.int32),
+    )
+
+
+@entry
+def fill_rows(
+    values_a, offsets_a, values_b, offsets_b, ends_a, words_a, ends_b, words_b, s, f, t, rows
+):
+    """The columns of every pair; s and f are the scratch of numbering and of this file, t the tables."""
+    for row in range(len(rows)):
+        a = values_a[offsets_a[row] : offsets_a[row + 1]]
+        b = values_b[offsets_b[row] : offsets_b[row + 1]]
+        if max(len(a), len(b)) > LONGEST:
+            rows[row] = np.nan
+            continue
+        row_ends_a = ends_a[words_a[row] : words_a[row + 1]]
+        row_ends_b = ends_b[words_b[row] : words_b[row + 1]]
+        counts = numbering.number(a, row_ends_a, b, row_ends_b, s)
+        kernel(a, row_ends_a, b, row_ends_b, counts, s, f, t, rows[row])
+
+
+@inlined
+def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
+    """The columns of the pair that s numbers (counts: what numbering.number returned)."""
+    n, m, _, words_a, words_b, _ = counts
+    letters_a, letters_b = s.letters[:n], s.letters[n : n + m]
+    tree = (t.edges, t.children, t.word_at, t.first_hit, t.hits, t.anywhere)
+    items_a, items_b = f.counts[0], f.counts[1]
+    items_a[:] = 0
+    items_b[:] = 0
+    numbers_a, latin_a = _read(
+        a, ends_a, t.characters, tree, f.edges, items_a, f.values[0], f.weak[0], f.latin[0]
+    )
+    numbers_b, latin_b = _read(
+        b, ends_b, t.characters, tree, f.edges, items_b, f.values[1], f.weak[1], f.latin[1]
+    )
+    values_a, values_b = f.values[0, :numbers_a], f.values[1, :numbers_b]
+    row[0] = _missed_numbers(values_a, f.weak[0], values_b, f.edges)
+    row[1] = _missed_numbers(values_b, f.weak[1], values_a, f.edges)
+    row[2], row[3] = _missed_latin(f.latin[0, :latin_a], f.latin[1, :latin_b])
+    row[4] = _missed_names(0, words_a, s, s.words_of_b, letters_b, t, f.latin[0], f.places)
+    row[5] = _missed_names(
+        words_a, words_a + words_b, s, s.words_of_a, letters_a, t, f.latin[0], f.places
+    )
+    row[6] = _missed_foreign(a, t.characters, s.before_a, letters_a, s.of_b, f.seen)
+    row[7] = _missed_foreign(b, t.characters, s.before_b, letters_b, s.of_a, f.seen)
+    _compare(items_a, items_b, row)
+    row[15] = row[0] + row[1] + row[2] + row[3] + row[4] + row[5]
+    row[15] += row[10] + row[11] + abs(row[12]) + row[14]
+
+
+@inner
+def _read(text, ends, characters, tree, edges, items, values, weak, latin):
+    """Finds numbers, Latin words and items; returns how many of the first two."""
+    tree_edges, children, word_at, first_hit, hits, anywhere = tree
+    n = len(text)
+    edges[: n + 1] = 0
+    edges[0] = 1
+    for k in range(len(ends)):
+        edges[ends[k]] = 1
+    numbers = words = 0
+    busy = matched = 0  # behind the last number or Latin word; behind the last item
+    for i in range(n):
+        cell = np.int64(characters[min(np.int64(text[i]), len(characters) - 1)])
+        if not cell & _OF_NOTE:
+            continue
+        if i >= busy:
+            if cell & LATIN:
+                key, busy = _SEED, i
+                while numerals.cell_at(text, busy, characters) & (LATIN | numerals.ARABIC):
+                    code = np.uint64(text[busy])
+                    code |= np.uint64(0x20) * np.uint64(code > 0x40)  # lower case
+                    key = (key ^ code) * _MIX
+                    key ^= key >> np.uint64(29)
+                    busy += 1
+                latin[words] = key
+                words += 1
+            elif cell & numerals.NUMERAL:
+                values[numbers], weak[numbers], busy = numerals.kernel(text, i, characters, edges)
+                numbers += 1
+        node = (cell >> ROOT_SHIFT) & ROOT_MASK
+        if i < matched or node == 0:
+            continue
+        alone = (edges[i] or (i == matched)) and edges[i + 1]
+        word, end = -1, i + 1
+        if alone or anywhere[node]:
+            word = np.int64(word_at[node])
+        k = i + 1
+        while k < n:
+            node = step(node, text[k], tree_edges, children)
+            if node == 0:
+                break
+            k += 1
+            if word_at[node] >= 0:
+                word, end = np.int64(word_at[node]), k
+        if word < 0:
+            continue
+        matched = end
+        first, last = first_hit[word], first_hit[word + 1]
+        if first < last and hits[first] == NEGATION and end - i <= 2:
+            asks = end == n or text[end] == _QUESTION_MARK
+            if asks or (end == i + 1 and i > 0 and text[end] == text[i - 1]):
+                items[YES_NO] += 1
+                continue
+        for k in range(first, last):
+            items[hits[k]] += 1
+    return numbers, words
+
+
+@inner
+def _missed_numbers(values, weak, others, taken):
+    """How many of the values no other one equals, one for one; no weak ones."""
+    missed = 0
+    for k in range(len(others)):
+        taken[k] = 0
+    for k in range(len(values)):
+        place = 0
+        while place < len(others) and (taken[place] or others[place] != values[k]):
+            place += 1
+        if place < len(others):
+            taken[place] = 1
+        else:
+            missed += not weak[k]
+    return missed
+
+
+@inner
+def _missed_latin(words, others):
+    """How many of either have no equal, one for one."""
+    shared = 0
+    for k in range(len(words)):
+        for place in range(len(others)):
+            if others[place] == words[k]:
+                others[place] = 0
+                shared += 1
+                break
+    return len(words) - shared, len(others) - shared
+
+
+@inlined
+def _missed_names(start, stop, s, words_of_other, others, t, keys, places):
+    """Words from start to stop that are names and not among the letters of the other side.
+
+    keys: uint64, places: int32, room for a number by word. The cells of the table are fetched
+    together, so that the processor waits for them once.
+    """
+    count = 0
+    for k in range(start, stop):
+        word = s.words[k]
+        keys[count] = s.keys[word + 1]
+        places[count] = k
+        count += (words_of_other[word] == 0) & (s.begins[k + 1] - s.begins[k] > 1)
+    found = 0
+    for k in range(count):
+        slot, mark = name_slot(keys[k])
+        cell = t.names[slot]
+        while (cell != 0) & (cell != mark):
+            slot = (slot + 1) & (len(t.names) - 1)
+            cell = t.names[slot]
+        places[found] = places[k]
+        found += cell == mark
+    missed = 0
+    for k in range(found):
+        begin, end = s.begins[places[k]], s.begins[places[k] + 1]
+        code = min(np.int64(s.codes[s.letters[end - 1]]), len(t.characters) - 1)
+        if end - begin > 2 and t.characters[code] & IS_PLACE:
+            end -= 1
+        missed += not _contains(others, s.letters[begin:end])
+    return missed
+
+
+@inner
+def _contains(text, word):
+    size = len(word)
+    for k in range(len(text) - size + 1):
+        p = 0
+        while p < size and text[k + p] == word[p]:
+            p += 1
+        if p == size:
+            return True
+    return False
+
+
+@inlined
+def _missed_foreign(text, characters, before, letters, of_other, seen):
+    """Different letters in runs of foreign characters that the other side does not have."""
+    missed = run = 0
+    for k in range(len(text)):
+        cell = characters[min(np.int64(text[k]), len(characters) - 1)]
+        run = run + 1 if cell & FOREIGN else 0
+        if run >= FOREIGN_RUN:
+            for p in range(k - FOREIGN_RUN + 1 if run == FOREIGN_RUN else k, k + 1):
+                if before[p] < before[p + 1]:  # the dot is no letter
+                    letter = letters[before[p]]
+                    missed += of_other[letter] == 0 and seen[letter] == 0
+                    seen[letter] = 1
+    for k in range(len(letters)):
+        seen[letters[k]] = 0
+    return missed
+
+
+@inner
+def _compare(items_a, items_b, row):
+    pronouns = questions = lost = new = opposites = 0
+    for k in range(OPPOSITES_FROM):
+        difference = np.int64(items_b[k]) - np.int64(items_a[k])
+        lost += max(0, -difference)
+        new += max(0, difference)
+    for k in range(_PRONOUNS, _PRONOUNS_END):
+        pronouns += abs(np.int64(items_b[k]) - np.int64(items_a[k]))
+    for k in range(_QUESTIONS, _QUESTIONS_END):
+        questions += abs(np.int64(items_b[k]) - np.int64(items_a[k]))
+    for k in range(OPPOSITES_FROM, _ITEMS, 2):
+        one, other = items_b[k] - items_a[k], items_b[k + 1] - items_a[k + 1]
+        opposites += (one < 0 and other > 0) or (one > 0 and other < 0)
+    negation = np.int64(items_b[NEGATION]) - np.int64(items_a[NEGATION])
+    row[8] = pronouns
+    row[9] = questions
+    row[10] = lost - max(0, -negation)
+    row[11] = new - max(0, negation)
+    row[12] = negation
+    row[13] = negation & 1
+    row[14] = opposites

@@ -1,0 +1,226 @@
+"""The characters and words of a pair as small numbers, so that counting them is an array access.
+
+Equal letters have equal ids, from 0 in the order in which they first occur, source before paraphrase;
+so have equal words. A *letter* is a letter, digit or Han character; a word has at least one (as in
+udfs/features/wpa.py). Spaces, punctuation and symbols have no ids.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.compiled import inlined, inner
+from udfs.features.wpa import alphanumeric
+from udfs.text.code_points import CodePoints, Words
+
+LONGEST = 4096
+"""Longest sentence that the families of this package describe: a longer text is no sentence."""
+
+FUNCTION_CHARACTERS = "的了在是着过和与及就也都而之其于以为从对到把被将由给让所地得很还又再"
+MARKERS = "把被将由给让"
+ATTRIBUTIVE = "的之"
+BRACKETS = "()[]{}《》〈〉「」『』【】〔〕“”‘’"
+QUOTE = '"'
+QUESTION, EXCLAMATION, STATEMENT = "?", "!", "。."
+
+# Bits of a cell of the table of classes.
+LETTER, LATIN, FUNCTION, MARKER, DE = 1, 2, 4, 8, 16
+END_SHIFT, END_MASK = 5, 3  # 1 statement, 2 question, 3 exclamation
+CLOSING = 1 << 7
+BRACKET_SHIFT = 8  # 0 no bracket; else its kind, from 1
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_PLACE = np.uint64(21)  # bits of a code point, and of one more
+_ONE, _LONG = np.uint64(1), np.uint64(1 << 63)
+_HIGH = np.uint64(47)  # the well mixed bits of a product, enough for LONGEST
+
+
+class Numbers(NamedTuple):
+    """Scratch of :func:`number`: room for the longest sentence of a batch, twice.
+
+    classes: uint16, by code point; a code point behind the end has the last cell's class, 0.
+    ids: uint16, by code point: its letter's id + 1 while a pair is being numbered, else 0.
+    letters: the letters' ids, those of the source and then those of the paraphrase.
+    before_a, before_b: how many letters stand before each character, and before the end.
+    words, begins: the words' ids in the same order, and where each begins among the letters; behind
+    the last, the number of all letters.
+    kinds, codes: class and code point by letter id. of_a, of_b: how often the source and the
+    paraphrase have the letter; words_of_a, words_of_b: the word, by word id.
+    firsts, lasts: the places of a word's letters, by word id. keys, slots, cells: the hash table.
+    """
+
+    classes: np.ndarray
+    ids: np.ndarray
+    letters: np.ndarray
+    before_a: np.ndarray
+    before_b: np.ndarray
+    words: np.ndarray
+    begins: np.ndarray
+    kinds: np.ndarray
+    codes: np.ndarray
+    of_a: np.ndarray
+    of_b: np.ndarray
+    words_of_a: np.ndarray
+    words_of_b: np.ndarray
+    firsts: np.ndarray
+    lasts: np.ndarray
+    keys: np.ndarray
+    slots: np.ndarray
+    cells: np.ndarray
+
+
+@cache
+def classes() -> np.ndarray:
+    """The bits above by code point, uint16, up to one behind the last that has any."""
+    table = alphanumeric().astype(np.uint16)
+    for code in range(0x2E80):
+        if chr(code).isalpha():
+            table[code] |= LATIN
+    for bit, characters in ((FUNCTION, FUNCTION_CHARACTERS), (MARKER, MARKERS), (DE, ATTRIBUTIVE)):
+        for character in characters:
+            table[ord(character)] |= bit
+    for kind, characters in enumerate((STATEMENT, QUESTION, EXCLAMATION), 1):
+        for character in characters:
+            table[ord(character)] |= kind << END_SHIFT
+    for place, character in enumerate(BRACKETS):
+        table[ord(character)] |= (place // 2 + 1) << BRACKET_SHIFT | CLOSING * (place % 2)
+    table[ord(QUOTE)] |= (len(BRACKETS) // 2 + 1) << BRACKET_SHIFT
+    return table[: np.flatnonzero(table)[-1] + 2].copy()
+
+
+def flat(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> tuple[np.ndarray, ...]:
+    """The columns' arrays, always of the same types: numba compiles anew for writable ones."""
+    types = (np.uint32, np.int64, np.uint32, np.int64, np.int32, np.int64, np.int32, np.int64)
+    arrays = []
+    for array, dtype in zip((*a, *b, *words_a, *words_b), types, strict=True):
+        view = np.ascontiguousarray(array, dtype).view()
+        view.flags.writeable = False
+        arrays.append(view)
+    return tuple(arrays)
+
+
+def longest(a: CodePoints, b: CodePoints) -> int:
+    """The longest sentence that is to be described, in characters."""
+    sizes = (np.diff(text.offsets).max(initial=0) for text in (a, b))
+    return min(int(max(sizes)), LONGEST)
+
+
+def scratch(longest: int) -> Numbers:
+    """Room for sentences of up to longest characters."""
+    pair = 2 * longest + 2
+    cells = 1 << (4 * longest + 16).bit_length()
+    return Numbers(
+        classes(),
+        np.zeros(len(classes()), np.uint16),  # memory that is not touched costs nothing
+        np.empty(pair, np.int32),
+        *np.empty((2, longest + 1), np.int32),
+        *np.empty((2, pair), np.int32),
+        np.empty(pair, np.uint16),
+        *np.empty((7, pair), np.int32),
+        np.empty(pair, np.uint64),
+        np.empty(pair, np.int32),
+        np.zeros(cells, np.int32),
+    )
+
+
+@inlined
+def number(a, ends_a, b, ends_b, s):
+    """Fills s for one pair of code points; their words' ends as in udfs.text.code_points.Words.
+
+    Returns how many letters a and b have, how many different ones there are, and the same of words.
+    """
+    s.of_a[: len(a) + len(b)] = 0
+    s.of_b[: len(a) + len(b)] = 0
+    state = (s.classes, s.ids, s.letters, s.codes, s.kinds)
+    n, known = _letters(a, state, s.before_a, 0, 0, s.of_a)
+    end, known = _letters(b, state, s.before_b, n, known, s.of_b)
+    for k in range(known):
+        s.ids[s.codes[k]] = 0
+
+    s.words_of_a[: len(ends_a) + len(ends_b)] = 0
+    s.words_of_b[: len(ends_a) + len(ends_b)] = 0
+    state = (s.words, s.begins, s.firsts, s.lasts, s.keys, s.slots, s.cells)
+    count_a, known_words = _words(a, ends_a, state, s.before_a, 0, 0, 0, s.words_of_a)
+    count, known_words = _words(b, ends_b, state, s.before_b, n, count_a, known_words, s.words_of_b)
+    s.begins[count] = end
+    for k in range(known_words):
+        s.cells[s.slots[k]] = 0
+    return n, end - n, known, count_a, count - count_a, known_words
+
+
+# The processor can not foresee whether a letter or a word is a new one, so what follows stores the
+# same either way instead of asking.
+
+
+@inner
+def _letters(text, state, before, count, known, here):
+    """Appends a text's letters at letters[count:]; returns the new count and the ids given."""
+    class_of, ids, letters, codes, kinds = state
+    first = count
+    for k in range(len(text)):
+        before[k] = count - first
+        code = min(np.int64(text[k]), len(class_of) - 1)
+        kind = class_of[code]
+        if kind & LETTER:
+            letter = np.int64(ids[code])
+            fresh = letter == 0
+            letter = known if fresh else letter - 1
+            known += fresh
+            ids[code] = letter + 1
+            codes[letter] = code
+            kinds[letter] = kind
+            here[letter] += 1
+            letters[count] = letter
+            count += 1
+    before[len(text)] = count - first
+    return count, known
+
+
+@inner
+def _words(text, ends, state, before, first_letter, count, known, here):
+    """Appends a text's words at words[count:]; returns the new count and the ids given."""
+    words, begins, firsts, lasts, keys, slots, cells = state
+    mask = len(cells) - 1
+    begin = np.int64(0)
+    for k in range(len(ends)):
+        end = np.int64(ends[k])
+        if before[begin] < before[end]:
+            key = word_key(text, begin, end)
+            slot = np.int64((key * _MULTIPLIER) >> _HIGH) & mask
+            word = np.int64(cells[slot])
+            while (word != 0) & (keys[word] != key):
+                slot = (slot + 1) & mask
+                word = np.int64(cells[slot])
+            fresh = word == 0
+            word = known if fresh else word - 1
+            known += fresh
+            cells[slot] = word + 1
+            keys[word + 1] = key
+            slots[word] = slot
+            begins[count] = first_letter + before[begin]
+            firsts[word] = begins[count]  # any of its occurrences will do
+            lasts[word] = first_letter + before[end] - 1
+            here[word] += 1
+            words[count] = word
+            count += 1
+        begin = end
+    return count, known
+
+
+@inlined
+def word_key(text, begin, end):
+    """A word as one number: its code points if there are up to three, else a hash; never 0."""
+    second = np.uint64(text[min(begin + 1, end - 1)]) + _ONE
+    third = np.uint64(text[min(begin + 2, end - 1)]) + _ONE
+    key = np.uint64(text[begin]) + _ONE
+    key = (key << _PLACE) | second * np.uint64(end - begin > 1)
+    key = (key << _PLACE) | third * np.uint64(end - begin > 2)
+    if end - begin > 3:
+        for k in range(begin + 3, end):
+            key = (key ^ np.uint64(text[k])) * _MULTIPLIER
+            key ^= key >> np.uint64(29)
+        key |= _LONG
+    return key

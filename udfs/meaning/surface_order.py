@@ -1,0 +1,173 @@
+"""Columns of udfs/meaning/surface.py about order: of words, of what lies between them, of clauses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.compiled import inner
+from udfs.text.clauses import clause_spans
+
+MATCHED_CLAUSE = 0.3
+"""Two clauses are one and the same above this similarity."""
+
+LANES, _LANE = 4, 16
+"""Clauses that one sum counts, and the bits of each: numbering.LONGEST fits."""
+
+
+@inner
+def ratio(part, whole):
+    """A share, NaN of nothing."""
+    return part / whole if whole else np.nan
+
+
+@inner
+def order(x, y, shared, heads, chain, right, row):
+    """words_inverted to last_lost, of word ids x and y."""
+    n, m = len(x), len(y)
+    if shared == 0:
+        row[:5] = np.nan
+        return
+    for k in range(m - 1, -1, -1):
+        chain[k] = heads[y[k]]
+        heads[y[k]] = k
+    count, first, last = 0, -1, -1
+    for k in range(n):
+        other = heads[x[k]]
+        if other >= 0:
+            heads[x[k]] = chain[other]
+            right[count] = other
+            count += 1
+            last = k
+            if first < 0:
+                first = k
+    for k in range(m):
+        heads[y[k]] = -1
+    row[0] = inverted(right, count)
+    row[1] = right[0] / m
+    row[2] = (right[count - 1] + 1) / m
+    row[3] = first / n
+    row[4] = 1 - (last + 1) / n
+
+
+@inner
+def inverted(places, count):
+    """Share of pairs that stand in the opposite order."""
+    crossed = 0
+    for k in range(1, count):
+        place = places[k]
+        for p in range(k):
+            crossed += places[p] > place
+    return ratio(crossed, count * (count - 1) // 2)
+
+
+@inner
+def gaps(n, m, begins, partner_x, partner_y, row):
+    """gaps to gap_b, by alignment.align's partners. Leaves -1 - its gap as the partner of a word outside."""
+    gaps = replaced = gap_a = gap_b = 0
+    i = j = gap = 0
+    while True:
+        k, p = i, j
+        while k < n and partner_x[k] < 0:
+            partner_x[k] = -1 - gap
+            k += 1
+        while p < m and partner_y[p] < 0:
+            partner_y[p] = -1 - gap
+            p += 1
+        gaps += k > i or p > j
+        replaced += k > i and p > j
+        gap_a = max(gap_a, begins[k] - begins[i])
+        gap_b = max(gap_b, begins[n + p] - begins[n + j])
+        if k >= n:
+            break
+        i, j, gap = k + 1, p + 1, gap + 1
+    row[0] = gaps
+    row[1] = replaced
+    row[2] = gap_a
+    row[3] = gap_b
+
+
+@inner
+def exchanged(x, y, partner_x, partner_y, chains, left, right):
+    """Pairs of words that took each other's gap, by the partners that gaps leaves."""
+    heads, chain = chains
+    for k in range(len(y) - 1, -1, -1):
+        if partner_y[k] < 0:
+            chain[k] = heads[y[k]]
+            heads[y[k]] = k
+    count = 0
+    for k in range(len(x)):
+        if partner_x[k] < 0 and heads[x[k]] >= 0:
+            other = heads[x[k]]
+            heads[x[k]] = chain[other]
+            left[count], right[count] = partner_x[k], partner_y[other]
+            count += 1
+    for k in range(len(y)):
+        heads[y[k]] = -1
+    exchanged = 0
+    for k in range(count):
+        if left[k] != right[k]:
+            for p in range(k + 1, count):
+                exchanged += left[k] == right[p] and right[k] == left[p]
+    return exchanged
+
+
+@inner
+def letter_spans(text, before, starts, ends):
+    """Clauses with letters, as places among the letters; returns their number."""
+    count = 0
+    for k in range(clause_spans(text, starts, ends)):
+        start, end = before[starts[k]], before[ends[k]]
+        if start < end:
+            starts[count], ends[count] = start, end
+            count += 1
+    return count
+
+
+@inner
+def least_known(starts, ends, before):
+    """Lowest share of known letters in a clause; before: as surface_kernel's _stretch leaves it."""
+    least = np.nan
+    for p in range(len(starts)):
+        share = (before[ends[p]] - before[starts[p]]) / (ends[p] - starts[p])
+        least = least if least <= share else share
+    return least
+
+
+@inner
+def match_clauses(x, y, spans, spread, sums, best, match, right, row):
+    """clauses_inverted and clause_worst, for as many clauses of x at a time as there are lanes.
+
+    spread[letter] has a 1 in the lane of each clause with that letter, and sums its sum over the
+    letters of y so far, so that a difference of two sums is what a clause of y shares with them.
+    """
+    starts_x, ends_x, starts_y, ends_y = spans
+    worst, matched = np.nan, 0
+    for first in range(0, len(starts_x), LANES):
+        lanes = min(LANES, len(starts_x) - first)
+        for lane in range(lanes):
+            best[lane], match[lane] = 0.0, 0
+            bit = np.uint64(1) << np.uint64(_LANE * lane)
+            for k in range(starts_x[first + lane], ends_x[first + lane]):
+                spread[x[k]] |= bit
+        total = np.uint64(0)
+        for k in range(len(y)):
+            sums[k] = total
+            total += spread[y[k]]
+        sums[len(y)] = total
+        for q in range(len(starts_y)):
+            total = sums[ends_y[q]] - sums[starts_y[q]]
+            size = ends_y[q] - starts_y[q]
+            for lane in range(lanes):
+                here = np.int64(total >> np.uint64(_LANE * lane)) & ((1 << _LANE) - 1)
+                share = here / max(size, ends_x[first + lane] - starts_x[first + lane])
+                better = share > best[lane]
+                best[lane] = share if better else best[lane]
+                match[lane] = q if better else match[lane]
+        for lane in range(lanes):
+            worst = worst if worst <= best[lane] else best[lane]
+            right[matched] = match[lane]
+            matched += best[lane] > MATCHED_CLAUSE
+        for k in range(starts_x[first], ends_x[first + lanes - 1]):
+            spread[x[k]] = 0
+    row[1] = inverted(right, matched)
+    row[2] = worst

@@ -1,0 +1,384 @@
+"""Static word vectors: what a paraphrase keeps, loses, adds, replaces and moves in meaning.
+
+Each content word of a sentence looks for its best partner on the other side: first an equal word, k-th
+occurrence with k-th occurrence, else the word left over there of the highest cosine. Words weigh by
+rarity, a / (a + share of the corpus). The vectors are those of a table that ``jobs/make_vectors.py``
+makes of an encoder; a word without a row is the mean of its characters.
+
+Columns of either side (``source_``, ``paraphrase_``): ``kept`` mean cosine of the best partners,
+weighted, and ``kept_plain`` unweighted; ``most``, ``second`` the two largest losses, weight × (1 - cosine),
+and ``sum`` all of them; ``gone`` the share of weight without a partner of cosine 0.5; ``replaced`` the
+share whose partner is another word of cosine above 0.6, and ``replaced_cosine`` their mean; ``same`` the
+share with an equal word. Of both: ``f1`` and ``f1_plain`` of kept; ``inverted`` share of aligned words that
+changed order; ``moved`` their mean change of relative position; ``words_a``, ``words_b`` how many there
+are; ``left_cosine`` cosine of the mean vectors of the words without an equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.features.wpa import alphanumeric
+from udfs.meaning import vectors_kernel as kernels
+from udfs.text.code_points import CodePoints, Words
+
+FOLDER = Path(__file__).parents[1] / "models/vectors-zh"
+MANIFEST, FORMAT, VERSION = "vectors.json", "gaixie-word-vectors", 1
+HOW_TO_MAKE = "python jobs/make_vectors.py makes them"
+
+_SIDE = (
+    *("kept", "kept_plain", "most", "second", "sum"),
+    *("gone", "replaced", "replaced_cosine", "same"),
+)
+NAMES = (
+    *(f"source_{name}" for name in _SIDE),
+    *(f"paraphrase_{name}" for name in _SIDE),
+    *("f1", "f1_plain", "inverted", "moved", "words_a", "words_b", "left_cosine"),
+)
+"""The columns, in order."""
+
+
+class Tables(NamedTuple):
+    """The arrays of a folder, as the kernels read them.
+
+    cells: uint64, (a power of two,): the hash table, see vectors_kernel.find_row.
+    vectors: int8, (rows, dimensions), of length vectors_kernel.UNIT.
+    weights: float32, (rows + 1,); the last is that of a word without a row.
+    """
+
+    cells: np.ndarray
+    vectors: np.ndarray
+    weights: np.ndarray
+
+
+_TYPES = Tables("uint64", "int8", "float32")
+
+
+class VectorTable(NamedTuple):
+    """A table of vectors; memory-mapped, so that the processes of a host share it."""
+
+    tables: Tables
+    digest: str
+
+    @classmethod
+    def load(cls, folder: str | Path | None = None) -> VectorTable:
+        """The table of a folder; by default the one that ships.
+
+        Raises FileNotFoundError or ValueError, in one line that names the file, where one is
+        missing, damaged or of another version.
+        """
+        folder = Path(folder or FOLDER)
+        path = folder / MANIFEST
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: no such file; expected word vectors; {HOW_TO_MAKE}")
+        try:
+            manifest = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: expected JSON ({error})") from None
+        kind = manifest.get("format"), manifest.get("version")
+        if kind != (FORMAT, VERSION):
+            raise ValueError(
+                f"{path}: {kind[0]} {kind[1]}, but this version reads {FORMAT} {VERSION}"
+            )
+        tables = Tables(
+            *(_array(folder, *field) for field in zip(Tables._fields, _TYPES, strict=True))
+        )
+        if manifest.get("digest") != digest(tables):
+            raise ValueError(
+                f"{path}: digest {manifest.get('digest')}, but its arrays have {digest(tables)}; "
+                "they are not those that were saved"
+            )
+        return cls(tables, manifest["digest"])
+
+
+def _array(folder: Path, name: str, kind: str) -> np.ndarray:
+    path = folder / f"{name}.npy"
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path}: no such file; {folder / MANIFEST} needs it") from None
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path}: expected an array ({error})") from None
+    if array.dtype != kind:
+        raise ValueError(f"{path}: {array.dtype}, expected {kind}")
+    return array
+
+
+def digest(tables: Tables) -> str:
+    """Ten hexadecimal digits of SHA-256 over the arrays."""
+    found = hashlib.sha256()
+    for array in tables:
+        found.update(f"{array.dtype}{array.shape}".encode())
+        found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()[:10]
+
+
+def write_table(
+    folder: Path, words: Sequence[str], vectors: np.ndarray, weights: np.ndarray, **card
+) -> VectorTable:
+    """Writes a table. Of words that differ in the case of ASCII letters alone the first is kept.
+
+    vectors: float, (words, dimensions), any length but zero. weights: (words + 1,), the last for
+    words without a row. card: what the manifest says besides (anything that JSON holds).
+    """
+    first: dict[str, int] = {}
+    for row, word in enumerate(words):
+        first.setdefault("".join(c.lower() if "A" <= c <= "Z" else c for c in word), row)
+    kept = np.array(list(first.values()))
+    unit = vectors[kept] / np.linalg.norm(vectors[kept], axis=1, keepdims=True)
+    hashes = np.array(
+        [
+            kernels.word_hash(np.array(list(map(ord, word)), np.uint32), 0, len(word))
+            for word in first
+        ],
+        np.uint64,
+    )
+    cells = np.zeros(1 << (int(1.5 * len(kept)).bit_length()), np.uint64)
+    kernels.insert_rows(cells, hashes)
+    tables = Tables(
+        cells,
+        np.clip(np.rint(unit * kernels.UNIT), -127, 127).astype(np.int8),
+        np.append(weights[kept], weights[-1]).astype(np.float32),
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in zip(Tables._fields, tables, strict=True):
+        np.save(folder / f"{name}.npy", array)
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "digest": digest(tables),
+        "words": len(kept),
+        "dimensions": int(vectors.shape[1]),
+        **card,
+    }
+    text = json.dumps(manifest, ensure_ascii=False, indent=2)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    return VectorTable(tables, manifest["digest"])
+
+
+def features(
+    a: CodePoints, b: CodePoints, words_a: Words, words_b: Words, table: VectorTable
+) -> np.ndarray:
+    """The columns of normalised, segmented pairs: float32, shape (rows, len(NAMES)).
+
+    NaN where a side has no content word, and for what is not defined.
+    """
+    rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
+    n, m = (int(np.diff(words.offsets).max(initial=1)) for words in (words_a, words_b))
+    dimensions = table.tables.vectors.shape[1]
+    room = _Room(
+        _side(n, dimensions),
+        _side(m, dimensions),
+        np.empty(n, np.int32),
+        np.empty(m, np.int32),
+        np.empty(n * m, np.float32),
+        np.empty(dimensions, np.int32),
+    )
+    arrays = map(_read_only, (*a, *b, *words_a, *words_b, alphanumeric()))
+    kernels.fill_rows(*arrays, Tables(*map(_read_only, table.tables)), room, rows)
+    return rows
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """The array as the one type that the kernels are compiled for (numba tells writable ones)."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+class _Side(NamedTuple):
+    """Room for one sentence."""
+
+    hashes: np.ndarray
+    rows: np.ndarray
+    spans: np.ndarray
+    vectors: np.ndarray
+    best: np.ndarray
+    match: np.ndarray
+    same: np.ndarray
+
+
+class _Room(NamedTuple):
+    a: _Side
+    b: _Side
+    left_a: np.ndarray
+    left_b: np.ndarray
+    cosines: np.ndarray
+    sums: np.ndarray
+
+
+def _side(size: int, dimensions: int) -> _Side:
+    return _Side(
+        np.empty(size, np.uint64),
+        np.empty(size, np.int64),
+        np.empty((size, 2), np.int64),
+        np.empty((size, dimensions), np.int8),
+        np.empty(size, np.float32),
+        np.empty(size, np.int32),
+        np.empty(size, np.bool_),
+    )
+
+
+class Partner(NamedTuple):
+    """What a word's best partner on the other side is."""
+
+    word: int
+    """Its number there among the content words; -1 where there is none of a cosine above 0."""
+    cosine: float
+    same: bool
+
+
+def partners(words_a: list[str], words_b: list[str], table: VectorTable) -> tuple[list, list]:
+    """The Partner of each content word of two sentences, by the definition."""
+    taken: dict[int, int] = {}
+    for i, word in enumerate(words_a):
+        for j, other in enumerate(words_b):
+            if _folded(word) == _folded(other) and j not in taken.values():
+                taken[i] = j
+                break
+    equal_b = {j: i for i, j in taken.items()}
+    left_a = [i for i in range(len(words_a)) if i not in taken]
+    left_b = [j for j in range(len(words_b)) if j not in equal_b]
+    vector = {word: _vector(word, table) for word in {*words_a, *words_b}}
+
+    def best(word, others, candidates):
+        cosines = [float(vector[word] @ vector[others[k]]) / kernels.UNIT**2 for k in candidates]
+        if not cosines or max(cosines) <= 0:
+            return Partner(-1, 0.0, False)
+        place = int(np.argmax(cosines))
+        return Partner(candidates[place], cosines[place], False)
+
+    return (
+        [
+            Partner(taken[i], 1.0, True) if i in taken else best(word, words_b, left_b)
+            for i, word in enumerate(words_a)
+        ],
+        [
+            Partner(equal_b[j], 1.0, True) if j in equal_b else best(word, words_a, left_a)
+            for j, word in enumerate(words_b)
+        ],
+    )
+
+
+def explain(
+    words_a: list[str], words_b: list[str], table: VectorTable, count: int = 2
+) -> list[str]:
+    """The content words whose loss or addition weighs most, in short English phrases."""
+    content = [[word for word in words if _is_content(word)] for words in (words_a, words_b)]
+    phrases = []
+    for words, found, verb in zip(content, partners(*content, table), ("lost", "new"), strict=True):
+        losses = [
+            (_weight(word, table) * (1 - partner.cosine), word)
+            for word, partner in zip(words, found, strict=True)
+            if partner.cosine < 0.5 and _weight(word, table) > 0.5
+        ]
+        worst = sorted(losses, key=lambda loss: -loss[0])[:count]
+        phrases += [f"{word} {verb}" for _, word in worst]
+    return phrases
+
+
+def reference(words_a: list[str], words_b: list[str], table: VectorTable) -> dict[str, float]:
+    """The columns of one pair by their definitions. words: all words of a normalised sentence."""
+    spans_a, spans_b = _content_spans(words_a), _content_spans(words_b)
+    a, b = [span[2] for span in spans_a], [span[2] for span in spans_b]
+    values = dict.fromkeys(NAMES, float("nan"))
+    if not a or not b:
+        return values
+    found_a, found_b = partners(a, b, table)
+    for side, words, found in (("source", a, found_a), ("paraphrase", b, found_b)):
+        values |= {f"{side}_{name}": value for name, value in _side_values(words, found, table)}
+    for name in ("f1", "f1_plain"):
+        kept = f"kept{name.removeprefix('f1')}"
+        r, p = values[f"source_{kept}"], values[f"paraphrase_{kept}"]
+        values[name] = 2 * r * p / max(r + p, 1e-6)
+    aligned = [(i, partner.word) for i, partner in enumerate(found_a) if partner.cosine > 0.6]
+    length_a, length_b = sum(map(len, words_a)), sum(map(len, words_b))
+    if aligned:
+        shifts = [
+            abs(sum(spans_a[i][:2]) / length_a - sum(spans_b[j][:2]) / length_b) / 2
+            for i, j in aligned
+        ]
+        values["moved"] = sum(shifts) / len(shifts)
+    pairs = [(j, k) for n, (_, k) in enumerate(aligned) for _, j in aligned[:n] if j != k]
+    if pairs:
+        values["inverted"] = sum(j > k for j, k in pairs) / len(pairs)
+    values["words_a"], values["words_b"] = len(a), len(b)
+    left = [
+        [
+            _weight(word, table) * _vector(word, table)
+            for word, partner in zip(words, found, strict=True)
+            if not partner.same
+        ]
+        for words, found in ((a, found_a), (b, found_b))
+    ]
+    if all(left):
+        x, y = (np.sum(vectors, axis=0) for vectors in left)
+        values["left_cosine"] = float(x @ y / np.sqrt((x @ x) * (y @ y) + 1e-9))
+    return values
+
+
+def _side_values(words: list[str], found: list[Partner], table: VectorTable):
+    weights = np.array([_weight(word, table) for word in words])
+    cosines = np.array([partner.cosine for partner in found])
+    same = np.array([partner.same for partner in found])
+    losses = sorted(weights * (1 - cosines), reverse=True)
+    replaced = ~same & (cosines > 0.6)
+    mean = (
+        (weights * cosines)[replaced].sum() / weights[replaced].sum() if replaced.any() else np.nan
+    )
+    yield "kept", (weights * cosines).sum() / weights.sum()
+    yield "kept_plain", cosines.mean()
+    yield "most", losses[0]
+    yield "second", losses[1] if len(losses) > 1 else 0.0
+    yield "sum", weights.sum() - (weights * cosines).sum()
+    yield "gone", weights[cosines < 0.5].sum() / weights.sum()
+    yield "replaced", weights[replaced].sum() / weights.sum()
+    yield "replaced_cosine", mean
+    yield "same", weights[same].sum() / weights.sum()
+
+
+def _content_spans(words: list[str]) -> list[tuple[int, int, str]]:
+    """(start, end, word) of each word with a letter, digit or Han character."""
+    spans, start = [], 0
+    for word in words:
+        if _is_content(word):
+            spans.append((start, start + len(word), word))
+        start += len(word)
+    return spans
+
+
+def _is_content(word: str) -> bool:
+    return any(character.isalnum() for character in word)
+
+
+def _folded(word: str) -> str:
+    return "".join(c.lower() if "A" <= c <= "Z" else c for c in word)
+
+
+def _row(word: str, table: VectorTable) -> int:
+    text = np.array(list(map(ord, word)), np.uint32)
+    value = np.uint64(kernels.word_hash(text, 0, len(text)))
+    return kernels.find_row(table.tables.cells, value, len(table.tables.vectors))
+
+
+def _weight(word: str, table: VectorTable) -> float:
+    return float(table.tables.weights[_row(word, table)])
+
+
+def _vector(word: str, table: VectorTable) -> np.ndarray:
+    vectors = table.tables.vectors
+    row = _row(word, table)
+    if row < len(vectors):
+        return vectors[row].astype(np.float64)
+    rows = [row for row in (_row(character, table) for character in word) if row < len(vectors)]
+    total = vectors[rows].astype(np.float64).sum(axis=0) if rows else np.zeros(vectors.shape[1])
+    length = np.sqrt((total * total).sum())
+    if not length:
+        return total
+    return np.clip(np.rint(total * (kernels.UNIT / length)), -127, 127)

@@ -1,0 +1,86 @@
+"""The folder of a fitted SPScore-zh: ``spscore.json``, which describes it, and files of each head.
+
+spscore.json            tier, columns of each head, digests; version 2 of the format
+structure/lightgbm-0.txt, synonyms/…, meaning/…, fluency/…, spscore/…
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+FORMAT_VERSION = 2
+DESCRIPTION = "spscore.json"
+KEYS = (
+    *("version", "tier", "columns", "heads", "penalties"),
+    *("normalisation", "segmenter", "resources", "digest"),
+)
+
+
+def read(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """(what spscore.json says, the content of each file that it names).
+
+    Raises FileNotFoundError where the folder or one of its files is missing, and ValueError for a
+    description that is none, is of another format, or has another digest. Each names the file.
+    """
+    path = folder / DESCRIPTION
+    try:
+        description = dict(json.loads(_read(path)))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: expected JSON ({error})") from None
+    if description.get("format") == 1:
+        raise ValueError(
+            f"{path}: an SPScore-zh 0.1 model, which gives one score and no judgements; this "
+            "version reads 0.2, and Gaixie 0.1 reproduces the scores of that model"
+        )
+    missing = [key for key in ("format", *KEYS) if key not in description]
+    if missing:
+        raise ValueError(f"{path}: expected the key {missing[0]!r}")
+    if description["format"] != FORMAT_VERSION:
+        raise ValueError(
+            f"{path}: format {description['format']!r}, but this version reads {FORMAT_VERSION}"
+        )
+    try:
+        names = [
+            f"{name}/{f}" for name, head in description["heads"].items() for f in head["files"]
+        ]
+    except (AttributeError, KeyError, TypeError):
+        raise ValueError(f"{path}: expected the heads, each with its files") from None
+    contents = {name: _read(folder / name) for name in names}
+    found = digest(description, contents)
+    if found != description["digest"]:
+        raise ValueError(
+            f"{path}: digest {description['digest']}, but its heads have {found}; "
+            "the model files are not those that were saved"
+        )
+    return description, contents
+
+
+def write(folder: Path, description: dict[str, Any], contents: dict[str, bytes]) -> None:
+    """Writes what ``read`` reads; the description last. Removes files of the heads before it."""
+    for name in description["heads"]:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for stale in [*(folder / name).glob("lightgbm-*.txt"), *(folder / name).glob("*.npz")]:
+            stale.unlink()
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    text = json.dumps(description, ensure_ascii=False, indent=2)
+    (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+
+
+def digest(description: dict[str, Any], contents: dict[str, bytes]) -> str:
+    """Ten hexadecimal digits of SHA-256 over heads, penalties, and the files of the heads."""
+    decisive = [description["heads"], description["penalties"]]
+    found = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode())
+    for name, content in sorted(contents.items()):
+        found.update(f"\n{name} {len(content)}\n".encode() + content)
+    return found.hexdigest()[:10]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"{path}: no such file; expected a saved SPScore model") from None

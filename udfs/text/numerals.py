@@ -1,0 +1,322 @@
+"""Numbers by their value, in Arabic digits and in Chinese numerals: 3,000 and 三千, 30% and 百分之三十.
+
+Grammar, over normalised text:
+
+    number   = numeral ["分之" numeral | "%" | "‰"]
+    numeral  = arabic units* | chinese ["点" digit+ units*]
+    arabic   = digits, with commas before every third or without, ["." digits]
+    chinese  = one or more of 零〇一二两三四五六七八九 and units
+    units    = 十百千万亿, which multiply; before them, 多 or 余 may stand (30多万)
+
+In a Chinese numeral a row of digits counts the unit behind it (一, where there is none). 万 and 亿
+take all that stands before them since the last 亿. A single digit at the end counts the next smaller
+unit (三万五). Of a row of two that follow one upon another the value lies between (七八 is 7.5). 点 with
+digits and 分 tells the time.
+
+A number is *weak*, possibly none, where 一 or 十 stands alone (一个, 十分), where 百, 千, 万 or 亿 begins
+it (百姓, 万一), or where its word has characters other than numerals and measures (四川, 一心一意). A
+fraction never is, nor what has 第, 周, 期 or 拜 before it or 年, 月, 日 or 号 behind it. Digits behind a
+Latin letter belong to a code (A380).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.compiled import entry, inlined, inner
+
+DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")}
+DIGITS |= {"〇": 0, "两": 2}
+UNITS = {"十": 1e1, "百": 1e2, "千": 1e3, "万": 1e4, "亿": 1e8}
+MEASURES = (
+    "第个年月日号天次名人位岁元块点分秒时楼种件条张本只度倍米届级章节项步间座场家份台辆把颗片段句遍趟回双对"
+    "组批套世纪初旬底多余几半整支枚吨斤亩公里厘毫美英欧折星期"
+)
+BEFORE, BEHIND = "第周期拜", "年月日号"
+"""Next to these a numeral is a number."""
+
+_CHINESE = "".join([*DIGITS, *UNITS])
+_DIGIT, _UNIT = f"[{''.join(DIGITS)}]", f"[{''.join(UNITS)}]"
+_UNITS = rf"(?:[多余](?={_UNIT}))?{_UNIT}*"
+_ARABIC = rf"(?:[0-9]{{1,3}}(?:,[0-9]{{3}})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?{_UNITS}"
+_DECIMAL = rf"点{_DIGIT}++(?![十分]){_UNIT}*"
+_NUMERAL = rf"(?:{_ARABIC}|[{_CHINESE}]++(?:{_DECIMAL}|{_UNITS}))"
+NUMBER = re.compile(rf"({_NUMERAL})(?:分之({_NUMERAL})|([%‰]))?")
+CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+
+
+class Number(NamedTuple):
+    value: float
+    weak: bool
+    start: int
+    end: int
+    """Place of the first character in the text, and of the one behind the last."""
+
+
+def find(text: str, words: Sequence[str]) -> list[Number]:
+    """The numbers of a normalised text, given with its words, in order: the definition."""
+    edges = [0, *accumulate(map(len, words))]
+    numbers, place = [], 0
+    while place < len(text):
+        if match := CODE.match(text, place):
+            place = match.end()
+        elif match := NUMBER.match(text, place):
+            numbers.append(_number(text, edges, match))
+            place = match.end()
+        else:
+            place += 1
+    return numbers
+
+
+def _number(text: str, edges: list[int], match: re.Match) -> Number:
+    start, end = match.span()
+    numeral, share, sign = match.groups()
+    number = value(numeral)
+    if share:
+        number = value(share) / number if number else 0.0
+    elif sign:
+        number /= 100 if sign == "%" else 1000
+    first = max(edge for edge in edges if edge <= start)
+    last = min(edge for edge in edges if edge >= end)
+    inside = set(text[first:last]) - set(_CHINESE + MEASURES)
+    weak = (
+        numeral in ("一", "十")
+        or numeral[0] in "百千万亿"
+        or bool(not numeral[0].isascii() and inside)
+    )
+    strong = share or (start and text[start - 1] in BEFORE) or text[end : end + 1] in [*BEHIND]
+    return Number(number, weak and not strong, start, end)
+
+
+def value(numeral: str) -> float:
+    """What a numeral of the grammar says."""
+    numeral = re.sub("[多余]", "", numeral)
+    match = re.fullmatch(rf"([0-9,]+)(?:\.([0-9]+))?({_UNIT}*)", numeral)
+    if not match:
+        match = re.fullmatch(rf"([{_CHINESE}]+)(?:点({_DIGIT}+)({_UNIT}*))?", numeral)
+    whole, decimals, units = match.groups(default="")
+    number = _row(whole.replace(",", "")) if whole[0].isascii() else _chinese(whole)
+    if decimals:
+        if whole[0].isascii():  # one division, as for the whole row of digits
+            number = _row(whole.replace(",", "") + decimals) / 10.0 ** len(decimals)
+        else:
+            number += _row(decimals) / 10.0 ** len(decimals)
+    for unit in units:
+        number *= UNITS[unit]
+    return number
+
+
+def _row(digits: str) -> float:
+    number = 0.0
+    for digit in digits:
+        number = number * 10 + (DIGITS[digit] if digit in DIGITS else int(digit))
+    return number
+
+
+def _chinese(numeral: str) -> float:
+    high = middle = low = 0.0  # multiples of 亿 and of 万, and the rest
+    row, unit = "", 1.0
+    for character in numeral:
+        if character in DIGITS:
+            row += character
+            continue
+        unit = UNITS[character]
+        counted = _few(row) if row else 0.0
+        if unit < UNITS["万"]:
+            low += (counted if row else 1.0) * unit
+        elif unit == UNITS["万"]:
+            middle += (low + counted if row or low else 1.0) * unit
+            low = 0.0
+        else:
+            high += (middle + low + counted if row or low or middle else 1.0) * unit
+            middle = low = 0.0
+        row = ""
+    rest = _few(row) if row else 0.0
+    if len(row) == 1 and unit > 1:
+        rest = rest * unit / 10
+    return high + middle + low + rest
+
+
+def _few(digits: str) -> float:
+    first, last = DIGITS[digits[0]], DIGITS[digits[-1]]
+    if len(digits) == 2 and 0 < first == last - 1:
+        return first + 0.5
+    return _row(digits)
+
+
+# Bits of a cell of the kernel's table, by code point: the digit + 1, the number of the unit, ...
+DIGIT_MASK, UNIT_SHIFT, UNIT_MASK = 15, 4, 7
+ARABIC, MEASURE, IS_BEFORE, IS_BEHIND = 1 << 7, 1 << 8, 1 << 9, 1 << 10
+NUMERAL = DIGIT_MASK | UNIT_MASK << UNIT_SHIFT
+_COMMA, _STOP, _POINT, _MINUTE = ord(","), ord("."), ord("点"), ord("分")
+_PART, _OF, _MANY, _OVER, _TEN, _ONE = (
+    ord("分"),
+    ord("之"),
+    ord("多"),
+    ord("余"),
+    ord("十"),
+    ord("一"),
+)
+_PERCENT, _PER_MILLE = ord("%"), ord("‰")
+_SIZES = np.array([1.0, *UNITS.values()])
+
+
+def cells() -> dict[str, int]:
+    """The cell of each character that has one: what the table must hold in its low eleven bits."""
+    table = {str(digit): digit + 1 | ARABIC for digit in range(10)}
+    table |= {character: digit + 1 for character, digit in DIGITS.items()}
+    table |= {character: k << UNIT_SHIFT for k, character in enumerate(UNITS, 1)}
+    for bit, characters in ((MEASURE, MEASURES), (IS_BEFORE, BEFORE), (IS_BEHIND, BEHIND)):
+        for character in characters:
+            table[character] = table.get(character, 0) | bit
+    return table
+
+
+@inlined
+def cell_at(text, k, table):
+    """The cell of a character; 0 beyond the text's end. The table's last cell must be 0."""
+    return np.int64(table[min(np.int64(text[k]), len(table) - 1)]) if k < len(text) else 0
+
+
+@entry
+def kernel(text, start, table, edges):
+    """The number that begins at start, a digit or unit not in a code: (value, weak, end).
+
+    table: see :func:`cells`. edges: 1 where a word begins or ends, a cell more than the text has.
+    """
+    number, end = _numeral(text, start, table)
+    first = cell_at(text, start, table)
+    weak = (first >> UNIT_SHIFT) & UNIT_MASK > 1
+    weak |= end == start + 1 and (text[start] == _ONE or text[start] == _TEN)
+    share = False
+    if end + 2 < len(text) and text[end] == _PART and text[end + 1] == _OF:
+        share = cell_at(text, end + 2, table) & NUMERAL != 0
+    if share:
+        part, end = _numeral(text, end + 2, table)
+        number = part / number if number != 0.0 else 0.0
+    elif end < len(text) and text[end] == _PERCENT:
+        number, end = number / 100, end + 1
+    elif end < len(text) and text[end] == _PER_MILLE:
+        number, end = number / 1000, end + 1
+    if not weak and not first & ARABIC:
+        k = start
+        while not edges[k]:
+            k -= 1
+        while k < end or not edges[k]:
+            weak |= cell_at(text, k, table) & (MEASURE | NUMERAL) == 0 or (
+                cell_at(text, k, table) & ARABIC != 0
+            )
+            k += 1
+    if share or cell_at(text, end, table) & IS_BEHIND:
+        weak = False
+    if start > 0 and cell_at(text, start - 1, table) & IS_BEFORE:
+        weak = False
+    return number, weak, end
+
+
+@inner
+def _numeral(text, start, table):
+    """(value, end)"""
+    end = start
+    if cell_at(text, start, table) & ARABIC:
+        number = 0.0
+        group = start
+        while True:
+            cell = cell_at(text, end, table)
+            if cell & ARABIC:
+                number = number * 10 + ((cell & DIGIT_MASK) - 1)
+            elif end < len(text) and text[end] == _COMMA and end - group <= 3:
+                digits = 0
+                while digits < 4 and cell_at(text, end + 1 + digits, table) & ARABIC:
+                    digits += 1
+                if digits != 3:
+                    break
+                group = end + 1
+            else:
+                break
+            end += 1
+        if end < len(text) and text[end] == _STOP and cell_at(text, end + 1, table) & ARABIC:
+            end += 1
+            decimals = 0
+            while cell_at(text, end, table) & ARABIC:
+                number = number * 10 + ((cell_at(text, end, table) & DIGIT_MASK) - 1)
+                decimals += 1
+                end += 1
+            number /= 10.0**decimals
+        return _times_units(text, number, end, table)
+    while _is_chinese(cell_at(text, end, table)):
+        end += 1
+    number = _chinese_kernel(text, start, end, table)
+    if end < len(text) and text[end] == _POINT:
+        stop, tail, decimals = end + 1, 0.0, 0
+        while _is_digit(cell_at(text, stop, table)):
+            tail = tail * 10 + ((cell_at(text, stop, table) & DIGIT_MASK) - 1)
+            decimals += 1
+            stop += 1
+        if decimals and not (stop < len(text) and (text[stop] == _TEN or text[stop] == _MINUTE)):
+            number += tail / 10.0**decimals
+            while cell_at(text, stop, table) & UNIT_MASK << UNIT_SHIFT:
+                number *= _SIZES[(cell_at(text, stop, table) >> UNIT_SHIFT) & UNIT_MASK]
+                stop += 1
+            return number, stop
+    return _times_units(text, number, end, table)
+
+
+@inner
+def _is_digit(cell):
+    return cell & DIGIT_MASK != 0 and not cell & ARABIC
+
+
+@inner
+def _is_chinese(cell):
+    return cell & NUMERAL != 0 and not cell & ARABIC
+
+
+@inner
+def _times_units(text, number, end, table):
+    if end < len(text) and (text[end] == _MANY or text[end] == _OVER):
+        if cell_at(text, end + 1, table) & UNIT_MASK << UNIT_SHIFT:
+            end += 1
+    while cell_at(text, end, table) & UNIT_MASK << UNIT_SHIFT:
+        number *= _SIZES[(cell_at(text, end, table) >> UNIT_SHIFT) & UNIT_MASK]
+        end += 1
+    return number, end
+
+
+@inner
+def _chinese_kernel(text, start, end, table):
+    high = middle = low = row = 0.0
+    unit, digits = 1.0, 0
+    for k in range(start, end):
+        cell = np.int64(table[text[k]])
+        if cell & DIGIT_MASK:
+            digit = (cell & DIGIT_MASK) - 1
+            between = digits == 1 and 0 < row == digit - 1
+            row = row + 0.5 if between and not _goes_on(text, k, end, table) else row * 10 + digit
+            digits += 1
+            continue
+        unit = _SIZES[(cell >> UNIT_SHIFT) & UNIT_MASK]
+        if unit < 1e4:
+            low += (row if digits else 1.0) * unit
+        elif unit == 1e4:
+            middle += (low + row if digits or low != 0.0 else 1.0) * unit
+            low = 0.0
+        else:
+            some = digits or low != 0.0 or middle != 0.0
+            high += (middle + low + row if some else 1.0) * unit
+            middle = low = 0.0
+        row, digits = 0.0, 0
+    if digits == 1 and unit > 1.0:
+        row = row * unit / 10
+    return high + middle + low + row
+
+
+@inner
+def _goes_on(text, k, end, table):
+    """Whether another digit follows in the row."""
+    return k + 1 < end and np.int64(table[text[k + 1]]) & DIGIT_MASK != 0

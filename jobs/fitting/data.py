@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from jobs.common.read_table import read_table, source_hash
 from udfs.meaning.extract import Resources, extract_core
-from udfs.spscore import JUDGEMENTS, OUTPUTS
+from udfs.spscore import JUDGEMENTS, OUTPUTS, TIERS
 from udfs.spscore.negatives import KINDS, make_negatives
 from udfs.text.normalise import normalise, normalise_column
 from udfs.text.segment import Segmenter
@@ -102,6 +102,17 @@ class Config(_Settings):
     never_raise: dict[str, list[str]] = {}
     parameters: dict[str, dict] = {}
     """By tier: what differs from the back-end's defaults."""
+    @model_validator(mode="after")
+    def _columns(self) -> Config:
+        named = [*self.penalties, *(name for names in self.never_raise.values() for name in names)]
+        for name in named:
+            if name not in TIERS["core"]:
+                raise ValueError(f"{name!r}: expected a column of the tier core")
+        for output in self.never_raise:
+            if output not in OUTPUTS:
+                raise ValueError(f"never_raise.{output}: expected one of {', '.join(OUTPUTS)}")
+        return self
+
     note: str = ""
     """What a reader of the card has to know about how these settings were chosen."""
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.compiled import entry, inlined
+from udfs.compiled import entry, inner
 from udfs.meaning.fact_words import ANYWHERE, OPPOSITES, WORDS
 from udfs.meaning.numbering import word_key
 from udfs.text import numerals
@@ -83,6 +83,12 @@ NOT_NAMES = frozenset(
 )
 """Words that the dictionary tags as names and texts use otherwise."""
 
+SURNAMES = frozenset(
+    "王李张刘陈杨赵黄周吴徐孙胡朱何郭罗梁宋郑谢韩唐冯董程曹袁邓沈曾彭吕苏卢蒋蔡贾丁魏薛叶潘杜戴钟汪姜范姚谭廖邹熊陆郝崔邱秦"
+    "顾侯邵孟"
+)
+"""Common ones that seldom begin another word."""
+
 _KINDS = {kind: block.strip().splitlines() for kind, block in WORDS.items()}
 _SIDES = [side for line in OPPOSITES.strip().splitlines() for side in line.split("|")]
 
@@ -116,11 +122,15 @@ LONGEST_WORD = max(map(len, lexicon()))
 
 
 def is_name(word: str, frequency: int, tag: str) -> bool:
-    """Whether a word of the dictionary is a place, an organisation, or a person people speak of."""
+    """Whether a word of the dictionary is a place, an organisation or a person.
+
+    The tags of persons are not to be trusted with short words, nor with rare ones that do not begin
+    with a surname.
+    """
     if len(word) < 2 or word in NOT_NAMES:
         return False
-    person = tag in ("nr", "nrfg") and len(word) == 3 and frequency >= 20
-    return person or tag in ("ns", "nt", "nrt")
+    known = frequency >= 20 or word[0] in SURNAMES
+    return tag in ("ns", "nt", "nrt") or (tag in ("nr", "nrfg") and len(word) == 3 and known)
 
 
 @cache
@@ -145,7 +155,7 @@ LATIN, FOREIGN, IS_PLACE = 1 << 23, 1 << 24, 1 << 25
 
 EDGE_BITS = 12
 """The hash table of edges has 1 << EDGE_BITS cells."""
-NAME_BITS = 17
+NAME_BITS = 18
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -232,7 +242,7 @@ def _add_names(values, offsets, table):
         table[slot] = mark
 
 
-@inlined
+@inner
 def name_slot(key):
     """Where in Tables.names the word with this key (numbering.word_key) would stand, and as what."""
     mixed = key * MULTIPLIER
@@ -241,7 +251,7 @@ def name_slot(key):
     return np.int64(mixed >> np.uint64(64 - NAME_BITS)), mark
 
 
-@inlined
+@inner
 def step(node, code, edges, children):
     """The node behind a node's edge, or 0."""
     key = (np.uint64(node) << np.uint64(21)) | (np.uint64(code) + np.uint64(1))

@@ -199,7 +199,7 @@ def _missed_latin(words, others):
     return len(words) - shared, len(others) - shared
 
 
-@inlined
+@inner
 def _missed_names(start, stop, s, words_of_other, others, t, keys, places):
     """Words from start to stop that are names and not among the letters of the other side.
 
@@ -243,7 +243,7 @@ def _contains(text, word):
     return False
 
 
-@inlined
+@inner
 def _missed_foreign(text, characters, before, letters, of_other, seen):
     """Different letters in runs of foreign characters that the other side does not have."""
     missed = run = 0

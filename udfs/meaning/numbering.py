@@ -210,7 +210,7 @@ def _words(text, ends, state, before, first_letter, count, known, here):
     return count, known
 
 
-@inlined
+@inner
 def word_key(text, begin, end):
     """A word as one number: its code points if there are up to three, else a hash; never 0."""
     second = np.uint64(text[min(begin + 1, end - 1)]) + _ONE

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.compiled import entry, inlined, inner
+from udfs.compiled import entry, inner
 
 DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")}
 DIGITS |= {"〇": 0, "两": 2}
@@ -177,7 +177,7 @@ def cells() -> dict[str, int]:
     return table
 
 
-@inlined
+@inner
 def cell_at(text, k, table):
     """The cell of a character; 0 beyond the text's end. The table's last cell must be 0."""
     return np.int64(table[min(np.int64(text[k]), len(table) - 1)]) if k < len(text) else 0

@@ -33,7 +33,7 @@ def by_kernel(text: str, words: list[str]) -> list[Number]:
     while place < len(text):
         if match := numerals.CODE.match(text, place):
             place = match.end()
-        elif numerals.cell_at(points, place, table) & numerals.NUMERAL:
+        elif cells.get(text[place], 0) & numerals.NUMERAL:
             value, weak, end = numerals.kernel(points, place, table, edges)
             numbers.append(Number(value, bool(weak), place, end))
             place = end

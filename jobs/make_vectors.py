@@ -1,0 +1,203 @@
+"""Make the static word vectors of SPScore-zh: words and characters, embedded once by an encoder.
+
+  python jobs/make_vectors.py --input corpus.parquet:text --encoder models/bge-small-zh --output models/vectors
+
+The most frequent words of the tables, cut by jieba, and every character go through the encoder alone; the
+mean of their token states is centred, reduced by principal components weighted by the square root of
+frequency, and rounded to 8 bits. Words weigh a / (a + share of the corpus).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs.common.model_folder import check_output, publish, scratch_beside
+from udfs.meaning.vectors import MANIFEST, write_table
+from udfs.on_disk import on_disk
+from udfs.text.jieba import JiebaSegmenter
+from udfs.text.normalise import normalise_column
+
+EXAMPLES = """\
+examples:
+  # the encoder first: python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
+  python jobs/make_vectors.py --input corpus.parquet --encoder models/bge-small-zh --output models/vectors
+
+  # two tables, one of lists; a quarter of an hour on two cores for 90,000 words
+  python jobs/make_vectors.py --input corpus.parquet:text --input translations.parquet:translations_zh \\
+      --encoder models/bge-small-zh --output models/vectors
+
+SPScore-zh reads the table of the package; a model that is to read another one is fitted with it in its place
+"""
+LONGEST_WORD = 12
+BATCH_ROWS = 20_000
+FITTED_WORDS = 60_000
+"""Most frequent words that the principal components are computed of."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the job; 0, or 2 after one line on standard error where it cannot be done."""
+    options = parse_arguments(argv)
+    try:
+        given = (options.output, *(text.partition(":")[0] for text in options.input))
+        with on_disk(*given, overwrite=options.overwrite) as (options.output, *paths):
+            run(options, paths)
+    except (ValueError, OSError, ImportError) as error:
+        print(f"make_vectors: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def run(options: argparse.Namespace, paths: list[Path]) -> None:
+    """Count, embed, reduce, write."""
+    from udfs.metrics.encoder import Encoder
+
+    started = time.perf_counter()
+    output = check_output(options.output, MANIFEST, options.overwrite)
+    encoder = Encoder(options.encoder)
+    counts: Counter[str] = Counter()
+    for path, text in zip(paths, options.input, strict=True):
+        counts.update(count_words(path, text.partition(":")[2] or "text"))
+    words = vocabulary(counts, options.words)
+    if len(words) <= options.dimensions:
+        raise ValueError(f"{len(words)} words, expected more than {options.dimensions} dimensions")
+    print(f"{len(counts):,} distinct words, {len(words):,} rows", file=sys.stderr)
+    frequency = np.array([counts[word] for word in words], float)
+    vectors = reduce(embed(encoder, words), frequency, options.dimensions)
+    share = (frequency + 0.5) / sum(counts.values())
+    weights = options.rarity / (options.rarity + np.append(share, 0.0))
+    with scratch_beside(output) as building:
+        table = write_table(
+            building,
+            words,
+            vectors,
+            weights,
+            encoder=options.encoder_name or options.encoder,
+            licence=options.licence,
+            inputs=[
+                f"{path.name}:{text.partition(':')[2] or 'text'}"
+                for path, text in zip(paths, options.input, strict=True)
+            ],
+            most_words=options.words,
+            rarity=options.rarity,
+        )
+        publish(building, output)
+    print(f"{output}: {table.digest}, {time.perf_counter() - started:.0f} s")
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="make_vectors.py",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "--input",
+        required=True,
+        action="append",
+        metavar="FILE[:COLUMN]",
+        help="Parquet with sentences or lists of sentences (column: text); may be repeated",
+    )
+    add("--encoder", required=True, metavar="MODEL", help="a folder or a cached name")
+    add("--encoder-name", metavar="NAME", help="what the manifest calls the encoder")
+    add("--licence", default="the encoder's", help="what the manifest says of the licence")
+    add("--output", required=True, metavar="FOLDER", help="the folder to write")
+    add("--overwrite", action="store_true", help="replace FOLDER if it holds vectors")
+    add("--words", type=int, default=90_000, metavar="N", help="most frequent words (90,000)")
+    add("--dimensions", type=int, default=64, metavar="D", help="of a vector (64)")
+    add("--rarity", type=float, default=1e-3, metavar="A", help="in a / (a + share) (0.001)")
+    return parser.parse_args(argv)
+
+
+def count_words(path: Path, column: str) -> Counter[str]:
+    """How often each word of a column occurs."""
+    counts: Counter[str] = Counter()
+    segmenter = JiebaSegmenter()
+    for texts in read_texts(path, column):
+        text, _ = normalise_column(texts)
+        words = segmenter.word_ends(text)
+        whole = text.values.tobytes().decode("utf-32-le", "surrogatepass")
+        ends = words.ends + np.repeat(text.offsets[:-1], np.diff(words.offsets))
+        starts = np.concatenate([[0], ends[:-1]]).astype(int)
+        counts.update(whole[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True))
+    return counts
+
+
+def read_texts(path: Path, column: str) -> Iterator[pa.Array]:
+    """Sentences of a Parquet column, or of its lists. ValueError naming file and column."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    try:
+        file = pq.ParquetFile(path)
+        if column not in file.schema_arrow.names:
+            raise ValueError(
+                f"{path}: no column {column!r}; it has: {', '.join(file.schema_arrow.names)}"
+            )
+        for batch in file.iter_batches(BATCH_ROWS, columns=[column]):
+            texts = batch.column(0)
+            if pa.types.is_list(texts.type) or pa.types.is_large_list(texts.type):
+                texts = texts.flatten()
+            if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+                raise ValueError(f"{path}: column {column!r} holds {texts.type}, expected strings")
+            yield texts.cast(pa.string())
+    except pa.ArrowException as error:
+        raise ValueError(f"{path}: {str(error).splitlines()[0]}") from error
+
+
+def vocabulary(counts: Counter[str], most: int) -> list[str]:
+    """The most frequent words with a letter, digit or Han character, then every single character."""
+    words = [
+        word
+        for word, _ in counts.most_common()
+        if len(word) <= LONGEST_WORD and any(character.isalnum() for character in word)
+    ]
+    characters = {c for word in words for c in word if c.isalnum()}
+    kept = words[:most]
+    return [*kept, *sorted(characters - set(kept), key=lambda c: (-counts[c], c))]
+
+
+def embed(encoder, words: list[str]) -> np.ndarray:
+    """Mean of the token states of each word, without special tokens: float32, (words, width)."""
+    import torch
+
+    vectors = None
+    for start in range(0, len(words), 10_000):
+        part = words[start : start + 10_000]
+        states = encoder.token_embeddings(part)
+        for row in range(len(part)):
+            own = states[row][1:-1]
+            mean = own.mean(0) if len(own) else torch.zeros(states.vectors.shape[1])
+            if vectors is None:
+                vectors = np.zeros((len(words), len(mean)), np.float32)
+            vectors[start + row] = mean.cpu().numpy()
+        print(f"embedding: {start + len(part):,} of {len(words):,}", file=sys.stderr)
+    return vectors
+
+
+def reduce(vectors: np.ndarray, frequency: np.ndarray, dimensions: int) -> np.ndarray:
+    """Unit vectors, centred, on their principal components: float32, (words, dimensions)."""
+    rows = slice(0, FITTED_WORDS)
+    weight = np.sqrt(frequency[rows] + 1)
+    vectors = _unit(vectors)
+    vectors = _unit(vectors - np.average(vectors[rows], axis=0, weights=weight).astype(np.float32))
+    weighted = vectors[rows] * np.sqrt(weight / weight.sum())[:, None]
+    _, axes = np.linalg.eigh(weighted.T @ weighted)
+    return _unit(vectors @ axes[:, ::-1][:, :dimensions].astype(np.float32))
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -66,7 +66,7 @@ from udfs.text.segment import load_segmenter
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
 """Columns of scored files, before the input's own; origin and stage stand in the folder names."""
 
-SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "cuts"}
+SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "cuts", "read_from"}
 """Settings that have an option of their own."""
 
 ROWS_A_PARTITION = 250_000
@@ -136,8 +136,10 @@ def _load_scorer(settings: ScoreSettings) -> Scorer:
                 f"{settings.model}: a model of the tier {model.tier}, not {settings.tier}; "
                 "leave out one of model and tier"
             )
+        if model.tier == "full":
+            model.read_from = settings.read_from
         signature = model.signature(load_segmenter(settings.segmenter))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         raise JobError(str(error)) from error
     return Scorer(model, settings.segmenter, signature)
 

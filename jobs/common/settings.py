@@ -75,6 +75,7 @@ class ScoreSettings(Strict):
     max_characters: int = Field(1000, ge=1, le=20_000)
     tier: Literal[tuple(TIERS)] | None = None  # type: ignore[valid-type]
     model: str | None = None
+    read_from: float = Field(0.0, ge=0, le=1)
     segmenter: str = Field("jieba", pattern=r"^(jieba|ltp:.+)$")
     cuts: dict[Origin, Cuts] = {}
     on_corrupt_file: Literal["stop", "quarantine"] = "stop"

@@ -102,6 +102,7 @@ class Config(_Settings):
     never_raise: dict[str, list[str]] = {}
     parameters: dict[str, dict] = {}
     """By tier: what differs from the back-end's defaults."""
+
     @model_validator(mode="after")
     def _columns(self) -> Config:
         named = [*self.penalties, *(name for names in self.never_raise.values() for name in names)]

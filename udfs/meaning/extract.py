@@ -52,9 +52,7 @@ class Resources(NamedTuple):
 
 @cache
 def _load(vectors_folder: str | None, language_model_folder: str | None) -> Resources:
-    return Resources(
-        VectorTable.load(vectors_folder), LanguageModel.load(language_model_folder)
-    )
+    return Resources(VectorTable.load(vectors_folder), LanguageModel.load(language_model_folder))
 
 
 def reference(

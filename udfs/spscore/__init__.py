@@ -318,7 +318,7 @@ class SPScore:
             (
                 "SPScore-zh",
                 f"v:{VERSION}",
-                f"tier:{self.tier}",
+                f"tier:{self.tier}" + (f">={self.read_from:g}" if self.read_from else ""),
                 f"norm:{NORMALISATION}",
                 f"seg:{segmenter.name}-{segmenter.version}",
                 f"feat:{_named(self.columns)}",
@@ -348,6 +348,11 @@ class SPScore:
         folder = "core" if folder is None else folder
         folder = SHIPPED / folder if folder in TIERS else Path(folder)
         path = folder / files.DESCRIPTION
+        if folder == SHIPPED / "full" and not path.is_file():
+            raise FileNotFoundError(
+                f"{path}: no such file; tier full does not ship: train it with "
+                "python jobs/fit_spscore.py --tier full, and name its folder as the model"
+            )
         description, contents = files.read(folder)
         try:
             found = cls._unpacked(description, contents)

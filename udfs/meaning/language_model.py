@@ -166,6 +166,7 @@ def _side(length: int, order: int) -> Side:
         np.empty(length + 1, np.float32),
         np.empty(length + 1, np.float32),
         np.empty(length + 2, np.uint8),
+        np.empty(1, np.uint32),
     )
 
 

@@ -52,6 +52,7 @@ class Side(NamedTuple):
     log_p: np.ndarray  # float32, (positions,)
     gains: np.ndarray  # float32, (positions,): log_p less that of the unigram
     joints: np.ndarray  # uint8, (positions + 1,); the last cell is always 1
+    touched: np.ndarray  # uint32, (1,): of no meaning
 
 
 class Room(NamedTuple):
@@ -94,7 +95,7 @@ def log_probabilities_kernel(text, tables, side):
     """Fills side.log_p, gains and matched for text, uint32 (n,): n characters, then the end."""
     n = len(text)
     characters, unigrams, slots, scales = tables
-    ids, starts, tags, grams, matched, log_p, gains, _ = side
+    ids, starts, tags, grams, matched, log_p, gains, _, _ = side
     orders = len(scales)
     ids[: orders - 1] = PAD
     ids[orders - 1] = BEGIN
@@ -114,29 +115,34 @@ def log_probabilities_kernel(text, tables, side):
     for k in range(orders):
         for i in range(n + 1):
             touched |= slots[starts[k, i]]
-    tags[0, 0] |= touched & np.uint32(0)
+    side.touched[0] = touched  # so that the compiler leaves the loop in
     for k in range(orders):
         for i in range(n + 1):
             grams[k, i] = look_up(slots, np.uint64(starts[k, i]), tags[k, i])
         grams[k, : min(k, n + 1)] = 0  # these began before BEGIN
 
-    for i in range(n + 1):
-        log_p[i] = unigrams[ids[orders + i], 0]
-        gains[i] = log_p[i]
-        matched[i] = 1
-    for k in range(orders):
-        step = scales[k, 0]
-        for i in range(n + 1):
-            if k == 0:
-                backoff = unigrams[ids[orders + i - 1], 1]
-            elif i == 0:
-                backoff = np.float32(0)
-            else:
-                backoff = np.float32(np.int32(grams[k - 1, i - 1] & 0xFF)) * scales[k - 1, 1]
-            gram = np.int32(grams[k, i])
+    _interpolate(n + 1, unigrams, scales, ids[orders - 1 :], grams, matched, log_p, gains)
+
+
+@njit(cache=True, nogil=True)
+def _interpolate(count, unigrams, scales, ids, grams, matched, log_p, gains):
+    """From what was looked up to log_p, gains and matched. ids: from BEGIN on."""
+    for i in range(count):
+        alone = unigrams[ids[i + 1], 0]
+        gram = np.int32(grams[0, i])
+        step = scales[0, 0]
+        log_p[i] = np.float32((gram >> 8) - 1) * step if gram else alone + unigrams[ids[i], 1]
+        matched[i] = 2 if gram else 1
+        gains[i] = alone
+    for k in range(1, len(scales)):
+        step, backoff_step = scales[k, 0], scales[k - 1, 1]
+        row, contexts = grams[k], grams[k - 1]
+        for i in range(1, count):  # at 0 there is no context but BEGIN
+            gram = np.int32(row[i])
+            backoff = np.float32(np.int32(contexts[i - 1] & 0xFF)) * backoff_step
             log_p[i] = np.float32((gram >> 8) - 1) * step if gram else log_p[i] + backoff
             matched[i] = k + 2 if gram else matched[i]
-    for i in range(n + 1):
+    for i in range(count):
         gains[i] = log_p[i] - gains[i]
 
 

@@ -16,10 +16,10 @@ ORIGINS = ("parallel", "back_translation", "llm", "human")
 STAGES = (0, 1, 2, 3)
 
 DEFAULT_CUTS = {
-    "parallel": (0.72, 0.82, 0.93),
-    "back_translation": (0.67, 0.77, 0.88),
-    "llm": (0.62, 0.72, 0.83),
-    "human": (0.57, 0.67, 0.78),
+    "parallel": (0.25, 0.51, 0.64),
+    "back_translation": (0.25, 0.51, 0.64),
+    "llm": (0.24, 0.44, 0.54),
+    "human": (0.22, 0.46, 0.59),
 }
 """Scores at which stages 1, 2 and 3 begin; conf/score.yaml has the same and says where from."""
 

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from udfs.meaning import extract
+
 A = "据目击者描述，火势从三楼的一间厨房开始蔓延，消防员用了将近五个小时才将其扑灭。"
 B = "目击的人说，火是从三楼一个厨房烧起来的，消防队花了快五个小时才扑灭。"
 BROKEN = "火势从三楼的一间厨房".encode()[:-1] + "开始蔓延，消防员赶到现场。".encode()
@@ -409,6 +411,17 @@ def test_a_model_of_another_tier(score, model, tmp_path):
     given = ("--input", "x", "--origin", "llm", "--tier", "paper")
     refused(score(tmp_path, *given), f"{model}: a model of the tier core, not paper")
     refused(score(tmp_path, "--set", "tier=best", *given[:4]), "conf/score.yaml: tier: ")
+
+
+@pytest.mark.parametrize("table", ["vectors", "language_model"])
+def test_tables_that_are_not_there(score, tmp_path, table, monkeypatch):
+    monkeypatch.setattr(f"udfs.meaning.{table}.FOLDER", tmp_path / "none")
+    extract._load.cache_clear()
+    try:
+        given = ("--input", "x", "--origin", "llm")
+        refused(score(tmp_path, *given), f"{tmp_path}/none/{table}.json: no such file")
+    finally:
+        extract._load.cache_clear()
 
 
 @pytest.mark.parametrize("segmenter", ["ltp:/no/such/folder", "thulac", "ltp:"])

@@ -4,7 +4,7 @@
 |---|---|
 | numbers_lost, numbers_new | numbers of the source (of the paraphrase) without one of the same value on the other side (udfs/text/numerals.py); weak ones are not missed |
 | latin_lost, latin_new | Latin words and codes, without case |
-| names_lost, names_new | places, organisations and persons of jieba's dictionary that the other side does not have, in any words |
+| names_lost, names_new | places, organisations and persons of jieba's dictionary that the other side does not have in any words (北京市 is there in 北京) |
 | foreign_lost, foreign_new | different characters of transliterated names (runs of three or more characters that such names are written with) that the other side does not have |
 | pronouns, questions | pronouns, and words that ask, lost and new together |
 | facts_lost, facts_new | words that carry facts (udfs/meaning/fact_words.py), negation apart, by item |
@@ -124,7 +124,7 @@ def reference(a: str, b: str, words_a: list[str], words_b: list[str]) -> dict[st
 
 
 def explain(a: str, b: str, words_a: list[str], words_b: list[str]) -> list[str]:
-    """The differences of a normalised pair for people: ``number 3000 lost``, ``增加 became 减少``."""
+    """The differences of a normalised pair for people: ``number 3000 lost``, ``negation dropped``, ``增加 became 减少``."""
     found = differences(a, b, words_a, words_b)
     lines = []
     for verb, numbers, latin, named, foreign, items in zip(("lost", "added"), *found, strict=True):
@@ -135,7 +135,8 @@ def explain(a: str, b: str, words_a: list[str], words_b: list[str]) -> list[str]
         for item, count in items.items():
             kind, word = ITEMS[item]
             if item == NEGATION:
-                lines.append(f"negation {verb}" + (f" {count} times" if count > 1 else ""))
+                dropped = "added" if verb == "added" else "dropped"
+                lines.append(f"negation {dropped}" + (f" {count} times" if count > 1 else ""))
             elif item < OPPOSITES_FROM:
                 lines.append(f"{kind} {word} {verb}")
     for gone, come in _switched(*found.items):

@@ -65,7 +65,9 @@ def test_tables_are_loaded_once_and_mapped():
     found = Resources.load()
     assert Resources.load() is found
     arrays = found.vectors.tables.vectors, found.language_model.tables.slots
-    assert all(isinstance(array.base, np.memmap | type(array.base)) for array in arrays)
+    assert all(
+        isinstance(array, np.memmap) or isinstance(array.base, np.memmap) for array in arrays
+    )
     assert not any(array.flags.writeable for array in arrays)
     assert [len(digest) for digest in found.digests().values()] == [10, 10]
 

@@ -329,8 +329,9 @@ def _numbers(column: pd.Series, highest: float, where: str) -> np.ndarray:
     wrong = ~((numbers >= 0) & (numbers <= highest))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
+        value = column.iloc[row]
+        given = f"{numbers[row]:g}" if np.isfinite(numbers[row]) else repr(value)
         raise ValueError(
-            f"{where}: row {row + 1} has {column.iloc[row]!r}, expected a number from 0 to "
-            f"{highest:g}"
+            f"{where}: row {row + 1} has {given}, expected a number from 0 to {highest:g}"
         )
     return numbers

@@ -79,8 +79,7 @@ def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd
     """The figures of the card from out-of-fold outputs, and the points of the reliability plot."""
     rows, count = material.rows, len(material.rows)
     own, negative = outputs[:count], outputs[count : count + len(material.negatives)]
-    real = ~material.written
-    parts = {"real": real, "written": material.written if material.written.any() else real}
+    parts = parts_of(material)
     origins = material.rated["origin"].to_numpy(object)
     scores, overall = own[:, -1], rows.targets[:, -1]
     thresholds = evaluation.choose_thresholds(scores, overall, origins)
@@ -103,6 +102,12 @@ def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd
     return figures, reliability
 
 
+def parts_of(material: Material) -> dict[str, np.ndarray]:
+    """The pairs that figures are given for apart; the same twice where none was written to vary."""
+    real = ~material.written
+    return {"real": real, "written": material.written if material.written.any() else real}
+
+
 def ablate(material: Material, tier: str, config: Config) -> list[dict[str, Any]]:
     """Spearman of spscore without each feature of the paper, or each family of the tier."""
     if tier == "paper":
@@ -117,16 +122,10 @@ def ablate(material: Material, tier: str, config: Config) -> list[dict[str, Any]
     for label, names in left_out.items():
         kept = [name for name in TIERS[tier] if name not in names]
         scores = cross_validate(material, tier, fewer, kept)[: len(rows), -1]
-        real = ~material.written
-        table.append(
-            {
-                "label": label,
-                "real": evaluation.spearman(scores[real], rows.targets[real, -1]),
-                "written": evaluation.spearman(
-                    scores[material.written], rows.targets[material.written, -1]
-                ),
-            }
-        )
+        row: dict[str, Any] = {"label": label}
+        for part, inside in parts_of(material).items():
+            row[part] = evaluation.spearman(scores[inside], rows.targets[inside, -1])
+        table.append(row)
         _say(f"  without {label}: {table[-1]['real']:.3f} real, {table[-1]['written']:.3f} written")
     return table
 

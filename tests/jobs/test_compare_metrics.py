@@ -25,7 +25,7 @@ METRICS = ["spscore", "self-bleu", "rouge-1", "rouge-1-free", "pinc", "edit-dist
 @pytest.fixture(scope="module")
 def graded(examples) -> pd.DataFrame:
     """The annotated examples, each source with its own paraphrase and its neighbour's."""
-    rows = examples[["source", "paraphrase", "score"]].rename(columns={"score": "human"})
+    rows = examples[["source", "paraphrase", "rated"]].rename(columns={"rated": "human"})
     other = rows.assign(paraphrase=np.roll(rows["paraphrase"], 1), human=0.0)
     table = pd.concat([rows, other], ignore_index=True)
     return table.assign(reference=np.roll(table["source"], 2), human=table["human"] / 5)

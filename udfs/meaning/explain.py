@@ -9,6 +9,8 @@ from udfs.text.segment import Segmenter
 
 ODD_SPOTS = 2
 """Odd spots that are named at most."""
+SOFT = ("quantity", "modality", "link", "question", "pronoun")
+"""Kinds of facts that good paraphrases change too: the features count them, nobody wants to read them."""
 
 
 def explain(source: str, paraphrase: str, segmenter: Segmenter, resources: Resources) -> list[str]:
@@ -17,8 +19,7 @@ def explain(source: str, paraphrase: str, segmenter: Segmenter, resources: Resou
     words_a, words_b = segmenter.cut([a, b])
     spots = language_model.odd_spots(b, resources.language_model, ODD_SPOTS)
     odd = [f"odd: {b[spot.start : spot.end]}" for spot in spots]
-    return [
-        *facts.explain(a, b, words_a, words_b),
-        *vectors.explain(words_a, words_b, resources.vectors),
-        *odd,
-    ]
+    changed = [line for line in facts.explain(a, b, words_a, words_b) if not line.startswith(SOFT)]
+    named = " ".join(changed)
+    words = vectors.explain(words_a, words_b, resources.vectors)
+    return [*changed, *(line for line in words if line.split()[0] not in named), *odd]

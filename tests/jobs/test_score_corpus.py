@@ -397,7 +397,8 @@ def test_output_files_do_not_show_the_inputs(score, grow, tmp_path):
     same_rows(runs[0].scored, runs[1].scored)
     folders = [pd.Series([p.parent.name for p in r.files("scored")]).value_counts() for r in runs]
     assert folders[0].sum() <= 4 * 4 + runs[0].manifest["rows"]["llm"]["scored"] / 100
-    assert abs(len(runs[0].files("scored")) - len(runs[1].files("scored"))) <= 2
+    counts = [len(run.files("scored")) for run in runs]
+    assert abs(counts[0] - counts[1]) <= 0.2 * max(counts)
     sizes = [p.stat().st_size / 1e6 for r in runs for p in r.files("scored") if "llm" in str(p)]
     assert len(sizes) >= 6
     assert max(sizes) < 2 * target

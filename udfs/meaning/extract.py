@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.features import FEATURES, extract_code_points
-from udfs.meaning import facts, language_model, surface, vectors
+from udfs.meaning import counted, facts, language_model, surface, vectors
 from udfs.meaning.language_model import LanguageModel
 from udfs.meaning.vectors import VectorTable
 from udfs.text.code_points import CodePoints, Words
@@ -86,8 +86,7 @@ def extract_core(
         pairs = [_block(column, here) for column in (a, b, words_a, words_b)]
         families = (
             extract_code_points(*pairs),
-            surface.features(*pairs),
-            facts.features(*pairs),
+            counted.features(*pairs),
             vectors.features(*pairs, resources.vectors),
             language_model.features(*pairs[:2], resources.language_model),
         )

@@ -160,13 +160,15 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Tables(NamedTuple):
-    """characters: uint32, by code point. edges: uint64 (cells,): node << 21 | code point + 1, or 0;
+    """characters: uint32, by code point. follow: uint64, by node: which characters may go on from it,
+    by their low six bits. edges: uint64 (cells,): node << 21 | code point + 1, or 0;
     children: int16 (cells,): the node that the edge leads to. word_at: int16, by node: -1, or the
     word's number; hits: int16, items; first_hit: int32, by word and one more. anywhere: uint8, by
     node. names: uint32 (1 << NAME_BITS,): high halves of hashes of the names' keys, or 0.
     """
 
     characters: np.ndarray
+    follow: np.ndarray
     edges: np.ndarray
     children: np.ndarray
     word_at: np.ndarray
@@ -209,6 +211,10 @@ def tables() -> Tables:
             while edges[slot]:
                 slot = (slot + 1) % len(edges)
             edges[slot], children[slot] = key, node
+    follow = np.zeros(len(nodes), np.uint64)
+    for prefix in nodes:
+        if len(prefix) > 1:
+            follow[nodes[prefix[:-1]]] |= np.uint64(1 << (ord(prefix[-1]) & 63))
     word_at = np.full(len(nodes), -1, np.int16)
     word_at[[nodes[word] for word in words]] = np.arange(len(words))
     hits = [lexicon()[word] for word in words]
@@ -216,6 +222,7 @@ def tables() -> Tables:
     anywhere[[node for prefix, node in nodes.items() if len(prefix) > 1 or prefix in ANYWHERE]] = 1
     return Tables(
         characters,
+        follow,
         edges,
         children,
         word_at,

@@ -86,7 +86,7 @@ def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
     """The columns of the pair that s numbers (counts: what numbering.number returned)."""
     n, m, _, words_a, words_b, _ = counts
     letters_a, letters_b = s.letters[:n], s.letters[n : n + m]
-    tree = (t.edges, t.children, t.word_at, t.first_hit, t.hits, t.anywhere)
+    tree = (t.follow, t.edges, t.children, t.word_at, t.first_hit, t.hits, t.anywhere)
     items_a, items_b = f.counts[0], f.counts[1]
     items_a[:] = 0
     items_b[:] = 0
@@ -114,7 +114,7 @@ def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
 @inner
 def _read(text, ends, characters, tree, edges, items, values, weak, latin):
     """Finds numbers, Latin words and items; returns how many of the first two."""
-    tree_edges, children, word_at, first_hit, hits, anywhere = tree
+    follow, tree_edges, children, word_at, first_hit, hits, anywhere = tree
     n = len(text)
     edges[: n + 1] = 0
     edges[0] = 1
@@ -148,7 +148,7 @@ def _read(text, ends, characters, tree, edges, items, values, weak, latin):
         if alone or anywhere[node]:
             word = np.int64(word_at[node])
         k = i + 1
-        while k < n:
+        while k < n and (follow[node] >> np.uint64(text[k] & 63)) & np.uint64(1):
             node = step(node, text[k], tree_edges, children)
             if node == 0:
                 break

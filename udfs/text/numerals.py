@@ -95,10 +95,9 @@ def _number(text: str, edges: list[int], match: re.Match) -> Number:
 
 def value(numeral: str) -> float:
     """What a numeral of the grammar says."""
-    numeral = re.sub("[多余]", "", numeral)
-    match = re.fullmatch(rf"([0-9,]+)(?:\.([0-9]+))?({_UNIT}*)", numeral)
-    if not match:
-        match = re.fullmatch(rf"([{_CHINESE}]+)(?:点({_DIGIT}+)({_UNIT}*))?", numeral)
+    arabic = rf"([0-9,]+)(?:\.([0-9]+))?[多余]?({_UNIT}*)"
+    chinese = rf"([{_CHINESE}]++)(?:点({_DIGIT}+)|[多余])?({_UNIT}*)"
+    match = re.fullmatch(arabic, numeral) or re.fullmatch(chinese, numeral)
     whole, decimals, units = match.groups(default="")
     number = _row(whole.replace(",", "")) if whole[0].isascii() else _chinese(whole)
     if decimals:

@@ -83,6 +83,7 @@ PIECES = [*"0123456789,.%‰一二三两零〇十百千万亿点分之多余第�
 
 @given(st.lists(st.lists(st.sampled_from(PIECES), min_size=1, max_size=4).map("".join), max_size=8))
 @example(["两", "点", "五万", "分", "之", "3.5%"])
+@example(["十多十"])
 def test_kernel_is_the_definition(words):
     text = "".join(words)
     numbers = numerals.find(text, words)

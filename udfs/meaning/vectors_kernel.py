@@ -75,18 +75,24 @@ def read_words(text, ends, alnum, tables, hashes, rows, spans):
 
 
 @njit(cache=True, nogil=True)
-def fetch_vector(text, begin, end, row, tables, vector, sums):
-    """The word's vector, or that of its characters' mean, of length UNIT; zeros without any."""
+def fetch_vector(text, begin, end, row, tables, vectors, k, sums):
+    """vectors[k]: the word's, or that of its characters' mean, of length UNIT; zeros without any."""
     table = tables.vectors
-    missing = len(table)
-    dimensions = len(vector)
+    missing, dimensions = table.shape
     if row < missing:
         for d in range(dimensions):
-            vector[d] = table[row, d]
-        return
+            vectors[k, d] = table[row, d]
+    else:
+        _compose(text, begin, end, tables, vectors, k, sums)
+
+
+@njit(cache=True, nogil=True)
+def _compose(text, begin, end, tables, vectors, k, sums):
+    table = tables.vectors
+    missing, dimensions = table.shape
     sums[:] = 0
-    for k in range(begin, end):
-        row = find_row(tables.cells, word_hash(text, k, k + 1), missing)
+    for c in range(begin, end):
+        row = find_row(tables.cells, word_hash(text, c, c + 1), missing)
         if row < missing:
             for d in range(dimensions):
                 sums[d] += table[row, d]
@@ -95,14 +101,16 @@ def fetch_vector(text, begin, end, row, tables, vector, sums):
         square += np.int64(sums[d]) * np.int64(sums[d])
     scale = UNIT / np.sqrt(square) if square else 0.0
     for d in range(dimensions):
-        vector[d] = min(127.0, max(-127.0, np.rint(sums[d] * scale)))
+        vectors[k, d] = min(127.0, max(-127.0, np.rint(sums[d] * scale)))
 
 
 @njit(cache=True, nogil=True)
-def dot(x, y):
+def dot(x, i, y, j):
+    """x[i] @ y[j]. By index, as a slice of a row costs more than the products; 32 bits throughout,
+    as only then the compiler multiplies and adds 16 and more at a time."""
     total = np.int32(0)
-    for k in range(len(x)):
-        total += np.int32(x[k]) * np.int32(y[k])
+    for d in range(x.shape[1]):
+        total = np.int32(total + np.int32(np.int32(x[i, d]) * np.int32(y[j, d])))
     return total
 
 
@@ -126,6 +134,9 @@ def fill_rows(
     hashes_b, rows_b, spans_b, vectors_b, best_b, match_b, same_b = room.b
     lost_a, lost_b, cosines = room.left_a, room.left_b, room.cosines
     weights = tables.weights
+    table = tables.vectors
+    missing, dimensions = table.shape
+    sum_a, sum_b = np.empty(dimensions), np.empty(dimensions)
     unit = np.float32(1 / UNIT**2)
     for pair in range(len(features)):
         a = values_a[offsets_a[pair] : offsets_a[pair + 1]]
@@ -153,25 +164,29 @@ def fill_rows(
             if match_a[i] < 0:
                 best_a[i] = 0
                 lost_a[left_a] = i
-                fetch_vector(
-                    a, spans_a[i, 0], spans_a[i, 1], rows_a[i], tables, vectors_a[left_a], room.sums
-                )
+                if rows_a[i] < missing:
+                    for d in range(dimensions):
+                        vectors_a[left_a, d] = table[rows_a[i], d]
+                else:
+                    _compose(a, spans_a[i, 0], spans_a[i, 1], tables, vectors_a, left_a, room.sums)
                 left_a += 1
         left_b = 0
         for j in range(m):
             same_b[j] = match_b[j] >= 0
             if match_b[j] < 0:
                 lost_b[left_b] = j
-                fetch_vector(
-                    b, spans_b[j, 0], spans_b[j, 1], rows_b[j], tables, vectors_b[left_b], room.sums
-                )
+                if rows_b[j] < missing:
+                    for d in range(dimensions):
+                        vectors_b[left_b, d] = table[rows_b[j], d]
+                else:
+                    _compose(b, spans_b[j, 0], spans_b[j, 1], tables, vectors_b, left_b, room.sums)
                 left_b += 1
         for i in range(n):
             same_a[i] = match_a[i] >= 0
         for x in range(left_a):
             i = lost_a[x]
             for y in range(left_b):
-                cosine = dot(vectors_a[x], vectors_b[y]) * unit
+                cosine = dot(vectors_a, x, vectors_b, y) * unit
                 cosines[x * left_b + y] = cosine
                 j = lost_b[y]
                 if cosine > best_a[i]:
@@ -207,16 +222,21 @@ def fill_rows(
         out[22] = n
         out[23] = m
         # mean vectors of what is left
+        sum_a[:] = 0
+        sum_b[:] = 0
+        for x in range(left_a):
+            weight = weights[rows_a[lost_a[x]]]
+            for d in range(dimensions):
+                sum_a[d] += weight * vectors_a[x, d]
+        for y in range(left_b):
+            weight = weights[rows_b[lost_b[y]]]
+            for d in range(dimensions):
+                sum_b[d] += weight * vectors_b[y, d]
         xx = xy = yy = 0.0
-        for d in range(vectors_a.shape[1]):
-            s = t = np.float32(0)
-            for x in range(left_a):
-                s += weights[rows_a[lost_a[x]]] * vectors_a[x, d]
-            for y in range(left_b):
-                t += weights[rows_b[lost_b[y]]] * vectors_b[y, d]
-            xx += s * s
-            xy += s * t
-            yy += t * t
+        for d in range(dimensions):
+            xx += sum_a[d] * sum_a[d]
+            xy += sum_a[d] * sum_b[d]
+            yy += sum_b[d] * sum_b[d]
         if left_a and left_b:
             out[24] = xy / np.sqrt(xx * yy + 1e-9)
 

@@ -9,6 +9,7 @@ loader.state_dict()                       # where the run stands after the batch
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -96,7 +97,7 @@ class StageLoader:
             num_workers=self.workers,
             prefetch_factor=self.prefetch if self.workers else None,
             pin_memory=self.pin_memory,
-            worker_init_fn=_ignore_signals,
+            worker_init_fn=_end_quietly,
         )
         for one in batches:
             if isinstance(one, Exception):
@@ -120,10 +121,21 @@ class StageLoader:
         self.position, self.pairs = Position(*state["position"]), state["pairs"]
 
 
-def _ignore_signals(_: int) -> None:
-    """A scheduler's SIGTERM reaches the whole group, as Ctrl-C does; the run ends its workers itself."""
+def _end_quietly(_: int) -> None:
+    """A scheduler's SIGTERM reaches the whole group, as Ctrl-C does; the run ends its workers itself.
+
+    Where it stops while it fetches a batch, the thread of this worker that hands batches over finds
+    its connection broken: no traceback for that.
+    """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
+    shown = sys.excepthook
+
+    def show(kind, error, trace) -> None:
+        if not issubclass(kind, (ConnectionError, EOFError)):
+            shown(kind, error, trace)
+
+    sys.excepthook = show
 
 
 class _Batches(IterableDataset):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
 import os
 import pickle
 import re
 import shutil
+import socket
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import groupby, islice, pairwise, takewhile
+from multiprocessing import resource_sharer
 from pathlib import Path
 
 import hypothesis
@@ -25,7 +28,7 @@ pytest.importorskip("torch", reason="the loader is one of torch")
 import torch
 
 from training.stage_data import Corpus, Position, StageStream, StreamSettings, cut_batches
-from training.stage_loader import IGNORED, PairEncoder, StageLoader, padded
+from training.stage_loader import IGNORED, PairEncoder, StageLoader, _end_quietly, padded
 from udfs import storage
 from udfs.splits import SPLITS, splits_of
 
@@ -350,6 +353,27 @@ def test_worker_processes_give_the_same(run):
     assert helped.state_dict() == alone.state_dict()  # not what workers have fetched ahead
     assert [*islice(helped, 50)] == [*islice(alone, 50)]  # over the end of the epoch
     assert alone.position.epoch == 1
+
+
+def test_a_worker_whose_batch_is_half_fetched_says_nothing(capfd):
+    """Ctrl-C may come while the run connects to a worker to fetch a batch."""
+
+    def worker(answers) -> None:
+        _end_quietly(0)
+        resource = resource_sharer.DupFd(0)
+        address = resource._id[0]
+        with socket.socket(socket.AF_UNIX) as half:
+            half.connect(address)
+            half.recv(4)
+        os.close(resource.detach())  # served after the half one
+        answers.send("served")
+
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=worker, args=(there,))
+    process.start()
+    assert here.recv() == "served"
+    process.join()
+    assert capfd.readouterr().err == ""
 
 
 def test_a_position_of_other_data_or_settings(run):

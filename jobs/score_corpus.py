@@ -149,8 +149,11 @@ class Stages:
     """What is known of the scored pairs before they are written."""
 
     cuts: dict[str, list[float]]
+    min_meaning: dict[str, float]
     bins: dict[str, Counter[int]]
     """Distinct pairs of each origin by score bin."""
+    held_back: dict[str, Counter[int]]
+    """Those of them whose meaning keeps them in stage 1."""
     duplicates: dict[str, int]
 
     def counts(self) -> dict[tuple[str, int], int]:
@@ -159,8 +162,10 @@ class Stages:
         for origin, bins in self.bins.items():
             for index, pairs in bins.items():
                 reached = sum(_bin_of_cut(cut) <= index for cut in self.cuts[origin])
-                counts[origin, reached] += pairs
-        return dict(sorted(counts.items()))
+                held = self.held_back[origin][index]
+                counts[origin, reached] += pairs - held
+                counts[origin, min(reached, 1)] += held
+        return dict(sorted((+counts).items()))
 
 
 def _bin_of_cut(cut: float) -> float:
@@ -260,17 +265,22 @@ class ScoreCorpus:
         distinct = scores.groupBy("pair_id").agg(
             F.first("origin").alias("origin"),
             F.first("spscore").alias("spscore"),
+            F.first("meaning").alias("meaning"),
             F.count(F.lit(1)).alias("rows"),
         )
+        min_meaning = {origin: cuts.min_meaning for origin, cuts in self.settings.cuts.items()}
         score_bin = F.floor(F.col("spscore").cast("double") * SCORE_BINS + 0.5).cast("int")
-        table = distinct.groupBy("origin", score_bin.alias("bin")).agg(
+        held = _is_held_back(min_meaning)
+        table = distinct.groupBy("origin", score_bin.alias("bin"), held.alias("held")).agg(
             F.count(F.lit(1)).alias("pairs"), F.sum("rows").alias("rows")
         )
         bins: dict[str, Counter[int]] = defaultdict(Counter)
+        held_back: dict[str, Counter[int]] = defaultdict(Counter)
         duplicates: Counter[str] = Counter()
         with progress(self.spark, "finding duplicates and stages", self.units.read.total()):
             for row in table.collect():
                 bins[row.origin][row.bin] += row.pairs
+                held_back[row.origin][row.bin] += row.pairs * row.held
                 duplicates[row.origin] += row.rows - row.pairs
         cuts = {}
         for origin, points in self.settings.cuts.items():
@@ -278,7 +288,7 @@ class ScoreCorpus:
             if points.quantiles:
                 cuts[origin] = [quantile(bins.get(origin, {}), q) for q in points.quantiles]
         self.seconds["stages"] = time.monotonic() - started
-        return Stages(cuts, dict(bins), dict(duplicates))
+        return Stages(cuts, min_meaning, dict(bins), dict(held_back), dict(duplicates))
 
     def write_scored(self, stages: Stages) -> None:
         """Writes the distinct pairs, a folder for each origin and stage."""
@@ -286,7 +296,7 @@ class ScoreCorpus:
         pairs = self.scored_pairs()
         if removed := sum(stages.duplicates.values()):
             pairs = pairs.join(self._duplicate_rows(pairs, removed), "row_key", "left_anti")
-        pairs = pairs.withColumn("stage", _stage_column(stages.cuts))
+        pairs = pairs.withColumn("stage", _stage_column(stages))
         columns = [*SCORED_COLUMNS, *self._extra_columns(), "origin", "stage"]
         counts = stages.counts()
         if not counts:
@@ -377,6 +387,7 @@ class ScoreCorpus:
             duplicates={o: stages.duplicates.get(o, 0) for o in read},
             bins={o: dict(bins) for o, bins in stages.bins.items()},
             cuts={o: stages.cuts[o] for o in read if o in stages.cuts},
+            min_meaning={o: stages.min_meaning[o] for o in read if o in stages.cuts},
             quantiles={
                 o: {share: quantile(bins, share) for share in QUANTILES}
                 for o, bins in stages.bins.items()
@@ -441,19 +452,30 @@ class ScoreCorpus:
             "stages": summary.scored,
             "quarantine": summary.quarantined,
             "cuts": {o: [None if c != c else c for c in cuts] for o, cuts in summary.cuts.items()},
+            "min_meaning": summary.min_meaning,
             "quantiles": quantiles,
             "seconds": {step: round(value, 3) for step, value in summary.seconds.items()},
             "files": files,
         }
 
 
-def _stage_column(cuts: dict[str, list[float]]) -> Column:
-    """udfs.stages.stage as a column of spscore and origin."""
+def _stage_column(stages: Stages) -> Column:
+    """udfs.stages.stage as a column of spscore, meaning and origin."""
     stage = F.lit(0)
-    for origin, points in cuts.items():
+    for origin, points in stages.cuts.items():
         reached = [(F.col("spscore") >= F.lit(cut).cast("float")).cast("int") for cut in points]
         stage = F.when(F.col("origin") == origin, reduce(Column.__add__, reached)).otherwise(stage)
-    return stage
+    held = _is_held_back(stages.min_meaning)
+    return F.when(held, F.least(stage, F.lit(1))).otherwise(stage)
+
+
+def _is_held_back(min_meaning: dict[str, float]) -> Column:
+    """Whether the meaning of a pair keeps it out of stages 2 and 3."""
+    held = F.lit(False)
+    for origin, least in min_meaning.items():
+        low = F.col("meaning") < F.lit(least).cast("float")
+        held = F.when(F.col("origin") == origin, low).otherwise(held)
+    return held
 
 
 @F.udf(StringType(), useArrow=False)

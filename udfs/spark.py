@@ -45,7 +45,7 @@ from pyspark.sql.types import (
 from udfs.features import FEATURES, extract
 from udfs.pair_id import pair_ids
 from udfs.spscore import OUTPUTS, SPScore
-from udfs.stages import DEFAULT_CUTS
+from udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING
 from udfs.stages import stage as stage_of
 from udfs.text.normalise import normalise_column
 from udfs.text.segment import Segmenter, load_segmenter
@@ -94,15 +94,27 @@ def spscore(source: pd.Series, paraphrase: pd.Series) -> pd.Series:
     return pd.Series(scores)
 
 
-def stage_udf(cuts: Mapping[str, Sequence[float]]) -> Callable[..., Column]:
-    """A pandas UDF (score, origin) -> stage under the given cut points of each origin."""
+def stage_udf(
+    cuts: Mapping[str, Sequence[float]], min_meaning: Mapping[str, float] | None = None
+) -> Callable[..., Column]:
+    """A pandas UDF (score, origin, meaning) -> stage under the thresholds of each origin.
+
+    min_meaning: least meaning in stages 2 and 3 by origin, 0 where there is none; it does not hold
+    where the UDF is called without meaning.
+    """
 
     @pandas_udf(IntegerType())
-    def stage(score: pd.Series, origin: pd.Series) -> pd.Series:
+    def stage(*columns: pd.Series) -> pd.Series:
+        score, origin, *meaning = columns
         stages = pd.Series(pd.NA, index=score.index, dtype="Int32")
         for name, points in cuts.items():
             rows = (origin == name) & score.notna()
-            stages[rows] = stage_of(score[rows].to_numpy(), points)
+            stages[rows] = stage_of(
+                score[rows],
+                points,
+                meaning[0][rows] if meaning else None,
+                (min_meaning or {}).get(name, 0.0),
+            )
         return stages
 
     return stage
@@ -199,16 +211,20 @@ def score_batch(
     return pa.StructArray.from_arrays([reasons, *columns], names=SCORED_FIELDS.names)
 
 
-def register(spark: SparkSession, cuts: Mapping[str, Sequence[float]] | None = None) -> None:
+def register(
+    spark: SparkSession,
+    cuts: Mapping[str, Sequence[float]] | None = None,
+    min_meaning: Mapping[str, float] | None = None,
+) -> None:
     """Registers ``features``, ``judgements``, ``spscore`` and ``stage`` for SQL in this session.
 
-    cuts: three ascending cut points for each origin; by default those of udfs.spark.stage.
+    cuts, min_meaning: as for stage_udf; by default those of udfs.spark.stage.
     """
     spark.udf.register("features", features)
     spark.udf.register("judgements", judgements)
     spark.udf.register("spscore", spscore)
-    spark.udf.register("stage", stage_udf(cuts) if cuts else stage)
+    spark.udf.register("stage", stage_udf(cuts, min_meaning) if cuts else stage)
 
 
-stage = stage_udf(DEFAULT_CUTS)
-"""(score, origin) -> stage under udfs.stages.DEFAULT_CUTS."""
+stage = stage_udf(DEFAULT_CUTS, DEFAULT_MIN_MEANING)
+"""(score, origin, meaning) -> stage under the defaults of udfs.stages."""

@@ -4,6 +4,9 @@ Low scores are easy and come first: stage 1 holds the pairs from the lowest cut 
 the best; 0 is below the cut. Cut points are per origin, because at the same score LLM pairs are better
 than back-translations, and those better than pairs of a parallel corpus (*Chinese Sentence
 Paraphrasing*, section 3). They are scores, or quantiles of the scores that a run finds.
+
+A pair that changes much may score well though it says something else. So stages 2 and 3 may want a
+least judged meaning besides; a pair below it stays in stage 1.
 """
 
 from __future__ import annotations
@@ -23,18 +26,30 @@ DEFAULT_CUTS = {
 }
 """Scores at which stages 1, 2 and 3 begin; conf/score.yaml has the same and says where from."""
 
+DEFAULT_MIN_MEANING = {"parallel": 0.8, "back_translation": 0.8, "llm": 0.0, "human": 0.0}
+"""Least judged meaning in stages 2 and 3; conf/score.yaml has the same."""
+
 SCORE_BINS = 10_000
 """Quantiles are read from counts of scores in bins of 1 / SCORE_BINS: exact to one bin, and the
 same however the rows were spread over machines."""
 
 
-def stage(score: np.ndarray, cuts: Sequence[float]) -> np.ndarray:
+def stage(
+    score: np.ndarray,
+    cuts: Sequence[float],
+    meaning: np.ndarray | None = None,
+    min_meaning: float = 0.0,
+) -> np.ndarray:
     """Stage of each score, int8: how many of the three ascending cut points it reaches.
 
-    NaN reaches none.
+    NaN reaches none. With a meaning below min_meaning, at most 1.
     """
     score = np.asarray(score, np.float32)
-    return sum((score >= np.float32(cut)).astype(np.int8) for cut in cuts)
+    stages = sum((score >= np.float32(cut)).astype(np.int8) for cut in cuts)
+    if meaning is None:
+        return stages
+    lost = np.asarray(meaning, np.float32) < np.float32(min_meaning)
+    return np.where(lost, np.minimum(stages, 1), stages).astype(np.int8)
 
 
 def score_bin(score: np.ndarray) -> np.ndarray:

@@ -59,6 +59,7 @@ class Summary:
     duplicates: dict[str, int]  # rows by origin
     bins: dict[str, dict[int, int]]  # scored pairs by origin and udfs.stages.score_bin
     cuts: dict[str, list[float]]  # where stages 1, 2 and 3 begin, by origin; may be NaN
+    min_meaning: dict[str, float]  # least meaning in stages 2 and 3, by origin
     quantiles: dict[str, dict[float, float]]  # score by origin and share of the pairs below it
     sample: Sample  # its examples with reasons: why a judgement is low
     seconds: dict[str, float]  # wall time by step, in order
@@ -188,8 +189,9 @@ def _stages_table(summary: Summary) -> str:
         pairs = sum(counts)
         cells = [f"{n:,} ({n / pairs:.1%})" if pairs else f"{n:,}" for n in counts]
         cuts = " / ".join("-" if c != c else f"{c:g}" for c in summary.cuts.get(origin, ()))
-        body.append([origin, *cells, cuts])
-    return _table(["origin", *[f"stage {s}" for s in STAGES], "stages 1 / 2 / 3 begin at"], body)
+        body.append([origin, *cells, cuts, f"{summary.min_meaning.get(origin, 0):g}"])
+    head = ["origin", *[f"stage {s}" for s in STAGES], "stages 1 / 2 / 3 begin at"]
+    return _table([*head, "least meaning in 2 and 3"], body)
 
 
 def _examples_section(pairs: list[dict]) -> str:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from jobs.common.errors import JobError
 from udfs import storage
 from udfs.spscore import TIERS
-from udfs.stages import DEFAULT_CUTS, ORIGINS
+from udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, ORIGINS
 
 CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
 """The settings that ship; found from here, since Spark may copy a job's own file elsewhere."""
@@ -54,6 +54,8 @@ class Cuts(Strict):
 
     scores: tuple[float, float, float] | None = None
     quantiles: tuple[float, float, float] | None = None
+    min_meaning: float = Field(0.0, ge=0, le=1)
+    """Least judged meaning of a pair in stages 2 and 3."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Cuts:
@@ -84,7 +86,10 @@ class ScoreSettings(Strict):
 
     @model_validator(mode="after")
     def _complete(self) -> ScoreSettings:
-        defaults = {origin: Cuts(scores=cuts) for origin, cuts in DEFAULT_CUTS.items()}
+        defaults = {
+            origin: Cuts(scores=cuts, min_meaning=DEFAULT_MIN_MEANING[origin])
+            for origin, cuts in DEFAULT_CUTS.items()
+        }
         self.cuts = defaults | self.cuts
         if self.min_characters > self.max_characters:
             raise ValueError("min_characters is above max_characters")

@@ -89,6 +89,33 @@ def adversaries(
     return table
 
 
+MIN_MEANING = 4.0
+"""Mean rated meaning, 0 to 5, that the pairs of stages 2 and 3 have at least."""
+
+
+def choose_min_meaning(
+    thresholds: Mapping[str, Sequence[float]],
+    scores: np.ndarray,
+    meaning: np.ndarray,
+    rated_meaning: np.ndarray,
+    origins: np.ndarray,
+) -> dict[str, float]:
+    """For each origin the lowest judged meaning, in steps of 0.05, that gives MIN_MEANING.
+
+    0.9 where none does: too few of such pairs were rated.
+    """
+    least = {}
+    for origin, points in thresholds.items():
+        upper = (origins == origin) & (scores >= points[1])
+        for step in range(19):
+            least[origin] = 0.05 * step if step else 0.0
+            inside = upper & (meaning >= least[origin])
+            if inside.any() and 5 * rated_meaning[inside].mean() >= MIN_MEANING:
+                break
+        least[origin] = round(least[origin], 2)
+    return least
+
+
 def choose_thresholds(
     scores: np.ndarray, rated: np.ndarray, origins: np.ndarray
 ) -> dict[str, list[float]]:

@@ -83,10 +83,12 @@ def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd
     origins = material.rated["origin"].to_numpy(object)
     scores, overall = own[:, -1], rows.targets[:, -1]
     thresholds = evaluation.choose_thresholds(scores, overall, origins)
+    meaning, rated_meaning = (values[:, OUTPUTS.index("meaning")] for values in (own, rows.targets))
+    least = evaluation.choose_min_meaning(thresholds, scores, meaning, rated_meaning, origins)
     number = np.zeros(count, int)
     for origin, points in thresholds.items():
         inside = origins == origin
-        number[inside] = stage(scores[inside], points)
+        number[inside] = stage(scores[inside], points, meaning[inside], least[origin])
     known = np.isin(origins, list(thresholds))
     reliability = evaluation.reliability(scores, overall, origins)
     distance = (reliability["scored"] - reliability["rated"]).abs()
@@ -95,8 +97,14 @@ def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd
         "by_kind": evaluation.by_kind(own, rows.targets, rows.kinds),
         "adversaries": evaluation.adversaries(rows, own, material.negatives, negative),
         "thresholds": thresholds,
+        "min_meaning": least,
         "stage_ratings": evaluation.STAGE_RATINGS,
+        "least_rating": evaluation.MIN_MEANING,
         "stages": evaluation.stages(number, rows.targets, rows.groups, known),
+        "stages_by_origin": {
+            origin: evaluation.stages(number, rows.targets, rows.groups, origins == origin)
+            for origin in thresholds
+        },
         "calibration": distance.groupby(reliability["origin"]).mean().to_dict(),
     }
     return figures, reliability

@@ -63,6 +63,7 @@ def summary() -> Summary:
         duplicates={"parallel": 8_000, "llm": 23},
         bins={"parallel": {4_000: 8_100_000, 6_000: 8_887_654}, "llm": {7_000: 2_300}},
         cuts={"parallel": [0.45, 0.55, 0.65], "llm": [0.35, 0.45, NAN]},
+        min_meaning={"parallel": 0.8, "llm": 0.0},
         quantiles={"parallel": {0.05: 0.4, 0.5: 0.6}, "llm": {0.05: 0.7, 0.5: 0.7}},
         sample=SAMPLE,
         seconds={"score": 300.04, "stages": 20.0, "write": 80.0},
@@ -192,8 +193,9 @@ def test_numbers_on_the_page(summary):
             "2,900,000 (17.1%)",
             "2,987,654 (17.6%)",
             "0.45 / 0.55 / 0.65",
+            "0.8",
         ],
-        ["llm", "0 (0.0%)", "0 (0.0%)", "0 (0.0%)", "2,300 (100.0%)", "0.35 / 0.45 / -"],
+        ["llm", "0 (0.0%)", "0 (0.0%)", "0 (0.0%)", "2,300 (100.0%)", "0.35 / 0.45 / -", "0"],
     ]
     assert page.table("origin", "5 %")[1:] == [
         ["parallel", "0.400", "0.600"],

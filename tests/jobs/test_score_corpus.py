@@ -118,8 +118,13 @@ def test_stages_follow_score_and_origin(run):
     cuts = run.manifest["cuts"]
     for origin, rows in run.scored.groupby("origin"):
         assert cuts[origin] == run.manifest["settings"]["cuts"][origin]["scores"]
-        expected = stage(rows["spscore"].to_numpy(), cuts[origin])
+        least = run.manifest["min_meaning"][origin]
+        assert least == run.manifest["settings"]["cuts"][origin]["min_meaning"]
+        scores, meaning = rows["spscore"].to_numpy(), rows["meaning"].to_numpy()
+        expected = stage(scores, cuts[origin], meaning, least)
         assert rows["stage"].tolist() == expected.tolist()
+        if least:  # the test would miss a floor that holds nothing back
+            assert (expected < stage(scores, cuts[origin])).any()
     assert set(run.scored["stage"]) == set(STAGES)
 
 

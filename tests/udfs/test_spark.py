@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from udfs.features import FEATURES, extract
 from udfs.metrics import METRICS, Pairs, load_metric
 from udfs.spark import (
-    DEFAULT_CUTS,
     SCORED_FIELDS,
     features,
     judgements,
@@ -25,6 +24,7 @@ from udfs.spark import (
     stage_udf,
 )
 from udfs.spscore import OUTPUTS, SPScore
+from udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING
 from udfs.stages import stage as plain_stage
 from udfs.text.segment import load_segmenter
 
@@ -92,34 +92,42 @@ def test_judgements(frame, expected):
 
 
 def test_stage(spark, expected):
-    cuts = {"llm": (0.3, 0.5, 0.7), "human": (0.2, 0.3, 0.4)}
+    cuts, least = {"llm": (0.3, 0.5, 0.7), "human": (0.2, 0.3, 0.4)}, {"human": 0.6}
     scores = [float(s) for s in expected[1][:, -1]] + [0.0, 0.5, 1.0]
-    rows = [(s, origin) for s in scores for origin in cuts] + [(None, "llm"), (0.5, "gpt")]
-    table = spark.createDataFrame(rows, "score float, origin string")
-    found = table.select("score", "origin", stage_udf(cuts)("score", "origin").alias("stage"))
+    rows = [(s, m, origin) for s in scores for m in (0.59, 0.6) for origin in cuts]
+    rows += [(None, 1.0, "llm"), (0.5, 1.0, "gpt")]
+    table = spark.createDataFrame(rows, "score float, meaning float, origin string")
+    by_meaning, by_score = stage_udf(cuts, least), stage_udf(cuts)
+    found = table.withColumn("stage", by_meaning("score", "origin", "meaning"))
+    found = found.withColumn("without", by_score("score", "origin"))
     assert found.schema["stage"].dataType.simpleString() == "int"
     for row in found.collect():
         if row.score is None or row.origin not in cuts:
             assert row.stage is None
         else:
-            assert row.stage == plain_stage(np.float32([row.score]), cuts[row.origin])[0]
+            score, meaning = np.float32([row.score]), np.float32([row.meaning])
+            floor = least.get(row.origin, 0.0)
+            assert row.stage == plain_stage(score, cuts[row.origin], meaning, floor)[0]
+            assert row.without == plain_stage(score, cuts[row.origin])[0]
 
 
 def test_sql(spark, frame, expected, pairs):
     register(spark)
     frame.createOrReplaceTempView("pairs")
     query = """
-        SELECT n, features(source, paraphrase).acs AS acs, s, stage(s, origin) AS stage,
-            judgements(source, paraphrase).meaning AS meaning
-        FROM (SELECT *, spscore(source, paraphrase) AS s FROM pairs) WHERE n < 60
+        SELECT n, features(source, paraphrase).acs AS acs, s, j.meaning, stage(s, origin, j.meaning) AS stage
+        FROM (
+            SELECT *, spscore(source, paraphrase) AS s, judgements(source, paraphrase) AS j FROM pairs
+        ) WHERE n < 60
     """
     rows = in_order(spark.sql(query))
     np.testing.assert_array_equal(rows["acs"], expected[0][:, FEATURES.index("acs")])
     np.testing.assert_array_equal(rows["s"], expected[1][:, -1])
     np.testing.assert_array_equal(rows["meaning"], expected[1][:, OUTPUTS.index("meaning")])
+    meaning = OUTPUTS.index("meaning")
     stages = [
-        int(plain_stage(expected[1][k : k + 1, -1], DEFAULT_CUTS[origin])[0])
-        for k, origin in enumerate(pairs["origin"])
+        int(plain_stage(row[-1:], DEFAULT_CUTS[o], row[[meaning]], DEFAULT_MIN_MEANING[o])[0])
+        for row, o in zip(expected[1], pairs["origin"], strict=True)
     ]
     assert rows["stage"].tolist() == stages
 

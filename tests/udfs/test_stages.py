@@ -36,6 +36,13 @@ def test_golden(score, expected):
     assert result.tolist() == [expected]
 
 
+def test_meaning_below_the_least_keeps_a_pair_in_stage_1():
+    scores = np.array([0.3, 0.45, 0.55, 0.7, 0.7, math.nan], np.float32)
+    meaning = np.array([0.1, 0.79, 0.79, 0.79, 0.8, 0.1], np.float32)
+    assert stage(scores, CUTS, meaning, 0.8).tolist() == [0, 1, 1, 1, 3, 0]
+    assert stage(scores, CUTS, meaning).tolist() == [0, 1, 2, 3, 3, 0]
+
+
 def test_equal_cuts_leave_a_stage_out():
     assert stage(np.array([0.3, 0.5, 0.7]), (0.5, 0.5, 0.6)).tolist() == [0, 2, 3]
     assert stage(np.array([0.0, 0.5, 1.0]), (0.0, 0.0, 0.0)).tolist() == [3, 3, 3]

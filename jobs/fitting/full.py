@@ -1,7 +1,8 @@
 """Fits tier ``full``: trains the pair encoder, and heads that read it beside the features of core.
 
-An encoder knows the ratings that it was trained on too well. So the heads learn from what encoders
-of the other folds say of a pair (stacking), and the encoder that ships is trained on all pairs.
+An encoder knows the ratings that it was trained on too well, and so does a model of tier core. So the
+heads learn from what encoders and models of the other folds say of a pair (stacking), and those that ship
+are trained on all pairs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from jobs.fitting.encoder_examples import EncoderConfig, Example, Reader
 from jobs.fitting.pair_encoder import Network, example_of
 from jobs.fitting.recipe import Material
 from udfs.meaning.pair_encoder import TASKS, write_folder
-from udfs.spscore import ENCODER_FEATURES
+from udfs.spscore import ENCODER_FEATURES, SPScore
 from udfs.spscore.fit import group_folds
 from udfs.text.segment import Segmenter
 
@@ -45,10 +46,16 @@ def fit_full(
     output: Path,
 ) -> None:
     """Everything from sets to the saved folder; what was trained is kept in output/work."""
-    rated = material.rated
-    kinds = material.rated["kind"].to_numpy(object)[material.negatives.pairs]
-    material = material.with_negatives(np.isin(kinds, NEGATIVES_OF))
-    work = output / "work"
+    rated, work = material.rated, output / "work"
+    kinds = rated["kind"].to_numpy(object)[material.negatives.pairs]
+    read = np.isin(kinds, NEGATIVES_OF)
+
+    _say("full: tier core, cross-validated")
+    beside = recipe.cross_validate(material, "core", config)
+    beside = beside[: len(material.rows) + len(material.negatives)]
+    beside = beside[np.append(np.ones(len(material.rows), bool), read)]
+    core = fit_core(config, material, segmenter, output)
+    material = material.with_negatives(read)
 
     _say("full: the encoder, on judgements of others")
     tagger = lambda text: segmenter.tag([text])[0]  # noqa: E731
@@ -73,8 +80,19 @@ def fit_full(
     summary = {"encoder": settings.encoder, "examples": len(examples), "rated": len(rated)}
     encoder = output / "encoder"
     write_folder(encoder, network.network, network.config, network.tokenizer, TASKS, summary)
-    stacked = with_columns(material, columns)
-    report.fit_and_save(config, "full", stacked, segmenter, output, encoder)
+    stacked = with_columns(material, np.hstack([beside, columns[: len(beside)]]))
+    report.fit_and_save(config, "full", stacked, segmenter, output, encoder, core)
+
+
+def fit_core(config: Config, material: Material, segmenter: Segmenter, output: Path) -> str | Path:
+    """What tier full reads as core: the model that ships where it is this one, else output/core."""
+    rows = recipe.weighted(material, "core", config)[recipe.rows_to_fit(material, config)]
+    name = f"{segmenter.name}-{segmenter.version}"
+    model = recipe.fit(rows, "core", config, segmenter=name)
+    if model.digest == SPScore.load("core").digest:
+        return "core"
+    model.save(output / "core")
+    return output / "core"
 
 
 def second(
@@ -106,9 +124,10 @@ def second(
 
 
 def with_columns(material: Material, columns: np.ndarray) -> Material:
-    """The material with the encoder's columns behind the features of core.
+    """The material with the outputs of core and the encoder's columns behind the features of core.
 
-    Rows that no encoder read (human scores) are left out: a head of this tier cannot learn from them.
+    columns: shape (rated pairs and negatives, 5 + tasks). Human scores, which no encoder read, are left
+    out: a head of this tier cannot learn from them.
     """
     count = len(material.rows)
     parts = []

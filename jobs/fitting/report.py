@@ -13,7 +13,7 @@ from jobs.fitting import card, evaluation
 from jobs.fitting.data import Config
 from jobs.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
 from udfs.meaning.extract import CORE_FEATURES, FAMILIES
-from udfs.spscore import ENCODER_FEATURES, OUTPUTS, TIERS, VERSION
+from udfs.spscore import CORE_OUTPUTS, ENCODER_FEATURES, OUTPUTS, TIERS, VERSION
 from udfs.stages import stage
 from udfs.text.segment import Segmenter
 
@@ -32,10 +32,11 @@ def fit_and_save(
     segmenter: Segmenter,
     output: Path,
     encoder: Path | None = None,
+    core: Path | str = "core",
 ) -> None:
     """Cross-validates and fits a tier; the model is written last, when nothing can fail any more.
 
-    encoder: folder of the pair encoder of tier full.
+    encoder, core: what tier full reads beside the features, as for SPScore.bind.
     """
     rated = material.rated
     _say(f"{tier}: cross-validation in {config.folds} folds")
@@ -63,7 +64,7 @@ def fit_and_save(
         },
     )
     if encoder:
-        model.bind_encoder(encoder)
+        model.bind(encoder, core)
     figures |= describe(config, material, tier, model.signature(segmenter))
     output.mkdir(parents=True, exist_ok=True)
     count = len(rated)
@@ -124,7 +125,11 @@ def ablate(material: Material, tier: str, config: Config) -> list[dict[str, Any]
         left_out = {f"udfs/meaning/{family}.py": names for family, names in FAMILIES.items()}
         left_out["the eight features"] = TIERS["paper"]
     if tier == "full":
-        left_out = {"the encoder": ENCODER_FEATURES, "all of core": CORE_FEATURES}
+        left_out = {
+            "the encoder": ENCODER_FEATURES,
+            "what core makes of the features": CORE_OUTPUTS,
+            "all of core": (*CORE_FEATURES, *CORE_OUTPUTS),
+        }
     rows, table = material.rows, []
     fewer = config.model_copy(update={"seeds": 1})
     for label, names in left_out.items():

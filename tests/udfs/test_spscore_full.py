@@ -1,18 +1,21 @@
 """Tier full: the pair encoder beside the features of core, read only where core scores high enough."""
 
 import pickle
+import shutil
 
 import numpy as np
 import pytest
 
 from udfs.meaning import pair_encoder
 from udfs.meaning.extract import CORE_FEATURES, Resources
-from udfs.spscore import ENCODER_FEATURES, OUTPUTS, TIERS, Head, SPScore
+from udfs.spscore import CORE_OUTPUTS, ENCODER_FEATURES, OUTPUTS, TIERS, Head, SPScore
 from udfs.spscore.fit import fit_model
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+FIRST = len(CORE_FEATURES) + len(CORE_OUTPUTS)
+"""Place of the encoder's first column."""
 SOURCES = [
     "今天天气很好,我们去公园散步。",
     "他昨天买了三本书,其中一本是小说。",
@@ -50,8 +53,8 @@ def folder(tmp_path_factory):
     heads = {
         output: Head(
             fit_model(
-                features[:, [len(CORE_FEATURES) + k]],
-                features[:, len(CORE_FEATURES) + k],
+                features[:, [FIRST + k]],
+                features[:, FIRST + k],
                 names=[ENCODER_FEATURES[k]],
                 seeds=1,
             ),
@@ -60,7 +63,7 @@ def folder(tmp_path_factory):
         for k, output in enumerate(OUTPUTS)
     }
     model = SPScore("full", heads, resources=Resources.load().digests())
-    model.bind_encoder(folder / "encoder")
+    model.bind(folder / "encoder")
     model.save(folder)
     return folder
 
@@ -70,13 +73,17 @@ def test_a_saved_model_reads_with_its_encoder(folder):
     encoder = pair_encoder.PairEncoder.load(folder / "encoder", "cpu")
     features = model.extract(SOURCES, PARAPHRASES)
     np.testing.assert_allclose(
-        features[:, len(CORE_FEATURES) :], encoder.predict(SOURCES, PARAPHRASES), atol=0.01
+        features[:, FIRST:], encoder.predict(SOURCES, PARAPHRASES), atol=0.01
+    )
+    core = SPScore.load("core")
+    np.testing.assert_array_equal(
+        features[:, len(CORE_FEATURES) : FIRST], core.outputs(SOURCES, PARAPHRASES)
     )
     outputs = model.outputs(SOURCES, PARAPHRASES)
     assert outputs.shape == (3, 5)
     assert ((outputs >= 0) & (outputs <= 1)).all()
     assert "tier:full|" in model.signature()
-    assert f"enc:{encoder.digest}" in model.signature()
+    assert f"enc:{encoder.digest}|core:{core.digest}|" in model.signature()
 
 
 def test_what_core_scores_too_low_is_not_read(folder):
@@ -93,6 +100,25 @@ def test_what_core_scores_too_low_is_not_read(folder):
     assert "tier:full>=" in model.signature()
 
 
+def test_it_reads_the_core_model_of_its_own_folder(folder, tmp_path):
+    own = tmp_path / "model"
+    shutil.copytree(folder, own)
+    core = SPScore.load("core")
+    swapped = dict(zip(OUTPUTS, [core.heads[name] for name in reversed(OUTPUTS)], strict=True))
+    other = SPScore("core", swapped, core.segmenter, core.resources)
+    other.save(own / "core")
+    with pytest.raises(ValueError, match=r"fitted with .*core .*, but the tables here are"):
+        SPScore.load(own)
+    model = SPScore.load(folder)
+    model.bind(own / "encoder", own / "core")
+    model.save(own)
+    features = SPScore.load(own).extract(SOURCES, PARAPHRASES)
+    found = features[:, len(CORE_FEATURES) : FIRST]
+    np.testing.assert_array_equal(found, other.outputs(SOURCES, PARAPHRASES))
+    copy = pickle.loads(pickle.dumps(SPScore.load(own)))
+    np.testing.assert_array_equal(copy.extract(SOURCES, PARAPHRASES), features)
+
+
 def test_it_travels_to_executors(folder):
     model = SPScore.load(folder)
     model.read_from = 0.1
@@ -104,8 +130,6 @@ def test_it_travels_to_executors(folder):
 
 
 def test_a_missing_encoder_is_one_line(folder, tmp_path):
-    import shutil
-
     shutil.copytree(folder, tmp_path / "model")
     shutil.rmtree(tmp_path / "model/encoder")
     with pytest.raises(FileNotFoundError, match="expected a pair encoder"):

@@ -47,11 +47,12 @@ if TYPE_CHECKING:
 JUDGEMENTS = ("structure", "synonyms", "meaning", "fluency")
 OUTPUTS = (*JUDGEMENTS, "spscore")
 """The order of the columns, everywhere."""
+CORE_OUTPUTS = tuple(f"core_{name}" for name in OUTPUTS)
 ENCODER_FEATURES = tuple(f"encoder_{task}" for task in ENCODER_TASKS)
 TIERS = {
     "paper": FEATURES,
     "core": CORE_FEATURES,
-    "full": (*CORE_FEATURES, *ENCODER_FEATURES),
+    "full": (*CORE_FEATURES, *CORE_OUTPUTS, *ENCODER_FEATURES),
 }
 """What each tier sees: the columns of its features."""
 
@@ -116,8 +117,10 @@ class SPScore:
         summary: dict | None = None,
         penalties: Mapping[str, float] | None = None,
         encoder: str | None = None,
+        core: str = "core",
     ):
         """encoder: folder of the pair encoder of tier full; by default the one that ships.
+        core: folder of the model of tier core that tier full reads beside it, or its name.
         penalties: for columns that count facts lost or invented, what each multiplies PENALISED by.
         heads: one for each of OUTPUTS, in their order. segmenter: name and version used to fit.
         resources: digests of the tables that the features came from (Resources.digests).
@@ -137,7 +140,7 @@ class SPScore:
         self.resources = dict(resources or {})
         self.summary = summary or {}
         self.penalties = dict(penalties or {})
-        self.encoder = encoder
+        self.encoder, self.core = encoder, core
         self.read_from = 0.0
         """Tier full reads only pairs that tier core scores so high; the others keep core's outputs."""
         for name, factor in self.penalties.items():
@@ -209,8 +212,8 @@ class SPScore:
         if self.tier == "full":
             unread = np.isnan(features[:, -1])
             if unread.any():
-                outputs = np.empty((len(features), len(OUTPUTS)), np.float32)
-                outputs[unread] = _core().predict(features[unread, : len(CORE_FEATURES)])
+                first = len(CORE_FEATURES)
+                outputs = features[:, first : first + len(OUTPUTS)].copy()
                 if not unread.all():
                     outputs[~unread] = self.predict(features[~unread])
                 return outputs
@@ -236,19 +239,17 @@ class SPScore:
         core = extract_core(a, b, words_a, words_b, Resources.load())
         if self.tier == "core":
             return core
-        read = np.ones(len(core), bool)
-        if self.read_from > 0:
-            read = _core().predict(core)[:, -1] >= self.read_from
-        features = np.full((len(core), len(self.columns)), np.nan, np.float32)
-        features[:, : core.shape[1]] = core
+        outputs = _load_core(self.core).predict(core)
+        encoded = np.full((len(core), len(ENCODER_FEATURES)), np.nan, np.float32)
+        read = outputs[:, -1] >= self.read_from
         if read.any():
             encoder = load_pair_encoder(self.encoder or str(SHIPPED_ENCODER))
             sources, paraphrases = (
                 [text for text, wanted in zip(to_strings(side), read, strict=True) if wanted]
                 for side in (a, b)
             )
-            features[read, core.shape[1] :] = encoder.predict(sources, paraphrases)
-        return features
+            encoded[read] = encoder.predict(sources, paraphrases)
+        return np.hstack([core, outputs, encoded])
 
     def extract(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
@@ -327,10 +328,10 @@ class SPScore:
             )
         )
 
-    def bind_encoder(self, folder: str | Path) -> None:
-        """Makes the pair encoder of a folder that of a model of tier full."""
-        self.encoder = str(folder)
-        self.resources["enc"] = check_folder(Path(folder))
+    def bind(self, encoder: str | Path, core: str | Path = "core") -> None:
+        """Makes the pair encoder and the model of tier core those that a model of tier full reads."""
+        self.encoder, self.core = str(encoder), str(core)
+        self.resources |= _read_beside(Path(encoder), self.core)
 
     def save(self, folder: str | Path) -> None:
         """Writes the model: a folder of plain text or .npz a head, and ``spscore.json``."""
@@ -363,7 +364,9 @@ class SPScore:
             if found.tier == "full":
                 if folder != SHIPPED / "full":
                     found.encoder = str(folder / "encoder")
-                here["enc"] = check_folder(folder / "encoder")
+                if (folder / "core").is_dir():
+                    found.core = str(folder / "core")
+                here |= _read_beside(folder / "encoder", found.core)
             if found.resources != here:
                 raise ValueError(
                     f"{path}: fitted with {_joined(found.resources)}, but the tables here are "
@@ -422,21 +425,30 @@ class SPScore:
 
     def __reduce__(self):
         # The tables for prediction are ten times the size of what they are made from.
-        return _restore, (zlib.compress(pickle.dumps(self._packed())), self.encoder, self.read_from)
+        packed = zlib.compress(pickle.dumps(self._packed()))
+        return _restore, (packed, self.encoder, self.core, self.read_from)
 
 
 @lru_cache(maxsize=4)
-def _restore(content: bytes, encoder: str | None, read_from: float) -> SPScore:
+def _restore(content: bytes, encoder: str | None, core: str, read_from: float) -> SPScore:
     """Unpickles a model: once in a worker process, however many tasks it comes with."""
     model = SPScore._unpacked(*pickle.loads(zlib.decompress(content)))
-    model.encoder, model.read_from = encoder, read_from
+    model.encoder, model.core, model.read_from = encoder, core, read_from
     return model
 
 
 @cache
-def _core() -> SPScore:
-    """The shipped model of tier core, which decides what tier full reads."""
-    return SPScore.load("core")
+def _load_core(folder: str) -> SPScore:
+    """The model of tier core that tier full reads, once in a process."""
+    model = SPScore.load(folder)
+    if model.tier != "core":
+        raise ValueError(f"{folder}: a model of tier {model.tier}, expected core")
+    return model
+
+
+def _read_beside(encoder: Path, core: str) -> dict[str, str]:
+    """Digests of what tier full reads beside the features: the encoder, the model of tier core."""
+    return {"enc": check_folder(encoder), "core": _load_core(core).digest}
 
 
 def _joined(digests: Mapping[str, str]) -> str:

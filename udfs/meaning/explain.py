@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-from udfs.meaning import facts, language_model, vectors
+from collections.abc import Mapping
+
+from udfs.meaning import facts, language_model, surface, vectors
 from udfs.meaning.extract import Resources
 from udfs.text.normalise import normalise
 from udfs.text.segment import Segmenter
 
+LOW = {"structure": 0.3, "synonyms": 0.3, "meaning": 0.8, "fluency": 0.8}
+"""Below these a judgement wants a reason."""
 ODD_SPOTS = 2
 """Odd spots that are named at most."""
-SOFT = ("quantity", "modality", "link", "question", "pronoun")
+SOFT = ("quantity", "modality", "link", "question", "pronoun", "time")
 """Kinds of facts that good paraphrases change too: the features count them, nobody wants to read them."""
 
 
-def explain(source: str, paraphrase: str, segmenter: Segmenter, resources: Resources) -> list[str]:
-    """What pulls the judgements of a pair down, in short English phrases; may be empty."""
+def explain(
+    source: str,
+    paraphrase: str,
+    segmenter: Segmenter,
+    resources: Resources,
+    judgements: Mapping[str, float] | None = None,
+) -> list[str]:
+    """What pulls the judgements of a pair down, in short English phrases; may be empty.
+
+    judgements: the four, in [0, 1]; reasons are given for the low ones. Without them, for all.
+    """
+    low = {name for name in LOW if judgements is None or judgements[name] < LOW[name]}
     a, b = normalise(source), normalise(paraphrase)
     words_a, words_b = segmenter.cut([a, b])
-    spots = language_model.odd_spots(b, resources.language_model, ODD_SPOTS)
-    odd = [f"odd: {b[spot.start : spot.end]}" for spot in spots]
-    changed = [line for line in facts.explain(a, b, words_a, words_b) if not line.startswith(SOFT)]
-    named = " ".join(changed)
-    words = vectors.explain(words_a, words_b, resources.vectors)
-    return [*changed, *(line for line in words if line.split()[0] not in named), *odd]
+    reasons: list[str] = []
+    kept = surface.reference(a, b, words_a, words_b)
+    if "structure" in low and kept["words_moved"] < 0.2:
+        reasons.append(f"{1 - kept['words_moved']:.0%} of the shared words in the same order")
+    if "synonyms" in low and kept["words_kept"] > 0.5:
+        reasons.append(f"{kept['words_kept']:.0%} of the words kept")
+    if "meaning" in low:
+        lines = facts.explain(a, b, words_a, words_b)
+        changed = [line for line in lines if not line.startswith(SOFT)]
+        named = " ".join(changed)
+        words = vectors.explain(words_a, words_b, resources.vectors)
+        reasons += [*changed, *(line for line in words if line.split()[0] not in named)]
+    if "fluency" in low:
+        spots = language_model.odd_spots(b, resources.language_model, ODD_SPOTS)
+        reasons += [f"odd: {b[spot.start : spot.end]}" for spot in spots]
+    return reasons

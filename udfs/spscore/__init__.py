@@ -296,7 +296,7 @@ class SPScore:
     def explain(
         self, source: str, paraphrase: str, segmenter: Segmenter | None = None
     ) -> list[str]:
-        """What pulls the judgements of a pair down, in short English phrases; may be empty.
+        """What pulls the low ones of a pair's judgements down, in short English phrases; may be empty.
 
         Only what the tier sees: for the tier ``paper``, nothing.
         """
@@ -304,7 +304,10 @@ class SPScore:
             return []
         from udfs.meaning.explain import explain
 
-        return explain(source, paraphrase, segmenter or load_segmenter(), Resources.load())
+        segmenter = segmenter or load_segmenter()
+        outputs = self.outputs([source], [paraphrase], segmenter)[0].tolist()
+        judgements = dict(zip(OUTPUTS, outputs, strict=True))
+        return explain(source, paraphrase, segmenter, Resources.load(), judgements)
 
     @cached_property
     def digest(self) -> str:

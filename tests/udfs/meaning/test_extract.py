@@ -101,5 +101,12 @@ def test_reasons_of_a_pair():
     assert "number 5000 added" in reasons
     assert any("negation" in reason for reason in reasons)
     assert any(reason.startswith("odd: ") for reason in reasons)
+    high = {"structure": 0.9, "synonyms": 0.9, "meaning": 0.9, "fluency": 0.9}
+    assert explain(source, bad, SEGMENTER, Resources.load(), high) == []
+    low = explain(source, bad, SEGMENTER, Resources.load(), high | {"fluency": 0.5})
+    assert low
+    assert all(reason.startswith("odd: ") for reason in low)
+    low = explain(source, bad, SEGMENTER, Resources.load(), high | {"synonyms": 0.1})
+    assert [reason.split("%")[1] for reason in low] == [" of the words kept"]
     assert not any("number" in reason or "negation" in reason
                    for reason in explain(source, good, SEGMENTER, Resources.load()))  # fmt: skip

@@ -26,7 +26,7 @@ DEFAULT_CUTS = {
 }
 """Scores at which stages 1, 2 and 3 begin; conf/score.yaml has the same and says where from."""
 
-DEFAULT_MIN_MEANING = {"parallel": 0.8, "back_translation": 0.8, "llm": 0.0, "human": 0.0}
+DEFAULT_MIN_MEANING = {"parallel": 0.8, "back_translation": 0.8, "llm": 0.0, "human": 0.8}
 """Least judged meaning in stages 2 and 3; conf/score.yaml has the same."""
 
 SCORE_BINS = 10_000

@@ -81,6 +81,12 @@ class EncoderConfig(_Settings):
     first: Phase
     second: Phase
 
+    def paths(self) -> list[str]:
+        """The files of the sets, relative to the data folder."""
+        others = (self.mlqe, self.esa, self.grammar, self.corrections, self.translations)
+        plain = self.sentences.path if self.sentences else None
+        return [*(each.path for each in self.sets), *filter(None, (*others, plain))]
+
 
 @dataclass
 class Reader:

@@ -11,11 +11,12 @@ import copy
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
 
-from jobs.fitting import pair_encoder, recipe, report
+from jobs.fitting import held_out, pair_encoder, recipe, report
 from jobs.fitting.data import Config
 from jobs.fitting.encoder_examples import EncoderConfig, Example, Reader
 from jobs.fitting.pair_encoder import Network, example_of
@@ -49,13 +50,7 @@ def fit_full(
     rated, work = material.rated, output / "work"
     kinds = rated["kind"].to_numpy(object)[material.negatives.pairs]
     read = np.isin(kinds, NEGATIVES_OF)
-
-    _say("full: tier core, cross-validated")
-    beside = recipe.cross_validate(material, "core", config)
-    beside = beside[: len(material.rows) + len(material.negatives)]
-    beside = beside[np.append(np.ones(len(material.rows), bool), read)]
-    core = fit_core(config, material, segmenter, output)
-    material = material.with_negatives(read)
+    everything, material = material, material.with_negatives(read)
 
     _say("full: the encoder, on judgements of others")
     tagger = lambda text: segmenter.tag([text])[0]  # noqa: E731
@@ -66,22 +61,58 @@ def fit_full(
     pair_encoder.train(
         base, [examples] * settings.first.epochs, settings.first, settings.seed, work / "first.pt"
     )
-    columns = np.full((len(material.all_rows), len(ENCODER_FEATURES)), np.nan, np.float32)
-    folds = list(group_folds(material.rows.groups.tolist(), config.folds, seed=0))
-    masks = list(recipe.folds_of(material, config.folds))
-    for number, ((fitted, _), (_, hidden)) in enumerate(zip(folds, masks, strict=True)):
-        _say(f"full: the encoder, without fold {number + 1} of {len(folds)}")
-        network = second(base, material, fitted, settings, work / f"fold-{number}.pt")
-        rows = np.flatnonzero(hidden[: material.texts.shape[0]])
-        pairs = list(material.texts.iloc[rows].itertuples(index=False, name=None))
-        columns[rows] = pair_encoder.predict(network, pairs)
+    columns = out_of_fold(base, config, settings, material, work)
     _say("full: the encoder, on all rated pairs")
     network = second(base, material, np.arange(len(rated)), settings, work / "all.pt")
     summary = {"encoder": settings.encoder, "examples": len(examples), "rated": len(rated)}
     encoder = output / "encoder"
     write_folder(encoder, network.network, network.config, network.tokenizer, TASKS, summary)
-    stacked = with_columns(material, np.hstack([beside, columns[: len(beside)]]))
-    report.fit_and_save(config, "full", stacked, segmenter, output, encoder, core)
+
+    _say("full: tier core, cross-validated")
+    core = recipe.cross_validate(everything, "core", config)
+    core = core[: len(material.rows) + len(read)]
+    core = core[np.append(np.ones(len(material.rows), bool), read)]
+    material = with_columns(material, np.hstack([core, columns]))
+    model = fit_core(config, everything, segmenter, output)
+    more = describe_encoder(base, len(examples), everything, settings, work)
+    report.fit_and_save(config, "full", material, segmenter, output, encoder, model, more)
+
+
+def out_of_fold(
+    base: Network, config: Config, settings: EncoderConfig, material: Material, work: Path
+) -> np.ndarray:
+    """What encoders say of the rated pairs and negatives of the folds that they did not see.
+
+    float32, shape (rated pairs and negatives, tasks).
+    """
+    columns = np.full((len(material.texts), len(ENCODER_FEATURES)), np.nan, np.float32)
+    folds = list(group_folds(material.rows.groups.tolist(), config.folds, seed=0))
+    masks = list(recipe.folds_of(material, config.folds))
+    for number, ((fitted, _), (_, hidden)) in enumerate(zip(folds, masks, strict=True)):
+        _say(f"full: the encoder, without fold {number + 1} of {len(folds)}")
+        network = second(base, material, fitted, settings, work / f"fold-{number}.pt")
+        rows = np.flatnonzero(hidden[: len(columns)])
+        pairs = list(material.texts.iloc[rows].itertuples(index=False, name=None))
+        columns[rows] = pair_encoder.predict(network, pairs)
+    return columns
+
+
+def describe_encoder(
+    base: Network, examples: int, material: Material, settings: EncoderConfig, work: Path
+) -> dict[str, Any]:
+    """What the card says of the encoder, and what it is worth on human scores."""
+    figures: dict[str, Any] = {
+        "encoder": {
+            "name": Path(settings.encoder).name,
+            "tasks": len(TASKS),
+            "examples": examples,
+            "sets": settings.paths(),
+        }
+    }
+    if material.human is not None:
+        _say("full: human scores, cross-validated by source")
+        figures["human_scores"] = held_out.human_scores(base, material, settings, work)
+    return figures
 
 
 def fit_core(config: Config, material: Material, segmenter: Segmenter, output: Path) -> str | Path:

@@ -45,7 +45,8 @@ def human_scores(
     pairs = list(zip(texts["source"], texts["paraphrase"], strict=True))
     human = texts["human"].to_numpy(float)
     examples = [
-        Example(*pair, {"human": score}, None, 1.0) for pair, score in zip(pairs, human, strict=True)
+        Example(*pair, {"human": score}, None, 1.0)
+        for pair, score in zip(pairs, human, strict=True)
     ]
     folds = list(group_folds(rows.groups.tolist(), FOLDS, seed=0))
     columns = np.zeros((len(pairs), len(pair_encoder.TASKS)), np.float32)
@@ -64,9 +65,7 @@ def human_scores(
         )
         found[hidden] = model.predict(features[hidden])
     groups = rows.groups
-    low, high = bootstrap_interval(
-        evaluation.spearman, (found, human), groups, evaluation.SAMPLES
-    )
+    low, high = bootstrap_interval(evaluation.spearman, (found, human), groups, evaluation.SAMPLES)
     return {
         "pairs": len(pairs),
         "sources": len(set(groups.tolist())),
@@ -83,7 +82,8 @@ def translations(
     """Kendall's tau-b within a segment, its mean over the segments of held-out documents.
 
     A text's score is the mean of a metric over the pairs (another text of the segment, the text).
-    Intervals resample documents. A segment where people or the metric see no difference counts 0.
+    Intervals resample documents. A segment where people or the metric see no difference counts 0, and a
+    metric whose mean is negative has its sign turned.
     """
     documents = held_out_documents(path, settings)
     segments = [texts for texts in read_segments(path) if texts[0]["document"] in documents]
@@ -102,15 +102,16 @@ def translations(
     table = []
     for name, score in metrics.items():
         values = np.asarray(score(sources, paraphrases), float)
-        taus = []
+        taus: list[float] = []
         for k, people in enumerate(judged):
             inside = number == k
             totals = np.bincount(place[inside], values[inside], len(people))
             counts = np.bincount(place[inside], minlength=len(people))
             tau = kendalltau(totals / np.maximum(counts, 1), people).statistic
             taus.append(0.0 if np.isnan(tau) else float(tau))
-        low, high = bootstrap_interval(np.mean, (np.array(taus),), groups, evaluation.SAMPLES)
-        table.append({"metric": name, "tau": float(np.mean(taus)), "low": low, "high": high})
+        column = np.array(taus) * (np.sign(np.mean(taus)) or 1)
+        low, high = bootstrap_interval(np.mean, (column,), groups, evaluation.SAMPLES)
+        table.append({"metric": name, "tau": float(column.mean()), "low": low, "high": high})
     return {
         "documents": len(documents),
         "segments": len(segments),

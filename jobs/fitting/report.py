@@ -33,10 +33,12 @@ def fit_and_save(
     output: Path,
     encoder: Path | None = None,
     core: Path | str = "core",
+    more: dict[str, Any] | None = None,
 ) -> None:
     """Cross-validates and fits a tier; the model is written last, when nothing can fail any more.
 
-    encoder, core: what tier full reads beside the features, as for SPScore.bind.
+    encoder, core: what tier full reads beside the features, as for SPScore.bind. more: figures besides those of the
+    rated pairs.
     """
     rated = material.rated
     _say(f"{tier}: cross-validation in {config.folds} folds")
@@ -51,6 +53,7 @@ def fit_and_save(
         )
     _say(f"{tier}: ablation")
     figures["ablation"] = ablate(material, tier, config)
+    figures |= {"encoder": None, "human_scores": None, **(more or {})}
     model = fit(
         weighted(material, tier, config)[rows_to_fit(material, config)],
         tier,

@@ -1,0 +1,119 @@
+"""Compares metrics by how they rank the translations of a sentence, against people's judgements.
+
+  python jobs/rank_translations.py --data FOLDER --model models/spscore/full --encoder models/bge-small-zh
+
+Reads the judged translations of conf/pair_encoder.yaml (WMT 2024, ESA) and takes the documents that tier
+full was not trained on. Prints Kendall's tau-b within a segment, the mean over segments, with 95 %
+intervals by bootstrap over documents. A text's score is the mean of a metric over the pairs of another
+text of the segment and this one. A metric whose low values are good counts with its sign turned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from jobs.common.errors import JobError, run
+from jobs.fitting.data import CONFIG
+from jobs.fitting.full import load_encoder_config
+from jobs.fitting.held_out import Score, translations
+from udfs.metrics import Pairs, in_words, load_metric
+from udfs.spscore import OUTPUTS, SPScore
+
+METRICS = (
+    *(
+        "bleu-free",
+        "self-bleu",
+        "chrf-free",
+        "ter-free",
+        "rouge-1-free",
+        "rouge-2-free",
+        "rouge-l-free",
+    ),
+    *("meteor-free", "pinc", "edit-distance", "sari", "hsk-easy", "weem4pg", "similarity"),
+    *("bertscore-free", "parascore-free", "bert-ibleu"),
+)
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _arguments(argv)
+    settings = load_encoder_config(Path(args.encoder_config))
+    if not settings.esa:
+        raise JobError(f"{args.encoder_config}: esa is not set, expected a file of translations")
+    metrics: dict[str, Score] = {}
+    try:
+        for folder in ("paper", "core", *args.model):
+            metrics |= _outputs(SPScore.load(folder))
+        for spec in args.metric or METRICS:
+            metrics[spec] = partial(_scores, spec, args)
+        found = translations(args.data / settings.esa, settings, metrics)
+    except (ValueError, OSError, ImportError) as error:
+        raise JobError(in_words(error)) from error
+    print(
+        f"{found['texts']:,} translations of {found['segments']} segments in {found['documents']} documents"
+    )
+    for row in found["metrics"]:
+        print(f"{row['metric']:28s} {row['tau']:.3f} ({row['low']:.3f} to {row['high']:.3f})")
+    return 0
+
+
+def _outputs(model: SPScore) -> dict[str, Score]:
+    """The outputs of a model, computed once, and meaning times fluency."""
+    kept: dict[int, np.ndarray] = {}
+
+    def score(of, sources, paraphrases):
+        if len(sources) not in kept:
+            started = time.perf_counter()
+            kept[len(sources)] = model.outputs(sources, paraphrases)
+            _say(f"spscore {model.tier}", sources, started)
+        return of(kept[len(sources)].T)
+
+    scores = {
+        f"spscore {model.tier}: {name}": partial(score, lambda rows, k=k: rows[k])
+        for k, name in enumerate(OUTPUTS)
+    }
+    both = OUTPUTS.index("meaning"), OUTPUTS.index("fluency")
+    product = partial(score, lambda rows: rows[both[0]] * rows[both[1]])
+    return scores | {f"spscore {model.tier}: meaning x fluency": product}
+
+
+def _scores(spec: str, args: argparse.Namespace, sources, paraphrases) -> np.ndarray:
+    started = time.perf_counter()
+    metric = load_metric(spec, model=args.encoder, vectors=args.word_vectors)
+    try:
+        scores = metric.sentence_scores(Pairs.of(sources, paraphrases))
+    except (ValueError, OSError, ImportError) as error:
+        print(f"{spec}: left out: {in_words(error)}", file=sys.stderr)
+        return np.zeros(len(sources))
+    _say(spec, sources, started)
+    return scores
+
+
+def _say(name: str, pairs, started: float) -> None:
+    seconds = time.perf_counter() - started
+    print(f"{name}: {len(pairs):,} pairs, {seconds:.1f} s", file=sys.stderr, flush=True)
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="rank_translations.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--data", required=True, type=Path, metavar="FOLDER", help="folder of the sets")
+    add("--model", action="append", default=[], help="a fitted SPScore-zh beside paper and core")
+    add("--encoder", default="models/bge-small-zh", help="of the embedding metrics")
+    add("--word-vectors", default="models/word-vectors", help="of weem4pg")
+    add("--metric", action="append", help=f"may be repeated; by default {', '.join(METRICS)}")
+    add("--encoder-config", default=str(CONFIG.with_name("pair_encoder.yaml")), metavar="YAML")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(run("rank_translations", main))

@@ -22,12 +22,14 @@ from jobs.fitting.encoder_examples import EncoderConfig, Example, Reader
 from jobs.fitting.pair_encoder import Network, example_of
 from jobs.fitting.recipe import Material
 from udfs.meaning.pair_encoder import TASKS, write_folder
-from udfs.spscore import ENCODER_FEATURES, SPScore
+from udfs.spscore import CORE_OUTPUTS, ENCODER_FEATURES, SPScore
 from udfs.spscore.fit import group_folds
 from udfs.text.segment import Segmenter
 
 NEGATIVES_OF = ("written_full", "mcts", "cip")
 """Kinds of pairs whose negatives the heads learn from: what the card's adversaries are made of."""
+READ = (*CORE_OUTPUTS, *ENCODER_FEATURES)
+"""What the heads read. With all features of core beside them they learn the few ratings by heart."""
 
 
 def load_encoder_config(path: Path) -> EncoderConfig:
@@ -75,7 +77,7 @@ def fit_full(
     material = with_columns(material, np.hstack([core, columns]))
     model = fit_core(config, everything, segmenter, output)
     more = describe_encoder(base, len(examples), everything, settings, work)
-    report.fit_and_save(config, "full", material, segmenter, output, encoder, model, more)
+    report.fit_and_save(config, "full", material, segmenter, output, encoder, model, more, READ)
 
 
 def out_of_fold(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pandas as pd
 from jobs.fitting import card, evaluation
 from jobs.fitting.data import Config
 from jobs.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
-from udfs.meaning.extract import CORE_FEATURES, FAMILIES
+from udfs.meaning.extract import FAMILIES
 from udfs.spscore import CORE_OUTPUTS, ENCODER_FEATURES, OUTPUTS, TIERS, VERSION
 from udfs.stages import stage
 from udfs.text.segment import Segmenter
@@ -34,15 +35,16 @@ def fit_and_save(
     encoder: Path | None = None,
     core: Path | str = "core",
     more: dict[str, Any] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> None:
     """Cross-validates and fits a tier; the model is written last, when nothing can fail any more.
 
     encoder, core: what tier full reads beside the features, as for SPScore.bind. more: figures besides those of the
-    rated pairs.
+    rated pairs. columns: features that the heads read, by default all of the tier.
     """
     rated = material.rated
     _say(f"{tier}: cross-validation in {config.folds} folds")
-    outputs = cross_validate(material, tier, config)
+    outputs = cross_validate(material, tier, config, columns)
     figures, reliability = measure(material, outputs)
     for part, row in figures["correlations"].items():
         _say(
@@ -52,12 +54,13 @@ def fit_and_save(
             + ", ".join(f"{output} {row[output]['spearman']:.3f}" for output in OUTPUTS)
         )
     _say(f"{tier}: ablation")
-    figures["ablation"] = ablate(material, tier, config)
+    figures["ablation"] = ablate(material, tier, config, columns or TIERS[tier])
     figures |= {"encoder": None, "human_scores": None, **(more or {})}
     model = fit(
         weighted(material, tier, config)[rows_to_fit(material, config)],
         tier,
         config,
+        columns,
         segmenter=f"{segmenter.name}-{segmenter.version}",
         summary={
             "rated": {config.rated.name: len(rated)},
@@ -120,23 +123,24 @@ def parts_of(material: Material) -> dict[str, np.ndarray]:
     return {"real": real, "written": material.written if material.written.any() else real}
 
 
-def ablate(material: Material, tier: str, config: Config) -> list[dict[str, Any]]:
-    """Spearman of spscore without each feature of the paper, or each family of the tier."""
+def ablate(
+    material: Material, tier: str, config: Config, columns: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Spearman of spscore without each feature of the paper, or each family of the tier.
+
+    columns: the features that the heads read otherwise.
+    """
     if tier == "paper":
         left_out = {name: (name,) for name in TIERS["paper"]} | PAPER_GROUPS
     else:
         left_out = {f"udfs/meaning/{family}.py": names for family, names in FAMILIES.items()}
         left_out["the eight features"] = TIERS["paper"]
     if tier == "full":
-        left_out = {
-            "the encoder": ENCODER_FEATURES,
-            "what core makes of the features": CORE_OUTPUTS,
-            "all of core": (*CORE_FEATURES, *CORE_OUTPUTS),
-        }
+        left_out = {"the encoder": ENCODER_FEATURES, "tier core": CORE_OUTPUTS}
     rows, table = material.rows, []
     fewer = config.model_copy(update={"seeds": 1})
     for label, names in left_out.items():
-        kept = [name for name in TIERS[tier] if name not in names]
+        kept = [name for name in columns if name not in names]
         scores = cross_validate(material, tier, fewer, kept)[: len(rows), -1]
         row: dict[str, Any] = {"label": label}
         for part, inside in parts_of(material).items():

@@ -36,17 +36,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from jobs.common.errors import JobError, run
-from jobs.common.progress import progress
-from jobs.common.session import start_session
-from jobs.common.storage import Storage
-from jobs.common.vocabulary_report import draw_distribution, table
+from jobs.errors import JobError, run
+from jobs.spark.progress import progress
+from jobs.spark.session import start_session
+from jobs.spark.storage import Storage
+from jobs.vocabulary.report import draw_distribution, table
 from udfs.spark import worker_segmenter
 from udfs.text.gold import parse_paragraph
 from udfs.text.normalise import normalise
 from udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
-from udfs.text.segment import Segmenter, load_segmenter
-from udfs.vocabulary import PAPER, Cut, Rule, find_cut
+from udfs.text.segmenters import Segmenter, load_segmenter
+from udfs.text.vocabulary import PAPER, Cut, Rule, find_cut
 
 FORMATS = {"parquet": "parquet", "jsonl": "json", "json": "json", "txt": "text", "csv": "csv"}
 TASKS_PER_CORE = 8
@@ -239,7 +239,7 @@ def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
 
 
 def _is_kept(cuts: dict[str, Cut]) -> Column:
-    """udfs.vocabulary.Cut.keeps as a column: words on the edge of their class by their rank."""
+    """udfs.text.vocabulary.Cut.keeps as a column: words on the edge of their class by their rank."""
     above = F.create_map(*[F.lit(p) for name, cut in cuts.items() for p in (name, cut.above)])
     ties = F.create_map(*[F.lit(p) for name, cut in cuts.items() for p in (name, cut.ties)])
     edge = F.col("count") == above[F.col("class")]

@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from jobs.common.agreement import draw, estimate, p_value, statistics_of
-from jobs.common.comparison_data import Config, DataSet, load_config, read_data_set
-from jobs.common.comparison_report import write
-from jobs.common.comparison_scores import Scorer, Scores, is_cross_fitted
-from jobs.common.comparison_why import why
-from jobs.common.errors import JobError, run
+from jobs.comparison.agreement import draw, estimate, p_value, statistics_of
+from jobs.comparison.analysis import why
+from jobs.comparison.datasets import Config, DataSet, load_config, read_data_set
+from jobs.comparison.report import write
+from jobs.comparison.scores import Scorer, Scores, is_cross_fitted
+from jobs.errors import JobError, run
 from udfs.metrics import Metric, load_metric
 
 SETTINGS = Path(__file__).parents[1] / "conf/metrics.yaml"
@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     spark = None
     if args.spark:
-        from jobs.common.session import start_session
+        from jobs.spark.session import start_session
 
         spark = start_session("gaixie compare_metrics")
     scorer = Scorer(config, args.data, args.output, spark)

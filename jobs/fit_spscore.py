@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 from jobs.fitting import data
-from udfs.on_disk import on_disk
+from udfs.io.on_disk import on_disk
 from udfs.spscore import SHIPPED
-from udfs.text.segment import load_segmenter
+from udfs.text.segmenters import load_segmenter
 
 TIERS = ("paper", "core", "full")
 EXAMPLES = """examples:

@@ -27,12 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.common import e5_package
-from jobs.common.errors import JobError
-from jobs.common.model_folder import check_output, publish, scratch_beside
-from jobs.fitting import bge_package
+from jobs.encoders import bge_package, e5_package
+from jobs.errors import JobError
+from udfs.io.model_folder import check_output, publish, scratch_beside
+from udfs.io.on_disk import on_disk
 from udfs.metrics.encoder import Encoder, load_network, loading
-from udfs.on_disk import on_disk
 
 EXAMPLES = """\
 examples:

@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.common.model_folder import check_output, publish, scratch_beside
+from udfs.io.model_folder import check_output, publish, scratch_beside
+from udfs.io.on_disk import on_disk
 from udfs.meaning.vectors import MANIFEST, write_table
-from udfs.on_disk import on_disk
-from udfs.text.jieba import JiebaSegmenter
 from udfs.text.normalise import normalise_column
+from udfs.text.segmenters.jieba import JiebaSegmenter
 
 EXAMPLES = """\
 examples:

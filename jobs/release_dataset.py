@@ -42,12 +42,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from jobs.common.errors import JobError, run
-from jobs.common.progress import progress
-from jobs.common.release_card import card, croissant
-from jobs.common.release_check import describe_files, difference, faults_of
-from jobs.common.release_figures import draw_judgements, draw_lengths, draw_scores
-from jobs.common.release_rows import (
+from jobs.errors import JobError, run
+from jobs.releases.card import card, croissant
+from jobs.releases.plots import draw_judgements, draw_lengths, draw_scores
+from jobs.releases.rows import (
     COLUMNS,
     LENGTH_BINS,
     SPLITS,
@@ -66,7 +64,7 @@ from jobs.common.release_rows import (
     without,
     write_shards,
 )
-from jobs.common.release_store import (
+from jobs.releases.store import (
     as_json,
     check_version,
     clean,
@@ -80,8 +78,10 @@ from jobs.common.release_store import (
     read_manifest,
     set_latest,
 )
-from jobs.common.session import start_session
-from udfs import storage
+from jobs.releases.verify import describe_files, difference, faults_of
+from jobs.spark.progress import progress
+from jobs.spark.session import start_session
+from udfs.io import storage
 from udfs.spscore import OUTPUTS
 from udfs.stages import ORIGINS, STAGES, quantile
 
@@ -102,7 +102,7 @@ def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
     try:
         return _dispatch(args)
-    except OSError as error:  # of udfs.storage: one line that names the URI
+    except OSError as error:  # of udfs.io.storage: one line that names the URI
         raise JobError(str(error)) from error
 
 

@@ -35,33 +35,33 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
-from jobs.common.clean import clean_runs
-from jobs.common.errors import JobError, run
-from jobs.common.inputs import (
+from jobs.errors import JobError, run
+from jobs.scoring.chunks import Units, divide, scored_rows
+from jobs.scoring.clean import clean_runs
+from jobs.scoring.inputs import (
     MALFORMED_LINE,
     InputFiles,
     inspect_inputs,
     read_files,
 )
-from jobs.common.progress import progress
-from jobs.common.report import Summary, print_summary, write_report
-from jobs.common.session import start_session
-from jobs.common.settings import CONFIG, Input, ScoreSettings, load_settings
-from jobs.common.storage import Storage
-from jobs.common.tables import (
+from jobs.scoring.report import Summary, print_summary, write_report
+from jobs.scoring.settings import CONFIG, Input, ScoreSettings, load_settings
+from jobs.scoring.tables import (
     Sample,
     close_accounts,
     sample_scored,
     write_partitioned,
     written_counts,
 )
-from jobs.common.units import Units, divide, scored_rows
+from jobs.spark.progress import progress
+from jobs.spark.session import start_session
+from jobs.spark.storage import Storage
 from udfs.features import FEATURES
-from udfs.on_disk import on_disk
+from udfs.io.on_disk import on_disk
 from udfs.spark import score_columns
 from udfs.spscore import JUDGEMENTS, OUTPUTS, TIERS, SPScore
 from udfs.stages import ORIGINS, SCORE_BINS, STAGES, quantile
-from udfs.text.segment import load_segmenter
+from udfs.text.segmenters import load_segmenter
 
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
 """Columns of scored files, before the input's own; origin and stage stand in the folder names."""
@@ -244,7 +244,7 @@ class ScoreCorpus:
     def scored_pairs(self) -> DataFrame:
         """The pairs that are fit, scored: what stages, duplicates and output are made from.
 
-        Columns of jobs.common.units.scored_rows, and row_key. A scorer that is too slow for all of
+        Columns of jobs.scoring.chunks.scored_rows, and row_key. A scorer that is too slow for all of
         the input would look at them once more here.
         """
         return self.units.rows(fit=True)

@@ -20,13 +20,13 @@ from pyarrow import fs
 from rich.console import Console
 from rich.table import Table
 
-from jobs.common.errors import JobError, run
-from udfs import storage
+from jobs.errors import JobError, run
 from udfs.features import FEATURES
+from udfs.io import storage
 from udfs.meaning.explain import explain
 from udfs.meaning.extract import Resources
 from udfs.spscore import JUDGEMENTS
-from udfs.text.segment import load_segmenter
+from udfs.text.segmenters import load_segmenter
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -3,7 +3,7 @@
   accelerate launch --config_file conf/accelerate/one_gpu.yaml training/curriculum.py \\
       --config conf/curriculum.yaml --set output=runs/first --set batch.pairs=512
 
-Source: Chinese Sentence Paraphrasing, section 5.3 and Figure 3; training/controller.py decides when a
+Source: Chinese Sentence Paraphrasing, section 5.3 and Figure 3; training/loop/controller.py decides when a
 stage ends. conf/curriculum.yaml explains every setting. OUTPUT holds
 
   model/                 the best weights of the last stage, and the tokenizer, for from_pretrained
@@ -41,16 +41,14 @@ from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, set_seed
 from transformers.utils.logging import disable_progress_bar
 
-from training import controller
-from training.checkpoints import Checkpoints, RunState
-from training.controller import FINISH, NEXT_STAGE
-from training.model import build_model, load_tokenizer, tokens_digest
-from training.progress import Display
-from training.run_log import Interval, RunLog
-from training.settings import Settings, load_settings
-from training.stage_data import Corpus, StageStream
-from training.stage_loader import PairEncoder, StageLoader
-from training.step import (
+from training.data.stage_data import Corpus, StageStream
+from training.data.stage_loader import PairEncoder, StageLoader
+from training.loop import controller
+from training.loop.checkpoints import Checkpoints, RunState
+from training.loop.controller import FINISH, NEXT_STAGE
+from training.loop.progress import Display
+from training.loop.run_log import Interval, RunLog
+from training.loop.step import (
     MicroBatches,
     accumulation,
     lr_at,
@@ -59,8 +57,10 @@ from training.step import (
     seed_step,
     train_step,
 )
-from training.validation import validate
-from udfs import storage
+from training.loop.validation import validate
+from training.modeling.model import build_model, load_tokenizer, tokens_digest
+from training.settings import Settings, load_settings
+from udfs.io import storage
 from udfs.metrics import load_metric
 
 STOPPED, INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT

@@ -36,14 +36,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from training.evaluation_report import print_table, write
-from training.evaluation_scores import METRICS, SAMPLES, Measure, estimates, measures
+from training.evaluation.report import print_table, write
+from training.evaluation.scores import METRICS, SAMPLES, Measure, estimates, measures
 from training.generate import Progress, in_words, load_generator
-from training.generator import SPACE_BESIDE_CHINESE, Decoding, has_text
+from training.modeling.generator import SPACE_BESIDE_CHINESE, Decoding, has_text
+from udfs.io.text_tables import check_extension, read_columns
 from udfs.metrics import Pairs
 from udfs.metrics.encoder import PRECISIONS, model_signature
 from udfs.text.normalise import normalise
-from udfs.text_tables import check_extension, read_columns
 
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
 COPY = "copy"

@@ -41,11 +41,9 @@ import pyarrow as pa
 import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from training.generator import LENGTH_STEP, Candidate, Decoding, Generator
-from training.tokenizer import VOCABULARY_FILE
-from udfs.metrics.encoder import PRECISIONS, VOCABULARIES, choose_device, load_network, loading
-from udfs.spscore import OUTPUTS, SPScore
-from udfs.text_tables import (
+from training.modeling.generator import LENGTH_STEP, Candidate, Decoding, Generator
+from training.modeling.tokenizer import VOCABULARY_FILE
+from udfs.io.text_tables import (
     READ,
     STANDARD,
     WRITTEN,
@@ -54,6 +52,8 @@ from udfs.text_tables import (
     read_columns,
     writing,
 )
+from udfs.metrics.encoder import PRECISIONS, VOCABULARIES, choose_device, load_network, loading
+from udfs.spscore import OUTPUTS, SPScore
 
 CHUNK = 4_096
 """Sentences read, cut into batches of like length and written at a time."""

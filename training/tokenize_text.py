@@ -29,11 +29,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from training.tokenizer import BYTES, VOCABULARY_FILE, WORD, EntityAlignedTokenizer
-from udfs.on_disk import on_disk
+from training.modeling.tokenizer import BYTES, VOCABULARY_FILE, WORD, EntityAlignedTokenizer
+from udfs.io.on_disk import on_disk
+from udfs.io.text_tables import read_columns
 from udfs.text.entities import load_settings
 from udfs.text.normalise import normalise
-from udfs.text_tables import read_columns
 
 CONFIG = Path(__file__).parents[1] / "conf/entities.yaml"
 BATCH = 1_000

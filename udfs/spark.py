@@ -48,7 +48,7 @@ from udfs.spscore import OUTPUTS, SPScore
 from udfs.stages import DEFAULT_CUTS
 from udfs.stages import stage as stage_of
 from udfs.text.normalise import normalise_column
-from udfs.text.segment import Segmenter, load_segmenter
+from udfs.text.segmenters import Segmenter, load_segmenter
 from udfs.validate import REASONS, quarantine_reasons, take_rows
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from jobs.fitting.recipe import Material
 from udfs.meaning.pair_encoder import TASKS, write_folder
 from udfs.spscore import ENCODER_FEATURES
 from udfs.spscore.fit import group_folds
-from udfs.text.segment import Segmenter
+from udfs.text.segmenters import Segmenter
 
 NEGATIVES_OF = ("written_full", "mcts", "cip")
 """Kinds of pairs whose negatives the heads learn from: what the card's adversaries are made of."""

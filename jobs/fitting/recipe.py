@@ -13,7 +13,7 @@ from jobs.fitting.data import Config, Rows
 from udfs.meaning.extract import Resources
 from udfs.spscore import OUTPUTS, PENALISED, TIERS, Head, SPScore, penalty
 from udfs.spscore.fit import fit_model, group_folds
-from udfs.text.segment import Segmenter
+from udfs.text.segmenters import Segmenter
 
 
 @dataclass

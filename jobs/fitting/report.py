@@ -15,7 +15,7 @@ from jobs.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weig
 from udfs.meaning.extract import CORE_FEATURES, FAMILIES
 from udfs.spscore import ENCODER_FEATURES, OUTPUTS, TIERS, VERSION
 from udfs.stages import stage
-from udfs.text.segment import Segmenter
+from udfs.text.segmenters import Segmenter
 
 PAPER_GROUPS = {
     "structure (ACS, SPA, PMD, WPA)": ("acs", "spa", "pmd", "wpa"),

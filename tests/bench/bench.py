@@ -34,15 +34,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import rjieba
 
-from udfs import storage
 from udfs.features import extract_code_points
+from udfs.io import storage
 from udfs.meaning import facts, language_model, surface, vectors
 from udfs.meaning.extract import Resources
 from udfs.pair_id import pair_ids
 from udfs.spscore import SPScore
 from udfs.text.code_points import to_strings
-from udfs.text.jieba import JiebaSegmenter
 from udfs.text.normalise import normalise_column
+from udfs.text.segmenters.jieba import JiebaSegmenter
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))
 import plain
@@ -120,8 +120,8 @@ def bench_tokenizer(pairs: Path, work: Path) -> dict[str, float]:
     """
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
+    from training.modeling.tokenizer import EntityAlignedTokenizer
     from training.tokenize_text import CONFIG, encode
-    from training.tokenizer import EntityAlignedTokenizer
     from udfs.text.entities import load_settings
 
     texts = pq.read_table(sorted(pairs.glob("*.parquet"))[0], columns=["source"])

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from training.generator import SPACE_BESIDE_CHINESE
+from training.modeling.generator import SPACE_BESIDE_CHINESE
 from udfs.text.normalise import normalise
 
 MIN_CHARACTERS, MAX_CHARACTERS = 15, 40

@@ -249,7 +249,7 @@ def test_score_job_resumes_the_day_it_was_planned_for(tmp_path):
 
 
 def test_score_settings_are_valid():
-    from jobs.common.settings import load_settings
+    from jobs.scoring.settings import load_settings
 
     path = INFRA / "kubernetes" / "score.yaml"
     assert len(load_settings(str(path), {}, []).inputs) == 2

@@ -143,7 +143,7 @@ def grow(examples) -> Callable[[int], pa.Table]:
 def score(spark, model) -> Callable[..., Run]:
     """Calls the job in this process, on the shared session; drawing the report takes a second."""
     from jobs import score_corpus
-    from jobs.common.errors import run
+    from jobs.errors import run
 
     def call(output: Path, *given, run_id: str = "r", report: bool = False) -> Run:
         line = arguments(output, run_id, model, given)
@@ -186,8 +186,8 @@ def launch(model) -> Callable[..., subprocess.Popen]:
 @pytest.fixture(scope="session")
 def jars() -> str:
     """The jars of conf/spark/s3a-jars.conf, for spark-submit --jars."""
-    from jobs.common.errors import JobError
-    from jobs.common.jars import fetch_jars, jar_folder
+    from jobs.errors import JobError
+    from jobs.spark.jars import fetch_jars, jar_folder
 
     folder = jar_folder()
     try:

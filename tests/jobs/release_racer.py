@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from jobs import release_dataset
-from jobs.common.errors import run
-from udfs import storage
+from jobs.errors import run
+from udfs.io import storage
 
 create = storage.create
 

@@ -384,7 +384,7 @@ def test_missing_config(score, tmp_path):
 def test_bad_override(score, tmp_path, assignment, message):
     run = score(tmp_path, "--set", assignment, "--input", "x", "--origin", "llm")
     if assignment.startswith(("run_id", "output")):  # which the test's own options set
-        from jobs.common.errors import JobError
+        from jobs.errors import JobError
         from jobs.score_corpus import main
 
         with pytest.raises(JobError) as error:

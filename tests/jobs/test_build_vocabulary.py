@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.build_vocabulary import main
-from jobs.common.errors import JobError
-from udfs.text.jieba import JiebaSegmenter
+from jobs.errors import JobError
 from udfs.text.normalise import normalise
 from udfs.text.parts_of_speech import class_of
-from udfs.vocabulary import PAPER, Rule, select
+from udfs.text.segmenters.jieba import JiebaSegmenter
+from udfs.text.vocabulary import PAPER, Rule, select
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}

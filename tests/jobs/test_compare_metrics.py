@@ -12,10 +12,10 @@ import yaml
 from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from jobs.common.comparison_data import DataSet, read_data_set, source_share
-from jobs.common.comparison_why import subsets
-from jobs.common.errors import JobError
 from jobs.compare_metrics import main
+from jobs.comparison.analysis import subsets
+from jobs.comparison.datasets import DataSet, read_data_set, source_share
+from jobs.errors import JobError
 from udfs.metrics import load_metric
 from udfs.metrics.metric import Pairs
 

@@ -14,7 +14,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from jobs import make_encoder
-from jobs.common.e5_package import Packed, Unigram, package_file, packed_name, read_packed
+from jobs.encoders.e5_package import Packed, Unigram, package_file, packed_name, read_packed
 from jobs.make_encoder import Comparison, main, read_sentences
 from udfs.metrics.bertscore import BERTScore
 from udfs.metrics.encoder import load_encoder

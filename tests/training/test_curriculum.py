@@ -34,12 +34,12 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from training import curriculum
+from training.data.stage_data import Corpus, StageStream
+from training.data.stage_loader import IGNORED, PairEncoder, StageLoader
 from training.generate import paraphrase_list
-from training.generator import Decoding
+from training.loop.step import lr_at
+from training.modeling.generator import Decoding
 from training.settings import Settings, Stage, load_settings
-from training.stage_data import Corpus, StageStream
-from training.stage_loader import IGNORED, PairEncoder, StageLoader
-from training.step import lr_at
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = "training/curriculum.py"
@@ -523,7 +523,7 @@ def test_a_stage_without_pairs(bench, capsys):
 
 
 def test_a_tokenizer_of_another_model(whole, bench, capsys):
-    from training.tokenizer import EntityAlignedTokenizer
+    from training.modeling.tokenizer import EntityAlignedTokenizer
     from udfs.text.entities import load_settings as load_entities
 
     entities = load_entities(ROOT / "conf/entities.yaml")

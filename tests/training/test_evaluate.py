@@ -21,7 +21,7 @@ from tiny_seq2seq import tiny_seq2seq
 
 from training import generate
 from training.evaluate import main
-from training.evaluation_scores import (
+from training.evaluation.scores import (
     ENTITIES,
     METRICS,
     entities_kept,

@@ -23,7 +23,7 @@ from tiny_models import tiny_bart, tiny_bert
 from tiny_seq2seq import POSITIONS, tiny_seq2seq
 
 from training.generate import in_words, load_generator, main, paraphrase_list, paraphrases
-from training.generator import Decoding, Generator
+from training.modeling.generator import Decoding, Generator
 from udfs.spscore import OUTPUTS, SPScore
 
 ROOT = Path(__file__).parents[2]
@@ -154,7 +154,7 @@ def test_log_probability_is_the_models_own(generator):
 @pytest.mark.parametrize("cells", [1, 2**12, 2**25])
 def test_log_probability_in_any_number_of_parts(generator, cells, monkeypatch):
     expected = generator.candidates(SOURCES, Decoding(n_best=4))
-    monkeypatch.setattr("training.generator.LOGITS", cells)
+    monkeypatch.setattr("training.modeling.generator.LOGITS", cells)
     found = generator.candidates(SOURCES, Decoding(n_best=4))
     assert texts(found) == texts(expected)
     for row, other in zip(found, expected, strict=True):

@@ -26,7 +26,7 @@ from udfs.spark import (
 )
 from udfs.spscore import OUTPUTS, SPScore
 from udfs.stages import stage as plain_stage
-from udfs.text.segment import load_segmenter
+from udfs.text.segmenters import load_segmenter
 
 ENCODED = ("similarity", "bertscore", "parascore", "bert-ibleu")
 ROWS = 60

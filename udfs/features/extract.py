@@ -9,7 +9,7 @@ from numba import njit
 from udfs.features import acs, lis, lr, pmd, sbleu, sl, spa, tiles, wpa
 from udfs.text.code_points import CodePoints, Words
 from udfs.text.normalise import NULL, UNDECODABLE, normalise, normalise_column
-from udfs.text.segment import Segmenter
+from udfs.text.segmenters import Segmenter
 
 FEATURES = ("acs", "spa", "pmd", "wpa", "lis", "sbleu", "sl", "lr")
 """The order of the columns, everywhere."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from udfs.meaning import facts, language_model, vectors
 from udfs.meaning.extract import Resources
 from udfs.text.normalise import normalise
-from udfs.text.segment import Segmenter
+from udfs.text.segmenters import Segmenter
 
 ODD_SPOTS = 2
 """Odd spots that are named at most."""

@@ -25,8 +25,8 @@ from typing import TextIO
 
 import numpy as np
 
+from udfs.io.text_tables import STANDARD, read_columns, read_lines
 from udfs.metrics import METRICS, Metric, Pairs, in_words, load_metric
-from udfs.text_tables import STANDARD, read_columns, read_lines
 
 TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 

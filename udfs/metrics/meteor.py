@@ -43,7 +43,7 @@ LANGUAGES = ("zh", "en")
 
 @dataclass(frozen=True)
 class METEOR(Metric):
-    """synonyms: whether the second stage runs; segmenter: of Chinese, see udfs.text.segment."""
+    """synonyms: whether the second stage runs; segmenter: of Chinese, see udfs.text.segmenters."""
 
     language: str = "zh"
     synonyms: bool = True

@@ -50,7 +50,7 @@ DELETIONS = ("precision", "f1")
 
 @dataclass(frozen=True)
 class SARI(Metric):
-    """All references of a row count together. segmenter: of zh-word, see udfs.text.segment."""
+    """All references of a row count together. segmenter: of zh-word, see udfs.text.segmenters."""
 
     tokenize: str = "char"
     deletion: str = "precision"

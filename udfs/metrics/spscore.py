@@ -9,7 +9,7 @@ import numpy as np
 
 from udfs.metrics.metric import Metric, Pairs
 from udfs.spscore import OUTPUTS, TIERS, SPScore
-from udfs.text.segment import Segmenter, load_segmenter
+from udfs.text.segmenters import Segmenter, load_segmenter
 
 SUMMARIES = {
     "structure": "How far the structure of the sentence was changed, as SPScore-zh judges it.",

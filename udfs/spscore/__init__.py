@@ -39,7 +39,7 @@ from udfs.spscore.network import NetworkModel
 from udfs.spscore.trees import TreeModel
 from udfs.text.code_points import CodePoints, Words, to_strings
 from udfs.text.normalise import NORMALISATION, NULL, UNDECODABLE, normalise_column
-from udfs.text.segment import Segmenter, load_segmenter
+from udfs.text.segmenters import Segmenter, load_segmenter
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from udfs.features import wpa
-from udfs.text.jieba import JiebaSegmenter
+from udfs.text.segmenters.jieba import JiebaSegmenter
 
 GOLDEN = [
     # n = m = 4. 我 0 → 2, thrice; 爱 1 → 3, twice; 北京 2 → 0, once: 2/4 · 6 / 3².

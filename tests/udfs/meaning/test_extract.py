@@ -15,7 +15,7 @@ from udfs.meaning.explain import explain
 from udfs.meaning.extract import CORE_FEATURES, FAMILIES, Resources, extract_core
 from udfs.spscore import OUTPUTS
 from udfs.text.code_points import from_strings
-from udfs.text.segment import load_segmenter
+from udfs.text.segmenters import load_segmenter
 
 SEGMENTER = load_segmenter()
 SENTENCES = st.lists(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from udfs.meaning import counted, fact_tables, facts, numbering, surface
 from udfs.text.code_points import Words, from_strings
-from udfs.text.jieba import JiebaSegmenter
+from udfs.text.segmenters.jieba import JiebaSegmenter
 
 SEGMENTER = JiebaSegmenter()
 

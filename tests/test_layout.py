@@ -44,6 +44,7 @@ def test_there_is_something_to_look_at():
     assert len(python_files("udfs")) > 20
     assert python_files("jobs")
     assert "udfs.text.normalise" in imported(ROOT / "udfs" / "validate.py")
+    assert "jobs.scoring.pipeline" in imported(ROOT / "jobs" / "score_corpus.py")
     assert importers("udfs", "numba")
 
 
@@ -61,6 +62,61 @@ def test_there_is_something_to_look_at():
 )
 def test_imports_run_one_way(part, forbidden):
     assert importers(part, forbidden) == []
+
+
+PACKAGES = {
+    "jobs": {
+        "spark": set(),
+        "scoring": {"spark"},
+        "releases": {"spark"},
+        "vocabulary": {"spark"},
+        "fitting": set(),
+        "encoders": {"spark"},  # one of them comes as a jar
+        "comparison": {"fitting"},
+    },
+    "training": {
+        "data": {"modeling"},
+        "modeling": {"data"},
+        "loop": {"data", "modeling"},
+        "evaluation": {"modeling"},
+    },
+}
+"""The packages of scripts, and which of their siblings each may import."""
+
+SHARED_MODULES = {"jobs.errors", "training.settings"}
+"""What lies beside the scripts and is none: how a job ends, the settings of all of training."""
+
+SCRIPTS = {
+    f"{part}.{path.stem}"
+    for part in PACKAGES
+    for path in (ROOT / part).glob("*.py")
+    if path.stem != "__init__"
+} - SHARED_MODULES
+
+
+def test_a_script_is_what_can_be_started():
+    assert len(SCRIPTS) > 12
+    for name in SCRIPTS:
+        source = (ROOT / name.replace(".", "/")).with_suffix(".py").read_text("utf-8")
+        assert '\nif __name__ == "__main__":\n    sys.exit(' in source, name
+        assert ast.get_docstring(ast.parse(source)), name
+
+
+@pytest.mark.parametrize("part", PACKAGES)
+def test_nothing_imports_a_script(part):
+    for path in python_files(part):
+        assert imported(path).isdisjoint(SCRIPTS), path
+
+
+@pytest.mark.parametrize("part", PACKAGES)
+def test_packages_import_only_the_siblings_they_may(part):
+    folders = {path.parent.name for path in (ROOT / part).glob("*/__init__.py")}
+    assert folders == {*PACKAGES[part]}
+    for package, siblings in PACKAGES[part].items():
+        for path in python_files(f"{part}/{package}"):
+            parts = (name.split(".") for name in imported(path))
+            used = {name[1] for name in parts if name[0] == part and len(name) > 1}
+            assert used & {*PACKAGES[part]} <= siblings | {package}, path
 
 
 def test_only_one_file_of_udfs_imports_pyspark():

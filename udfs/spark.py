@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
-from pyspark.sql.functions import arrow_udf, pandas_udf
+from pyspark.sql.functions import arrow_udf, pandas_udf, udf
 from pyspark.sql.types import (
     DoubleType,
     FloatType,
@@ -132,6 +132,12 @@ def _worker_metric(spec: str, **defaults: str) -> Metric:
     from udfs.metrics import load_metric  # what only scores SPScore-zh starts without it
 
     return load_metric(spec, **defaults)
+
+
+@udf(StringType(), useArrow=False)
+def escape_bytes(data):
+    """Text whose undecodable bytes read \\xNN: nothing of the row is lost."""
+    return None if data is None else bytes(data).decode("utf-8", "backslashreplace")
 
 
 def _strings(column: pd.Series) -> pa.Array:

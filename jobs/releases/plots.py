@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from jobs.scoring.tables import BARS
+from jobs.releases.rows import BARS
 from udfs.spscore import JUDGEMENTS
 from udfs.stages import ORIGINS, SCORE_BINS
 

@@ -15,17 +15,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import arrow_udf
-from pyspark.sql.types import (
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import FloatType, IntegerType, LongType, StringType, StructField, StructType
 
 from jobs.errors import JobError
-from jobs.scoring.tables import BARS, PARQUET
+from jobs.spark.parquet import PARQUET
 from udfs import splits
 from udfs.features import FEATURES
 from udfs.io import storage
@@ -45,6 +38,9 @@ COLUMNS = StructType(
 
 LENGTH_BINS = 10
 """Characters that one bin of the lengths spans."""
+
+BARS = 50
+"""Of a histogram from 0 to 1."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from jobs.errors import JobError
 from jobs.scoring.inputs import MALFORMED_LINE, NO_ORIGIN, InputFiles, corrupt_file, read_files
 from jobs.scoring.settings import ScoreSettings
-from jobs.scoring.tables import PARQUET
+from jobs.spark.parquet import PARQUET
 from jobs.spark.progress import progress
 from jobs.spark.storage import File, Storage
 from udfs.features import FEATURES

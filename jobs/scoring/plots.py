@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.patheffects import withStroke
 
-from jobs.scoring.tables import BARS, MEASURED, Sample
+from jobs.scoring.sample import BARS, MEASURED, Sample
 from udfs.spscore import JUDGEMENTS
 from udfs.stages import ORIGINS, SCORE_BINS
 

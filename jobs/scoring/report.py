@@ -23,7 +23,7 @@ from udfs.stages import ORIGINS, STAGES
 from udfs.validate import MALFORMED
 
 if TYPE_CHECKING:
-    from jobs.scoring.tables import Sample
+    from jobs.scoring.sample import Sample
     from jobs.spark.storage import Storage
 
 EXPLANATIONS = {

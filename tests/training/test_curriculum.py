@@ -36,8 +36,8 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from training import curriculum
 from training.data.stage_data import Corpus, StageStream
 from training.data.stage_loader import IGNORED, PairEncoder, StageLoader
-from training.generate import paraphrase_list
 from training.loop.step import lr_at
+from training.modeling.generation import paraphrase_list
 from training.modeling.generator import Decoding
 from training.settings import Settings, Stage, load_settings
 

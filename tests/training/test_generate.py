@@ -22,7 +22,8 @@ import torch
 from tiny_models import tiny_bart, tiny_bert
 from tiny_seq2seq import POSITIONS, tiny_seq2seq
 
-from training.generate import in_words, load_generator, main, paraphrase_list, paraphrases
+from training.generate import main
+from training.modeling.generation import in_words, load_generator, paraphrase_list, paraphrases
 from training.modeling.generator import Decoding, Generator
 from udfs.spscore import OUTPUTS, SPScore
 
@@ -340,7 +341,7 @@ def test_chunks_do_not_show(folder, tmp_path, monkeypatch, capsys):
     assert main([folder, str(tmp_path / "in.txt")]) == 0
     whole = capsys.readouterr().out
     monkeypatch.setattr("training.generate.CHUNK", 2)
-    monkeypatch.setattr("training.generate.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("training.modeling.generation.PROGRESS_SECONDS", 0.0)
     assert main([folder, str(tmp_path / "in.txt")]) == 0
     captured = capsys.readouterr()
     assert captured.out == whole

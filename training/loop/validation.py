@@ -17,8 +17,8 @@ import torch
 from accelerate import Accelerator
 
 from training.data.stage_loader import IGNORED, PairEncoder
-from training.generate import paraphrases
 from training.loop.step import predict
+from training.modeling.generation import paraphrases
 from training.settings import Evaluation
 from udfs.metrics import Metric, Pairs
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from jobs.scoring import report
 from jobs.scoring.report import EXPLANATIONS, Summary, print_summary, write_report
-from jobs.scoring.tables import BARS, MEASURED, Sample
+from jobs.scoring.sample import BARS, MEASURED, Sample
 from udfs.features import FEATURES
 from udfs.spscore import JUDGEMENTS
 from udfs.stages import ORIGINS

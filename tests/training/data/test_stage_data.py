@@ -494,10 +494,11 @@ def test_a_release_without_splits_is_split_as_a_run(run, tmp_path):
 def test_the_splits_of_a_real_release(tmp_path, spark, monkeypatch):
     """The release job writes into folders the split that is made here of a run."""
     from jobs import release_dataset, score_corpus
+    from jobs.scoring import pipeline
 
     table = dict(zip(("source", "paraphrase"), zip(*sentences(1, 300), strict=True), strict=True))
     pq.write_table(pa.table(table), tmp_path / "pairs.parquet")
-    monkeypatch.setattr(score_corpus, "write_report", lambda *_: None)
+    monkeypatch.setattr(pipeline, "write_report", lambda *_: None)
     line = ["--input", f"{tmp_path}/pairs.parquet", "--origin", "human", "--run-id", "one"]
     line += ["--set", "cuts.human={quantiles: [0.01, 0.8, 0.9]}"]
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):

@@ -1,4 +1,4 @@
-"""Writing the tables of a run, and looking at what was written."""
+"""A sample of the scored pairs, for the report of a run."""
 
 from __future__ import annotations
 
@@ -8,79 +8,21 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from jobs.spark.storage import Storage
 from udfs.features import FEATURES
 from udfs.spscore import JUDGEMENTS, OUTPUTS
 
-PARQUET = {
-    f"parquet.enable.dictionary#{column}": "false"
-    for column in ("source", "paraphrase", "pair_id", *FEATURES, *OUTPUTS)
-}
-"""No dictionaries for columns whose values hardly repeat: a quarter less work to write them."""
-
 MEASURED = [*FEATURES, *OUTPUTS]
 """What of a scored pair is a number."""
+
 BARS = 50
 """Of a histogram from 0 to 1."""
+
 EXAMPLES = 3
 """Pairs of each quarter that a report shows."""
-
-
-def write_partitioned(
-    rows: DataFrame,
-    path: str,
-    keys: tuple[str, ...],
-    counts: dict[tuple[Any, ...], int],
-    rows_a_file: int,
-    spread_by: str,
-) -> None:
-    """Writes rows to path, partitioned by keys, in files of about rows_a_file.
-
-    counts: rows of each combination of keys. Each combination gets as many tasks as it needs files,
-    so neither the input's partitioning nor a large origin shows in the output. spread_by: the column
-    whose hash decides the file.
-    """
-    file, first = F.lit(0), 0
-    for values, count in counts.items():
-        files = max(round(count / rows_a_file), 1)
-        here = reduce(Column.__and__, [F.col(k) == v for k, v in zip(keys, values, strict=True)])
-        number = F.pmod(F.xxhash64(spread_by), F.lit(files)).cast("int") + first
-        file = F.when(here, number).otherwise(file)
-        first += files
-    spread = rows.repartitionById(first, file)
-    spread.write.options(**PARQUET).partitionBy(*keys).mode("overwrite").parquet(path)
-
-
-def written_counts(
-    spark: SparkSession, path: str, schema: StructType, keys: tuple[str, str]
-) -> Counter[tuple[Any, ...]]:
-    """Rows by keys, as the written files have them."""
-    counts = spark.read.schema(schema).parquet(path).groupBy(*keys).count()
-    return Counter({tuple(row)[:2]: row["count"] for row in counts.collect()})
-
-
-def close_accounts(
-    read: Counter[str],
-    scored: Counter[tuple[Any, ...]],
-    quarantined: Counter[tuple[Any, ...]],
-    duplicates: dict[str, int],
-) -> None:
-    """Raises RuntimeError unless read = scored + quarantined + duplicates for every origin."""
-    for origin in read:
-        parts = (
-            sum(n for (name, _), n in scored.items() if name == origin),
-            sum(n for (name, _), n in quarantined.items() if name == origin),
-            duplicates.get(origin, 0),
-        )
-        if read[origin] != sum(parts):
-            raise RuntimeError(
-                f"origin {origin}: {read[origin]} rows read, but {parts[0]} scored + "
-                f"{parts[1]} quarantined + {parts[2]} duplicates; nothing was published"
-            )
 
 
 @dataclass(frozen=True)

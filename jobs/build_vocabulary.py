@@ -24,13 +24,13 @@ import argparse
 import re
 import sys
 
-from jobs.errors import JobError, run
-from jobs.spark.session import start_session
-from jobs.spark.storage import Storage
-from jobs.vocabulary.build import BuildVocabulary
-from udfs.text.parts_of_speech import CLASSES
-from udfs.text.segmenters import Segmenter, load_segmenter
-from udfs.text.vocabulary import PAPER, Rule
+from gaixie.jobs.errors import JobError, run
+from gaixie.jobs.spark.session import start_session
+from gaixie.jobs.spark.storage import Storage
+from gaixie.jobs.vocabulary.build import BuildVocabulary
+from gaixie.udfs.text.parts_of_speech import CLASSES
+from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
+from gaixie.udfs.text.vocabulary import PAPER, Rule
 
 
 def main(argv: list[str] | None = None) -> int:

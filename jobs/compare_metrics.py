@@ -21,12 +21,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jobs.comparison.compare import compare
-from jobs.comparison.datasets import Config, DataSet, load_config, read_data_set
-from jobs.comparison.report import write
-from jobs.comparison.scores import Scorer
-from jobs.errors import JobError, run
-from udfs.metrics import load_metric
+from gaixie.jobs.comparison.compare import compare
+from gaixie.jobs.comparison.datasets import Config, DataSet, load_config, read_data_set
+from gaixie.jobs.comparison.report import write
+from gaixie.jobs.comparison.scores import Scorer
+from gaixie.jobs.errors import JobError, run
+from gaixie.udfs.metrics import load_metric
 
 SETTINGS = Path(__file__).parents[1] / "conf/metrics.yaml"
 
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     spark = None
     if args.spark:
-        from jobs.spark.session import start_session
+        from gaixie.jobs.spark.session import start_session
 
         spark = start_session("gaixie compare_metrics")
     scorer = Scorer(config, args.data, args.output, spark)

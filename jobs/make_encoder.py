@@ -27,11 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.encoders import bge_package, e5_package
-from jobs.errors import JobError
-from udfs.io.model_folder import check_output, publish, scratch_beside
-from udfs.io.on_disk import on_disk
-from udfs.metrics.encoder import Encoder, load_network, loading
+from gaixie.jobs.encoders import bge_package, e5_package
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.metrics.encoder import Encoder, load_network, loading
 
 EXAMPLES = """\
 examples:

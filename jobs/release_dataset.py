@@ -33,12 +33,12 @@ import sys
 from collections import Counter
 from typing import Any
 
-from jobs.errors import JobError, run
-from jobs.releases.pipeline import list_releases, release, session, verify
-from jobs.releases.rows import SPLITS
-from jobs.releases.store import check_version, clean, latest_of, read_manifest, set_latest
-from jobs.releases.verify import difference
-from udfs.stages import STAGES
+from gaixie.jobs.errors import JobError, run
+from gaixie.jobs.releases.pipeline import list_releases, release, session, verify
+from gaixie.jobs.releases.rows import SPLITS
+from gaixie.jobs.releases.store import check_version, clean, latest_of, read_manifest, set_latest
+from gaixie.jobs.releases.verify import difference
+from gaixie.udfs.stages import STAGES
 
 TITLE = "Gaixie 改写: scored Chinese paraphrases"
 
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
     try:
         return _dispatch(args)
-    except OSError as error:  # of udfs.io.storage: one line that names the URI
+    except OSError as error:  # of gaixie.udfs.io.storage: one line that names the URI
         raise JobError(str(error)) from error
 
 

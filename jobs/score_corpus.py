@@ -24,15 +24,15 @@ import argparse
 import sys
 from datetime import UTC, datetime
 
-from jobs.errors import JobError, run
-from jobs.scoring.clean import clean_runs
-from jobs.scoring.inputs import inspect_inputs
-from jobs.scoring.pipeline import ScoreCorpus, load_scorer
-from jobs.scoring.settings import CONFIG, Input, ScoreSettings, load_settings
-from jobs.spark.session import start_session
-from jobs.spark.storage import Storage
-from udfs.spscore import TIERS
-from udfs.stages import ORIGINS
+from gaixie.jobs.errors import JobError, run
+from gaixie.jobs.scoring.clean import clean_runs
+from gaixie.jobs.scoring.inputs import inspect_inputs
+from gaixie.jobs.scoring.pipeline import ScoreCorpus, load_scorer
+from gaixie.jobs.scoring.settings import CONFIG, Input, ScoreSettings, load_settings
+from gaixie.jobs.spark.session import start_session
+from gaixie.jobs.spark.storage import Storage
+from gaixie.udfs.spscore import TIERS
+from gaixie.udfs.stages import ORIGINS
 
 SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "cuts", "read_from"}
 """Settings that have an option of their own."""

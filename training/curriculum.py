@@ -29,8 +29,8 @@ import sys
 import torch
 from transformers.utils.logging import disable_progress_bar
 
-from training.loop.run import INTERRUPTED, OneRankError, Run
-from training.settings import load_settings
+from gaixie.training.loop.run import INTERRUPTED, OneRankError, Run
+from gaixie.training.settings import load_settings
 
 
 def main(argv: list[str] | None = None) -> int:

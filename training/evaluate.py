@@ -31,9 +31,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from training.evaluation.report import print_table, write
-from training.evaluation.scores import METRICS, SAMPLES, estimates, measures
-from training.evaluation.systems import (
+from gaixie.training.evaluation.report import print_table, write
+from gaixie.training.evaluation.scores import METRICS, SAMPLES, estimates, measures
+from gaixie.training.evaluation.systems import (
     TABLES,
     check_names,
     from_generations,
@@ -41,10 +41,10 @@ from training.evaluation.systems import (
     read_systems,
     split_name,
 )
-from training.evaluation.tables import cases, score, sentence_table
-from training.modeling.generation import load_generator
-from training.modeling.generator import Decoding
-from udfs.metrics.encoder import PRECISIONS
+from gaixie.training.evaluation.tables import cases, score, sentence_table
+from gaixie.training.modeling.generation import load_generator
+from gaixie.training.modeling.generator import Decoding
+from gaixie.udfs.metrics.encoder import PRECISIONS
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from training.modeling.generation import Progress, in_words, load_generator
-from training.modeling.generator import LENGTH_STEP, Candidate, Decoding
-from udfs.io.text_tables import (
+from gaixie.training.modeling.generation import Progress, in_words, load_generator
+from gaixie.training.modeling.generator import LENGTH_STEP, Candidate, Decoding
+from gaixie.udfs.io.text_tables import (
     READ,
     STANDARD,
     WRITTEN,
@@ -40,8 +40,8 @@ from udfs.io.text_tables import (
     read_columns,
     writing,
 )
-from udfs.metrics.encoder import PRECISIONS
-from udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.metrics.encoder import PRECISIONS
+from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 CHUNK = 4_096
 """Sentences read, cut into batches of like length and written at a time."""

@@ -25,6 +25,8 @@ RUN python3.12 -m venv /opt/gaixie \
 
 FROM packages AS build
 COPY pyproject.toml README.md ./
+# The links of gaixie to the folders beside it.
+COPY gaixie gaixie
 COPY conf conf
 COPY udfs udfs
 COPY jobs jobs

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from jobs.comparison.agreement import spearman
-from jobs.comparison.datasets import DataSet
-from jobs.comparison.scores import Scores, pairs_of
-from udfs.metrics import Pairs
-from udfs.metrics.edit_distance import EditDistance
+from gaixie.jobs.comparison.agreement import spearman
+from gaixie.jobs.comparison.datasets import DataSet
+from gaixie.jobs.comparison.scores import Scores, pairs_of
+from gaixie.udfs.metrics import Pairs
+from gaixie.udfs.metrics.edit_distance import EditDistance
 
 SIMILARITIES = ("bertscore-free", "similarity", "chrf-free")
 S_SIM = {"divergence": 0.05, "similarity": 0.15}

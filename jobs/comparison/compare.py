@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from jobs.comparison.agreement import draw, estimate, p_value, statistics_of
-from jobs.comparison.analysis import why
-from jobs.comparison.datasets import Config, DataSet
-from jobs.comparison.scores import Scores, is_cross_fitted
-from udfs.metrics import Metric
+from gaixie.jobs.comparison.agreement import draw, estimate, p_value, statistics_of
+from gaixie.jobs.comparison.analysis import why
+from gaixie.jobs.comparison.datasets import Config, DataSet
+from gaixie.jobs.comparison.scores import Scores, is_cross_fitted
+from gaixie.udfs.metrics import Metric
 
 
 def compare(each: DataSet, found: Scores, config: Config) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from udfs.io.pair_tables import read_table, remove_spaces, source_hash
+from gaixie.udfs.io.pair_tables import read_table, remove_spaces, source_hash
 
 ADDED_SHARE = 0.2
 """Share of the sources that an extended set adds as their own candidates (ParaScore, section 3.1)."""

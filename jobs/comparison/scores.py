@@ -14,18 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from jobs.comparison.datasets import Config, DataSet, source_share
-from jobs.fitting import data as fit_data
-from jobs.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
-from udfs.metrics import Free, Metric, Pairs, in_words, load_metric
-from udfs.metrics.bert_ibleu import BERTiBLEU
-from udfs.metrics.bertscore import BERTScore
-from udfs.metrics.encoder import load_encoder
-from udfs.metrics.parascore import ParaScore, tune_omega
-from udfs.metrics.spscore import SPScoreZh
-from udfs.spscore import OUTPUTS
-from udfs.text.normalise import normalise
-from udfs.text.segmenters import load_segmenter
+from gaixie.jobs.comparison.datasets import Config, DataSet, source_share
+from gaixie.jobs.fitting import data as fit_data
+from gaixie.jobs.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
+from gaixie.udfs.metrics import Free, Metric, Pairs, in_words, load_metric
+from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.encoder import load_encoder
+from gaixie.udfs.metrics.parascore import ParaScore, tune_omega
+from gaixie.udfs.metrics.spscore import SPScoreZh
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.segmenters import load_segmenter
 
 FOLDS = 5
 CROSSED = ("paper", "core")
@@ -127,7 +127,7 @@ class Scorer:
         return scores
 
     def _on_spark(self, spec: str, table: pd.DataFrame) -> np.ndarray:
-        from udfs.spark import metric
+        from gaixie.udfs.spark import metric
 
         names = [name for name in ("source", "paraphrase", "reference") if name in table]
         rows = self.spark.createDataFrame(table[names].assign(row=range(len(table))))

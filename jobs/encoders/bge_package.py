@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jobs.spark.jars import Jars, cache_folder, fetch_jars
+from gaixie.jobs.spark.jars import Jars, cache_folder, fetch_jars
 
 if TYPE_CHECKING:
     from transformers import BertModel

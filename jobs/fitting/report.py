@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from jobs.fitting import card, evaluation
-from jobs.fitting.data import Config
-from jobs.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
-from udfs.meaning.extract import CORE_FEATURES, FAMILIES
-from udfs.spscore import ENCODER_FEATURES, OUTPUTS, TIERS, VERSION
-from udfs.stages import stage
-from udfs.text.segmenters import Segmenter
+from gaixie.jobs.fitting import card, evaluation
+from gaixie.jobs.fitting.data import Config
+from gaixie.jobs.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
+from gaixie.udfs.meaning.extract import CORE_FEATURES, FAMILIES
+from gaixie.udfs.spscore import ENCODER_FEATURES, OUTPUTS, TIERS, VERSION
+from gaixie.udfs.stages import stage
+from gaixie.udfs.text.segmenters import Segmenter
 
 PAPER_GROUPS = {
     "structure (ACS, SPA, PMD, WPA)": ("acs", "spa", "pmd", "wpa"),

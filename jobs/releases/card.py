@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from udfs.spscore import OUTPUTS
-from udfs.stages import ORIGINS
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.stages import ORIGINS
 
 HUB_LICENSES = {
     "apache-2.0", "mit", "bsd-3-clause", "cc0-1.0", "odbl", "odc-by", "unlicense",

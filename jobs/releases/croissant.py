@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobs.releases.card import HUB_LICENSES, MEANINGS
-from jobs.releases.store import as_json
+from gaixie.jobs.releases.card import HUB_LICENSES, MEANINGS
+from gaixie.jobs.releases.store import as_json
 
 CONTEXT = {
     "@language": "en",

@@ -16,11 +16,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from jobs.errors import JobError
-from jobs.releases.card import card
-from jobs.releases.croissant import croissant
-from jobs.releases.plots import draw_judgements, draw_lengths, draw_scores
-from jobs.releases.rows import (
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.releases.card import card
+from gaixie.jobs.releases.croissant import croissant
+from gaixie.jobs.releases.plots import draw_judgements, draw_lengths, draw_scores
+from gaixie.jobs.releases.rows import (
     COLUMNS,
     LENGTH_BINS,
     SPLITS,
@@ -39,7 +39,7 @@ from jobs.releases.rows import (
     without,
     write_shards,
 )
-from jobs.releases.store import (
+from gaixie.jobs.releases.store import (
     as_json,
     folder_of,
     latest_of,
@@ -50,12 +50,12 @@ from jobs.releases.store import (
     read_latest,
     read_manifest,
 )
-from jobs.releases.verify import describe_files, faults_of
-from jobs.spark.progress import progress
-from jobs.spark.session import start_session
-from udfs.io import storage
-from udfs.spscore import OUTPUTS
-from udfs.stages import ORIGINS, STAGES, quantile
+from gaixie.jobs.releases.verify import describe_files, faults_of
+from gaixie.jobs.spark.progress import progress
+from gaixie.jobs.spark.session import start_session
+from gaixie.udfs.io import storage
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.stages import ORIGINS, STAGES, quantile
 
 STARTED = "started.json"
 """First file of a build folder, gone before the release is published."""

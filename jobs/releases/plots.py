@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from jobs.releases.rows import BARS
-from udfs.spscore import JUDGEMENTS
-from udfs.stages import ORIGINS, SCORE_BINS
+from gaixie.jobs.releases.rows import BARS
+from gaixie.udfs.spscore import JUDGEMENTS
+from gaixie.udfs.stages import ORIGINS, SCORE_BINS
 
 COLOURS = {0: "#c8c8c8", 1: "#a9cbe5", 2: "#5b8db8", 3: "#1f4e79"}
 """Of the stages: the harder, the darker."""
@@ -21,7 +21,7 @@ COLOURS = {0: "#c8c8c8", 1: "#a9cbe5", 2: "#5b8db8", 3: "#1f4e79"}
 def draw_scores(bins: Mapping[tuple[str, int], Mapping[int, int]]) -> bytes:
     """PNG: a histogram for each origin, its bars stacked by stage.
 
-    bins: pairs by (origin, stage) and udfs.stages.score_bin.
+    bins: pairs by (origin, stage) and gaixie.udfs.stages.score_bin.
     """
     figure, panels = _figure([origin for origin, _ in bins], 1)
     edges = np.linspace(0, 1, BARS + 1)

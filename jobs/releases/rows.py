@@ -17,14 +17,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import arrow_udf
 from pyspark.sql.types import FloatType, IntegerType, LongType, StringType, StructField, StructType
 
-from jobs.errors import JobError
-from jobs.spark.parquet import PARQUET
-from udfs import splits
-from udfs.features import FEATURES
-from udfs.io import storage
-from udfs.splits import SPLITS
-from udfs.spscore import OUTPUTS
-from udfs.stages import SCORE_BINS
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.spark.parquet import PARQUET
+from gaixie.udfs import splits
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.io import storage
+from gaixie.udfs.splits import SPLITS
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.stages import SCORE_BINS
 
 COLUMNS = StructType(
     [
@@ -175,7 +175,7 @@ def split_of(text: str, shares: Mapping[str, float], seed: int) -> str:
 
 
 def source_hashes(seed: int) -> Callable[..., Column]:
-    """udfs.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
+    """gaixie.udfs.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
 
     @arrow_udf(LongType())
     def hashes(source: pa.Array) -> pa.Array:
@@ -185,7 +185,7 @@ def source_hashes(seed: int) -> Callable[..., Column]:
 
 
 def split_column(shares: Mapping[str, float], seed: int) -> Column:
-    """udfs.splits.splits_of as a column of source, by name."""
+    """gaixie.udfs.splits.splits_of as a column of source, by name."""
     ends = splits.bounds([*shares.values()])
     if len(ends) == 1:
         return F.lit(SPLITS[ends[0][0]])

@@ -15,8 +15,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from jobs.errors import JobError
-from udfs.io import storage
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.io import storage
 
 VERSION = re.compile(r"\d+(\.\d+){1,2}(-[0-9A-Za-z][0-9A-Za-z.-]*)?")
 

@@ -15,12 +15,12 @@ import yaml
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.releases.card import configs_of
-from jobs.releases.rows import read_release, recount, source_hashes
-from jobs.releases.store import folder_of
-from udfs.io import storage
-from udfs.spscore import OUTPUTS
-from udfs.stages import ORIGINS
+from gaixie.jobs.releases.card import configs_of
+from gaixie.jobs.releases.rows import read_release, recount, source_hashes
+from gaixie.jobs.releases.store import folder_of
+from gaixie.udfs.io import storage
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.stages import ORIGINS
 
 THREADS = 8
 

@@ -21,16 +21,22 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jobs.errors import JobError
-from jobs.scoring.inputs import MALFORMED_LINE, NO_ORIGIN, InputFiles, corrupt_file, read_files
-from jobs.scoring.settings import ScoreSettings
-from jobs.spark.parquet import PARQUET
-from jobs.spark.progress import progress
-from jobs.spark.storage import File, Storage
-from udfs.features import FEATURES
-from udfs.spscore import OUTPUTS
-from udfs.stages import ORIGINS
-from udfs.validate import MALFORMED
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.inputs import (
+    MALFORMED_LINE,
+    NO_ORIGIN,
+    InputFiles,
+    corrupt_file,
+    read_files,
+)
+from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.jobs.spark.parquet import PARQUET
+from gaixie.jobs.spark.progress import progress
+from gaixie.jobs.spark.storage import File, Storage
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.stages import ORIGINS
+from gaixie.udfs.validate import MALFORMED
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class Units:
         signature: str,
         folder: str,
     ):
-        """score: udfs.spark.score_columns; signature: what decides its scores; folder: _work."""
+        """score: score_columns of gaixie.udfs.spark; signature: what decides its scores; folder: _work."""
         self._spark, self._storage, self._settings = spark, storage, settings
         self._score, self._signature, self._folder = score, signature, folder
         self._schemas: dict[str, StructType] = {}
@@ -189,7 +195,7 @@ class Units:
 
 
 def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
-    """Adds the columns of udfs.spark.SCORED_FIELDS to rows of read_files."""
+    """Adds the columns of gaixie.udfs.spark.SCORED_FIELDS to rows of read_files."""
     extra = [name for name in rows.columns if name not in ("source", "paraphrase", "origin")]
     scored = rows.withColumn("_scored", score("source", "paraphrase", "origin"))
     line = F.col(MALFORMED_LINE)

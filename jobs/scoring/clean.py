@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from jobs.errors import JobError
-from udfs.io import storage
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.io import storage
 
 
 def clean_runs(root: str, run_id: str | None, older_than_hours: float) -> None:

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from jobs.errors import JobError
-from jobs.scoring.settings import Input
-from jobs.spark.storage import File, Storage
-from udfs.features import FEATURES
-from udfs.spscore import OUTPUTS
-from udfs.stages import ORIGINS
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.settings import Input
+from gaixie.jobs.spark.storage import File, Storage
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.stages import ORIGINS
 
 MALFORMED_LINE = "malformed_line"
 """Column that holds a line which the reader could not split into columns."""

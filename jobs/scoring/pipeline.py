@@ -15,22 +15,22 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from jobs.errors import JobError
-from jobs.scoring.accounts import close_accounts, written_counts
-from jobs.scoring.chunks import Units, divide, scored_rows
-from jobs.scoring.inputs import MALFORMED_LINE, InputFiles, read_files
-from jobs.scoring.report import Summary, print_summary, write_report
-from jobs.scoring.sample import Sample, sample_scored
-from jobs.scoring.settings import ScoreSettings
-from jobs.spark.parquet import write_partitioned
-from jobs.spark.progress import progress
-from jobs.spark.storage import Storage
-from udfs.features import FEATURES
-from udfs.io.on_disk import on_disk
-from udfs.spark import escape_bytes, score_columns
-from udfs.spscore import JUDGEMENTS, OUTPUTS, SPScore
-from udfs.stages import SCORE_BINS, STAGES, quantile
-from udfs.text.segmenters import load_segmenter
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.accounts import close_accounts, written_counts
+from gaixie.jobs.scoring.chunks import Units, divide, scored_rows
+from gaixie.jobs.scoring.inputs import MALFORMED_LINE, InputFiles, read_files
+from gaixie.jobs.scoring.report import Summary, print_summary, write_report
+from gaixie.jobs.scoring.sample import Sample, sample_scored
+from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.jobs.spark.parquet import write_partitioned
+from gaixie.jobs.spark.progress import progress
+from gaixie.jobs.spark.storage import Storage
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.spark import escape_bytes, score_columns
+from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS, SPScore
+from gaixie.udfs.stages import SCORE_BINS, STAGES, quantile
+from gaixie.udfs.text.segmenters import load_segmenter
 
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
 """Columns of scored files, before the input's own; origin and stage stand in the folder names."""
@@ -167,8 +167,8 @@ class ScoreCorpus:
     def scored_pairs(self) -> DataFrame:
         """The pairs that are fit, scored: what stages, duplicates and output are made from.
 
-        Columns of jobs.scoring.chunks.scored_rows, and row_key. A scorer that is too slow for all of
-        the input would look at them once more here.
+        Columns of gaixie.jobs.scoring.chunks.scored_rows, and row_key. A scorer that is too slow for
+        all of the input would look at them once more here.
         """
         return self.units.rows(fit=True)
 
@@ -369,7 +369,7 @@ class ScoreCorpus:
 
 
 def _stage_column(cuts: dict[str, list[float]]) -> Column:
-    """udfs.stages.stage as a column of spscore and origin."""
+    """gaixie.udfs.stages.stage as a column of spscore and origin."""
     stage = F.lit(0)
     for origin, points in cuts.items():
         reached = [(F.col("spscore") >= F.lit(cut).cast("float")).cast("int") for cut in points]

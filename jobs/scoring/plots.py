@@ -15,9 +15,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.patheffects import withStroke
 
-from jobs.scoring.sample import BARS, MEASURED, Sample
-from udfs.spscore import JUDGEMENTS
-from udfs.stages import ORIGINS, SCORE_BINS
+from gaixie.jobs.scoring.sample import BARS, MEASURED, Sample
+from gaixie.udfs.spscore import JUDGEMENTS
+from gaixie.udfs.stages import ORIGINS, SCORE_BINS
 
 LABEL_WIDTH = 0.024
 """Width of an upright "stage 1", in score: closer labels are moved apart, their lines are not."""
@@ -32,7 +32,7 @@ def draw_run(
 ) -> bytes:
     """PNG, 1,680 x 1,260 pixels.
 
-    bins: pairs by origin and udfs.stages.score_bin; an origin without pairs gets no panel.
+    bins: pairs by origin and gaixie.udfs.stages.score_bin; an origin without pairs gets no panel.
     cuts: cut points by origin; NaN and what lies outside [0, 1] is not drawn.
     sample: where the judgements and the correlations come from; NaN is grey.
     """

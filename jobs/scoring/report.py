@@ -16,15 +16,15 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from jobs.scoring.plots import draw_run
-from udfs.features import FEATURES
-from udfs.spscore import JUDGEMENTS
-from udfs.stages import ORIGINS, STAGES
-from udfs.validate import MALFORMED
+from gaixie.jobs.scoring.plots import draw_run
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import JUDGEMENTS
+from gaixie.udfs.stages import ORIGINS, STAGES
+from gaixie.udfs.validate import MALFORMED
 
 if TYPE_CHECKING:
-    from jobs.scoring.sample import Sample
-    from jobs.spark.storage import Storage
+    from gaixie.jobs.scoring.sample import Sample
+    from gaixie.jobs.spark.storage import Storage
 
 EXPLANATIONS = {
     "null": "a sentence is null",
@@ -36,7 +36,7 @@ EXPLANATIONS = {
     "identical": "both sentences are the same once normalised",
     MALFORMED: "the line could not be split into the input's columns",
 }
-"""One line for every reason of udfs.validate."""
+"""One line for every reason of gaixie.udfs.validate."""
 
 QUARTERS = (
     "The quarter of the pairs with the lowest scores",
@@ -57,7 +57,7 @@ class Summary:
     scored: dict[str, dict[int, int]]  # rows by origin and stage
     quarantined: dict[str, dict[str, int]]  # rows by origin and reason
     duplicates: dict[str, int]  # rows by origin
-    bins: dict[str, dict[int, int]]  # scored pairs by origin and udfs.stages.score_bin
+    bins: dict[str, dict[int, int]]  # scored pairs by origin and gaixie.udfs.stages.score_bin
     cuts: dict[str, list[float]]  # where stages 1, 2 and 3 begin, by origin; may be NaN
     quantiles: dict[str, dict[float, float]]  # score by origin and share of the pairs below it
     sample: Sample  # its examples with reasons: why a judgement is low

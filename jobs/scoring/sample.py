@@ -11,9 +11,9 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from jobs.spark.storage import Storage
-from udfs.features import FEATURES
-from udfs.spscore import JUDGEMENTS, OUTPUTS
+from gaixie.jobs.spark.storage import Storage
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS
 
 MEASURED = [*FEATURES, *OUTPUTS]
 """What of a scored pair is a number."""

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from jobs.errors import JobError
-from udfs.io import storage
-from udfs.spscore import TIERS
-from udfs.stages import DEFAULT_CUTS, ORIGINS
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.io import storage
+from gaixie.udfs.spscore import TIERS
+from gaixie.udfs.stages import DEFAULT_CUTS, ORIGINS
 
 CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
 """The settings that ship; found from here, since Spark may copy a job's own file elsewhere."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pyspark
 
-from jobs.errors import JobError
+from gaixie.jobs.errors import JobError
 
 JARS = Path(__file__).parents[2] / "conf/spark/s3a-jars.conf"
 

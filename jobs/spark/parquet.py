@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from udfs.features import FEATURES
-from udfs.spscore import OUTPUTS
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import OUTPUTS
 
 PARQUET = {
     f"parquet.enable.dictionary#{column}": "false"

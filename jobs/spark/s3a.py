@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
-from jobs.errors import JobError
-from jobs.spark.jars import JARS, fetch_jars, jar_folder
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.spark.jars import JARS, fetch_jars, jar_folder
 
 COMMIT_PROTOCOL = "spark.sql.sources.commitProtocolClass"
 FACTORY = "spark.hadoop.mapreduce.outputcommitter.factory.scheme.s3a"

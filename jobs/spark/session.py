@@ -15,8 +15,8 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from jobs.errors import JobError
-from jobs.spark import s3a
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.spark import s3a
 
 FOLDER = Path(__file__).parents[2] / "conf/spark"
 

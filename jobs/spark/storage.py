@@ -15,7 +15,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from jobs.errors import JobError
+from gaixie.jobs.errors import JobError
 
 REFUSALS = {
     "SignatureDoesNotMatch": "wrong credentials: the secret key does not belong to the access key",

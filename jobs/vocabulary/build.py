@@ -16,16 +16,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from jobs.errors import JobError
-from jobs.spark.progress import progress
-from jobs.spark.storage import Storage
-from jobs.vocabulary.report import draw_distribution, table
-from udfs.spark import worker_segmenter
-from udfs.text.gold import parse_paragraph
-from udfs.text.normalise import normalise
-from udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
-from udfs.text.segmenters import Segmenter
-from udfs.text.vocabulary import Cut, Rule, find_cut
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.spark.progress import progress
+from gaixie.jobs.spark.storage import Storage
+from gaixie.jobs.vocabulary.report import draw_distribution, table
+from gaixie.udfs.spark import worker_segmenter
+from gaixie.udfs.text.gold import parse_paragraph
+from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
+from gaixie.udfs.text.segmenters import Segmenter
+from gaixie.udfs.text.vocabulary import Cut, Rule, find_cut
 
 FORMATS = {"parquet": "parquet", "jsonl": "json", "json": "json", "txt": "text", "csv": "csv"}
 
@@ -199,7 +199,7 @@ def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
 
 
 def _is_kept(cuts: dict[str, Cut]) -> Column:
-    """udfs.text.vocabulary.Cut.keeps as a column: words on the edge of their class by their rank."""
+    """Cut.keeps of gaixie.udfs.text.vocabulary as a column: words on the edge of their class by rank."""
     above = F.create_map(*[F.lit(p) for name, cut in cuts.items() for p in (name, cut.above)])
     ties = F.create_map(*[F.lit(p) for name, cut in cuts.items() for p in (name, cut.ties)])
     edge = F.col("count") == above[F.col("class")]

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from udfs.text.parts_of_speech import CLASSES
+from gaixie.udfs.text.parts_of_speech import CLASSES
 
 EDGES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 """How often words occur: the lower edges of the figure's columns."""

@@ -23,7 +23,7 @@ import json, runpy, sys
 from pyspark.sql import SparkSession
 
 def files(_=None):
-    import udfs.spark
+    import gaixie.udfs.spark
     modules = [module for module in list(sys.modules.values()) if module is not None]
     return [sys.executable, *sorted({f for m in modules if (f := getattr(m, "__file__", None))})]
 

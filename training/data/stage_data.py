@@ -41,8 +41,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from udfs.io import storage
-from udfs.splits import SPLITS, splits_of
+from gaixie.udfs.io import storage
+from gaixie.udfs.splits import SPLITS, splits_of
 
 COLUMNS = ["source", "paraphrase"]
 

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from training.data.stage_data import START, Position, StageStream
-from training.modeling.tokenizer import ENTITIES
+from gaixie.training.data.stage_data import START, Position, StageStream
+from gaixie.training.modeling.tokenizer import ENTITIES
 
 IGNORED = -100
 """The label that a loss passes over."""

@@ -1,7 +1,7 @@
 """What an evaluation measures of a paraphrase, and the mean of it with its interval.
 
 Beside the metrics of udfs/metrics, with the source the only other text: copies, entities kept and
-length ratio. All texts are normalised (udfs.text.normalise) before anything is measured.
+length ratio. All texts are normalised (gaixie.udfs.text.normalise) before anything is measured.
 
 Intervals are percentiles of a bootstrap over sources (Efron & Tibshirani 1993, chapter 13): a resample
 draws sources with replacement, all rows of a source together, and the same ones for every system
@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.metrics import Metric, Pairs, load_metric
-from udfs.metrics.metric import signature
-from udfs.text.entities import EntityFinder, load_settings
-from udfs.text.normalise import NORMALISATION
+from gaixie.udfs.metrics import Metric, Pairs, load_metric
+from gaixie.udfs.metrics.metric import signature
+from gaixie.udfs.text.entities import EntityFinder, load_settings
+from gaixie.udfs.text.normalise import NORMALISATION
 
 ENTITIES = Path(__file__).parents[2] / "conf/entities.yaml"
 METRICS = ("spscore", "self-bleu", "bert-ibleu", "parascore")

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from training.modeling.generation import Progress, in_words, load_generator
-from training.modeling.generator import SPACE_BESIDE_CHINESE, Decoding, has_text
-from udfs.io.text_tables import check_extension, read_columns
-from udfs.metrics.encoder import model_signature
-from udfs.text.normalise import normalise
+from gaixie.training.modeling.generation import Progress, in_words, load_generator
+from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, Decoding, has_text
+from gaixie.udfs.io.text_tables import check_extension, read_columns
+from gaixie.udfs.metrics.encoder import model_signature
+from gaixie.udfs.text.normalise import normalise
 
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
 

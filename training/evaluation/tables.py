@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from training.evaluation.scores import Measure
-from training.evaluation.systems import System
-from udfs.metrics import Pairs
+from gaixie.training.evaluation.scores import Measure
+from gaixie.training.evaluation.systems import System
+from gaixie.udfs.metrics import Pairs
 
 
 def score(

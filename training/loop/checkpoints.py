@@ -31,8 +31,8 @@ from accelerate import Accelerator
 from accelerate.utils import DistributedType, broadcast_object_list
 from safetensors import SafetensorError
 
-from training.loop.controller import State
-from udfs.io import storage
+from gaixie.training.loop.controller import State
+from gaixie.udfs.io import storage
 
 STATE = "state.json"
 COMPLETE = "COMPLETE"

@@ -17,14 +17,14 @@ import pyarrow as pa
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, set_seed
 
-from training.data.stage_data import Corpus, StageStream
-from training.data.stage_loader import PairEncoder, StageLoader
-from training.loop import controller
-from training.loop.checkpoints import Checkpoints, RunState
-from training.loop.controller import FINISH, NEXT_STAGE
-from training.loop.progress import Display
-from training.loop.run_log import Interval, RunLog
-from training.loop.step import (
+from gaixie.training.data.stage_data import Corpus, StageStream
+from gaixie.training.data.stage_loader import PairEncoder, StageLoader
+from gaixie.training.loop import controller
+from gaixie.training.loop.checkpoints import Checkpoints, RunState
+from gaixie.training.loop.controller import FINISH, NEXT_STAGE
+from gaixie.training.loop.progress import Display
+from gaixie.training.loop.run_log import Interval, RunLog
+from gaixie.training.loop.step import (
     MicroBatches,
     accumulation,
     lr_at,
@@ -33,11 +33,11 @@ from training.loop.step import (
     seed_step,
     train_step,
 )
-from training.loop.validation import validate
-from training.modeling.model import build_model, load_tokenizer, tokens_digest
-from training.settings import Settings
-from udfs.io import storage
-from udfs.metrics import load_metric
+from gaixie.training.loop.validation import validate
+from gaixie.training.modeling.model import build_model, load_tokenizer, tokens_digest
+from gaixie.training.settings import Settings
+from gaixie.udfs.io import storage
+from gaixie.udfs.metrics import load_metric
 
 STOPPED, INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
 

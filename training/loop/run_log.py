@@ -19,12 +19,12 @@ import torch
 import yaml
 from accelerate import Accelerator
 
-from training.data.stage_data import Position, StageStream
-from training.loop import plots as picture
-from training.loop.controller import Decision
-from training.loop.step import Done
-from training.loop.validation import Found
-from training.settings import Settings
+from gaixie.training.data.stage_data import Position, StageStream
+from gaixie.training.loop import plots as picture
+from gaixie.training.loop.controller import Decision
+from gaixie.training.loop.step import Done
+from gaixie.training.loop.validation import Found
+from gaixie.training.settings import Settings
 
 
 @dataclass(frozen=True)

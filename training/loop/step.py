@@ -17,8 +17,8 @@ from accelerate import Accelerator
 from accelerate.utils import DistributedType
 from torch.nn.functional import cross_entropy
 
-from training.data.stage_loader import IGNORED, PairEncoder
-from training.settings import Settings, Stage
+from gaixie.training.data.stage_loader import IGNORED, PairEncoder
+from gaixie.training.settings import Settings, Stage
 
 
 class MicroBatches:

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 import torch
 from accelerate import Accelerator
 
-from training.data.stage_loader import IGNORED, PairEncoder
-from training.loop.step import predict
-from training.modeling.generation import paraphrases
-from training.settings import Evaluation
-from udfs.metrics import Metric, Pairs
+from gaixie.training.data.stage_loader import IGNORED, PairEncoder
+from gaixie.training.loop.step import predict
+from gaixie.training.modeling.generation import paraphrases
+from gaixie.training.settings import Evaluation
+from gaixie.udfs.metrics import Metric, Pairs
 
 SAMPLES = 3
 

@@ -20,9 +20,15 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from training.modeling.generator import Decoding, Generator
-from training.modeling.tokenizer import VOCABULARY_FILE
-from udfs.metrics.encoder import PRECISIONS, VOCABULARIES, choose_device, load_network, loading
+from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.modeling.tokenizer import VOCABULARY_FILE
+from gaixie.udfs.metrics.encoder import (
+    PRECISIONS,
+    VOCABULARIES,
+    choose_device,
+    load_network,
+    loading,
+)
 
 PROGRESS_SECONDS = 5.0
 

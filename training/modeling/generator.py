@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from training.data.stage_loader import padded
-from training.modeling.tokenizer import ENTITIES, EntityAlignedTokenizer
-from udfs.text.normalise import normalise
+from gaixie.training.data.stage_loader import padded
+from gaixie.training.modeling.tokenizer import ENTITIES, EntityAlignedTokenizer
+from gaixie.udfs.text.normalise import normalise
 
 LENGTH_STEP = 16
 """Tokens by which a source's length is rounded up where the limit of new tokens follows it."""

@@ -22,9 +22,9 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from training.modeling.tokenizer import VOCABULARY_FILE, EntityAlignedTokenizer
-from training.settings import Model
-from udfs.io.on_disk import on_disk
+from gaixie.training.modeling.tokenizer import VOCABULARY_FILE, EntityAlignedTokenizer
+from gaixie.training.settings import Model
+from gaixie.udfs.io.on_disk import on_disk
 
 
 def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrainedTokenizerBase:

@@ -1,10 +1,11 @@
 """EntityAlignedTokenizer: words of the vocabulary, characters, and entities as indexed tokens.
 
-Source: Chinese Sentence Paraphrasing, section 5.2. A sentence under udfs.text.normalise becomes, from
+Source: Chinese Sentence Paraphrasing, section 5.2. A sentence under gaixie.udfs.text.normalise becomes, from
 left to right,
 
-* an entity of fixed form (udfs.text.entities) → one indexed token: ``<date_1>``, ``<title_2>``;
-* of the text between, cut into words by jieba (udfs.text.segmenters.jieba):
+* an entity of fixed form (gaixie.udfs.text.entities) → one indexed token: ``<date_1>``,
+  ``<title_2>``;
+* of the text between, cut into words by jieba (gaixie.udfs.text.segmenters.jieba):
   a word of the vocabulary → its token;
   any other of k characters or more → an indexed token ``<word_i>`` (k = word_characters, by default 4);
   any other → its characters, and a character that the vocabulary lacks → its UTF-8 bytes, ``<0xE4>``.
@@ -38,10 +39,10 @@ from typing import Any
 from transformers import AutoTokenizer, BatchEncoding, PretrainedConfig, PreTrainedTokenizer
 from transformers.tokenization_utils_base import PaddingStrategy, TruncationStrategy
 
-from udfs.text.code_points import from_strings
-from udfs.text.entities import EntityFinder, EntitySettings
-from udfs.text.normalise import NORMALISATION, normalise
-from udfs.text.segmenters import load_segmenter
+from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.text.entities import EntityFinder, EntitySettings
+from gaixie.udfs.text.normalise import NORMALISATION, normalise
+from gaixie.udfs.text.segmenters import load_segmenter
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from udfs.io import storage
+from gaixie.udfs.io import storage
 
 
 def remote(path: str | Path | None) -> bool:
@@ -17,7 +17,7 @@ def remote(path: str | Path | None) -> bool:
 def fetch(uri: str, folder: Path) -> Path:
     """Copies a file, or a folder with all in it, under a local folder; where it then lies.
 
-    Raises FileNotFoundError where nothing is there, and other OSErrors of udfs.io.storage.
+    Raises FileNotFoundError where nothing is there, and other OSErrors of gaixie.udfs.io.storage.
     """
     files = storage.list(uri)
     if not files:

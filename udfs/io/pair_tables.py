@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from udfs.text.normalise import normalise
+from gaixie.udfs.text.normalise import normalise
 
 
 def read_table(

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from udfs.io import storage
+from gaixie.udfs.io import storage
 
 STANDARD = "-"
 """The name of standard input, and of standard output."""

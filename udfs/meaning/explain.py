@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from udfs.meaning import facts, language_model, vectors
-from udfs.meaning.extract import Resources
-from udfs.text.normalise import normalise
-from udfs.text.segmenters import Segmenter
+from gaixie.udfs.meaning import facts, language_model, vectors
+from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.segmenters import Segmenter
 
 ODD_SPOTS = 2
 """Odd spots that are named at most."""

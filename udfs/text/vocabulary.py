@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from udfs.text.parts_of_speech import CLASSES
+from gaixie.udfs.text.parts_of_speech import CLASSES
 
 
 @dataclass(frozen=True)

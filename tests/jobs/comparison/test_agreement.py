@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from jobs.comparison import agreement
+from gaixie.jobs.comparison import agreement
 
 rows = st.lists(
     st.tuples(st.integers(-4, 4), st.integers(-3, 3), st.integers(0, 3)), min_size=2, max_size=30

@@ -10,10 +10,10 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
-from jobs.encoders import bge_package
-from jobs.errors import JobError
-from jobs.make_encoder import main
-from udfs.metrics.encoder import Encoder
+from gaixie.jobs.encoders import bge_package
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.make_encoder import main
+from gaixie.udfs.metrics.encoder import Encoder
 
 onnx = pytest.importorskip("onnx", reason="onnx, which reads the weights, is not installed")
 

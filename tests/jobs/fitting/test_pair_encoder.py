@@ -10,10 +10,10 @@ pytest.importorskip("transformers")
 
 from tiny_models import CHARACTERS, tiny_bert  # noqa: E402
 
-from jobs.fitting import encoder_examples, pair_encoder  # noqa: E402
-from jobs.fitting.encoder_examples import EncoderConfig, Example, Phase, Reader  # noqa: E402
-from jobs.fitting.full import load_encoder_config  # noqa: E402
-from udfs.text.segmenters import load_segmenter  # noqa: E402
+from gaixie.jobs.fitting import encoder_examples, pair_encoder  # noqa: E402
+from gaixie.jobs.fitting.encoder_examples import EncoderConfig, Example, Phase, Reader  # noqa: E402
+from gaixie.jobs.fitting.full import load_encoder_config  # noqa: E402
+from gaixie.udfs.text.segmenters import load_segmenter  # noqa: E402
 
 PHASE = {"learning_rate": 1e-3, "batch_tokens": 128}
 

@@ -9,13 +9,13 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from jobs.scoring import report
-from jobs.scoring.report import EXPLANATIONS, Summary, print_summary, write_report
-from jobs.scoring.sample import BARS, MEASURED, Sample
-from udfs.features import FEATURES
-from udfs.spscore import JUDGEMENTS
-from udfs.stages import ORIGINS
-from udfs.validate import MALFORMED, REASONS
+from gaixie.jobs.scoring import report
+from gaixie.jobs.scoring.report import EXPLANATIONS, Summary, print_summary, write_report
+from gaixie.jobs.scoring.sample import BARS, MEASURED, Sample
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import JUDGEMENTS
+from gaixie.udfs.stages import ORIGINS
+from gaixie.udfs.validate import MALFORMED, REASONS
 
 NAN = math.nan
 FOLDER = "s3a://bucket/gaixie/runs/monday"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.errors import JobError
-from jobs.scoring.settings import load_settings
-from udfs.io import storage
-from udfs.stages import DEFAULT_CUTS
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.settings import load_settings
+from gaixie.udfs.io import storage
+from gaixie.udfs.stages import DEFAULT_CUTS
 
 CONF = Path(__file__).parents[3] / "conf"
 

@@ -27,10 +27,22 @@ pytest.importorskip("torch", reason="the loader is one of torch")
 
 import torch
 
-from training.data.stage_data import Corpus, Position, StageStream, StreamSettings, cut_batches
-from training.data.stage_loader import IGNORED, PairEncoder, StageLoader, _end_quietly, padded
-from udfs.io import storage
-from udfs.splits import SPLITS, splits_of
+from gaixie.training.data.stage_data import (
+    Corpus,
+    Position,
+    StageStream,
+    StreamSettings,
+    cut_batches,
+)
+from gaixie.training.data.stage_loader import (
+    IGNORED,
+    PairEncoder,
+    StageLoader,
+    _end_quietly,
+    padded,
+)
+from gaixie.udfs.io import storage
+from gaixie.udfs.splits import SPLITS, splits_of
 
 Pair = tuple[str, str]
 ROWS_A_GROUP = 20
@@ -141,7 +153,7 @@ def test_the_order_of_the_curriculum_is_free(run):
 
 def test_splits_are_those_of_the_release_job():
     pytest.importorskip("pyspark")
-    from jobs.releases.rows import split_of
+    from gaixie.jobs.releases.rows import split_of
 
     texts = [f"第{k}句，Ａ１ 春天 \u3000 e\u0301" for k in range(300)]
     shares = {"train": 0.5, "validation": 0.2, "test": 0.3}
@@ -398,9 +410,9 @@ def test_padded():
 @pytest.fixture(scope="module")
 def encode():
     pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
-    from training.modeling.tokenizer import EntityAlignedTokenizer
-    from training.tokenize_text import CONFIG
-    from udfs.text.entities import load_settings
+    from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+    from gaixie.training.tokenize_text import CONFIG
+    from gaixie.udfs.text.entities import load_settings
 
     words = ["春天", "山里", "说法"]
     return PairEncoder(EntityAlignedTokenizer.from_words(words, load_settings(CONFIG)))
@@ -493,8 +505,8 @@ def test_a_release_without_splits_is_split_as_a_run(run, tmp_path):
 
 def test_the_splits_of_a_real_release(tmp_path, spark, monkeypatch):
     """The release job writes into folders the split that is made here of a run."""
-    from jobs import release_dataset, score_corpus
-    from jobs.scoring import pipeline
+    from gaixie.jobs import release_dataset, score_corpus
+    from gaixie.jobs.scoring import pipeline
 
     table = dict(zip(("source", "paraphrase"), zip(*sentences(1, 300), strict=True), strict=True))
     pq.write_table(pa.table(table), tmp_path / "pairs.parquet")

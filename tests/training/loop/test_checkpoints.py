@@ -13,9 +13,9 @@ pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
 import accelerate
 import torch
 
-from training.loop.checkpoints import COMPLETE, STATE, Checkpoints, RunState
-from training.loop.controller import State
-from udfs.io import storage
+from gaixie.training.loop.checkpoints import COMPLETE, STATE, Checkpoints, RunState
+from gaixie.training.loop.controller import State
+from gaixie.udfs.io import storage
 
 IDENTITY = {"seed": 13, "model.config.d_model": 32}
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.loop.controller import (
+from gaixie.training.loop.controller import (
     ACTIONS,
     CONTINUE,
     FINISH,

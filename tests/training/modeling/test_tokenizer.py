@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
 
-from training.modeling.tokenizer import (
+from gaixie.training.modeling.tokenizer import (
     BOS,
     BYTES,
     EOS,
@@ -23,8 +23,8 @@ from training.modeling.tokenizer import (
     VOCABULARY_FILE,
     EntityAlignedTokenizer,
 )
-from udfs.text.entities import EntitySettings, load_settings
-from udfs.text.normalise import normalise
+from gaixie.udfs.text.entities import EntitySettings, load_settings
+from gaixie.udfs.text.normalise import normalise
 
 ROOT = Path(__file__).parents[3]
 SENTENCES = ROOT.parent / "shared" / "data" / "zh_sentences.parquet"
@@ -277,7 +277,7 @@ def test_the_same_ids_in_another_process(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     text = "昨天阿尔卑斯2024年3月《三国》\u4e00"
     code = (
-        "import sys; from training.modeling.tokenizer import EntityAlignedTokenizer as T;"
+        "import sys; from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer as T;"
         f"t = T.from_pretrained({str(tmp_path)!r}); print(t({text!r})['input_ids'])"
     )
     done = subprocess.run(

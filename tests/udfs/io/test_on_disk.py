@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from udfs.io import storage
-from udfs.io.on_disk import on_disk
+from gaixie.udfs.io import storage
+from gaixie.udfs.io.on_disk import on_disk
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from servers import FaultProxy, free_port
 
-from udfs.io import storage
+from gaixie.udfs.io import storage
 
 PART = 5 * 2**20
 """The smallest part of a multipart upload, bytes."""
@@ -204,10 +204,10 @@ def test_other_uris(uri):
 
 
 def test_s3_libraries_load_only_for_the_store(tmp_path):
-    code = "import sys; from udfs import storage; storage.create(sys.argv[1], 'x'); print(*sys.modules)"
+    code = "import sys; from gaixie.udfs import storage; storage.create(sys.argv[1], 'x'); print(*sys.modules)"
     line = [sys.executable, "-c", code, str(tmp_path / "x")]
     loaded = set(subprocess.run(line, capture_output=True, text=True, check=True).stdout.split())
-    assert "udfs.io.storage" in loaded
+    assert "gaixie.udfs.io.storage" in loaded
     assert loaded.isdisjoint({"boto3", "s3fs", "pyspark", "torch"})
 
 
@@ -217,7 +217,7 @@ def test_a_killed_write_leaves_the_old_file(tmp_path):
     target.write_text("old")
     code = """if True:
         import os, sys
-        from udfs.io import storage
+        from gaixie.udfs.io import storage
         storage.os.replace = storage.os.link = lambda *_: os.kill(os.getpid(), 9)
         getattr(storage, sys.argv[2])(sys.argv[1], "new")"""
     for name, path in (("write", target), ("create", tmp_path / "created.json")):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.io.text_tables import count_rows, read_columns, read_lines, writing
+from gaixie.udfs.io.text_tables import count_rows, read_columns, read_lines, writing
 
 NAMES = ["source", "paraphrase"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

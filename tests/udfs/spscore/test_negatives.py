@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from udfs.spscore.negatives import CORRUPTIONS, KINDS, corrupt, make_negatives, one_edit
-from udfs.text.segmenters import load_segmenter
+from gaixie.udfs.spscore.negatives import CORRUPTIONS, KINDS, corrupt, make_negatives, one_edit
+from gaixie.udfs.text.segmenters import load_segmenter
 
 SOURCE = "王小明昨天在北京买了3本书，他不喜欢其中一本，所以今天去书店退货。"
 PARAPHRASE = "昨天，王小明从北京的书店购入3本书，有一本他不中意，今天便拿回去退了。"

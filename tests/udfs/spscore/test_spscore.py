@@ -14,12 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from udfs.features import FEATURES
-from udfs.meaning.extract import Resources
-from udfs.spscore import OUTPUTS, SHIPPED, TIERS, Head, SPScore
-from udfs.spscore.fit import bootstrap_interval, cross_validate, fit_model, group_folds, spearman
-from udfs.spscore.trees import TreeModel
-from udfs.text.segmenters import load_segmenter
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.spscore import OUTPUTS, SHIPPED, TIERS, Head, SPScore
+from gaixie.udfs.spscore.fit import (
+    bootstrap_interval,
+    cross_validate,
+    fit_model,
+    group_folds,
+    spearman,
+)
+from gaixie.udfs.spscore.trees import TreeModel
+from gaixie.udfs.text.segmenters import load_segmenter
 
 SMALL = {
     "lightgbm": {"num_iterations": 20, "min_data_in_leaf": 5},
@@ -420,7 +426,7 @@ def test_a_row_does_not_look_at_others():
 
 def test_import_is_light():
     code = (
-        "import sys, udfs.spscore; "
+        "import sys, gaixie.udfs.spscore; "
         "print([m for m in ('pyspark', 'torch', 'lightgbm', 'sklearn') if m in sys.modules])"
     )
     output = subprocess.run(
@@ -457,7 +463,7 @@ def test_extra_rows_of_a_held_out_group_are_not_fitted_on(monkeypatch):
         seen.append(set(features[:, 0].tolist()))
         return SimpleNamespace(predict=lambda rows: rows[:, :5])
 
-    monkeypatch.setattr("udfs.spscore.fit.SPScore", SimpleNamespace(fit=fit))
+    monkeypatch.setattr("gaixie.udfs.spscore.fit.SPScore", SimpleNamespace(fit=fit))
     extra = (features, np.zeros((24, 5)), np.ones(24))
     cross_validate(features, np.zeros((24, 5)), groups, extra=extra, extra_groups=groups, folds=3)
     assert [len(numbers) for numbers in seen] == [4, 4, 4]

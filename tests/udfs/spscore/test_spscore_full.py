@@ -5,10 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
-from udfs.meaning import pair_encoder
-from udfs.meaning.extract import CORE_FEATURES, Resources
-from udfs.spscore import ENCODER_FEATURES, OUTPUTS, TIERS, Head, SPScore
-from udfs.spscore.fit import fit_model
+from gaixie.udfs.meaning import pair_encoder
+from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources
+from gaixie.udfs.spscore import ENCODER_FEATURES, OUTPUTS, TIERS, Head, SPScore
+from gaixie.udfs.spscore.fit import fit_model
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")

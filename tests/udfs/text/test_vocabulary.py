@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
-from udfs.text.vocabulary import PAPER, Cut, Rule, find_cut, main_class, select
+from gaixie.udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
+from gaixie.udfs.text.vocabulary import PAPER, Cut, Rule, find_cut, main_class, select
 
 
 def only(**rule) -> dict[str, Rule]:

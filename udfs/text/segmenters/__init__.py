@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.text.code_points import CodePoints, Words
 
 
 class Segmenter(Protocol):
@@ -42,11 +42,11 @@ def load_segmenter(spec: str = "jieba") -> Segmenter:
     Raises ValueError for any other spec, and what the back-end raises where its model is missing.
     """
     if spec == "jieba":
-        from udfs.text.segmenters.jieba import JiebaSegmenter
+        from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
         return JiebaSegmenter()
     if spec.startswith("ltp:") and len(spec) > len("ltp:"):
-        from udfs.text.segmenters.ltp import LtpSegmenter
+        from gaixie.udfs.text.segmenters.ltp import LtpSegmenter
 
         return LtpSegmenter(spec.removeprefix("ltp:"))
     raise ValueError(f"segmenter {spec!r}: expected 'jieba' or 'ltp:NAME_OR_FOLDER'")

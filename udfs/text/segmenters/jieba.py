@@ -25,9 +25,9 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from udfs.text.code_points import CodePoints, Words
-from udfs.text.segmenters import jieba_tables
-from udfs.text.segmenters.jieba_tables import (
+from gaixie.udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.text.segmenters import jieba_tables
+from gaixie.udfs.text.segmenters.jieba_tables import (
     BASE_MASK,
     BASE_SHIFT,
     ID_MASK,

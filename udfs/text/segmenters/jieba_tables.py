@@ -31,7 +31,7 @@ import numpy as np
 import xxhash
 from numba import njit
 
-from udfs.cache import cache_folder
+from gaixie.udfs.cache import cache_folder
 
 FORMAT = 1
 """Raise it with every change to what the arrays hold: it is part of the cache file's name."""

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from udfs.text.code_points import CodePoints, Words, to_strings
+from gaixie.udfs.text.code_points import CodePoints, Words, to_strings
 
 CONFIG = "config.json"
 NEURAL_WEIGHTS = "pytorch_model.bin"

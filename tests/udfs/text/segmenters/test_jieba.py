@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.text.code_points import CodePoints, from_strings
-from udfs.text.segmenters import jieba_tables
-from udfs.text.segmenters.jieba import JiebaSegmenter
+from gaixie.udfs.text.code_points import CodePoints, from_strings
+from gaixie.udfs.text.segmenters import jieba_tables
+from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
 DATA = Path(__file__).resolve().parents[5] / "shared" / "data"
 SEGMENTER = JiebaSegmenter()

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.train_segmenter import default_corpus
-from udfs.text.code_points import from_strings
-from udfs.text.segmenters import load_segmenter
-from udfs.text.segmenters.ltp import LtpSegmenter, _cover, _short_pieces
+from gaixie.jobs.train_segmenter import default_corpus
+from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.text.segmenters import load_segmenter
+from gaixie.udfs.text.segmenters.ltp import LtpSegmenter, _cover, _short_pieces
 
 needs_ltp = pytest.mark.skipif(
     importlib.util.find_spec("ltp") is None or importlib.util.find_spec("torch") is None,
@@ -45,7 +45,7 @@ def segmenter(ltp_folder):
 @pytest.fixture(scope="module")
 def sentences():
     """200 sentences of the gold corpus, as plain text under NFKC."""
-    from jobs.train_segmenter import read_corpus
+    from gaixie.jobs.train_segmenter import read_corpus
 
     return ["".join(paragraph.words) for paragraph in read_corpus(default_corpus(), 400)[200:]]
 
@@ -175,7 +175,7 @@ def test_unpickling_refuses_another_model(folder):
 
 def test_legacy_needs_neither_ltp_nor_torch(ltp_folder):
     program = (
-        "import sys; from udfs.text.segmenters import load_segmenter\n"
+        "import sys; from gaixie.udfs.text.segmenters import load_segmenter\n"
         "load_segmenter('ltp:' + sys.argv[1]).tag(['我们的生活'])\n"
         "print(sorted({'ltp', 'torch', 'transformers', 'pyspark'} & set(sys.modules)))"
     )
@@ -185,8 +185,8 @@ def test_legacy_needs_neither_ltp_nor_torch(ltp_folder):
 MEASURE_MEMORY = """
 import sys
 import psutil
-from udfs.text.code_points import from_strings
-from udfs.text.segmenters.ltp import LtpSegmenter
+from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.text.segmenters.ltp import LtpSegmenter
 
 segmenter = LtpSegmenter(sys.argv[1])
 corpus = open(sys.argv[2], encoding="utf-8").read().split("\\n")
@@ -386,7 +386,7 @@ def test_tags_without_a_pos_model(folder):
 def test_name_that_cannot_be_downloaded():
     pytest.importorskip("huggingface_hub")
     program = (
-        "from udfs.text.segmenters.ltp import LtpSegmenter\n"
+        "from gaixie.udfs.text.segmenters.ltp import LtpSegmenter\n"
         "try:\n    LtpSegmenter('LTP/small')\nexcept OSError as error:\n    print(error)"
     )
     message = run_python(program, HF_HUB_OFFLINE="1", HF_HOME="/nonexistent")
@@ -407,12 +407,12 @@ def test_name_without_the_hub_client(monkeypatch):
 def test_neural_folder_without_ltp(neural_folder, monkeypatch):
     from importlib.metadata import PackageNotFoundError
 
-    import udfs.text.segmenters.ltp
+    import gaixie.udfs.text.segmenters.ltp
 
     def not_installed(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(udfs.text.segmenters.ltp, "package_version", not_installed)
+    monkeypatch.setattr(gaixie.udfs.text.segmenters.ltp, "package_version", not_installed)
     assert refused(neural_folder) == (
         f"{neural_folder}: a neural model needs ltp and torch: pip install 'gaixie[ltp]'"
     )

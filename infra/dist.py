@@ -139,7 +139,7 @@ def install(environment: Path, pins: list[str]) -> None:
             pip_install(environment, "--constraint", constraints.name, *requirements())
         same.write_text("\n".join(pins))
     with tempfile.TemporaryDirectory() as copy:  # setuptools leaves folders where it builds
-        for name in ("pyproject.toml", PROJECT["project"]["readme"]):
+        for name in ("pyproject.toml", "LICENSE", PROJECT["project"]["readme"]):
             shutil.copy(ROOT / name, copy)
         shutil.rmtree(site / "gaixie", ignore_errors=True)
         for name in ("gaixie", *PARTS):

@@ -43,7 +43,7 @@ def source(tmp_path_factory) -> Path:
     for part in ("gaixie", "conf", "jobs", "training", "udfs"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / part, folder / part, symlinks=True, ignore=ignored)
-    for name in ("pyproject.toml", "README.md"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     return folder
 

@@ -23,7 +23,7 @@ RUN python -m venv /opt/gaixie \
     && pip install --requirement requirements.txt
 
 FROM packages AS build
-COPY README.md .
+COPY README.md LICENSE ./
 # The links of gaixie to the folders beside it.
 COPY gaixie gaixie
 COPY conf conf

@@ -8,8 +8,8 @@ packages of pyproject.toml's dependencies, in the versions installed here, witho
 built again only after a change: dist/*.json says of what, and which packages are in it.
 
   bin/python                       a link to PREFIX/bin/python3.11 of the node
-  jobs/ conf/                      links to these packages below
-  lib/python3.11/site-packages/    jobs, udfs, conf and every dependency
+  jobs/ conf/                      links to these folders of the package below
+  lib/python3.11/site-packages/    gaixie (its jobs, udfs and conf) and every dependency
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-PACKAGES = ("conf", "jobs", "udfs")
+PARTS = ("conf", "jobs", "udfs")
+"""Of the package gaixie, what jobs and their executors need."""
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 ON_NODES = {"pyspark", "py4j"}
 """What a node's Spark has of its own."""
@@ -109,8 +110,8 @@ def digest(pins: list[str], prefix: Path) -> str:
 def sources() -> list[Path]:
     return sorted(
         path
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*")
+        for part in ("gaixie", *PARTS)
+        for path in (ROOT / part).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     )
 
@@ -138,17 +139,17 @@ def install(environment: Path, pins: list[str]) -> None:
             pip_install(environment, "--constraint", constraints.name, *requirements())
         same.write_text("\n".join(pins))
     with tempfile.TemporaryDirectory() as copy:  # setuptools leaves folders where it builds
-        for name in ("pyproject.toml", PROJECT["project"]["readme"]):
+        for name in ("pyproject.toml", "LICENSE", PROJECT["project"]["readme"]):
             shutil.copy(ROOT / name, copy)
-        for name in PACKAGES:
-            shutil.rmtree(site / name, ignore_errors=True)
-            leftovers = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / name, Path(copy) / name, ignore=leftovers)
+        shutil.rmtree(site / "gaixie", ignore_errors=True)
+        for name in ("gaixie", *PARTS):
+            leftovers = shutil.ignore_patterns("__pycache__", "training")
+            shutil.copytree(ROOT / name, Path(copy) / name, symlinks=True, ignore=leftovers)
         pip_install(environment, "--no-deps", "--force-reinstall", copy)
-    if missing := [name for name in PACKAGES if not (site / name).is_dir()]:
+    if missing := [name for name in PARTS if not (site / "gaixie" / name).is_dir()]:
         sys.exit(f"pyproject.toml: packages.find does not include {', '.join(missing)}")
     for name in ("jobs", "conf"):
-        link(environment / name, Path("lib") / PYTHON / "site-packages" / name)
+        link(environment / name, Path("lib") / PYTHON / "site-packages/gaixie" / name)
     compileall.compile_dir(site, quiet=2, workers=os.cpu_count(), stripdir=str(site))
 
 

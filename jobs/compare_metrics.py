@@ -21,15 +21,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from jobs.common.agreement import draw, estimate, p_value, statistics_of
-from jobs.common.comparison_data import Config, DataSet, load_config, read_data_set
-from jobs.common.comparison_report import write
-from jobs.common.comparison_scores import Scorer, Scores, is_cross_fitted
-from jobs.common.comparison_why import why
-from jobs.common.errors import JobError, run
-from udfs.metrics import Metric, load_metric
+from gaixie.jobs.comparison.compare import compare
+from gaixie.jobs.comparison.datasets import Config, DataSet, load_config, read_data_set
+from gaixie.jobs.comparison.report import write
+from gaixie.jobs.comparison.scores import Scorer
+from gaixie.jobs.errors import JobError, run
+from gaixie.udfs.metrics import load_metric
 
 SETTINGS = Path(__file__).parents[1] / "conf/metrics.yaml"
 
@@ -53,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     spark = None
     if args.spark:
-        from jobs.common.session import start_session
+        from gaixie.jobs.spark.session import start_session
 
         spark = start_session("gaixie compare_metrics")
     scorer = Scorer(config, args.data, args.output, spark)
@@ -67,104 +64,6 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{each['name']}: best {best['title']}, {each['statistic']} {value.value:.3f}")
     print(args.output / "comparison.md")
     return 0
-
-
-def compare(each: DataSet, found: Scores, config: Config) -> list[dict[str, Any]]:
-    """What is reported of a set, and of its extension where it has one."""
-    added = found.table["added"].to_numpy()
-    results = [_compare_rows(each, found, found.reported & ~added, config)]
-    results[0]["why"] = why(each, found)
-    if each.extended:
-        extended = _compare_rows(each, found, found.reported, config)
-        results.append({**extended, "name": f"{each.name}-extended", "published": []})
-    return results
-
-
-def _compare_rows(each: DataSet, found: Scores, rows: np.ndarray, config: Config) -> dict[str, Any]:
-    table = found.table[rows]
-    human = table["human"].to_numpy(float)
-    times = draw(table["source"].to_numpy(object), config.samples)
-    main = "auc" if each.labels else "spearman"
-    samples = {
-        name: statistics_of(scores[rows], human, times, each.labels)
-        for name, scores in found.scores.items()
-    }
-
-    turned = {
-        name: _turned(values[main], found.metrics[name], main) for name, values in samples.items()
-    }
-    # What is undefined comes last.
-    order = sorted(turned, key=lambda name: np.nan_to_num(turned[name][0], nan=-2), reverse=True)
-    metrics = [
-        {
-            **_description(found.metrics[name], each),
-            **{key: estimate(values) for key, values in samples[name].items()},
-            "p": p_value(turned[order[0]], turned[name]) if name != order[0] else float("nan"),
-            "rows": int((~np.isnan(found.scores[name][rows])).sum()),
-        }
-        for name in order
-    ]
-    values = {name: samples[name][main][0] for name in order}
-    free = [
-        (found.metrics[name].title, values[name], values[f"{name}-free"])
-        for name in order
-        if f"{name}-free" in values
-    ]
-    published = [
-        (found.metrics[name].title, theirs, values[name])
-        for name, theirs in each.published.items()
-        if name in values
-    ]
-    return {
-        "name": each.name,
-        "language": each.language,
-        "rows": len(table),
-        "sources": int(table["source"].nunique()),
-        "added": int(table["added"].sum()),
-        "statistic": main,
-        "statistics": list(next(iter(samples.values()))),
-        "metrics": metrics,
-        "free": free,
-        "published": published,
-        "note": each.note,
-        "left_out": found.left_out,
-        "signatures": found.signatures,
-        "between": _between(found, rows, order),
-    }
-
-
-def _description(metric: Metric, each: DataSet) -> dict[str, Any]:
-    crossed = is_cross_fitted(each, metric)
-    return {
-        "name": metric.name,
-        "title": metric.title + (" ×" if crossed else ""),
-        "higher_is_better": metric.higher_is_better,
-        "with_reference": metric.needs_reference
-        or (metric.uses_reference and bool(each.reference)),
-    }
-
-
-def _turned(values: np.ndarray, metric: Metric, main: str) -> np.ndarray:
-    """The statistic so that more is better agreement, by the metric's own direction."""
-    if metric.higher_is_better:
-        return values
-    return 1 - values if main == "auc" else -values
-
-
-def _between(found: Scores, rows: np.ndarray, order: list[str]) -> dict[str, Any]:
-    """Spearman between metrics, over the rows that both have a score of."""
-    once = np.ones((1, int(rows.sum())), np.int64)
-    values = [
-        [float(_both(found.scores[one][rows], found.scores[other][rows], once)) for other in order]
-        for one in order
-    ]
-    return {"metrics": [found.metrics[name].title for name in order], "spearman": values}
-
-
-def _both(one: np.ndarray, other: np.ndarray, once: np.ndarray) -> float:
-    there = ~np.isnan(one)
-    found = statistics_of(other[there], one[there], once[:, there], False)
-    return found["spearman"][0]
 
 
 def _config(args: argparse.Namespace) -> Config:

@@ -10,10 +10,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from jobs.fitting import data
-from udfs.on_disk import on_disk
-from udfs.spscore import SHIPPED
-from udfs.text.segment import load_segmenter
+from gaixie.jobs.fitting import data
+from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.spscore import SHIPPED
+from gaixie.udfs.text.segmenters import load_segmenter
 
 TIERS = ("paper", "core", "full")
 EXAMPLES = """examples:
@@ -56,14 +56,14 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> int:
     if arguments.dry_run:
         return 0
     # LightGBM, matplotlib and torch take seconds to import.
-    from jobs.fitting.recipe import read_material
-    from jobs.fitting.report import fit_and_save
+    from gaixie.jobs.fitting.recipe import read_material
+    from gaixie.jobs.fitting.report import fit_and_save
 
     segmenter = load_segmenter(config.segmenter)
     material = read_material(config, rated, folder, segmenter)
     for tier in arguments.tier or ("paper", "core"):
         if tier == "full":
-            from jobs.fitting.full import fit_full, load_encoder_config
+            from gaixie.jobs.fitting.full import fit_full, load_encoder_config
 
             encoder = load_encoder_config(Path(arguments.encoder_config))
             fit_full(config, encoder, material, folder, segmenter, output / tier)

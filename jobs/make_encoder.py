@@ -27,12 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.common import e5_package
-from jobs.common.errors import JobError
-from jobs.common.model_folder import check_output, publish, scratch_beside
-from jobs.fitting import bge_package
-from udfs.metrics.encoder import Encoder, load_network, loading
-from udfs.on_disk import on_disk
+from gaixie.jobs.encoders import bge_package, e5_package
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.metrics.encoder import Encoder, load_network, loading
 
 EXAMPLES = """\
 examples:

@@ -30,16 +30,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.common.errors import JobError
-from jobs.common.errors import run as run_job
-from jobs.common.model_folder import check_output, publish, scratch_beside
-from jobs.fitting import kneser_ney
-from udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
-from udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, UNKNOWN, WAYS, Tables
-from udfs.on_disk import on_disk
-from udfs.text.code_points import CodePoints, from_strings
-from udfs.text.normalise import NORMALISATION, normalise
-from udfs.text_tables import BATCH, read_columns
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.errors import run as run_job
+from gaixie.jobs.fitting import kneser_ney
+from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.io.text_tables import BATCH, read_columns
+from gaixie.udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
+from gaixie.udfs.meaning.language_model_kernel import (
+    BEGIN,
+    END,
+    FIRST_CHARACTER,
+    UNKNOWN,
+    WAYS,
+    Tables,
+)
+from gaixie.udfs.text.code_points import CodePoints, from_strings
+from gaixie.udfs.text.normalise import NORMALISATION, normalise
 
 EXAMPLES = """\
 examples:

@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.common.model_folder import check_output, publish, scratch_beside
-from udfs.meaning.vectors import MANIFEST, write_table
-from udfs.on_disk import on_disk
-from udfs.text.jieba import JiebaSegmenter
-from udfs.text.normalise import normalise_column
+from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.meaning.vectors import MANIFEST, write_table
+from gaixie.udfs.text.normalise import normalise_column
+from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
 EXAMPLES = """\
 examples:
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace, paths: list[Path]) -> None:
     """Count, embed, reduce, write."""
-    from udfs.metrics.encoder import Encoder
+    from gaixie.udfs.metrics.encoder import Encoder
 
     started = time.perf_counter()
     output = check_output(options.output, MANIFEST, options.overwrite)

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-from jobs.common.errors import JobError, run
-from jobs.fitting.data import CONFIG
-from jobs.fitting.full import load_encoder_config
-from jobs.fitting.held_out import Score, translations
-from udfs.metrics import Pairs, in_words, load_metric
-from udfs.spscore import OUTPUTS, SPScore
+from gaixie.jobs.errors import JobError, run
+from gaixie.jobs.fitting.data import CONFIG
+from gaixie.jobs.fitting.full import load_encoder_config
+from gaixie.jobs.fitting.held_out import Score, translations
+from gaixie.udfs.metrics import Pairs, in_words, load_metric
+from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 METRICS = (
     *(

@@ -20,13 +20,13 @@ from pyarrow import fs
 from rich.console import Console
 from rich.table import Table
 
-from jobs.common.errors import JobError, run
-from udfs import storage
-from udfs.features import FEATURES
-from udfs.meaning.explain import explain
-from udfs.meaning.extract import Resources
-from udfs.spscore import JUDGEMENTS
-from udfs.text.segment import load_segmenter
+from gaixie.jobs.errors import JobError, run
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.io import storage
+from gaixie.udfs.meaning.explain import explain
+from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.spscore import JUDGEMENTS
+from gaixie.udfs.text.segmenters import load_segmenter
 
 
 def main(argv: list[str] | None = None) -> int:

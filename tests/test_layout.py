@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ def python_files(part: str) -> list[Path]:
     return sorted((ROOT / part).rglob("*.py"))
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """Dotted names of all that a file imports, inside functions too. Relative ones made absolute."""
-    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    package = ("gaixie", *path.relative_to(ROOT).with_suffix("").parts[:-1])
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):
@@ -36,26 +38,28 @@ def importers(part: str, forbidden: str) -> list[str]:
     return [
         str(path.relative_to(ROOT))
         for path in python_files(part)
-        if any(name.split(".")[0] == forbidden for name in imported(path))
+        if any(f"{name}.".startswith(f"{forbidden}.") for name in imported(path))
     ]
 
 
 def test_there_is_something_to_look_at():
     assert len(python_files("udfs")) > 20
     assert python_files("jobs")
-    assert "udfs.text.normalise" in imported(ROOT / "udfs" / "validate.py")
+    assert "gaixie.udfs.text.normalise" in imported(ROOT / "udfs" / "validate.py")
+    assert "gaixie.jobs.scoring.pipeline" in imported(ROOT / "jobs" / "score_corpus.py")
     assert importers("udfs", "numba")
+    assert importers("jobs", "gaixie.udfs")
 
 
 @pytest.mark.parametrize(
     ("part", "forbidden"),
     [
-        ("udfs", "jobs"),
-        ("udfs", "training"),
+        ("udfs", "gaixie.jobs"),
+        ("udfs", "gaixie.training"),
         ("udfs", "tests"),
-        ("jobs", "training"),
+        ("jobs", "gaixie.training"),
         ("jobs", "tests"),
-        ("training", "jobs"),
+        ("training", "gaixie.jobs"),
         ("training", "tests"),
     ],
 )
@@ -63,12 +67,88 @@ def test_imports_run_one_way(part, forbidden):
     assert importers(part, forbidden) == []
 
 
+PACKAGES = {
+    "jobs": {
+        "spark": set(),
+        "scoring": {"spark"},
+        "releases": {"spark"},
+        "vocabulary": {"spark"},
+        "fitting": set(),
+        "encoders": {"spark"},  # one of them comes as a jar
+        "comparison": {"fitting"},
+    },
+    "training": {
+        "data": {"modeling"},
+        "modeling": {"data"},
+        "loop": {"data", "modeling"},
+        "evaluation": {"modeling"},
+    },
+}
+"""The packages of scripts, and which of their siblings each may import."""
+
+SHARED_MODULES = {"gaixie.jobs.errors", "gaixie.training.settings"}
+"""What lies beside the scripts and is none: how a job ends, the settings of all of training."""
+
+SCRIPTS = {
+    f"gaixie.{part}.{path.stem}"
+    for part in PACKAGES
+    for path in (ROOT / part).glob("*.py")
+    if path.stem != "__init__"
+} - SHARED_MODULES
+
+
+def test_a_script_is_what_can_be_started():
+    assert len(SCRIPTS) > 12
+    for name in SCRIPTS:
+        source = (
+            (ROOT / name.replace(".", "/")).with_suffix(".py").read_text("utf-8")
+        )  # by the link
+        assert '\nif __name__ == "__main__":\n    sys.exit(' in source, name
+        assert ast.get_docstring(ast.parse(source)), name
+
+
+@pytest.mark.parametrize("part", PACKAGES)
+def test_nothing_imports_a_script(part):
+    for path in python_files(part):
+        assert imported(path).isdisjoint(SCRIPTS), path
+
+
+@pytest.mark.parametrize("part", PACKAGES)
+def test_packages_import_only_the_siblings_they_may(part):
+    folders = {path.parent.name for path in (ROOT / part).glob("*/__init__.py")}
+    assert folders == {*PACKAGES[part]}
+    for package, siblings in PACKAGES[part].items():
+        for path in python_files(f"{part}/{package}"):
+            parts = (name.split(".") for name in imported(path))
+            used = {name[2] for name in parts if name[:2] == ["gaixie", part] and len(name) > 2}
+            assert used & {*PACKAGES[part]} <= siblings | {package}, path
+
+
+@pytest.mark.parametrize("part", ["udfs", "jobs", "training", "tests", "infra"])
+def test_all_is_imported_by_one_name(part):
+    """gaixie.udfs, never udfs: a module that is there twice has every class twice."""
+    assert [importers(part, name) for name in ("udfs", "jobs", "training", "conf")] == [[]] * 4
+
+
+@pytest.mark.parametrize("part", ["udfs", "jobs", "training"])
+def test_another_name_is_refused(part):
+    line = [sys.executable, "-c", f"import {part}"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr.endswith(f"ImportError: import gaixie.{part}, not {part}\n")
+
+
+def test_the_package_links_to_what_lies_beside_it():
+    links = {path.name for path in (ROOT / "gaixie").iterdir() if path.is_symlink()}
+    assert links == {"conf", "jobs", "training", "udfs"}
+    assert all((ROOT / "gaixie" / name).samefile(ROOT / name) for name in links)
+
+
 def test_only_one_file_of_udfs_imports_pyspark():
     assert importers("udfs", "pyspark") == ["udfs/spark.py"]
 
 
 MODULES = [
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    ".".join(("gaixie", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
     for path in python_files("udfs")
     if path != ROOT / "udfs" / "spark.py"
 ]
@@ -76,7 +156,7 @@ MODULES = [
 
 @pytest.mark.parametrize(
     "modules",
-    [["udfs.features"], ["udfs.spscore"], MODULES],
+    [["gaixie.udfs.features"], ["gaixie.udfs.spscore"], MODULES],
     ids=["udfs.features", "udfs.spscore", "all of udfs but spark"],
 )
 def test_import_pulls_in_neither_pyspark_nor_torch(modules):
@@ -87,7 +167,7 @@ def test_import_pulls_in_neither_pyspark_nor_torch(modules):
     loaded = set(run.stdout.split())
     assert set(modules) <= loaded
     assert loaded.isdisjoint({"pyspark", "torch"})
-    if "udfs.spscore.fit" not in modules:  # they take seconds, and only a fit needs them
+    if "gaixie.udfs.spscore.fit" not in modules:  # they take seconds, and only a fit needs them
         assert loaded.isdisjoint({"lightgbm", "sklearn"})
 
 
@@ -109,7 +189,7 @@ def test_a_feature_file_states_and_defines_its_feature(path):
 
 
 def test_there_is_a_file_for_each_feature_and_no_other():
-    from udfs.features import FEATURES
+    from gaixie.udfs.features import FEATURES
 
     assert {path.stem for path in FEATURE_FILES} == {*FEATURES} | SHARED
     assert ast.get_docstring(ast.parse((ROOT / "udfs/features/__init__.py").read_text("utf-8")))

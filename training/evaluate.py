@@ -26,36 +26,25 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from training.evaluation_report import print_table, write
-from training.evaluation_scores import METRICS, SAMPLES, Measure, estimates, measures
-from training.generate import Progress, in_words, load_generator
-from training.generator import SPACE_BESIDE_CHINESE, Decoding, has_text
-from udfs.metrics import Pairs
-from udfs.metrics.encoder import PRECISIONS, model_signature
-from udfs.text.normalise import normalise
-from udfs.text_tables import check_extension, read_columns
-
-TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
-COPY = "copy"
-
-
-@dataclass(frozen=True)
-class System:
-    name: str
-    made_by: str
-    """As the report says it."""
-    paraphrases: list[str | None]
-    """Of each row, normalised."""
+from gaixie.training.evaluation.report import print_table, write
+from gaixie.training.evaluation.scores import METRICS, SAMPLES, estimates, measures
+from gaixie.training.evaluation.systems import (
+    TABLES,
+    check_names,
+    from_generations,
+    from_model,
+    read_systems,
+    split_name,
+)
+from gaixie.training.evaluation.tables import cases, score, sentence_table
+from gaixie.training.modeling.generation import load_generator
+from gaixie.training.modeling.generator import Decoding
+from gaixie.udfs.metrics.encoder import PRECISIONS
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -83,16 +72,16 @@ def evaluate(args: argparse.Namespace) -> None:
         drop_copies=args.drop_copies,
         batch_size=args.batch_size,
     )
-    named = [_named(text) for text in (*args.system, *args.generations, *args.model)]
-    _check_names([name for name, _ in named])
+    named = [split_name(text) for text in (*args.system, *args.generations, *args.model)]
+    check_names([name for name, _ in named])
     found, left_out = measures(args.metrics and tuple(args.metrics.split(",")), args.encoder)
     for title, reason in left_out.items():
         print(f"{title} is left out: {reason}", file=sys.stderr)
     for text in args.model:  # all of them, before one writes for hours
-        load_generator(_named(text)[1], args.device, args.precision)
+        load_generator(split_name(text)[1], args.device, args.precision)
     sources, systems, without_source = read_systems(args)
-    systems += [_from_generations(text, sources, args.close_spaces) for text in args.generations]
-    systems += [_from_model(text, sources, decoding, args) for text in args.model]
+    systems += [from_generations(text, sources, args.close_spaces) for text in args.generations]
+    systems += [from_model(text, sources, decoding, args) for text in args.model]
     scores = score(sources, systems, found)
     table = estimates(scores, np.array(sources), args.samples, args.seed)
     result = {
@@ -125,153 +114,6 @@ def evaluate(args: argparse.Namespace) -> None:
     pq.write_table(sentence_table(sources, systems, scores, found), args.output / "scores.parquet")
     print_table(result)
     print(args.output / "evaluation.md")
-
-
-def read_systems(args: argparse.Namespace) -> tuple[list[str], list[System], int]:
-    """Sources, the copy baseline and the systems that are columns, and the rows without a source."""
-    check_extension(args.pairs, TABLES)
-    named = [_named(text) for text in args.system]
-    columns = list(dict.fromkeys([args.source, *(column for _, column in named)]))
-    rows = list(islice(read_columns(args.pairs, columns), args.limit))
-    if not rows:
-        raise ValueError(f"{args.pairs}: no rows")
-    table = {
-        column: [_clean(text, args.close_spaces) for text in texts]
-        for column, texts in zip(columns, zip(*rows, strict=True), strict=True)
-    }
-    kept = [k for k, source in enumerate(table[args.source]) if source is not None]
-    if not kept:
-        raise ValueError(f"{args.pairs}: no row has text in column '{args.source}'")
-    sources = [table[args.source][k] for k in kept]
-    systems = [System(COPY, "each source as it is", sources)]
-    systems += [
-        System(name, f"column {column}", [table[column][k] for k in kept]) for name, column in named
-    ]
-    return sources, systems, len(rows) - len(kept)
-
-
-def _clean(text: str | None, close_spaces: bool) -> str | None:
-    """The text normalised; None where it has none."""
-    if not has_text(text):
-        return None
-    text = normalise(text)
-    return SPACE_BESIDE_CHINESE.sub("", text) if close_spaces else text
-
-
-def _from_generations(text: str, sources: Sequence[str], close_spaces: bool) -> System:
-    name, file = _named(text)
-    check_extension(file, TABLES)
-    best: dict[str | None, str | None] = {}
-    for source, paraphrase in read_columns(file, ["source", "paraphrase"]):
-        best.setdefault(_clean(source, close_spaces), _clean(paraphrase, close_spaces))
-    found = [best.get(source) for source in sources]
-    if not any(found):
-        raise ValueError(f"{file}: has no paraphrase of any source")
-    return System(name, f"file {file}", found)
-
-
-def _from_model(
-    text: str, sources: Sequence[str], decoding: Decoding, args: argparse.Namespace
-) -> System:
-    name, folder = _named(text)
-    generator = load_generator(folder, args.device, args.precision)
-    different = list(dict.fromkeys(sources))
-    progress = Progress(len(different))
-    rows = generator.candidates(different, decoding, scored=False, progress=progress.add)
-    best = {
-        source: _clean(row[0].text, False) if row else None
-        for source, row in zip(different, rows, strict=True)
-    }
-    print(f"{name}: {in_words(generator.counts)}", file=sys.stderr)
-    made_by = [f"model {model_signature(folder)}", f"{decoding.beams} beams", args.precision]
-    made_by += ["copies dropped"] if decoding.drop_copies else []
-    made_by += [f"{decoding.max_new_tokens} new tokens"] if decoding.max_new_tokens else []
-    return System(name, ", ".join(made_by), [best[source] for source in sources])
-
-
-def score(
-    sources: Sequence[str], systems: Sequence[System], found: Sequence[Measure]
-) -> dict[tuple[str, str], np.ndarray]:
-    """(system, measure) -> float64, shape (rows,), NaN where the system has no paraphrase."""
-    scores = {}
-    for one in systems:
-        there = np.array([text is not None for text in one.paraphrases])
-        pairs = Pairs.of(
-            [source for source, text in zip(sources, one.paraphrases, strict=True) if text],
-            [text for text in one.paraphrases if text],
-        )
-        print(f"{one.name}: scoring {len(pairs):,} rows", file=sys.stderr)
-        for measure in found:
-            column = np.full(len(sources), np.nan)
-            column[there] = measure.score(pairs) if len(pairs) else []
-            scores[one.name, measure.name] = column
-    return scores
-
-
-def cases(
-    sources: Sequence[str],
-    systems: Sequence[System],
-    scores: dict[tuple[str, str], np.ndarray],
-    count: int,
-    seed: int,
-) -> list[dict[str, Any]]:
-    """Some sources that every system has a paraphrase of, drawn by seed, in the table's order."""
-    first: dict[str, int] = {}
-    for row, source in enumerate(sources):
-        if all(one.paraphrases[row] for one in systems):
-            first.setdefault(source, row)
-    drawn = np.random.default_rng(seed).permutation(list(first.values()))[:count]
-    return [
-        {
-            "source": sources[row],
-            "paraphrases": [
-                {
-                    "system": one.name,
-                    "paraphrase": one.paraphrases[row],
-                    "spscore": float(scores[one.name, "spscore"][row]),
-                }
-                for one in systems[1:]
-            ],
-        }
-        for row in sorted(drawn.tolist())
-    ]
-
-
-def sentence_table(
-    sources: Sequence[str],
-    systems: Sequence[System],
-    scores: dict[tuple[str, str], np.ndarray],
-    found: Sequence[Measure],
-) -> pa.Table:
-    """A row for each source and system, the scores null where there is none."""
-    columns: dict[str, Any] = {
-        "source": [source for _ in systems for source in sources],
-        "system": [one.name for one in systems for _ in sources],
-        "paraphrase": pa.array([t for one in systems for t in one.paraphrases], pa.string()),
-    }
-    for measure in found:
-        values = np.concatenate([scores[one.name, measure.name] for one in systems])
-        columns[measure.name] = pa.array(values, from_pandas=True)
-    table = pa.table(columns)
-    return table.replace_schema_metadata({m.name: m.signature for m in found})
-
-
-def _named(text: str) -> tuple[str, str]:
-    """(name, rest) of NAME=REST; of anything else its last part and itself."""
-    name, equals, rest = text.partition("=")
-    return (name, rest) if equals else (Path(text).name, text)
-
-
-def _check_names(names: Sequence[str]) -> None:
-    if not names:
-        raise ValueError("nothing to evaluate: give --system, --generations or --model")
-    for place, name in enumerate(names):
-        if name == COPY:
-            raise ValueError(f"a system cannot be called {COPY!r}, which is the baseline's name")
-        if not name or name in names[:place]:
-            raise ValueError(
-                f"the name {name!r} is given to two systems" if name else "a system without a name"
-            )
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -16,36 +16,22 @@ of which every candidate was empty or a dropped copy, keeps its row, without a p
 Entities stand in the paraphrase as in the source; an indexed token that the source does not have is
 dropped and counted. Progress and the counts are on standard error.
 Exit codes: 0 done, 2 something to mend (one line says what).
-
-On Spark, where all that a pandas UDF needs is a function that takes lists:
-
-    @pandas_udf("string")
-    def paraphrase(source: pd.Series) -> pd.Series:
-        return pd.Series(paraphrase_list("/models/gaixie", source.tolist()))
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import torch
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from training.generator import LENGTH_STEP, Candidate, Decoding, Generator
-from training.tokenizer import VOCABULARY_FILE
-from udfs.metrics.encoder import PRECISIONS, VOCABULARIES, choose_device, load_network, loading
-from udfs.spscore import OUTPUTS, SPScore
-from udfs.text_tables import (
+from gaixie.training.modeling.generation import Progress, in_words, load_generator
+from gaixie.training.modeling.generator import LENGTH_STEP, Candidate, Decoding
+from gaixie.udfs.io.text_tables import (
     READ,
     STANDARD,
     WRITTEN,
@@ -54,10 +40,11 @@ from udfs.text_tables import (
     read_columns,
     writing,
 )
+from gaixie.udfs.metrics.encoder import PRECISIONS
+from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 CHUNK = 4_096
 """Sentences read, cut into batches of like length and written at a time."""
-PROGRESS_SECONDS = 5.0
 
 COLUMNS = {
     "row": pa.int64(),
@@ -67,72 +54,6 @@ COLUMNS = {
     "log_probability": pa.float64(),
     **dict.fromkeys(OUTPUTS, pa.float64()),
 }
-
-
-def paraphrases(
-    model: Any,
-    tokenizer: Any,
-    sources: Sequence[str],
-    *,
-    num_beams: int = 1,
-    max_new_tokens: int | None = None,
-    batch_size: int = 32,
-) -> list[str]:
-    """The best paraphrase of each source; "" where the source or what the model writes is empty.
-
-    max_new_tokens: None is relative to the source, see Decoding. The model stays in the mode, training
-    or not, that it was in.
-    """
-    decoding = Decoding(num_beams, max_new_tokens=max_new_tokens, batch_size=batch_size)
-    rows = Generator(model, tokenizer).candidates(sources, decoding, scored=False)
-    return [row[0].text if row else "" for row in rows]
-
-
-def load_generator(folder: str, device: str = "auto", precision: str = "float32") -> Generator:
-    """The model of a folder, which is loaded once in a process; the counts start anew.
-
-    device: auto is the GPU where there is one. precision: float32, or bfloat16, in which the weights
-    are then held. Raises OSError or ValueError, in one line, where there is no such folder, it has no
-    sequence-to-sequence model, weights or tokenizer, or the tokenizer has more tokens than the model.
-    """
-    return Generator(*_load(folder, device, precision))
-
-
-@cache
-def _load(folder: str, device: str, precision: str) -> tuple[Any, Any]:
-    if precision not in PRECISIONS:
-        raise ValueError(f"precision {precision!r}: expected {' or '.join(PRECISIONS)}")
-    try:
-        place = torch.empty(0, device=choose_device(device)).device
-    except (RuntimeError, AssertionError):  # the latter: torch without CUDA
-        raise ValueError(f"device {device!r}: there is none here") from None
-    with loading(folder):
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        if not config.is_encoder_decoder:
-            raise ValueError(f"{config.model_type} is no sequence-to-sequence model")
-        files = (*VOCABULARIES, VOCABULARY_FILE)
-        if Path(folder).is_dir() and not any(any(Path(folder).glob(name)) for name in files):
-            raise ValueError("it has no tokenizer")
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        if tokenizer.pad_token_id is None:
-            raise ValueError("its tokenizer has no padding token")
-        model = load_network(AutoModelForSeq2SeqLM, folder, config)
-        tokens = model.get_input_embeddings().num_embeddings
-        if len(tokenizer) > tokens:
-            raise ValueError(
-                f"its tokenizer has {len(tokenizer):,} tokens, but the model only {tokens:,}: the "
-                "two were not made for each other"
-            )
-    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    return model.to(place, dtype), tokenizer
-
-
-def paraphrase_list(
-    folder: str, sources: Sequence[str | None], decoding: Decoding | None = None
-) -> list[str | None]:
-    """The best paraphrase of each source by the model of a folder; null where there is none."""
-    found = load_generator(folder).candidates(sources, decoding or Decoding(), scored=False)
-    return [row[0].text if row else None for row in found]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -205,41 +126,10 @@ def table_of(
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def in_words(counts: Counter[str]) -> str:
-    """What became of the sentences: the first number is the sum of the three behind it."""
-    written = counts["sentences"] - counts["no text"] - counts["no candidate"]
-    return (
-        f"{counts['sentences']:,} sentences: {written:,} paraphrased, {counts['no candidate']:,} left "
-        f"without a paraphrase, {counts['no text']:,} without text; {counts['paraphrases']:,} "
-        f"paraphrases, {counts['copies']:,} copies dropped, {counts['unknown entities']:,} unknown "
-        f"entity indices, {counts['cut']:,} sources cut"
-    )
-
-
-class Progress:
-    """Sentences done, rate and time left, on standard error every PROGRESS_SECONDS."""
-
-    def __init__(self, total: int | None):
-        self.total, self.done = total, 0
-        self._started = self._shown = time.monotonic()
-
-    def add(self, sentences: int) -> None:
-        self.done += sentences
-        now = time.monotonic()
-        if now - self._shown < PROGRESS_SECONDS:
-            return
-        self._shown = now
-        rate = self.done / (now - self._started)
-        text = f"{self.done:,} sentences, {rate:,.1f} a second"
-        if self.total and rate:
-            text += f", {(self.total - self.done) / rate:,.0f} s left of {self.total:,} sentences"
-        print(text, file=sys.stderr, flush=True)
-
-
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="generate.py",
-        description=__doc__.partition("\nOn Spark")[0],
+        description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument

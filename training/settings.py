@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from training.controller import ControllerSettings
-from training.stage_data import StreamSettings
-from udfs import storage
+from gaixie.training.data.stage_data import StreamSettings
+from gaixie.training.loop.controller import ControllerSettings
+from gaixie.udfs.io import storage
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 

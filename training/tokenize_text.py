@@ -29,11 +29,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from training.tokenizer import BYTES, VOCABULARY_FILE, WORD, EntityAlignedTokenizer
-from udfs.on_disk import on_disk
-from udfs.text.entities import load_settings
-from udfs.text.normalise import normalise
-from udfs.text_tables import read_columns
+from gaixie.training.modeling.tokenizer import BYTES, VOCABULARY_FILE, WORD, EntityAlignedTokenizer
+from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.io.text_tables import read_columns
+from gaixie.udfs.text.entities import load_settings
+from gaixie.udfs.text.normalise import normalise
 
 CONFIG = Path(__file__).parents[1] / "conf/entities.yaml"
 BATCH = 1_000

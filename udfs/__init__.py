@@ -1,5 +1,8 @@
 """Everything that maps columns to columns: text, features, the metric, stages, Spark functions."""
 
-from udfs.cache import keep_kernels
+if __name__ != "gaixie.udfs":  # under two names every class would be there twice
+    raise ImportError("import gaixie.udfs, not udfs")
+
+from gaixie.udfs.cache import keep_kernels
 
 keep_kernels()

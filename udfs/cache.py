@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-LOCATOR = "udfs.kernel_cache.ByModule"
+LOCATOR = "gaixie.udfs.kernel_cache.ByModule"
 
 
 def cache_folder() -> Path:

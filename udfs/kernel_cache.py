@@ -1,7 +1,7 @@
 """How numba names the kernels that it keeps: by module, not by where the package lies.
 
 Spark unpacks an archive into a new folder for each application; by path, every job would compile
-again. What a kernel is made of decides the folder (udfs.cache), so its file's time says nothing.
+again. What a kernel is made of decides the folder (gaixie.udfs.cache): its file's time says nothing.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 For any Spark user, as pandas UDFs over string columns:
 
-    from udfs.spark import features, judgements, spscore, stage
+    from gaixie.udfs.spark import features, judgements, spscore, stage
     df.select(spscore("source", "paraphrase"))             # float in [0, 1]
     df.select(judgements("source", "paraphrase").alias("j")).select("j.meaning", "j.fluency")
     df.select(features("source", "paraphrase").alias("f")).select("f.acs", "f.spa")
     df.select(stage("spscore", "origin"))                  # 0, 1, 2 or 3
-    df.select(metric("rouge-l-free")("source", "paraphrase"))   # any of udfs.metrics
+    df.select(metric("rouge-l-free")("source", "paraphrase"))   # any of gaixie.udfs.metrics
 
-    from udfs.spark import register
+    from gaixie.udfs.spark import register
     register(spark)                                        # the same names in SQL
     spark.sql("SELECT spscore(source, paraphrase) FROM pairs")
 
@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
-from pyspark.sql.functions import arrow_udf, pandas_udf
+from pyspark.sql.functions import arrow_udf, pandas_udf, udf
 from pyspark.sql.types import (
     DoubleType,
     FloatType,
@@ -42,17 +42,17 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from udfs.features import FEATURES, extract
-from udfs.pair_id import pair_ids
-from udfs.spscore import OUTPUTS, SPScore
-from udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING
-from udfs.stages import stage as stage_of
-from udfs.text.normalise import normalise_column
-from udfs.text.segment import Segmenter, load_segmenter
-from udfs.validate import REASONS, quarantine_reasons, take_rows
+from gaixie.udfs.features import FEATURES, extract
+from gaixie.udfs.pair_id import pair_ids
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING
+from gaixie.udfs.stages import stage as stage_of
+from gaixie.udfs.text.normalise import normalise_column
+from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
+from gaixie.udfs.validate import REASONS, quarantine_reasons, take_rows
 
 if TYPE_CHECKING:
-    from udfs.metrics import Metric
+    from gaixie.udfs.metrics import Metric
 
 FEATURE_FIELDS = [StructField(name, FloatType()) for name in FEATURES]
 OUTPUT_FIELDS = [StructField(name, FloatType()) for name in OUTPUTS]
@@ -121,16 +121,16 @@ def stage_udf(
 
 
 def metric(spec: str, **defaults: str) -> Callable[..., Column]:
-    """A pandas UDF (source, paraphrase, further columns: references) -> score of udfs.metrics.
+    """A pandas UDF (source, paraphrase, further columns: references) -> score of a metric.
 
-    Null where the metric has none. spec, defaults: as for udfs.metrics.load_metric, whose
+    Null where the metric has none. spec, defaults: as for gaixie.udfs.metrics.load_metric, whose
     ValueError comes at once. Files of models are read on the executors.
     """
     _worker_metric(spec, **defaults)
 
     @pandas_udf(DoubleType())
     def score(*columns: pd.Series) -> pd.Series:
-        from udfs.metrics import Pairs
+        from gaixie.udfs.metrics import Pairs
 
         arrays = [pa.array(column, pa.string(), from_pandas=True) for column in columns]
         found = _worker_metric(spec, **defaults).sentence_scores(Pairs.of(*arrays))
@@ -141,9 +141,15 @@ def metric(spec: str, **defaults: str) -> Callable[..., Column]:
 
 @cache
 def _worker_metric(spec: str, **defaults: str) -> Metric:
-    from udfs.metrics import load_metric  # what only scores SPScore-zh starts without it
+    from gaixie.udfs.metrics import load_metric  # what only scores SPScore-zh starts without it
 
     return load_metric(spec, **defaults)
+
+
+@udf(StringType(), useArrow=False)
+def escape_bytes(data):
+    """Text whose undecodable bytes read \\xNN: nothing of the row is lost."""
+    return None if data is None else bytes(data).decode("utf-8", "backslashreplace")
 
 
 def _strings(column: pd.Series) -> pa.Array:
@@ -218,7 +224,7 @@ def register(
 ) -> None:
     """Registers ``features``, ``judgements``, ``spscore`` and ``stage`` for SQL in this session.
 
-    cuts, min_meaning: as for stage_udf; by default those of udfs.spark.stage.
+    cuts, min_meaning: as for stage_udf; by default those of gaixie.udfs.spark.stage.
     """
     spark.udf.register("features", features)
     spark.udf.register("judgements", judgements)
@@ -227,4 +233,4 @@ def register(
 
 
 stage = stage_udf(DEFAULT_CUTS, DEFAULT_MIN_MEANING)
-"""(score, origin, meaning) -> stage under the defaults of udfs.stages."""
+"""(score, origin, meaning) -> stage under the defaults of gaixie.udfs.stages."""

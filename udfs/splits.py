@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
-from udfs.text.normalise import normalise, normalise_column
+from gaixie.udfs.text.normalise import normalise, normalise_column
 
 SPLITS = ("train", "validation", "test")
 

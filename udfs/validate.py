@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from udfs.text.code_points import CodePoints
-from udfs.text.normalise import HAN, NULL, UNDECODABLE
+from gaixie.udfs.text.code_points import CodePoints
+from gaixie.udfs.text.normalise import HAN, NULL, UNDECODABLE
 
 REASONS = ("null", "undecodable", "empty", "too_short", "too_long", "no_han", "identical")
 """Names of the reasons, and of the quarantine's folders; index + 1 is the code of a reason."""
@@ -30,7 +30,7 @@ def quarantine_reasons(
 ) -> np.ndarray:
     """Code of each pair's reason: uint8, shape (rows,); 0 for a pair that is fit.
 
-    a, b and their flags come from udfs.text.normalise.normalise_column.
+    a, b and their flags come from gaixie.udfs.text.normalise.normalise_column.
     """
     lengths_a, lengths_b = np.diff(a.offsets), np.diff(b.offsets)
     shorter, longer = np.minimum(lengths_a, lengths_b), np.maximum(lengths_a, lengths_b)

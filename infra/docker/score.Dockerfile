@@ -23,12 +23,14 @@ RUN python -m venv /opt/gaixie \
     && pip install --requirement requirements.txt
 
 FROM packages AS build
-COPY README.md .
+COPY README.md LICENSE ./
+# The links of gaixie to the folders beside it.
+COPY gaixie gaixie
 COPY conf conf
 COPY udfs udfs
 COPY jobs jobs
 RUN pip wheel --no-deps --wheel-dir /dist . \
-    && python -m jobs.fetch_jars /jars
+    && python -m gaixie.jobs.fetch_jars /jars
 
 FROM java
 COPY --from=packages /opt/gaixie /opt/gaixie
@@ -44,7 +46,7 @@ COPY --chmod=755 infra/docker/entrypoint.sh /opt/entrypoint.sh
 COPY --chmod=755 infra/docker/decommission.sh /opt/decom.sh
 RUN --mount=type=bind,from=build,source=/dist,target=/dist \
     pip install --no-deps /dist/*.whl \
-    && ln -s lib/python3.11/site-packages/jobs lib/python3.11/site-packages/conf /opt/gaixie/
+    && ln -s lib/python3.11/site-packages/gaixie/jobs lib/python3.11/site-packages/gaixie/conf /opt/gaixie/
 USER 10001:10001
 WORKDIR /tmp
 # Of a master or worker, compose.yaml asks the web page instead; Kubernetes ignores this line.

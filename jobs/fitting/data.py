@@ -12,12 +12,12 @@ import pyarrow as pa
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from jobs.common.read_table import read_table, source_hash
-from udfs.meaning.extract import Resources, extract_core
-from udfs.spscore import JUDGEMENTS, OUTPUTS, TIERS
-from udfs.spscore.negatives import KINDS, make_negatives
-from udfs.text.normalise import normalise, normalise_column
-from udfs.text.segment import Segmenter
+from gaixie.udfs.io.pair_tables import read_table, source_hash
+from gaixie.udfs.meaning.extract import Resources, extract_core
+from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS, TIERS
+from gaixie.udfs.spscore.negatives import KINDS, make_negatives
+from gaixie.udfs.text.normalise import normalise, normalise_column
+from gaixie.udfs.text.segmenters import Segmenter
 
 RATINGS = (*JUDGEMENTS, "overall")
 """Columns of ratings, in the order of OUTPUTS."""

@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
-from udfs.spscore.negatives import CORRUPTIONS, Tagged, make_negatives
-from udfs.text.normalise import normalise
+from gaixie.udfs.spscore.negatives import CORRUPTIONS, Tagged, make_negatives
+from gaixie.udfs.text.normalise import normalise
 
 Span = tuple[int, int]
 

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import pearsonr, spearmanr
 
-from jobs.fitting.data import Rows
-from udfs.spscore import OUTPUTS
-from udfs.spscore.fit import bootstrap_interval
-from udfs.spscore.negatives import NEEDS_READING
-from udfs.stages import ORIGINS
+from gaixie.jobs.fitting.data import Rows
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.spscore.fit import bootstrap_interval
+from gaixie.udfs.spscore.negatives import NEEDS_READING
+from gaixie.udfs.stages import ORIGINS
 
 SAMPLES = 500
 HUMAN_KINDS = ("mcts", "cip")

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import yaml
 
-from jobs.fitting import held_out, pair_encoder, recipe, report
-from jobs.fitting.data import Config
-from jobs.fitting.encoder_examples import EncoderConfig, Example, Reader
-from jobs.fitting.pair_encoder import Network, example_of
-from jobs.fitting.recipe import Material
-from udfs.meaning.pair_encoder import TASKS, write_folder
-from udfs.spscore import CORE_OUTPUTS, ENCODER_FEATURES, SPScore
-from udfs.spscore.fit import group_folds
-from udfs.text.segment import Segmenter
+from gaixie.jobs.fitting import held_out, pair_encoder, recipe, report
+from gaixie.jobs.fitting.data import Config
+from gaixie.jobs.fitting.encoder_examples import EncoderConfig, Example, Reader
+from gaixie.jobs.fitting.pair_encoder import Network, example_of
+from gaixie.jobs.fitting.recipe import Material
+from gaixie.udfs.meaning.pair_encoder import TASKS, write_folder
+from gaixie.udfs.spscore import CORE_OUTPUTS, ENCODER_FEATURES, SPScore
+from gaixie.udfs.spscore.fit import group_folds
+from gaixie.udfs.text.segmenters import Segmenter
 
 NEGATIVES_OF = ("written_full", "mcts", "cip")
 """Kinds of pairs whose negatives the heads learn from: what the card's adversaries are made of."""

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 from scipy.stats import kendalltau
 
-from jobs.fitting import evaluation, pair_encoder
-from jobs.fitting.encoder_examples import (
+from gaixie.jobs.fitting import evaluation, pair_encoder
+from gaixie.jobs.fitting.encoder_examples import (
     EncoderConfig,
     Example,
     held_out_documents,
     read_segments,
 )
-from jobs.fitting.pair_encoder import Network
-from jobs.fitting.recipe import Material
-from udfs.spscore.fit import bootstrap_interval, fit_model, group_folds
-from udfs.text.normalise import normalise
+from gaixie.jobs.fitting.pair_encoder import Network
+from gaixie.jobs.fitting.recipe import Material
+from gaixie.udfs.spscore.fit import bootstrap_interval, fit_model, group_folds
+from gaixie.udfs.text.normalise import normalise
 
 Score = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 FOLDS = 5

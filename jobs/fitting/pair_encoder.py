@@ -21,8 +21,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from jobs.fitting.encoder_examples import EncoderConfig, Example, Phase
-from udfs.meaning.pair_encoder import TASKS, batches, collate, encode, pair_network
+from gaixie.jobs.fitting.encoder_examples import EncoderConfig, Example, Phase
+from gaixie.udfs.meaning.pair_encoder import TASKS, batches, collate, encode, pair_network
 
 SAVE_EVERY = 300
 """Seconds between two saves of a phase."""
@@ -48,7 +48,7 @@ def new_network(encoder: str) -> Network:
     """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    from udfs.metrics.encoder import loading
+    from gaixie.udfs.metrics.encoder import loading
 
     with loading(encoder, "python jobs/make_encoder.py --from bge-small-zh makes one"):
         config = AutoConfig.from_pretrained(encoder, local_files_only=True)
@@ -119,7 +119,7 @@ def predict(
     model: Network, pairs: Sequence[tuple[str, str]], batch_tokens: int = 8192
 ) -> np.ndarray:
     """Every task: float32 in [0, 1], shape (pairs, tasks)."""
-    from udfs.meaning.pair_encoder import PairEncoder
+    from gaixie.udfs.meaning.pair_encoder import PairEncoder
 
     device = next(model.network.parameters()).device.type
     encoder = PairEncoder(model.network.eval(), model.tokenizer, TASKS, "", device)

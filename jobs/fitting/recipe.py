@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from jobs.fitting import data
-from jobs.fitting.data import Config, Rows
-from udfs.meaning.extract import Resources
-from udfs.spscore import OUTPUTS, PENALISED, TIERS, Head, SPScore, penalty
-from udfs.spscore.fit import fit_model, group_folds
-from udfs.text.segment import Segmenter
+from gaixie.jobs.fitting import data
+from gaixie.jobs.fitting.data import Config, Rows
+from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.spscore import OUTPUTS, PENALISED, TIERS, Head, SPScore, penalty
+from gaixie.udfs.spscore.fit import fit_model, group_folds
+from gaixie.udfs.text.segmenters import Segmenter
 
 
 @dataclass

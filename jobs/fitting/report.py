@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from jobs.fitting import card, evaluation
-from jobs.fitting.data import Config
-from jobs.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
-from udfs.meaning.extract import FAMILIES
-from udfs.spscore import CORE_OUTPUTS, ENCODER_FEATURES, OUTPUTS, TIERS, VERSION
-from udfs.stages import stage
-from udfs.text.segment import Segmenter
+from gaixie.jobs.fitting import card, evaluation
+from gaixie.jobs.fitting.data import Config
+from gaixie.jobs.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
+from gaixie.udfs.meaning.extract import FAMILIES
+from gaixie.udfs.spscore import CORE_OUTPUTS, ENCODER_FEATURES, OUTPUTS, TIERS, VERSION
+from gaixie.udfs.stages import stage
+from gaixie.udfs.text.segmenters import Segmenter
 
 PAPER_GROUPS = {
     "structure (ACS, SPA, PMD, WPA)": ("acs", "spa", "pmd", "wpa"),

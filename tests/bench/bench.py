@@ -34,15 +34,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import rjieba
 
-from udfs import storage
-from udfs.features import extract_code_points
-from udfs.meaning import facts, language_model, surface, vectors
-from udfs.meaning.extract import Resources
-from udfs.pair_id import pair_ids
-from udfs.spscore import SPScore
-from udfs.text.code_points import to_strings
-from udfs.text.jieba import JiebaSegmenter
-from udfs.text.normalise import normalise_column
+from gaixie.udfs.features import extract_code_points
+from gaixie.udfs.io import storage
+from gaixie.udfs.meaning import facts, language_model, surface, vectors
+from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.pair_id import pair_ids
+from gaixie.udfs.spscore import SPScore
+from gaixie.udfs.text.code_points import to_strings
+from gaixie.udfs.text.normalise import normalise_column
+from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))
 import plain
@@ -120,9 +120,9 @@ def bench_tokenizer(pairs: Path, work: Path) -> dict[str, float]:
     """
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
-    from training.tokenize_text import CONFIG, encode
-    from training.tokenizer import EntityAlignedTokenizer
-    from udfs.text.entities import load_settings
+    from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+    from gaixie.training.tokenize_text import CONFIG, encode
+    from gaixie.udfs.text.entities import load_settings
 
     texts = pq.read_table(sorted(pairs.glob("*.parquet"))[0], columns=["source"])
     texts = texts.slice(0, SAMPLE)["source"].to_pylist()
@@ -224,7 +224,7 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 
 def profile_worker(pairs: Path, model: str | None) -> None:
     """Where one worker's time goes: the job's own function, over and over the sample."""
-    from udfs.spark import score_batch
+    from gaixie.udfs.spark import score_batch
 
     table = pq.read_table(sorted(pairs.glob("*.parquet"))[0]).slice(0, SAMPLE)
     columns = [table[name].combine_chunks() for name in ("source", "paraphrase")]

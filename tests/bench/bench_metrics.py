@@ -18,15 +18,15 @@ import pyarrow.parquet as pq
 from pairs import TRANSLATIONS
 from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
-from udfs.metrics.bertscore import BERTScore
-from udfs.metrics.bleu import BLEU
-from udfs.metrics.edit_distance import EditDistance
-from udfs.metrics.encoder import load_encoder
-from udfs.metrics.ibleu import IBLEU
-from udfs.metrics.metric import Pairs
-from udfs.metrics.pinc import PINC
-from udfs.metrics.rouge import ROUGE
-from udfs.metrics.self_bleu import SelfBLEU
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.bleu import BLEU
+from gaixie.udfs.metrics.edit_distance import EditDistance
+from gaixie.udfs.metrics.encoder import load_encoder
+from gaixie.udfs.metrics.ibleu import IBLEU
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.pinc import PINC
+from gaixie.udfs.metrics.rouge import ROUGE
+from gaixie.udfs.metrics.self_bleu import SelfBLEU
 
 METRICS = (
     BLEU(),

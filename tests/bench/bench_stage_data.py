@@ -13,9 +13,9 @@ from pathlib import Path
 
 import torch
 
-from training.stage_data import Corpus, StageStream, StreamSettings
-from training.stage_loader import IGNORED, PairEncoder, StageLoader
-from training.tokenizer import EntityAlignedTokenizer
+from gaixie.training.data.stage_data import Corpus, StageStream, StreamSettings
+from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader
+from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 
 BATCH_SIZE = 64
 WARM = 100

@@ -33,7 +33,7 @@ from bench_stage_data import bench_stage_data
 from experiment_data import write_experiment
 from transformers import AutoModelForSeq2SeqLM
 
-from training.picture import read_lines
+from gaixie.training.loop.plots import read_lines
 
 ROOT = Path(__file__).parents[2]
 ARMS = {"curriculum": [[1], [2], [3]], "together": [[1, 2, 3]], "stage-3": [[3]]}

@@ -18,8 +18,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from training.generator import SPACE_BESIDE_CHINESE
-from udfs.text.normalise import normalise
+from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE
+from gaixie.udfs.text.normalise import normalise
 
 MIN_CHARACTERS, MAX_CHARACTERS = 15, 40
 TEST_ROWS = 1_000

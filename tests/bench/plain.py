@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from udfs.features import FEATURES, acs, lis, lr, pmd, sbleu, sl, spa, wpa
-from udfs.meaning.extract import Resources, reference
-from udfs.spscore import OUTPUTS, PENALISED, SPScore, penalty
-from udfs.stages import stage
-from udfs.text.normalise import normalise
+from gaixie.udfs.features import FEATURES, acs, lis, lr, pmd, sbleu, sl, spa, wpa
+from gaixie.udfs.meaning.extract import Resources, reference
+from gaixie.udfs.spscore import OUTPUTS, PENALISED, SPScore, penalty
+from gaixie.udfs.stages import stage
+from gaixie.udfs.text.normalise import normalise
 
 CUTS = (0.45, 0.55, 0.65)
 

@@ -23,7 +23,7 @@ import json, runpy, sys
 from pyspark.sql import SparkSession
 
 def files(_=None):
-    import udfs.spark
+    import gaixie.udfs.spark
     modules = [module for module in list(sys.modules.values()) if module is not None]
     return [sys.executable, *sorted({f for m in modules if (f := getattr(m, "__file__", None))})]
 
@@ -113,7 +113,7 @@ def test_a_cluster_scores_from_the_archive_alone(archive, unpacked, cluster, tmp
             assert of_node or not file.is_relative_to(ROOT), file
             assert of_node or not file.is_relative_to(sys.prefix), file
     assert all("/work-" in files[0] for files in found["workers"])  # a worker's own copy
-    assert any(file.endswith("/jobs/common/units.py") for file in found["driver"])
+    assert any(file.endswith("/jobs/scoring/chunks.py") for file in found["driver"])
 
     line = [sys.executable, ROOT / "jobs" / "score_corpus.py", *arguments(tmp_path / "local")]
     run(line, tmp_path / "here", dict(os.environ))

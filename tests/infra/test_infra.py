@@ -249,14 +249,14 @@ def test_score_job_resumes_the_day_it_was_planned_for(tmp_path):
 
 
 def test_score_settings_are_valid():
-    from jobs.common.settings import load_settings
+    from gaixie.jobs.scoring.settings import load_settings
 
     path = INFRA / "kubernetes" / "score.yaml"
     assert len(load_settings(str(path), {}, []).inputs) == 2
 
 
 def test_train_settings_are_valid():
-    from training.settings import load_settings
+    from gaixie.training.settings import load_settings
 
     settings = load_settings(str(INFRA / "kubernetes" / "train.yaml"), [])
     container = PODS["gaixie-train"]["containers"][0]
@@ -283,7 +283,7 @@ def test_train_image_has_what_training_imports():
     """What the modules behind its commands import at their top is required, or brought along."""
     files = ["curriculum", "generate", "evaluate", "tokenize_text"]
     code = (
-        f"import sys; import {', '.join(f'training.{name}' for name in files)}; "
+        f"import sys; import {', '.join(f'gaixie.training.{name}' for name in files)}; "
         "print(*[m.__file__ for m in list(sys.modules.values()) if getattr(m, '__file__', None)])"
     )
     own = map(Path, passes(sys.executable, "-c", code, cwd=ROOT).split())

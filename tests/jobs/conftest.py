@@ -103,10 +103,10 @@ def examples() -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def model(tmp_path_factory, examples) -> Path:
     """Folder of a small metric whose scores of the examples spread over all stages."""
-    from udfs.features import FEATURES
-    from udfs.meaning.extract import Resources
-    from udfs.spscore import OUTPUTS, Head, SPScore
-    from udfs.spscore.fit import fit_model
+    from gaixie.udfs.features import FEATURES
+    from gaixie.udfs.meaning.extract import Resources
+    from gaixie.udfs.spscore import OUTPUTS, Head, SPScore
+    from gaixie.udfs.spscore.fit import fit_model
 
     features = SPScore.load("paper").extract(examples["source"], examples["paraphrase"])
     rated = ("rated_structure", "rated_synonym", "rated_consistency", "rated_consistency", "rated")
@@ -142,8 +142,8 @@ def grow(examples) -> Callable[[int], pa.Table]:
 @pytest.fixture(scope="session")
 def score(spark, model) -> Callable[..., Run]:
     """Calls the job in this process, on the shared session; drawing the report takes a second."""
-    from jobs import score_corpus
-    from jobs.common.errors import run
+    from gaixie.jobs import score_corpus
+    from gaixie.jobs.errors import run
 
     def call(output: Path, *given, run_id: str = "r", report: bool = False) -> Run:
         line = arguments(output, run_id, model, given)
@@ -186,8 +186,8 @@ def launch(model) -> Callable[..., subprocess.Popen]:
 @pytest.fixture(scope="session")
 def jars() -> str:
     """The jars of conf/spark/s3a-jars.conf, for spark-submit --jars."""
-    from jobs.common.errors import JobError
-    from jobs.common.jars import fetch_jars, jar_folder
+    from gaixie.jobs.errors import JobError
+    from gaixie.jobs.spark.jars import fetch_jars, jar_folder
 
     folder = jar_folder()
     try:

@@ -10,9 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-from jobs import release_dataset
-from jobs.common.errors import run
-from udfs import storage
+from gaixie.jobs import release_dataset
+from gaixie.jobs.errors import run
+from gaixie.udfs.io import storage
 
 create = storage.create
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from udfs.meaning import extract
+from gaixie.udfs.meaning import extract
 
 A = "据目击者描述，火势从三楼的一间厨房开始蔓延，消防员用了将近五个小时才将其扑灭。"
 B = "目击的人说，火是从三楼一个厨房烧起来的，消防队花了快五个小时才扑灭。"
@@ -57,7 +57,7 @@ ROWS = [
     ("identical", A, A),
     ("identical", A, f" {A} "),
     ("undecodable", A, BROKEN),
-    ("undecodable", BROKEN, "短"),  # the first reason in udfs.validate.REASONS
+    ("undecodable", BROKEN, "短"),  # the first reason in gaixie.udfs.validate.REASONS
     (None, A, B),
     (None, "一二三四五六七八九十一二三四五", "十二三四五六七八九十一二三四五"),
     (None, A, "长" * 1000),
@@ -384,8 +384,8 @@ def test_missing_config(score, tmp_path):
 def test_bad_override(score, tmp_path, assignment, message):
     run = score(tmp_path, "--set", assignment, "--input", "x", "--origin", "llm")
     if assignment.startswith(("run_id", "output")):  # which the test's own options set
-        from jobs.common.errors import JobError
-        from jobs.score_corpus import main
+        from gaixie.jobs.errors import JobError
+        from gaixie.jobs.score_corpus import main
 
         with pytest.raises(JobError) as error:
             main(["--set", assignment, "--input", "x", "--origin", "llm"])
@@ -415,7 +415,7 @@ def test_a_model_of_another_tier(score, model, tmp_path):
 
 @pytest.mark.parametrize("table", ["vectors", "language_model"])
 def test_tables_that_are_not_there(score, tmp_path, table, monkeypatch):
-    monkeypatch.setattr(f"udfs.meaning.{table}.FOLDER", tmp_path / "none")
+    monkeypatch.setattr(f"gaixie.udfs.meaning.{table}.FOLDER", tmp_path / "none")
     extract._load.cache_clear()
     try:
         given = ("--input", "x", "--origin", "llm")

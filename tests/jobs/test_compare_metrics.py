@@ -12,12 +12,12 @@ import yaml
 from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from jobs.common.comparison_data import DataSet, read_data_set, source_share
-from jobs.common.comparison_why import subsets
-from jobs.common.errors import JobError
-from jobs.compare_metrics import main
-from udfs.metrics import load_metric
-from udfs.metrics.metric import Pairs
+from gaixie.jobs.compare_metrics import main
+from gaixie.jobs.comparison.analysis import subsets
+from gaixie.jobs.comparison.datasets import DataSet, read_data_set, source_share
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.metrics import load_metric
+from gaixie.udfs.metrics.metric import Pairs
 
 METRICS = ["spscore", "self-bleu", "rouge-1", "rouge-1-free", "pinc", "edit-distance"]
 

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jobs import fit_spscore
-from jobs.fitting import data, evaluation, recipe
-from udfs.spscore import OUTPUTS, SPScore
-from udfs.text.segment import load_segmenter
+from gaixie.jobs import fit_spscore
+from gaixie.jobs.fitting import data, evaluation, recipe
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.text.segmenters import load_segmenter
 
 EXAMPLES = Path(__file__).parents[2] / "examples/pairs.jsonl"
 RATINGS = list(data.RATINGS)

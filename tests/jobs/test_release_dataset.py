@@ -29,13 +29,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from servers import wait_for
 
-from jobs import release_dataset
-from jobs.common import release_store
-from jobs.common.errors import run
-from jobs.common.release_rows import SPLITS, split_of
-from udfs import storage
-from udfs.features import FEATURES
-from udfs.text.normalise import normalise
+from gaixie.jobs import release_dataset
+from gaixie.jobs.errors import run
+from gaixie.jobs.releases import store as release_store
+from gaixie.jobs.releases.rows import SPLITS, split_of
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.io import storage
+from gaixie.udfs.text.normalise import normalise
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {
@@ -360,7 +360,7 @@ def remove(path: Path) -> str:
 @pytest.mark.parametrize("spoil", [flip_a_byte, cut_off, remove])
 @pytest.mark.parametrize("name", ["data/split=train/*/*.parquet", "README.md", "croissant.json"])
 def test_verify_names_the_spoilt_file(copy, spoil, name, monkeypatch):
-    monkeypatch.setattr("jobs.common.release_check._row_faults", lambda *_: [])  # takes seconds
+    monkeypatch.setattr("gaixie.jobs.releases.verify._row_faults", lambda *_: [])  # takes seconds
     path = some_file(copy, name)
     expected = spoil(path)
     done = release(copy, "--verify", "1.0")
@@ -629,8 +629,8 @@ def test_killed_at_any_moment(root, rows, tmp_path):
 @pytest.fixture(scope="module")
 def jars() -> None:
     """Skips where the jars behind s3a:// cannot be had."""
-    from jobs.common.errors import JobError
-    from jobs.common.jars import fetch_jars, jar_folder
+    from gaixie.jobs.errors import JobError
+    from gaixie.jobs.spark.jars import fetch_jars, jar_folder
 
     try:
         if not any(jar_folder().glob("*.jar")):

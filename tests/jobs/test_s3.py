@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from servers import FaultProxy, ObjectStore, free_port, wait_for
 
-from udfs import storage
+from gaixie.udfs.io import storage
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -263,9 +263,9 @@ def test_settings_that_are_refused(key):
     """A committer that renames, and a secret among the settings; the line says what to do."""
     from pyspark import SparkConf
 
-    from jobs.common import s3a
-    from jobs.common.errors import JobError
-    from jobs.common.session import FOLDER, read_settings
+    from gaixie.jobs.errors import JobError
+    from gaixie.jobs.spark import s3a
+    from gaixie.jobs.spark.session import FOLDER, read_settings
 
     conf = SparkConf(loadDefaults=False).set(key, RENAMING[key])
     with pytest.raises(JobError, match=re.escape(key)) as refused:

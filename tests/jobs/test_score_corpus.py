@@ -18,11 +18,11 @@ import pytest
 import xxhash
 import yaml
 
-from jobs.common.storage import Storage
-from udfs.features import FEATURES, extract
-from udfs.spscore import OUTPUTS, SHIPPED, SPScore
-from udfs.stages import ORIGINS, STAGES, stage
-from udfs.text.segment import load_segmenter
+from gaixie.jobs.spark.storage import Storage
+from gaixie.udfs.features import FEATURES, extract
+from gaixie.udfs.spscore import OUTPUTS, SHIPPED, SPScore
+from gaixie.udfs.stages import ORIGINS, STAGES, stage
+from gaixie.udfs.text.segmenters import load_segmenter
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "pairs.jsonl"

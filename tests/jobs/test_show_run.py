@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobs import show_run
-from jobs.common.errors import JobError
+from gaixie.jobs import show_run
+from gaixie.jobs.errors import JobError
 
 
 def test_no_run_to_show(store, monkeypatch):

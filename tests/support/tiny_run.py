@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from training.tokenizer import EntityAlignedTokenizer
-from udfs.text.entities import load_settings
+from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+from gaixie.udfs.text.entities import load_settings
 
 ROOT = Path(__file__).parents[2]
 

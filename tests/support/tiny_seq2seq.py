@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 from transformers import BartConfig, BartForConditionalGeneration
 
-from training.stage_loader import PairEncoder
-from training.tokenizer import BOS, EOS, PAD, EntityAlignedTokenizer
-from udfs.text.entities import load_settings
+from gaixie.training.data.stage_loader import PairEncoder
+from gaixie.training.modeling.tokenizer import BOS, EOS, PAD, EntityAlignedTokenizer
+from gaixie.udfs.text.entities import load_settings
 
 ENTITIES = Path(__file__).parents[2] / "conf/entities.yaml"
 WORDS = [

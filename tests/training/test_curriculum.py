@@ -33,13 +33,13 @@ from accelerate.state import AcceleratorState, GradientState, PartialState
 from safetensors.torch import load_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from training import curriculum
-from training.generate import paraphrase_list
-from training.generator import Decoding
-from training.settings import Settings, Stage, load_settings
-from training.stage_data import Corpus, StageStream
-from training.stage_loader import IGNORED, PairEncoder, StageLoader
-from training.step import lr_at
+from gaixie.training import curriculum
+from gaixie.training.data.stage_data import Corpus, StageStream
+from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader
+from gaixie.training.loop.step import lr_at
+from gaixie.training.modeling.generation import paraphrase_list
+from gaixie.training.modeling.generator import Decoding
+from gaixie.training.settings import Settings, Stage, load_settings
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = "training/curriculum.py"
@@ -523,8 +523,8 @@ def test_a_stage_without_pairs(bench, capsys):
 
 
 def test_a_tokenizer_of_another_model(whole, bench, capsys):
-    from training.tokenizer import EntityAlignedTokenizer
-    from udfs.text.entities import load_settings as load_entities
+    from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+    from gaixie.udfs.text.entities import load_settings as load_entities
 
     entities = load_entities(ROOT / "conf/entities.yaml")
     other = bench.folder / "other-tokenizer"

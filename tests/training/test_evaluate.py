@@ -19,9 +19,9 @@ pytest.importorskip("transformers", reason="models are of transformers")
 from tiny_models import tiny_bert
 from tiny_seq2seq import tiny_seq2seq
 
-from training import generate
-from training.evaluate import main
-from training.evaluation_scores import (
+from gaixie.training import generate
+from gaixie.training.evaluate import main
+from gaixie.training.evaluation.scores import (
     ENTITIES,
     METRICS,
     entities_kept,
@@ -29,9 +29,9 @@ from training.evaluation_scores import (
     measures,
     stands_in,
 )
-from udfs.metrics import Pairs, load_metric
-from udfs.text.entities import EntityFinder, load_settings
-from udfs.text.normalise import normalise
+from gaixie.udfs.metrics import Pairs, load_metric
+from gaixie.udfs.text.entities import EntityFinder, load_settings
+from gaixie.udfs.text.normalise import normalise
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "mlqe_pe_en_zh.train.jsonl"
 FINDER = EntityFinder(load_settings(ENTITIES))

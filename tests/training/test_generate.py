@@ -22,9 +22,15 @@ import torch
 from tiny_models import tiny_bart, tiny_bert
 from tiny_seq2seq import POSITIONS, tiny_seq2seq
 
-from training.generate import in_words, load_generator, main, paraphrase_list, paraphrases
-from training.generator import Decoding, Generator
-from udfs.spscore import OUTPUTS, SPScore
+from gaixie.training.generate import main
+from gaixie.training.modeling.generation import (
+    in_words,
+    load_generator,
+    paraphrase_list,
+    paraphrases,
+)
+from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 ROOT = Path(__file__).parents[2]
 COPIED = "我们在公园看书"
@@ -154,7 +160,7 @@ def test_log_probability_is_the_models_own(generator):
 @pytest.mark.parametrize("cells", [1, 2**12, 2**25])
 def test_log_probability_in_any_number_of_parts(generator, cells, monkeypatch):
     expected = generator.candidates(SOURCES, Decoding(n_best=4))
-    monkeypatch.setattr("training.generator.LOGITS", cells)
+    monkeypatch.setattr("gaixie.training.modeling.generator.LOGITS", cells)
     found = generator.candidates(SOURCES, Decoding(n_best=4))
     assert texts(found) == texts(expected)
     for row, other in zip(found, expected, strict=True):
@@ -339,8 +345,8 @@ def test_chunks_do_not_show(folder, tmp_path, monkeypatch, capsys):
     (tmp_path / "in.txt").write_text("\n".join(SOURCES) + "\n", "utf-8")
     assert main([folder, str(tmp_path / "in.txt")]) == 0
     whole = capsys.readouterr().out
-    monkeypatch.setattr("training.generate.CHUNK", 2)
-    monkeypatch.setattr("training.generate.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("gaixie.training.generate.CHUNK", 2)
+    monkeypatch.setattr("gaixie.training.modeling.generation.PROGRESS_SECONDS", 0.0)
     assert main([folder, str(tmp_path / "in.txt")]) == 0
     captured = capsys.readouterr()
     assert captured.out == whole

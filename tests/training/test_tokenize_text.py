@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
 
-from training.tokenize_text import gb2312_level_1, main
-from udfs import storage
-from udfs.text.normalise import normalise
+from gaixie.training.tokenize_text import gb2312_level_1, main
+from gaixie.udfs.io import storage
+from gaixie.udfs.text.normalise import normalise
 
 TEXTS = ["他2024年3月读了《三国》。", "我们昨天在公园看花，花了300元。", "今天很好看"]
 WORDS = [
@@ -32,7 +32,7 @@ def folder(tmp_path):
 
 
 def test_from_the_store_to_the_store(store, folder, tmp_path, monkeypatch):
-    from training.model import load_tokenizer
+    from gaixie.training.modeling.model import load_tokenizer
 
     for name, value in store.environment().items():
         monkeypatch.setenv(name, value)

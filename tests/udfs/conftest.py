@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 
-from udfs.features import FEATURES, extract, reference
-from udfs.text.code_points import CodePoints, Words, to_strings
+from gaixie.udfs.features import FEATURES, extract, reference
+from gaixie.udfs.text.code_points import CodePoints, Words, to_strings
 
 # The first call of a kernel compiles it, which takes longer than any deadline.
 settings.register_profile("gaixie", deadline=None)

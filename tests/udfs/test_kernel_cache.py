@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-UDFS = Path(__file__).parents[2] / "udfs"
+ROOT = Path(__file__).parents[2]
 SCORE_ONE = """
-from udfs.features import acs
-from udfs.text.code_points import from_strings
+from gaixie.udfs.features import acs
+from gaixie.udfs.text.code_points import from_strings
 text = from_strings(["今天天气很好"]).values
 acs.kernel(text, text)
 print(acs.__file__)
@@ -28,7 +28,9 @@ def test_another_place_finds_the_same_kernels(tmp_path):
     found = []
     for name in ("first", "second"):
         ignored = shutil.ignore_patterns("__pycache__", "models")
-        shutil.copytree(UDFS, tmp_path / name / "udfs", ignore=ignored, copy_function=shutil.copy)
+        for part in ("gaixie", "udfs"):
+            folder = tmp_path / name / part
+            shutil.copytree(ROOT / part, folder, True, ignored, copy_function=shutil.copy)
         environment["PYTHONPATH"] = str(tmp_path / name)
         done = subprocess.run(
             [sys.executable, "-c", SCORE_ONE], env=environment, capture_output=True, text=True

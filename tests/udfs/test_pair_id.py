@@ -12,7 +12,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.pair_id import pair_ids
+from gaixie.udfs.pair_id import pair_ids
 
 ROOT = Path(__file__).parents[2]
 
@@ -92,7 +92,7 @@ def test_every_part_counts():
 
 def test_the_same_in_another_process():
     code = (
-        "import pyarrow as pa; from udfs.pair_id import pair_ids; "
+        "import pyarrow as pa; from gaixie.udfs.pair_id import pair_ids; "
         f"print(*pair_ids(*(pa.array(c) for c in zip(*{[row[:3] for row in GOLDEN]!a}))).to_pylist())"
     )
     run = subprocess.run(

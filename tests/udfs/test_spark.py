@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from udfs.features import FEATURES, extract
-from udfs.metrics import METRICS, Pairs, load_metric
-from udfs.spark import (
+from gaixie.udfs.features import FEATURES, extract
+from gaixie.udfs.metrics import METRICS, Pairs, load_metric
+from gaixie.udfs.spark import (
     SCORED_FIELDS,
     features,
     judgements,
@@ -23,10 +23,10 @@ from udfs.spark import (
     stage,
     stage_udf,
 )
-from udfs.spscore import OUTPUTS, SPScore
-from udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING
-from udfs.stages import stage as plain_stage
-from udfs.text.segment import load_segmenter
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING
+from gaixie.udfs.stages import stage as plain_stage
+from gaixie.udfs.text.segmenters import load_segmenter
 
 ENCODED = ("similarity", "bertscore", "parascore", "bert-ibleu")
 ROWS = 60

@@ -9,7 +9,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.splits import SPLITS, bounds, source_hash, source_hashes, splits_of
+from gaixie.udfs.splits import SPLITS, bounds, source_hash, source_hashes, splits_of
 
 texts = st.lists(st.text(max_size=12), max_size=8)
 

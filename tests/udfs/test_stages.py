@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from udfs.stages import SCORE_BINS, quantile, score_bin, stage
+from gaixie.udfs.stages import SCORE_BINS, quantile, score_bin, stage
 
 CUTS = (0.4, 0.5, 0.6)
 # (score, stage under CUTS): a cut belongs to the stage above it, as a float32 too.

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.text.code_points import from_strings, to_strings
-from udfs.text.normalise import normalise_column
-from udfs.validate import REASONS, quarantine_reasons, take_rows
+from gaixie.udfs.text.code_points import from_strings, to_strings
+from gaixie.udfs.text.normalise import normalise_column
+from gaixie.udfs.validate import REASONS, quarantine_reasons, take_rows
 
 SHORTEST, LONGEST = 3, 6
 HAN = re.compile("[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")

@@ -13,6 +13,6 @@ Each file states its feature, computes it slowly in ``reference`` and fast in ``
 Neither pyspark nor torch is imported from here.
 """
 
-from udfs.features.extract import FEATURES, extract, extract_code_points, reference
+from gaixie.udfs.features.extract import FEATURES, extract, extract_code_points, reference
 
 __all__ = ["FEATURES", "extract", "extract_code_points", "reference"]

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from udfs.features import acs, lis, lr, pmd, sbleu, sl, spa, tiles, wpa
-from udfs.text.code_points import CodePoints, Words
-from udfs.text.normalise import NULL, UNDECODABLE, normalise, normalise_column
-from udfs.text.segment import Segmenter
+from gaixie.udfs.features import acs, lis, lr, pmd, sbleu, sl, spa, tiles, wpa
+from gaixie.udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.text.normalise import NULL, UNDECODABLE, normalise, normalise_column
+from gaixie.udfs.text.segmenters import Segmenter
 
 FEATURES = ("acs", "spa", "pmd", "wpa", "lis", "sbleu", "sl", "lr")
 """The order of the columns, everywhere."""

@@ -29,5 +29,5 @@ def reference(source: str, paraphrase: str) -> float:
 
 @njit(cache=True, nogil=True)
 def kernel(longest_run, n):
-    """LIS from the longest run that udfs.features.tiles.shared_runs found."""
+    """LIS from the longest run that gaixie.udfs.features.tiles.shared_runs found."""
     return longest_run / n if n else np.nan

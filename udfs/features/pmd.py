@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from udfs.text.clauses import clause_spans, split_clauses
+from gaixie.udfs.text.clauses import clause_spans, split_clauses
 
 
 def reference(source: str, paraphrase: str) -> float:

@@ -18,7 +18,7 @@ from math import exp, log
 import numpy as np
 from numba import njit
 
-from udfs.features.tiles import unpack
+from gaixie.udfs.features.tiles import unpack
 
 ORDERS = (4, 5, 6, 7)
 

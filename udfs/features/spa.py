@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from udfs.features import tiles
+from gaixie.udfs.features import tiles
 
 
 def positional_alignment(starts: list[tuple[int, int]], n: int, m: int) -> float:

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from udfs.features.spa import positional_alignment
+from gaixie.udfs.features.spa import positional_alignment
 
 
 def reference(words_a: list[str], words_b: list[str]) -> float:
@@ -45,7 +45,7 @@ def alphanumeric() -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def match_words(a, ends_a, b, ends_b, alnum, keys, starts, partner):
-    """Matches the words of code points a and b; their ends as in udfs.text.code_points.Words.
+    """Matches the words of code points a and b; their ends as in text.code_points.Words.
 
     keys: uint64 (cells,), starts: int32 (cells, 2): room for every word of b. partner: as in
     positional_alignment_kernel, -1 on entry. Returns the number of shared words.

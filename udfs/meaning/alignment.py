@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from udfs.compiled import entry, inner
+from gaixie.udfs.compiled import entry, inner
 
 ORDERS = 4
 """Longest n-gram."""

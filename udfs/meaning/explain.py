@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from udfs.meaning import facts, language_model, surface, vectors
-from udfs.meaning.extract import Resources
-from udfs.text.normalise import normalise
-from udfs.text.segment import Segmenter
+from gaixie.udfs.meaning import facts, language_model, surface, vectors
+from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.segmenters import Segmenter
 
 LOW = {"structure": 0.3, "synonyms": 0.3, "meaning": 0.8, "fluency": 0.8}
 """Below these a judgement wants a reason."""

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.features import FEATURES, extract_code_points
-from udfs.meaning import counted, facts, language_model, surface, vectors
-from udfs.meaning.language_model import LanguageModel
-from udfs.meaning.vectors import VectorTable
-from udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.features import FEATURES, extract_code_points
+from gaixie.udfs.meaning import counted, facts, language_model, surface, vectors
+from gaixie.udfs.meaning.language_model import LanguageModel
+from gaixie.udfs.meaning.vectors import VectorTable
+from gaixie.udfs.text.code_points import CodePoints, Words
 
 FAMILIES = {
     "surface": surface.NAMES,

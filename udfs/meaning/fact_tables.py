@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.compiled import entry, inner
-from udfs.meaning.fact_words import ANYWHERE, OPPOSITES, WORDS
-from udfs.meaning.numbering import word_key
-from udfs.text import numerals
-from udfs.text.code_points import from_strings
+from gaixie.udfs.compiled import entry, inner
+from gaixie.udfs.meaning.fact_words import ANYWHERE, OPPOSITES, WORDS
+from gaixie.udfs.meaning.numbering import word_key
+from gaixie.udfs.text import numerals
+from gaixie.udfs.text.code_points import from_strings
 
 FOREIGN_CHARACTERS = frozenset(
     "阿埃艾爱安昂奥巴贝比彼宾波伯布查达戴丹德登迪蒂丁杜顿多厄恩尔法凡菲费芬弗福盖戈格哈汉赫亨华霍基吉加简杰卡凯坎康考"

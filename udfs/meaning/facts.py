@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.meaning import numbering
-from udfs.meaning.fact_tables import (
+from gaixie.udfs.meaning import numbering
+from gaixie.udfs.meaning.fact_tables import (
     FOREIGN_CHARACTERS,
     FOREIGN_RUN,
     ITEMS,
@@ -40,11 +40,11 @@ from udfs.meaning.fact_tables import (
     names,
     tables,
 )
-from udfs.meaning.fact_words import ANYWHERE
-from udfs.meaning.facts_kernel import fill_rows, kernel, scratch
-from udfs.text import numerals
-from udfs.text.code_points import CodePoints, Words
-from udfs.text.numerals import Number
+from gaixie.udfs.meaning.fact_words import ANYWHERE
+from gaixie.udfs.meaning.facts_kernel import fill_rows, kernel, scratch
+from gaixie.udfs.text import numerals
+from gaixie.udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.text.numerals import Number
 
 __all__ = ["NAMES", "explain", "features", "kernel", "reference", "scratch"]
 

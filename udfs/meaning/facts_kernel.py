@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.compiled import entry, inlined, inner
-from udfs.meaning import numbering
-from udfs.meaning.fact_tables import (
+from gaixie.udfs.compiled import entry, inlined, inner
+from gaixie.udfs.meaning import numbering
+from gaixie.udfs.meaning.fact_tables import (
     FOREIGN,
     FOREIGN_RUN,
     IS_PLACE,
@@ -23,8 +23,8 @@ from udfs.meaning.fact_tables import (
     name_slot,
     step,
 )
-from udfs.meaning.numbering import LONGEST
-from udfs.text import numerals
+from gaixie.udfs.meaning.numbering import LONGEST
+from gaixie.udfs.text import numerals
 
 _PRONOUNS, _PRONOUNS_END = KIND_SPAN["pronoun"]
 _QUESTIONS, _QUESTIONS_END = KIND_SPAN["question"]

@@ -47,10 +47,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.meaning import language_model_kernel as kernels
-from udfs.meaning.language_model_kernel import Room, Side, Tables, features_kernel
-from udfs.text.code_points import CodePoints, from_strings
-from udfs.text.normalise import NORMALISATION
+from gaixie.udfs.meaning import language_model_kernel as kernels
+from gaixie.udfs.meaning.language_model_kernel import Room, Side, Tables, features_kernel
+from gaixie.udfs.text.code_points import CodePoints, from_strings
+from gaixie.udfs.text.normalise import NORMALISATION
 
 __all__ = ["NAMES", "LanguageModel", "features", "features_kernel", "odd_spots", "reference"]
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.compiled import inlined, inner
-from udfs.features.wpa import alphanumeric
-from udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.compiled import inlined, inner
+from gaixie.udfs.features.wpa import alphanumeric
+from gaixie.udfs.text.code_points import CodePoints, Words
 
 LONGEST = 4096
 """Longest sentence that the families of this package describe: a longer text is no sentence."""

@@ -57,11 +57,11 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from udfs.meaning import alignment, numbering
-from udfs.meaning.surface_kernel import fill_rows, kernel, scratch
-from udfs.meaning.surface_order import MATCHED_CLAUSE
-from udfs.text.clauses import split_clauses
-from udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.meaning import alignment, numbering
+from gaixie.udfs.meaning.surface_kernel import fill_rows, kernel, scratch
+from gaixie.udfs.meaning.surface_order import MATCHED_CLAUSE
+from gaixie.udfs.text.clauses import split_clauses
+from gaixie.udfs.text.code_points import CodePoints, Words
 
 __all__ = ["NAMES", "features", "kernel", "reference"]
 

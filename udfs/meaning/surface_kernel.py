@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.compiled import entry, inlined, inner
-from udfs.meaning import numbering
-from udfs.meaning.alignment import align, runs, scan
-from udfs.meaning.numbering import (
+from gaixie.udfs.compiled import entry, inlined, inner
+from gaixie.udfs.meaning import numbering
+from gaixie.udfs.meaning.alignment import align, runs, scan
+from gaixie.udfs.meaning.numbering import (
     BRACKET_SHIFT,
     BRACKETS,
     CLOSING,
@@ -22,7 +22,7 @@ from udfs.meaning.numbering import (
     LONGEST,
     MARKER,
 )
-from udfs.meaning.surface_order import (
+from gaixie.udfs.meaning.surface_order import (
     LANES,
     exchanged,
     gaps,

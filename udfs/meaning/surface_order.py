@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.compiled import inner
-from udfs.text.clauses import clause_spans
+from gaixie.udfs.compiled import inner
+from gaixie.udfs.text.clauses import clause_spans
 
 MATCHED_CLAUSE = 0.3
 """Two clauses are one and the same above this similarity."""

@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.features.wpa import alphanumeric
-from udfs.meaning import vectors_kernel as kernels
-from udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.features.wpa import alphanumeric
+from gaixie.udfs.meaning import vectors_kernel as kernels
+from gaixie.udfs.text.code_points import CodePoints, Words
 
 FOLDER = Path(__file__).parents[1] / "models/vectors-zh"
 MANIFEST, FORMAT, VERSION = "vectors.json", "gaixie-word-vectors", 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from udfs.features.wpa import _is_word
+from gaixie.udfs.features.wpa import _is_word
 
 UNIT = 256
 """Length of a vector in the table; its values lie from -127 to 127."""

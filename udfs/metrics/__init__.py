@@ -1,6 +1,6 @@
 """Metrics of paraphrases, one file each. Importing them imports neither Spark nor torch.
 
-from udfs.metrics import Pairs, load_metric
+from gaixie.udfs.metrics import Pairs, load_metric
 metric = load_metric("parascore:omega=0.1")
 metric.sentence_scores(Pairs.of(sources, paraphrases, references))
 metric.signature()                          # print it with every score that you report
@@ -13,28 +13,28 @@ from dataclasses import fields
 from difflib import get_close_matches
 from functools import partial
 
-from udfs.metrics.bartscore import BARTScore
-from udfs.metrics.bert_ibleu import BERTiBLEU
-from udfs.metrics.bertscore import BERTScore
-from udfs.metrics.bleu import BLEU
-from udfs.metrics.chrf import ChrF
-from udfs.metrics.edit_distance import EditDistance
-from udfs.metrics.free import Free
-from udfs.metrics.hsk import HSKEasy, HSKHard
-from udfs.metrics.ibleu import IBLEU, SelfIBLEU
-from udfs.metrics.meteor import METEOR
-from udfs.metrics.metric import Metric, Pairs
-from udfs.metrics.parascore import ParaScore
-from udfs.metrics.pinc import PINC
-from udfs.metrics.rouge import ROUGE
-from udfs.metrics.sari import SARI
-from udfs.metrics.self_bleu import SelfBLEU
-from udfs.metrics.similarity import SentenceSimilarity
-from udfs.metrics.simplification import FEATURES, Feature
-from udfs.metrics.spscore import SPScoreZh
-from udfs.metrics.ter import TER
-from udfs.metrics.weem4pg import WEEM4PG
-from udfs.spscore import JUDGEMENTS
+from gaixie.udfs.metrics.bartscore import BARTScore
+from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.bleu import BLEU
+from gaixie.udfs.metrics.chrf import ChrF
+from gaixie.udfs.metrics.edit_distance import EditDistance
+from gaixie.udfs.metrics.free import Free
+from gaixie.udfs.metrics.hsk import HSKEasy, HSKHard
+from gaixie.udfs.metrics.ibleu import IBLEU, SelfIBLEU
+from gaixie.udfs.metrics.meteor import METEOR
+from gaixie.udfs.metrics.metric import Metric, Pairs
+from gaixie.udfs.metrics.parascore import ParaScore
+from gaixie.udfs.metrics.pinc import PINC
+from gaixie.udfs.metrics.rouge import ROUGE
+from gaixie.udfs.metrics.sari import SARI
+from gaixie.udfs.metrics.self_bleu import SelfBLEU
+from gaixie.udfs.metrics.similarity import SentenceSimilarity
+from gaixie.udfs.metrics.simplification import FEATURES, Feature
+from gaixie.udfs.metrics.spscore import SPScoreZh
+from gaixie.udfs.metrics.ter import TER
+from gaixie.udfs.metrics.weem4pg import WEEM4PG
+from gaixie.udfs.spscore import JUDGEMENTS
 
 __all__ = ["METRICS", "Free", "Metric", "Pairs", "in_words", "load_metric"]
 

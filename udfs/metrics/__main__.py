@@ -1,10 +1,10 @@
 """Scores paraphrases with any of the metrics.
 
-  python -m udfs.metrics source.txt paraphrase.txt                        lines, by SPScore-zh
-  python -m udfs.metrics --metrics bleu,ibleu:alpha=0.5 source.txt paraphrase.txt --reference r.txt
-  python -m udfs.metrics --metrics self-bleu,pinc pairs.tsv               columns source, paraphrase
-  python -m udfs.metrics --metrics rouge-l pairs.jsonl --reference human  a column of it
-  cat pairs.tsv | python -m udfs.metrics --metrics spscore,spscore-meaning - --json
+  python -m gaixie.udfs.metrics source.txt paraphrase.txt                        lines, by SPScore-zh
+  python -m gaixie.udfs.metrics --metrics bleu,ibleu:alpha=0.5 source.txt paraphrase.txt --reference r.txt
+  python -m gaixie.udfs.metrics --metrics self-bleu,pinc pairs.tsv               columns source, paraphrase
+  python -m gaixie.udfs.metrics --metrics rouge-l pairs.jsonl --reference human  a column of it
+  cat pairs.tsv | python -m gaixie.udfs.metrics --metrics spscore,spscore-meaning - --json
 
 Sentence scores go to standard output, one line a pair: TSV with a header, or JSON lines. The
 scores of the whole with their signatures follow on standard error (--corpus: they alone, on
@@ -25,8 +25,8 @@ from typing import TextIO
 
 import numpy as np
 
-from udfs.metrics import METRICS, Metric, Pairs, in_words, load_metric
-from udfs.text_tables import STANDARD, read_columns, read_lines
+from gaixie.udfs.io.text_tables import STANDARD, read_columns, read_lines
+from gaixie.udfs.metrics import METRICS, Metric, Pairs, in_words, load_metric
 
 TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 
@@ -117,7 +117,7 @@ def describe() -> str:
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m udfs.metrics",
+        prog="python -m gaixie.udfs.metrics",
         description=__doc__,
         epilog=describe(),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from udfs.metrics.encoder import (
+from gaixie.udfs.metrics.encoder import (
     PRECISIONS,
     batches,
     choose_device,
@@ -34,7 +34,7 @@ from udfs.metrics.encoder import (
     model_signature,
     pad,
 )
-from udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 
 if TYPE_CHECKING:
     import torch

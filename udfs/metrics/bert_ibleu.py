@@ -10,7 +10,7 @@ with its β of 4. It needs no reference.
 
 Decided here: a part that is 0 or less makes the score 0, as the harmonic mean tends to: a copy
 (Self-BLEU 1) scores 0 however close its meaning. Self-BLEU is in characters unless ``tokenize``
-says otherwise, smoothed as in :mod:`udfs.metrics.self_bleu`. Unit: 0–1.
+says otherwise, smoothed as in :mod:`gaixie.udfs.metrics.self_bleu`. Unit: 0–1.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.metrics.bertscore import BERTScore
-from udfs.metrics.encoder import DEFAULT_MODEL
-from udfs.metrics.metric import Metric, Pairs, signature
-from udfs.metrics.self_bleu import SelfBLEU
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.encoder import DEFAULT_MODEL
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.self_bleu import SelfBLEU
 
 
 def plain(bertscore: float, self_bleu: float, beta: float = 4.0) -> float:

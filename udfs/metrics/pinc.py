@@ -8,8 +8,8 @@ says nothing without a measure of meaning beside it.
 
 Decided here: orders for which the paraphrase is too short are left out of the mean, so that a copy
 scores 0 and a paraphrase without a shared character 1 at any length. An empty paraphrase has nothing
-new and scores 0. Tokens are BLEU's (:mod:`udfs.metrics.bleu`); the text is taken as it stands. A
-corpus scores the mean of its pairs. Unit: 0–1.
+new and scores 0. Tokens are BLEU's (:mod:`gaixie.udfs.metrics.bleu`); the text is taken as it stands.
+A corpus scores the mean of its pairs. Unit: 0–1.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.metrics.grams import SACREBLEU_TOKENIZERS, overlap, tokenize_columns, tokenizer
-from udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.grams import SACREBLEU_TOKENIZERS, overlap, tokenize_columns, tokenizer
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 
 
 def plain(source: str, paraphrase: str, tokenize: str = "char", order: int = 4) -> float:

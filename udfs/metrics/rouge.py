@@ -28,8 +28,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from udfs.metrics.grams import Tokens, find, overlap, table_size, tokenize_columns, tokenizer
-from udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.grams import Tokens, find, overlap, table_size, tokenize_columns, tokenizer
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 
 SUMMARIES = {
     "1": "Characters or words shared with the reference, as F1.",

@@ -39,9 +39,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from udfs.metrics.grams import tokenizer
-from udfs.metrics.metric import Metric, Pairs, signature
-from udfs.metrics.words import segmenter_version, words
+from gaixie.udfs.metrics.grams import tokenizer
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.words import segmenter_version, words
 
 ORDERS = (1, 2, 3, 4)
 TOKENIZERS = ("char", "zh-word", "13a")
@@ -50,7 +50,7 @@ DELETIONS = ("precision", "f1")
 
 @dataclass(frozen=True)
 class SARI(Metric):
-    """All references of a row count together. segmenter: of zh-word, see udfs.text.segment."""
+    """All references of a row count together. segmenter: of zh-word, see text.segmenters."""
 
     tokenize: str = "char"
     deletion: str = "precision"

@@ -3,7 +3,7 @@
     Self-BLEU(S, P) = BLEU(P, reference = S)
 
 Source: Sun and Zhou 2012, *Joint Learning of a Dual SMT System for Paraphrase Generation*, where it
-is the second part of iBLEU. Everything else, and the unit (0–100), is as in :mod:`udfs.metrics.bleu`;
+is the second part of iBLEU. Everything else, and the unit (0–100), is as in :mod:`gaixie.udfs.metrics.bleu`;
 references are not looked at.
 """
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from udfs.metrics import bleu
-from udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics import bleu
+from gaixie.udfs.metrics.metric import Pairs
 
 
 def plain(source: str, paraphrase: str, tokenize: str = "char", order: int = 4) -> float:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.metrics.encoder import DEFAULT_MODEL, load_encoder, model_signature
-from udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.encoder import DEFAULT_MODEL, load_encoder, model_signature
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 
 PAIRS_AT_ONCE = 16_384
 

@@ -46,11 +46,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from udfs.metrics.metric import Metric, Pairs, signature
-from udfs.metrics.word_vectors import digest
-from udfs.metrics.words import segmenter_version, words
-from udfs.text.normalise import normalise
-from udfs.text.parts_of_speech import class_of
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.word_vectors import digest
+from gaixie.udfs.metrics.words import segmenter_version, words
+from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.parts_of_speech import class_of
 
 RANKED_WORDS = 50_000
 NO_CONTENT = ("function word", "other")

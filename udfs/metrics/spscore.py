@@ -7,9 +7,9 @@ from functools import cache
 
 import numpy as np
 
-from udfs.metrics.metric import Metric, Pairs
-from udfs.spscore import OUTPUTS, TIERS, SPScore
-from udfs.text.segment import Segmenter, load_segmenter
+from gaixie.udfs.metrics.metric import Metric, Pairs
+from gaixie.udfs.spscore import OUTPUTS, TIERS, SPScore
+from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 
 SUMMARIES = {
     "structure": "How far the structure of the sentence was changed, as SPScore-zh judges it.",
@@ -24,7 +24,7 @@ SUMMARIES = {
 class SPScoreZh(Metric):
     """SPScore-zh, or one of its judgements.
 
-    output: of udfs.spscore.OUTPUTS. tier: ``core``, ``paper``, or the folder of a fitted metric.
+    output: of gaixie.udfs.spscore.OUTPUTS. tier: ``core``, ``paper``, or a fitted metric's folder.
     """
 
     output: str = "spscore"

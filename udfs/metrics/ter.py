@@ -20,8 +20,8 @@ from importlib.metadata import version
 
 import numpy as np
 
-from udfs.metrics.by_sacrebleu import corpus_score, sentence_scores
-from udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.by_sacrebleu import corpus_score, sentence_scores
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 
 
 @dataclass(frozen=True)

@@ -31,16 +31,16 @@ from math import sqrt
 import numpy as np
 import pyarrow as pa
 
-from udfs.metrics.metric import Metric, Pairs, signature
-from udfs.metrics.word_vectors import WordVectors, digest, load
-from udfs.metrics.words import segmenter_version, words
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.word_vectors import WordVectors, digest, load
+from gaixie.udfs.metrics.words import segmenter_version, words
 
 LANGUAGES = ("zh", "en")
 
 
 @dataclass(frozen=True)
 class WEEM4PG(Metric):
-    """vectors: file or folder, see udfs.metrics.word_vectors; segmenter: of Chinese.
+    """vectors: file or folder, see gaixie.udfs.metrics.word_vectors; segmenter: of Chinese.
 
     Vectors that were trained on words of one segmenter want the same one here.
     """

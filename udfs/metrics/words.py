@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from udfs.text.normalise import normalise
-from udfs.text.segment import load_segmenter
+from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.segmenters import load_segmenter
 
 _segmenter = lru_cache(maxsize=2)(load_segmenter)
 
@@ -15,7 +15,7 @@ _segmenter = lru_cache(maxsize=2)(load_segmenter)
 def words(column: pa.Array, segmenter: str = "jieba") -> list[list[str] | None]:
     """Words of each normalised text, spaces left out; None for a null.
 
-    segmenter: what ``udfs.text.segment.load_segmenter`` takes. Raises ValueError as it does.
+    segmenter: what ``gaixie.udfs.text.segmenters.load_segmenter`` takes; ValueError as there.
     """
     texts = [None if text is None else normalise(text) for text in column.to_pylist()]
     cut = iter(_segmenter(segmenter).cut([text for text in texts if text is not None]))

@@ -30,16 +30,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from udfs.features import FEATURES, extract_code_points
-from udfs.meaning.extract import CORE_FEATURES, Resources, extract_core
-from udfs.meaning.pair_encoder import TASKS as ENCODER_TASKS
-from udfs.meaning.pair_encoder import check_folder, load_pair_encoder
-from udfs.spscore import files
-from udfs.spscore.network import NetworkModel
-from udfs.spscore.trees import TreeModel
-from udfs.text.code_points import CodePoints, Words, to_strings
-from udfs.text.normalise import NORMALISATION, NULL, UNDECODABLE, normalise_column
-from udfs.text.segment import Segmenter, load_segmenter
+from gaixie.udfs.features import FEATURES, extract_code_points
+from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources, extract_core
+from gaixie.udfs.meaning.pair_encoder import TASKS as ENCODER_TASKS
+from gaixie.udfs.meaning.pair_encoder import check_folder, load_pair_encoder
+from gaixie.udfs.spscore import files
+from gaixie.udfs.spscore.network import NetworkModel
+from gaixie.udfs.spscore.trees import TreeModel
+from gaixie.udfs.text.code_points import CodePoints, Words, to_strings
+from gaixie.udfs.text.normalise import NORMALISATION, NULL, UNDECODABLE, normalise_column
+from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,7 +182,8 @@ class SPScore:
         Raises ValueError where shapes disagree, a target lies outside [0, 1], a weight is
         negative or not finite, there are no rows, or tier or back-end is unknown.
         """
-        from udfs.spscore.fit import fit_model  # LightGBM and scikit-learn take seconds to import
+        # LightGBM and scikit-learn take seconds to import
+        from gaixie.udfs.spscore.fit import fit_model
 
         if tier not in TIERS:
             raise ValueError(f"tier {tier!r}: expected one of {', '.join(TIERS)}")
@@ -302,7 +303,7 @@ class SPScore:
         """
         if self.tier == "paper":
             return []
-        from udfs.meaning.explain import explain
+        from gaixie.udfs.meaning.explain import explain
 
         segmenter = segmenter or load_segmenter()
         outputs = self.outputs([source], [paraphrase], segmenter)[0].tolist()

@@ -10,10 +10,10 @@ from itertools import pairwise
 import numpy as np
 from scipy.stats import spearmanr
 
-from udfs.features import FEATURES
-from udfs.spscore import SPScore
-from udfs.spscore.network import NetworkModel, prepare, transform
-from udfs.spscore.trees import TreeModel
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import SPScore
+from gaixie.udfs.spscore.network import NetworkModel, prepare, transform
+from gaixie.udfs.spscore.trees import TreeModel
 
 LIGHTGBM = {
     "num_iterations": 250,

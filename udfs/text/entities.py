@@ -5,7 +5,7 @@ brackets, quotations); times, quantities, percentages, money, telephone numbers,
 Latin names are what the same section's text asks for beside them. conf/entities.yaml has the
 settings.
 
-Texts are normalised (udfs.text.normalise): full-width forms are ASCII. Which of several wins:
+Texts are normalised (gaixie.udfs.text.normalise): full-width forms are ASCII. Of several wins:
 
 1. the one that begins first,
 2. of those, the longest,

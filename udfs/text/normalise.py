@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from udfs.text.code_points import CodePoints
+from gaixie.udfs.text.code_points import CodePoints
 
 NORMALISATION = "nfkc+ws"
 """Name of this normalisation in the metric's signature."""

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.features import FEATURES, extract, extract_code_points, reference
-from udfs.text.code_points import from_strings
-from udfs.text.jieba import JiebaSegmenter
-from udfs.text.normalise import normalise
+from gaixie.udfs.features import FEATURES, extract, extract_code_points, reference
+from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
 REPLACEMENT = "\ufffd"  # left by a reader that met broken bytes: such a row is NaN by design
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
-from udfs.features import FEATURES, extract, sbleu
-from udfs.text.normalise import normalise
+from gaixie.udfs.features import FEATURES, extract, sbleu
+from gaixie.udfs.text.normalise import normalise
 
 PAIRS = Path(__file__).parents[4] / "shared" / "data" / "mlqe_pe_en_zh.train.jsonl"
 

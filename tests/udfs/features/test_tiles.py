@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.features import tiles
+from gaixie.udfs.features import tiles
 
 # (source, paraphrase, tiles as (start in source, start in paraphrase, length))
 GOLDEN = [

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from udfs.features import wpa
-from udfs.text.jieba import JiebaSegmenter
+from gaixie.udfs.features import wpa
+from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
 GOLDEN = [
     # n = m = 4. 我 0 → 2, thrice; 爱 1 → 3, twice; 北京 2 → 0, once: 2/4 · 6 / 3².

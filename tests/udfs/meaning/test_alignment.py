@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.meaning import alignment
-from udfs.meaning.alignment import Scan, align, scan
+from gaixie.udfs.meaning import alignment
+from gaixie.udfs.meaning.alignment import Scan, align, scan
 
 # (x, y, length of the LCS, distance, n-grams of y in x, places that the LCS takes)
 GOLDEN = [

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.features import FEATURES, extract_code_points
-from udfs.meaning import extract, language_model, vectors
-from udfs.meaning.explain import explain
-from udfs.meaning.extract import CORE_FEATURES, FAMILIES, Resources, extract_core
-from udfs.spscore import OUTPUTS
-from udfs.text.code_points import from_strings
-from udfs.text.segment import load_segmenter
+from gaixie.udfs.features import FEATURES, extract_code_points
+from gaixie.udfs.meaning import extract, language_model, vectors
+from gaixie.udfs.meaning.explain import explain
+from gaixie.udfs.meaning.extract import CORE_FEATURES, FAMILIES, Resources, extract_core
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.text.segmenters import load_segmenter
 
 SEGMENTER = load_segmenter()
 SENTENCES = st.lists(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.meaning import counted, fact_tables, facts, numbering, surface
-from udfs.text.code_points import Words, from_strings
-from udfs.text.jieba import JiebaSegmenter
+from gaixie.udfs.meaning import counted, fact_tables, facts, numbering, surface
+from gaixie.udfs.text.code_points import Words, from_strings
+from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
 SEGMENTER = JiebaSegmenter()
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.meaning import language_model as lm
-from udfs.meaning.language_model import NAMES, LanguageModel, features, odd_spots, reference
-from udfs.meaning.language_model_kernel import (
+from gaixie.udfs.meaning import language_model as lm
+from gaixie.udfs.meaning.language_model import NAMES, LanguageModel, features, odd_spots, reference
+from gaixie.udfs.meaning.language_model_kernel import (
     BEGIN,
     END,
     FIRST_CHARACTER,
@@ -23,7 +23,7 @@ from udfs.meaning.language_model_kernel import (
     extend_hash,
     first_slot,
 )
-from udfs.text.code_points import from_strings
+from gaixie.udfs.text.code_points import from_strings
 
 CHARACTERS = "甲乙丙"
 UNIGRAMS = [-9, -99, -2, -1, -2, -3]  # unknown, begin, end, 甲, 乙, 丙
@@ -141,7 +141,7 @@ LETTERS = "".join(map(chr, range(0x4E00, 0x4E00 + 14)))
 @pytest.fixture(scope="module")
 def trained() -> LanguageModel:
     """Of random sentences: a chain in which some characters follow others more often."""
-    from jobs.make_language_model import make_tables, parse_arguments
+    from gaixie.jobs.make_language_model import make_tables, parse_arguments
 
     chance = np.random.default_rng(5)
     chain = chance.dirichlet(np.full(len(LETTERS), 0.3), len(LETTERS))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.meaning import pair_encoder
-from udfs.meaning.pair_encoder import PairEncoder, batches
+from gaixie.udfs.meaning import pair_encoder
+from gaixie.udfs.meaning.pair_encoder import PairEncoder, batches
 
 torch = pytest.importorskip("torch")
 tokenizers = pytest.importorskip("tokenizers")

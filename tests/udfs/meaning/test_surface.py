@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.meaning import numbering, surface
-from udfs.text.code_points import Words, from_strings
+from gaixie.udfs.meaning import numbering, surface
+from gaixie.udfs.text.code_points import Words, from_strings
 
 
 def word_ends(rows: list[list[str]]) -> Words:

@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.meaning import vectors
-from udfs.meaning.vectors import NAMES, VectorTable, explain, features, reference, write_table
-from udfs.text.code_points import Words, from_strings
+from gaixie.udfs.meaning import vectors
+from gaixie.udfs.meaning.vectors import (
+    NAMES,
+    VectorTable,
+    explain,
+    features,
+    reference,
+    write_table,
+)
+from gaixie.udfs.text.code_points import Words, from_strings
 
 WORDS = ["医生", "大夫", "病人", "患者", "治疗", "今天", "天", "病", "Apple", "三"]
 

@@ -6,9 +6,9 @@ import torch
 from tiny_models import POSITIONS, tiny_bart, tiny_bert
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from udfs.metrics import bartscore
-from udfs.metrics.bartscore import BARTScore, plain
-from udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics import bartscore
+from gaixie.udfs.metrics.bartscore import BARTScore, plain
+from gaixie.udfs.metrics.metric import Pairs
 
 SOURCES = ["今天天气很好", "我不知道", "你去北京了吗", "好", "好" * (POSITIONS + 5)]
 PARAPHRASES = ["今天的天气不错", "我不清楚", "北京", "他今天不在上海,我很清楚。", "我"]

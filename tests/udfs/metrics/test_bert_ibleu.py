@@ -5,9 +5,9 @@ import pytest
 from sacrebleu.metrics import BLEU
 from tiny_models import tiny_bert
 
-from udfs.metrics.bert_ibleu import BERTiBLEU, plain
-from udfs.metrics.bertscore import BERTScore
-from udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU, plain
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.metric import Pairs
 
 SOURCES = ["今天北京天气很好", "我今天不知道", "你去北京了吗", "他不在北京。"]
 PARAPHRASES = ["今天北京的天气很不错", "我今天不清楚", "你去北京了吗", "abc天气了吗"]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_models import CHARACTERS, tiny_bert
 
-from udfs.metrics import bertscore
-from udfs.metrics.bertscore import BERTScore, match, plain
-from udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics import bertscore
+from gaixie.udfs.metrics.bertscore import BERTScore, match, plain
+from gaixie.udfs.metrics.metric import Pairs
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
-from udfs.metrics.bleu import BLEU, SMOOTHING, plain
-from udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.bleu import BLEU, SMOOTHING, plain
+from gaixie.udfs.metrics.metric import Pairs
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")

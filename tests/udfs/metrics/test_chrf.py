@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
-from udfs.metrics.chrf import ChrF
-from udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.chrf import ChrF
+from gaixie.udfs.metrics.metric import Pairs
 
 # Precision and recall are equal: 4/6, 3/5, 2/4, 1/3, 0/2, 0/1, and so is any F of them.
 HALF = 100 * (4 / 6 + 3 / 5 + 2 / 4 + 1 / 3) / 6

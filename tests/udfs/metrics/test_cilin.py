@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from udfs.metrics import cilin
-from udfs.metrics.cilin import are_synonyms, meanings
+from gaixie.udfs.metrics import cilin
+from gaixie.udfs.metrics.cilin import are_synonyms, meanings
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.metrics.edit_distance import EditDistance, plain
-from udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.edit_distance import EditDistance, plain
+from gaixie.udfs.metrics.metric import Pairs
 
 GOLDEN = [
     ("今天天气很好", "今天天气很好", 0.0),

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 from tiny_models import POSITIONS, tiny_bart, tiny_bert
 from transformers import AutoModel, AutoTokenizer
 
-from udfs.metrics.bertscore import BERTScore
-from udfs.metrics.encoder import DEFAULT_MODEL, Encoder, batches, load_encoder, model_signature
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.encoder import (
+    DEFAULT_MODEL,
+    Encoder,
+    batches,
+    load_encoder,
+    model_signature,
+)
 
 TEXTS = ["今天天气很好", "", "我不知道", "你去北京了吗", "好", "他今天不在上海,我很清楚。"]
 

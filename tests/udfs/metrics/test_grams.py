@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.metrics.grams import is_space, overlap, tokenize_columns, tokenizer
+from gaixie.udfs.metrics.grams import is_space, overlap, tokenize_columns, tokenizer
 
 ANY = st.text(st.characters(codec="utf-8"), max_size=12)
 SHARING = st.text("的一是 𠮷", max_size=40)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.metrics import hsk
-from udfs.metrics.hsk import HSKEasy, HSKHard, levels, plain
-from udfs.metrics.metric import Pairs
-from udfs.metrics.words import words
+from gaixie.udfs.metrics import hsk
+from gaixie.udfs.metrics.hsk import HSKEasy, HSKHard, levels, plain
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.words import words
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "mcts"
 EASY, HARD = range(1, 4), range(7, 9)

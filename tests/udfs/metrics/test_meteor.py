@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.metrics.cilin import meanings
-from udfs.metrics.meteor import METEOR, align, plain, score_of
-from udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.cilin import meanings
+from gaixie.udfs.metrics.meteor import METEOR, align, plain, score_of
+from gaixie.udfs.metrics.metric import Pairs
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 # 高兴 快乐 愉快 stand on one line of the forest, 美丽 漂亮 on another; 的 and 𠮷 have no synonym here.
@@ -172,8 +172,8 @@ def test_english(tmp_path):
     (folder / "index.noun").write_text("auto n 1 0 1 0 00000000  \ncar n 1 0 1 0 00000000  \n")
     (folder / "data.noun").write_text("00000000 00 n 02 car 0 auto 0 000 | a vehicle  \n")
     code = """
-from udfs.metrics.meteor import METEOR
-from udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.meteor import METEOR
+from gaixie.udfs.metrics.metric import Pairs
 pairs = Pairs.of([""], ["The cars stopped."], ["The auto stops."])
 print(METEOR(language="en").sentence_scores(pairs)[0])
 """

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from udfs.metrics import METRICS, Free, Pairs, load_metric
-from udfs.metrics.__main__ import main
+from gaixie.udfs.metrics import METRICS, Free, Pairs, load_metric
+from gaixie.udfs.metrics.__main__ import main
 
 SOURCES = ["他昨天去了北京。", "今天天气很好，我们出去走走。", "她买了两本新书。"]
 PARAPHRASES = ["昨天他到北京去了。", "今天天气很好，我们出去走走。", "两本新书，她买下了。"]
@@ -103,7 +103,7 @@ def test_pairs_of_different_lengths():
 
 
 def test_no_torch_and_no_spark_at_import():
-    code = "import sys, udfs.metrics; print([m for m in ('torch', 'pyspark', 'transformers', 'gensim', 'nltk', 'pandas') if m in sys.modules])"
+    code = "import sys, gaixie.udfs.metrics; print([m for m in ('torch', 'pyspark', 'transformers', 'gensim', 'nltk', 'pandas') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -156,7 +156,7 @@ def test_command_reads_files_and_tables(files, capsys, kind):
 
 def test_command_reads_standard_input(files):
     for name in ("pairs.tsv", "pairs.jsonl"):
-        line = [sys.executable, "-m", "udfs.metrics", "--metrics", "pinc", "--json", "-"]
+        line = [sys.executable, "-m", "gaixie.udfs.metrics", "--metrics", "pinc", "--json", "-"]
         with open(files[name], encoding="utf-8") as given:
             done = subprocess.run(line, stdin=given, capture_output=True, text=True, check=True)
         assert [list(json.loads(row)) for row in done.stdout.splitlines()] == [["pinc"]] * 3

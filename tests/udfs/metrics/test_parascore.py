@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_models import tiny_bert
 
-from udfs.metrics import edit_distance
-from udfs.metrics.bertscore import BERTScore
-from udfs.metrics.metric import Pairs
-from udfs.metrics.parascore import ParaScore, plain, tune_omega
-from udfs.metrics.similarity import SentenceSimilarity
+from gaixie.udfs.metrics import edit_distance
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.parascore import ParaScore, plain, tune_omega
+from gaixie.udfs.metrics.similarity import SentenceSimilarity
 
 SOURCES = ["今天天气很好", "我不知道", "你去北京了吗", "好好好好"]
 PARAPHRASES = ["今天的天气不错", "我不知道", "我不清楚", "好好好知"]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.metrics.metric import Pairs
-from udfs.metrics.pinc import PINC, plain
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.pinc import PINC, plain
 
 GOLDEN = [
     ("今天天气很好", "今天天气很好", 0.0),

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rouge_chinese import Rouge
 from rouge_score.rouge_scorer import RougeScorer
 
-from udfs.metrics.grams import tokenizer
-from udfs.metrics.metric import Pairs
-from udfs.metrics.rouge import ROUGE, plain
+from gaixie.udfs.metrics.grams import tokenizer
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.rouge import ROUGE, plain
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.metrics.metric import Pairs
-from udfs.metrics.sari import SARI, plain, score_of, statistics
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.sari import SARI, plain, score_of, statistics
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "mcts"
 TEXT = st.text("我你他好𠮷 a", max_size=8)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.metrics.bleu import BLEU
-from udfs.metrics.metric import Pairs
-from udfs.metrics.self_bleu import SelfBLEU, plain
+from gaixie.udfs.metrics.bleu import BLEU
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.self_bleu import SelfBLEU, plain
 
 TEXT = st.one_of(
     st.text("的一是 ", max_size=30), st.text(st.characters(codec="utf-8"), max_size=12)

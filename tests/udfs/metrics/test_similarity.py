@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tiny_models import tiny_bert
 
-from udfs.metrics import similarity
-from udfs.metrics.encoder import load_encoder
-from udfs.metrics.metric import Pairs
-from udfs.metrics.similarity import SentenceSimilarity, plain
+from gaixie.udfs.metrics import similarity
+from gaixie.udfs.metrics.encoder import load_encoder
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.similarity import SentenceSimilarity, plain
 
 SOURCES = ["今天天气很好", "我不知道", "你去北京了吗", "好"]
 PARAPHRASES = ["今天的天气不错", "我不清楚", "我不知道", "好"]

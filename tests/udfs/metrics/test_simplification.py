@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.metrics.metric import Pairs
-from udfs.metrics.simplification import (
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.simplification import (
     FEATURES,
     Feature,
     Sentence,
@@ -20,7 +20,7 @@ from udfs.metrics.simplification import (
     sentence_of,
     tree_depth,
 )
-from udfs.metrics.words import words
+from gaixie.udfs.metrics.words import words
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "mcts"
 OF_TEXT = [name for name in FEATURES if name != "dependency-depth"]

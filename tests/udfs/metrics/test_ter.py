@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.ter import TER as Sacrebleu
 
-from udfs.metrics.metric import Pairs
-from udfs.metrics.ter import TER
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.ter import TER
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.metrics.metric import Pairs
-from udfs.metrics.weem4pg import WEEM4PG, _score, plain
-from udfs.metrics.word_vectors import WordVectors, load
-from udfs.metrics.words import words
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.weem4pg import WEEM4PG, _score, plain
+from gaixie.udfs.metrics.word_vectors import WordVectors, load
+from gaixie.udfs.metrics.words import words
 
 # Unit vectors whose cosines are plain: 高兴·快乐 = 0.8, 高兴·难过 = -0.6, 快乐·难过 = 0.
 VECTORS = {"高兴": [0.8, -0.6], "快乐": [1.0, 0.0], "难过": [0.0, 1.0], "glad": [0.6, 0.8]}

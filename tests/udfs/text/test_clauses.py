@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from udfs.text.clauses import clause_spans, split_clauses
+from gaixie.udfs.text.clauses import clause_spans, split_clauses
 
 # Normalised text: fullwidth commas, colons… are ASCII by then.
 GOLDEN = [

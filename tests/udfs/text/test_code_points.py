@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.text.code_points import CodePoints, from_strings, to_strings
+from gaixie.udfs.text.code_points import CodePoints, from_strings, to_strings
 
 GOLDEN = [
     ([], [], [0]),

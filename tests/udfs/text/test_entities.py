@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.text.entities import KINDS, EntityFinder, EntitySettings, load_settings
-from udfs.text.normalise import normalise
+from gaixie.udfs.text.entities import KINDS, EntityFinder, EntitySettings, load_settings
+from gaixie.udfs.text.normalise import normalise
 
 CONFIG = Path(__file__).parents[3] / "conf/entities.yaml"
 finder = EntityFinder(load_settings(CONFIG))

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.text.code_points import to_strings
-from udfs.text.normalise import HAN, NULL, UNDECODABLE, normalise, normalise_column
+from gaixie.udfs.text.code_points import to_strings
+from gaixie.udfs.text.normalise import HAN, NULL, UNDECODABLE, normalise, normalise_column
 
 REPLACEMENT = "\ufffd"
 # The blocks of CJK unified and compatibility ideographs, and 〇.

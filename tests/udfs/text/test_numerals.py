@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from udfs.text import numerals
-from udfs.text.code_points import from_strings
-from udfs.text.numerals import Number
+from gaixie.udfs.text import numerals
+from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.text.numerals import Number
 
 VALUES = {
     "7": 7, "3000": 3000, "3,000": 3000, "1,234,567.5": 1234567.5, "0.75": 0.75, "12%": 0.12, "5‰": 0.005,

@@ -1,1 +1,0 @@
-"""What several jobs share: settings, inputs, storage, the Spark session, progress, reports."""

@@ -1,0 +1,1 @@
+"""What make_encoder reads encoders from: packages that hold their weights."""

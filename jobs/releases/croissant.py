@@ -1,0 +1,143 @@
+"""croissant.json of a release: MLCommons' format 1.0 for data sets (docs.mlcommons.org/croissant)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gaixie.jobs.releases.card import HUB_LICENSES, MEANINGS
+from gaixie.jobs.releases.store import as_json
+
+CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+
+TYPES = {
+    "string": "sc:Text",
+    "boolean": "sc:Boolean",
+    "float": "cr:Float32",
+    "double": "cr:Float64",
+    "int": "cr:Int32",
+    "bigint": "cr:Int64",
+}
+"""Croissant's names of Spark's types; columns of any other are not described."""
+
+
+def croissant(record: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> str:
+    """croissant.json: every data file with its SHA-256, a file set and a record set for each subset
+    and split.
+
+    files: the manifest's entries of the data files.
+    """
+    numbers = (record["version"].split("-")[0] + ".0.0").split(".")[:3]
+    distribution: list[dict[str, Any]] = [
+        {
+            "@type": "cr:FileObject",
+            "@id": file["path"],
+            "name": file["path"],
+            "contentUrl": file["path"],
+            "contentSize": f"{file['bytes']} B",
+            "encodingFormat": "application/x-parquet",
+            "sha256": file["sha256"],
+        }
+        for file in files
+    ]
+    record_sets = []
+    for split, stages in record["counts"].items():
+        for stage in stages:
+            name = f"{split}-stage-{stage}"
+            distribution.append(
+                {
+                    "@type": "cr:FileSet",
+                    "@id": f"files-{name}",
+                    "name": f"files-{name}",
+                    "encodingFormat": "application/x-parquet",
+                    "includes": f"data/split={split}/subset=stage-{stage}/*.parquet",
+                }
+            )
+            record_sets.append(_record_set(record, name, split, stage))
+    title = f"{record['title']}, version {record['version']}"
+    return as_json(
+        {
+            "@context": CONTEXT,
+            "@type": "sc:Dataset",
+            "conformsTo": "http://mlcommons.org/croissant/1.0",
+            "name": record["name"],
+            "description": f"{title}: Chinese sentence pairs scored with {record['signature']}",
+            "alternateName": record["title"],
+            "license": _license_url(record["license"]),
+            "version": ".".join(numbers),
+            "datePublished": record["created"][:19],
+            "creator": {"@type": "Organization", "name": "Gaixie"},
+            "citeAs": title,
+            "inLanguage": "zh",
+            "distribution": distribution,
+            "recordSet": record_sets,
+        }
+    )
+
+
+def _record_set(record: Mapping[str, Any], name: str, split: str, stage: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "description": f"Pairs of stage {stage} in the split {split}.",
+        "key": {"@id": f"{name}/pair_id"},
+        "field": [
+            {
+                "@type": "cr:Field",
+                "@id": f"{name}/{column}",
+                "name": column,
+                "description": MEANINGS.get(column, "as the input had it"),
+                "dataType": TYPES[kind],
+                "source": {
+                    "fileSet": {"@id": f"files-{name}"},
+                    "extract": {"column": column},
+                },
+            }
+            for column, kind in record["columns"].items()
+            if kind in TYPES
+        ],
+    }
+
+
+def _license_url(text: str) -> str:
+    if text.lower() in HUB_LICENSES:
+        return f"https://spdx.org/licenses/{text}.html"
+    return text

@@ -1,0 +1,318 @@
+"""The rows of a release: pairs of several runs, each once, on one side of the split, in shards."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.functions import arrow_udf
+from pyspark.sql.types import FloatType, IntegerType, LongType, StringType, StructField, StructType
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.spark.parquet import PARQUET
+from gaixie.udfs import splits
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.io import storage
+from gaixie.udfs.splits import SPLITS
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.stages import SCORE_BINS
+
+COLUMNS = StructType(
+    [
+        *[StructField(name, StringType()) for name in ("pair_id", "source", "paraphrase")],
+        *[StructField(name, FloatType()) for name in (*FEATURES, *OUTPUTS)],
+        StructField("origin", StringType()),
+        StructField("stage", IntegerType()),
+    ]
+)
+"""Columns of a release; kept columns of the runs follow."""
+
+LENGTH_BINS = 10
+"""Characters that one bin of the lengths spans."""
+
+BARS = 50
+"""Of a histogram from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class SourceRun:
+    """A published run that a release takes pairs from."""
+
+    run_id: str
+    folder: str
+    manifest: dict[str, Any]
+    digest: str
+    """SHA-256 of its manifest."""
+    rows: Counter[tuple[str, int]]
+    """Pairs by origin and stage, in the chosen stages."""
+    bytes_a_row: float
+    """Of the columns that are released, as compressed in the run's files."""
+
+
+def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str]) -> SourceRun:
+    """What a run has to give; JobError where it is not published or lacks a column to keep."""
+    folder = storage.join(root, "runs", run_id)
+    path = storage.join(folder, "manifest.json")
+    try:
+        manifest, digest = storage.read_json(path), storage.sha256(path)
+    except FileNotFoundError:
+        if storage.exists(folder):
+            raise JobError(f"{path}: no such file: the run is not published") from None
+        known = ", ".join(storage.children(storage.join(root, "runs"))[:20]) or "none"
+        raise JobError(f"{folder}: no run '{run_id}'; there are: {known}") from None
+    rows = Counter()
+    for origin, counts in manifest["stages"].items():
+        for stage in stages:
+            if pairs := counts.get(str(stage), 0):
+                rows[origin, stage] = pairs
+    if not rows:
+        return SourceRun(run_id, folder, manifest, digest, rows, 0.0)
+    size, schema = _look_at_files(storage.join(folder, "scored"), rows, keep)
+    for field in COLUMNS:
+        if field.name not in schema.names and field.name not in ("origin", "stage"):
+            raise JobError(
+                f"{folder}: no column '{field.name}': run '{run_id}' was scored under "
+                f"{manifest['signature']}; score its pairs again with this version"
+            )
+    lacking = [name for name in keep if name not in schema.names or name in COLUMNS.names]
+    if lacking:
+        extra = [name for name in schema.names if name not in COLUMNS.names]
+        raise JobError(
+            f"--keep-columns {lacking[0]}: run '{run_id}' carries no such further column; "
+            f"it has: {', '.join(extra) or 'none'}"
+        )
+    return SourceRun(run_id, folder, manifest, digest, rows, size)
+
+
+def _look_at_files(
+    folder: str, rows: Counter[tuple[str, int]], keep: Sequence[str]
+) -> tuple[float, pa.Schema]:
+    """(bytes a row of the columns of a release, schema of the files), from one file's footer."""
+    origin, stage = rows.most_common(1)[0][0]
+    files = storage.list(storage.join(folder, f"origin={origin}", f"stage={stage}"))
+    files = [file for file in files if re.search(r"/[^/._][^/]*\.parquet$", file.uri)]
+    if not files:
+        raise JobError(f"{folder}/origin={origin}/stage={stage}: no files, the manifest has rows")
+    with storage.open(max(files, key=lambda file: file.size).uri) as file:
+        footer = pq.ParquetFile(file)
+        groups = [footer.metadata.row_group(k) for k in range(footer.num_row_groups)]
+        schema = footer.schema_arrow
+        chunks = [group.column(k) for group in groups for k in range(group.num_columns)]
+        names = {*COLUMNS.names, *keep}
+        taken = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in names]
+        size = sum(chunk.total_compressed_size for chunk in taken)
+        return size / max(footer.metadata.num_rows, 1), schema
+
+
+def check_signatures(runs: Sequence[SourceRun]) -> None:
+    """Raises JobError where two runs were scored under different signatures."""
+    first = runs[0]
+    for run in runs[1:]:
+        if run.manifest["signature"] != first.manifest["signature"]:
+            raise JobError(
+                f"runs '{first.run_id}' and '{run.run_id}' have different metric signatures, so "
+                f"their scores do not compare: {first.manifest['signature']} and "
+                f"{run.manifest['signature']}"
+            )
+
+
+def read_runs(
+    spark: SparkSession, runs: Sequence[SourceRun], stages: Sequence[int], keep: Sequence[str]
+) -> DataFrame:
+    """Rows of the chosen stages, with the place of their run among the runs."""
+    parts, types = [], {}
+    for place, run in enumerate(runs):
+        if not run.rows:
+            continue
+        folder = storage.spark_uri(storage.join(run.folder, "scored"))
+        schema = COLUMNS
+        if keep:
+            extra = {field.name: field for field in spark.read.parquet(folder).schema}
+            schema = StructType([*COLUMNS, *[extra[name] for name in keep]])
+            for name in keep:
+                first_type, first_run = types.setdefault(name, (extra[name].dataType, run.run_id))
+                if first_type != extra[name].dataType:
+                    raise JobError(
+                        f"--keep-columns {name}: {first_type.simpleString()} in run "
+                        f"'{first_run}', {extra[name].dataType.simpleString()} in '{run.run_id}'"
+                    )
+        rows = spark.read.schema(schema).parquet(folder).where(F.col("stage").isin(*stages))
+        parts.append(rows.withColumn("run", F.lit(place)))
+    return reduce(DataFrame.unionByName, parts)
+
+
+def repeated(rows: DataFrame) -> DataFrame:
+    """pair_id, run, origin and stage of every row whose pair an earlier run has too."""
+    rank = F.expr("row_number() OVER (PARTITION BY pair_id ORDER BY run)")
+    ranked = rows.select("pair_id", "run", "origin", "stage").withColumn("rank", rank)
+    return ranked.where("rank > 1").drop("rank")
+
+
+def without(rows: DataFrame, duplicates: DataFrame, count: int) -> DataFrame:
+    """rows less the duplicates; count: how many they are."""
+    keys = duplicates.select("pair_id", "run")
+    return rows.join(
+        F.broadcast(keys) if count <= 1_000_000 else keys, ["pair_id", "run"], "left_anti"
+    )
+
+
+# The split
+
+
+def split_of(text: str, shares: Mapping[str, float], seed: int) -> str:
+    """The split that a source sentence is in. shares: of each of SPLITS, adding up to 1."""
+    [split] = splits.splits_of(pa.array([text]), [*shares.values()], seed)
+    return SPLITS[split]
+
+
+def source_hashes(seed: int) -> Callable[..., Column]:
+    """gaixie.udfs.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
+
+    @arrow_udf(LongType())
+    def hashes(source: pa.Array) -> pa.Array:
+        return pa.array(splits.source_hashes(source, seed).view(np.int64))
+
+    return hashes
+
+
+def split_column(shares: Mapping[str, float], seed: int) -> Column:
+    """gaixie.udfs.splits.splits_of as a column of source, by name."""
+    ends = splits.bounds([*shares.values()])
+    if len(ends) == 1:
+        return F.lit(SPLITS[ends[0][0]])
+    place = F.shiftrightunsigned(source_hashes(seed)("source"), 11) / F.lit(float(2**53))
+    split = F.lit(SPLITS[ends[-1][0]])
+    for number, end in reversed(ends[:-1]):
+        split = F.when(place < end, SPLITS[number]).otherwise(split)
+    return split
+
+
+# The shards
+
+
+def shards_of(
+    rows: Mapping[tuple[str, int], int],
+    shares: Mapping[str, float],
+    bytes_a_row: float,
+    shards_mb: float,
+    shards: int | None,
+) -> dict[tuple[str, int], int]:
+    """Files of each (split, stage); rows: pairs by origin and stage."""
+    by_stage: Counter[int] = Counter()
+    for (_, stage), count in rows.items():
+        by_stage[stage] += count
+    numbers = {}
+    for split, share in shares.items():
+        for stage, count in sorted(by_stage.items()):
+            size = count * share * bytes_a_row
+            numbers[split, stage] = shards or max(round(size / (shards_mb * 1e6)), 1)
+    return {key: number for key, number in numbers.items() if shares[key[0]] > 0}
+
+
+def write_shards(
+    rows: DataFrame, folder: str, shards: Mapping[tuple[str, int], int], seed: int
+) -> None:
+    """Writes folder/split=…/subset=stage-…/*.parquet, the number of files that shards states.
+
+    Hashes of pair_id and seed decide a row's file and its place there: files of one stage are even
+    in size and mix, and they are the same however the rows were spread over machines. The stage is a
+    column of the files, so the folders have a name of their own for it.
+    """
+    file, first = F.lit(0), 0
+    for (split, stage), number in shards.items():
+        here = (F.col("split") == split) & (F.col("stage") == stage)
+        own = F.pmod(F.xxhash64(F.lit("file"), F.lit(seed), "pair_id"), F.lit(number)).cast("int")
+        file = F.when(here, own + first).otherwise(file)
+        first += number
+    order = F.xxhash64(F.lit("order"), F.lit(seed), "pair_id")
+    rows = rows.withColumn("subset", F.concat(F.lit("stage-"), F.col("stage").cast("string")))
+    shuffled = rows.repartitionById(first, file)
+    shuffled = shuffled.sortWithinPartitions("split", "subset", order, "pair_id")
+    writer = shuffled.write.options(**PARQUET).partitionBy("split", "subset")
+    # A release holds what its manifest lists: no marker beside the data.
+    writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    writer.parquet(storage.spark_uri(folder))
+
+
+# What was written
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What written files hold."""
+
+    rows: Counter[tuple[str, int, str]]
+    """Pairs by split, stage and origin."""
+    bins: dict[tuple[str, int], Counter[int]]
+    """Pairs by origin and stage, and by score bin."""
+    lengths: dict[tuple[str, int, str], Counter[int]]
+    """Sentences by origin, stage and side, and by length in bins of LENGTH_BINS characters."""
+
+
+def read_release(spark: SparkSession, folder: str, schema: StructType = COLUMNS) -> DataFrame:
+    """Rows of a build folder's data, with split and subset of their folders."""
+    fields = [StructField(name, StringType()) for name in ("split", "subset")]
+    path = storage.spark_uri(storage.join(folder, "data"))
+    return spark.read.schema(StructType([*schema, *fields])).parquet(path)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the judgements in written files come to, by stage and name of the output."""
+
+    bins: dict[tuple[int, str], Counter[int]]
+    """Pairs by bin, of BARS from 0 to 1."""
+    means: dict[tuple[int, str], float]
+
+
+def judged(rows: DataFrame) -> Judged:
+    """The judgements and the score of rows as read_release gives them."""
+    outputs = F.array(
+        *[F.struct(F.lit(name).alias("name"), F.col(name).alias("value")) for name in OUTPUTS]
+    )
+    values = rows.select("stage", F.explode(outputs).alias("output"))
+    value = F.col("output.value").cast("double")
+    place = F.least(F.floor(value * BARS), F.lit(BARS - 1)).cast("int")
+    table = values.groupBy("stage", "output.name", place.alias("bin")).agg(
+        F.count(F.lit(1)).alias("pairs"), F.sum(value).alias("sum")
+    )
+    bins: dict[tuple[int, str], Counter[int]] = defaultdict(Counter)
+    sums: Counter[tuple[int, str]] = Counter()
+    for stage, name, index, pairs, total in table.collect():
+        bins[stage, name][index] += pairs
+        sums[stage, name] += total
+    return Judged(dict(bins), {key: sums[key] / bins[key].total() for key in bins})
+
+
+def recount(rows: DataFrame) -> Counts:
+    """Counts of rows as read_release gives them; RuntimeError where one is in a wrong folder."""
+    score_bin = F.floor(F.col("spscore").cast("double") * SCORE_BINS + 0.5).cast("int")
+    keys = ("split", "subset", "stage", "origin")
+    table = rows.groupBy(*keys, score_bin.alias("bin")).count()
+    counts, bins = Counter(), defaultdict(Counter)
+    for split, subset, stage, origin, index, pairs in table.collect():
+        if subset != f"stage-{stage}":
+            raise RuntimeError(f"data/split={split}/subset={subset}: rows of stage {stage}")
+        counts[split, stage, origin] += pairs
+        bins[origin, stage][index] += pairs
+    sides = F.array(
+        F.struct(F.lit("source").alias("side"), F.col("sl").alias("length")),
+        F.struct(F.lit("paraphrase").alias("side"), (F.col("sl") * F.col("lr")).alias("length")),
+    )
+    sentences = rows.select("origin", "stage", F.explode(sides).alias("one"))
+    length = F.floor(F.round("one.length") / LENGTH_BINS).cast("int").alias("bin")
+    lengths: dict[tuple[str, int, str], Counter[int]] = defaultdict(Counter)
+    for *key, index, pairs in (
+        sentences.groupBy("origin", "stage", "one.side", length).count().collect()
+    ):
+        lengths[tuple(key)][index] += pairs
+    return Counts(counts, dict(bins), dict(lengths))

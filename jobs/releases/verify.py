@@ -1,0 +1,236 @@
+"""Looks at published releases: whether one is still what its manifest says, and how two differ."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from gaixie.jobs.releases.card import configs_of
+from gaixie.jobs.releases.rows import read_release, recount, source_hashes
+from gaixie.jobs.releases.store import folder_of
+from gaixie.udfs.io import storage
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.stages import ORIGINS
+
+THREADS = 8
+
+
+def describe_files(folder: str) -> list[dict[str, Any]]:
+    """What a manifest says of each file below a folder: path, bytes, sha256, and rows of Parquet."""
+
+    def describe(file: storage.File) -> dict[str, Any]:
+        path = file.uri.removeprefix(f"{folder}/")
+        entry = {"path": path, "bytes": file.size, "sha256": storage.sha256(file.uri)}
+        if path.endswith(".parquet"):
+            entry["rows"] = _rows(file.uri)
+        return entry
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return [*pool.map(describe, storage.list(folder))]
+
+
+def _rows(uri: str) -> int:
+    with storage.open(uri) as file:
+        return pq.ParquetFile(file).metadata.num_rows
+
+
+def faults_of(
+    root: str, manifest: Mapping[str, Any], start_spark: Callable[[], SparkSession]
+) -> list[str]:
+    """What is wrong with a release, a line each; none where it is what its manifest says.
+
+    start_spark: gives the session, once the files themselves are in order.
+    """
+    folder = storage.join(folder_of(root, manifest["version"]), manifest["build"])
+    faults = [*_file_faults(folder, manifest["files"])]
+    faults += _document_faults(folder, manifest)
+    if any(fault.startswith("data/") for fault in faults):
+        return [*faults, "data/: counts and split were not looked at, for the faults of its files"]
+    return faults + _row_faults(start_spark(), folder, manifest)
+
+
+def _file_faults(folder: str, listed: list[dict[str, Any]]) -> Iterator[str]:
+    found = {file.uri.removeprefix(f"{folder}/"): file for file in storage.list(folder)}
+
+    def look(entry: dict[str, Any]) -> str | None:
+        path = entry["path"]
+        if path not in found:
+            return f"{path}: missing"
+        if found[path].size != entry["bytes"]:
+            return f"{path}: {found[path].size} bytes, the manifest has {entry['bytes']}"
+        digest = storage.sha256(found[path].uri)
+        if digest != entry["sha256"]:
+            return f"{path}: SHA-256 is {digest}, the manifest has {entry['sha256']}"
+        if "rows" in entry:
+            try:
+                rows = _rows(found[path].uri)
+            except (pa.ArrowException, OSError) as error:
+                return f"{path}: not readable as Parquet: {str(error).splitlines()[0]}"
+            if rows != entry["rows"]:
+                return f"{path}: {rows} rows, the manifest has {entry['rows']}"
+        return None
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        yield from filter(None, pool.map(look, listed))
+    for path in sorted(found.keys() - {entry["path"] for entry in listed}):
+        yield f"{path}: not in the manifest"
+
+
+def _document_faults(folder: str, manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Whether card and croissant.json parse, and say what the manifest says."""
+    data = {entry["path"]: entry for entry in manifest["files"] if "rows" in entry}
+    try:
+        text = storage.read_bytes(storage.join(folder, "README.md")).decode()
+        head = yaml.safe_load(text.split("---\n")[1])
+        if head["configs"] != configs_of(manifest):
+            yield "README.md: its configs are not the subsets of the manifest"
+    except FileNotFoundError:
+        pass  # said already
+    except (ValueError, LookupError, TypeError, yaml.YAMLError) as error:
+        yield f"README.md: no head of YAML: {' '.join(str(error).split())}"
+    try:
+        described = json.loads(storage.read_bytes(storage.join(folder, "croissant.json")))
+        files = {
+            one["contentUrl"]: one["sha256"] for one in described["distribution"] if "sha256" in one
+        }
+        if files != {path: entry["sha256"] for path, entry in data.items()}:
+            yield "croissant.json: its files are not those of the manifest"
+    except FileNotFoundError:
+        pass
+    except (ValueError, LookupError, TypeError) as error:
+        yield f"croissant.json: not Croissant: {' '.join(str(error).split())}"
+
+
+def _row_faults(spark: SparkSession, folder: str, manifest: Mapping[str, Any]) -> list[str]:
+    rows = read_release(spark, folder)
+    try:
+        counts = recount(rows).rows
+    except RuntimeError as error:
+        return [str(error)]
+    faults = []
+    listed = flat_counts(manifest)
+    for key in sorted({*counts, *listed}):
+        if counts[key] != listed[key]:
+            split, stage, origin = key
+            faults.append(
+                f"data/split={split}/subset=stage-{stage}: {counts[key]} rows of {origin}, "
+                f"the manifest has {listed[key]}"
+            )
+    outputs = [F.col(name) for name in OUTPUTS if name in manifest["columns"]]
+    fit = reduce(Column.__and__, [one.isNotNull() & one.between(0, 1) for one in outputs])
+    if unfit := rows.where(~fit).count():
+        faults.append(f"data/: {unfit} pairs have a judgement or score that is not within 0 and 1")
+    twice = rows.groupBy("pair_id").count().where("count > 1").count()
+    if twice:
+        faults.append(f"data/: {twice} pairs are there more than once")
+    if len(manifest["counts"]) > 1:
+        seed = manifest["settings"]["seed"]
+        sources = rows.select("split", source_hashes(seed)("source").alias("source"))
+        sides = sources.groupBy("source").agg(F.countDistinct("split").alias("splits"))
+        shared = sides.where("splits > 1").count()
+        if shared:
+            faults.append(f"data/: {shared} source sentences are in more than one split")
+    return faults
+
+
+def flat_counts(manifest: Mapping[str, Any]) -> Counter[tuple[str, int, str]]:
+    """Pairs by split, stage and origin."""
+    counts: Counter[tuple[str, int, str]] = Counter()
+    for split, stages in manifest["counts"].items():
+        for stage, origins in stages.items():
+            for origin, pairs in origins.items():
+                counts[split, int(stage), origin] = pairs
+    return counts
+
+
+# Two releases
+
+
+def difference(spark: SparkSession, root: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
+    """How release b differs from release a, as text."""
+    old, new = a["version"], b["version"]
+    lines = [f"release {old} -> {new}"]
+    changes = [*_setting_changes(a, b)]
+    lines += changes or ["signature, licence, columns, settings and runs are the same"]
+    lines += ["", f"{'pairs by stage':<18}{old:>14}{new:>14}{'difference':>12}"]
+    counts = [_by_origin_and_stage(one) for one in (a, b)]
+    for origin in ORIGINS:
+        for stage in range(4):
+            before, after = (count[origin, stage] for count in counts)
+            if before or after:
+                name = f"{origin} {stage}"
+                lines.append(f"{name:<18}{before:>14,}{after:>14,}{after - before:>+12,}")
+    before, after = (count.total() for count in counts)
+    lines += [f"{'total':<18}{before:>14,}{after:>14,}{after - before:>+12,}", ""]
+
+    sides = []
+    for manifest, name in ((a, "old"), (b, "new")):
+        folder = storage.join(folder_of(root, manifest["version"]), manifest["build"])
+        rows = read_release(spark, folder)
+        columns = [
+            F.col(column).alias(f"{column}_{name}") for column in ("spscore", "stage", "split")
+        ]
+        sides.append(rows.select("pair_id", *columns))
+    joined = sides[0].join(sides[1], "pair_id", "full_outer")
+    score = F.when(F.expr("stage_old IS NULL OR stage_new IS NULL"), None).otherwise(
+        ~F.col("spscore_old").eqNullSafe(F.col("spscore_new"))
+    )
+    moved = F.col("split_old") != F.col("split_new")
+    table = joined.groupBy(
+        "stage_old", "stage_new", score.alias("score"), moved.alias("moved")
+    ).count()
+    kinds: Counter[str] = Counter()
+    stages: Counter[tuple[int, int]] = Counter()
+    for row in table.collect():
+        if row.stage_old is None:
+            kinds["added"] += row["count"]
+        elif row.stage_new is None:
+            kinds["removed"] += row["count"]
+        else:
+            kinds["in both"] += row["count"]
+            kinds["with another score"] += row["count"] if row.score else 0
+            kinds["in another split"] += row["count"] if row.moved else 0
+            if row.stage_old != row.stage_new:
+                kinds["in another stage"] += row["count"]
+                stages[row.stage_old, row.stage_new] += row["count"]
+    for name in ("added", "removed", "in both", "with another score", "in another stage"):
+        lines.append(f"pairs {name}: {kinds[name]:,}")
+    lines += [f"  stage {x} -> {y}: {count:,}" for (x, y), count in sorted(stages.items())]
+    lines.append(f"pairs in another split: {kinds['in another split']:,}")
+    return "\n".join(lines)
+
+
+def _setting_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("signature", "license", "title"):
+        if a[name] != b[name]:
+            yield f"{name}: {a[name]} -> {b[name]}"
+    if a["signature"] != b["signature"]:
+        yield "  scores compare only under one signature"
+    for name in sorted({*a["settings"], *b["settings"]}):
+        before, after = a["settings"].get(name), b["settings"].get(name)
+        if before != after:
+            yield f"{name}: {before} -> {after}"
+    if a["columns"] != b["columns"]:
+        gone, come = ([*{k: v for k, v in x["columns"].items() if y["columns"].get(k) != v}]
+                      for x, y in ((a, b), (b, a)))  # fmt: skip
+        yield f"columns: {', '.join(gone) or 'none'} gone, {', '.join(come) or 'none'} new"
+    runs = [", ".join(run["run_id"] for run in one["runs"]) for one in (a, b)]
+    if runs[0] != runs[1]:
+        yield f"runs: {runs[0]} -> {runs[1]}"
+
+
+def _by_origin_and_stage(manifest: Mapping[str, Any]) -> Counter[tuple[str, int]]:
+    counts: Counter[tuple[str, int]] = Counter()
+    for (_, stage, origin), pairs in flat_counts(manifest).items():
+        counts[origin, stage] += pairs
+    return counts

@@ -1,0 +1,1 @@
+"""What score_corpus calls: settings, inputs, chunks, the pipeline, the report."""

@@ -1,0 +1,303 @@
+"""The pairs that a job reads: every file is found and looked at before any work starts."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.settings import Input
+from gaixie.jobs.spark.storage import File, Storage
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.stages import ORIGINS
+
+MALFORMED_LINE = "malformed_line"
+"""Column that holds a line which the reader could not split into columns."""
+
+NO_ORIGIN = "unknown"
+"""Origin of a malformed line of an input that has its origins in a column."""
+
+RESERVED = (
+    *("pair_id", "source", "paraphrase", "origin", "reason", "stage"),
+    *(*FEATURES, *OUTPUTS, MALFORMED_LINE, "row_key", "fit", "_scored"),
+)
+"""Columns that the job writes itself, whatever their case; an input's own pair_id is computed again."""
+
+_FORMATS = {
+    ".parquet": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".txt": "tsv",
+}
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+
+
+@dataclass
+class InputFiles:
+    """One input after it was looked at."""
+
+    settings: Input
+    format: str
+    schema: StructType
+    """As the files have it; text formats have strings only."""
+    files: list[File]
+    rows: dict[str, int] = field(default_factory=dict)
+    """Rows of each file where its footer says so (Parquet)."""
+    row_groups: dict[str, int] = field(default_factory=dict)
+    corrupt: dict[str, str] = field(default_factory=dict)
+    """What is wrong with each file that was set aside."""
+
+    def pieces(self, files: list[File]) -> float:
+        """Into how many pieces the files can be divided for reading."""
+        if self.format == "parquet":
+            return sum(self.row_groups[file.path] for file in files)
+        if any(file.path.lower().endswith(_COMPRESSED) for file in files):
+            return len(files)
+        return float("inf")
+
+    @property
+    def extra_columns(self) -> list[StructField]:
+        used = {
+            self.settings.source_column,
+            self.settings.paraphrase_column,
+            self.settings.origin_column,
+            "pair_id",
+            MALFORMED_LINE,
+        }
+        return [column for column in self.schema if column.name not in used]
+
+
+def inspect_inputs(
+    spark: SparkSession, storage: Storage, inputs: list[Input], on_corrupt_file: str
+) -> list[InputFiles]:
+    """Finds the files of every input and checks their columns.
+
+    Raises JobError for a missing path, an empty input, a format that nothing tells, an unreadable
+    file (unless on_corrupt_file is "quarantine"), a missing column, a column of the wrong type, one
+    in the way of the job's own, an origin that does not exist, or extra columns that clash.
+    """
+    found = [_inspect(spark, storage, settings, on_corrupt_file) for settings in inputs]
+    types: dict[str, tuple[str, Any]] = {}
+    for one in found:
+        for column in one.extra_columns:
+            path, known = types.setdefault(column.name, (one.settings.path, column.dataType))
+            if known != column.dataType:
+                raise JobError(
+                    f"{one.settings.path}: column '{column.name}' is "
+                    f"{column.dataType.simpleString()}, but {known.simpleString()} in {path}"
+                )
+    return found
+
+
+def _inspect(
+    spark: SparkSession, storage: Storage, settings: Input, on_corrupt_file: str
+) -> InputFiles:
+    files = [file for file in storage.list(settings.path) if file.size > 0]
+    if not files:
+        raise JobError(f"{settings.path}: no data, expected at least one file with rows")
+    kind = settings.format or _format_of(files[0].path)
+    if kind is None:
+        raise JobError(
+            f"{files[0].path}: its name tells no format, "
+            "expected .parquet, .jsonl, .csv or .tsv (or set the input's format)"
+        )
+    one = InputFiles(settings, kind, StructType(), files)
+    if kind == "parquet":
+        _inspect_parquet(spark, one, on_corrupt_file)
+    else:
+        try:
+            one.schema = _text_schema(spark, one)
+        except (PySparkException, Py4JJavaError) as error:
+            if file := corrupt_file(error, files):
+                raise JobError(f"{file.path}: cannot be read to its end: corrupt") from error
+            raise
+        _check_columns(one.schema, files[0].path, settings)
+    if settings.origin_column:
+        while one.files:
+            try:
+                _check_origins(spark, one)
+                break
+            except (PySparkException, Py4JJavaError) as error:
+                file = corrupt_file(error, one.files)
+                if file is None:
+                    raise
+                reason = "cannot be read to its end: corrupt"
+                if on_corrupt_file == "stop":
+                    raise JobError(f"{file.path}: {reason}") from error
+                one.corrupt[file.path] = reason
+                one.files = [other for other in one.files if other != file]
+        if not one.files:
+            raise JobError(f"{settings.path}: no file could be read")
+    return one
+
+
+def corrupt_file(error: Exception, files: list[File]) -> File | None:
+    """The file that Spark could not read, where that is what went wrong."""
+    message = unquote(str(error))  # names it as a URI: file:///a%20b
+    if "FAILED_READ_FILE" not in message:
+        return None
+    named = [f for f in files if f.path.partition(":")[2].lstrip("/") in message]
+    return max(named, key=lambda file: len(file.path), default=None)
+
+
+def _format_of(path: str) -> str | None:
+    name = path.lower()
+    for suffix in _COMPRESSED:
+        name = name.removesuffix(suffix)
+    return next((kind for suffix, kind in _FORMATS.items() if name.endswith(suffix)), None)
+
+
+def _inspect_parquet(spark: SparkSession, one: InputFiles, on_corrupt_file: str) -> None:
+    """Reads every footer: a file that is no Parquet, or lacks a column, is known by name."""
+    jvm, conf = spark._jvm, spark._jsc.hadoopConfiguration()
+    convert = jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter(
+        spark._jsparkSession.sessionState().conf()
+    )
+
+    def footer(file: File) -> tuple[StructType, int, int] | str:
+        try:
+            path = jvm.org.apache.hadoop.fs.Path(file.path)
+            reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(
+                jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, conf)
+            )
+            try:
+                meta = reader.getFooter().getFileMetaData()
+                schema = StructType.fromJson(json.loads(convert.convert(meta.getSchema()).json()))
+                return schema, reader.getRecordCount(), reader.getRowGroups().size()
+            finally:
+                reader.close()
+        except Exception as error:
+            cause = getattr(error, "java_exception", None)
+            return (cause.getMessage() if cause else str(error)) or type(error).__name__
+
+    with ThreadPoolExecutor(16) as pool:
+        footers = list(pool.map(footer, one.files))
+    good = []
+    for file, found in zip(one.files, footers, strict=True):
+        if isinstance(found, str):
+            message = f"{file.path}: not a readable Parquet file: {found.splitlines()[0]}"
+            if on_corrupt_file == "stop":
+                raise JobError(message)
+            one.corrupt[file.path] = found.splitlines()[0]
+            continue
+        schema, rows, row_groups = found
+        _check_columns(schema, file.path, one.settings)
+        if not good:
+            one.schema = schema
+        missing = {c.name for c in one.schema} ^ {c.name for c in schema}
+        if missing:
+            raise JobError(
+                f"{file.path}: column '{min(missing)}' is not in every file of {one.settings.path}"
+            )
+        for column in schema:
+            expected = one.schema[column.name].dataType
+            if column.dataType != expected:
+                raise JobError(
+                    f"{file.path}: column '{column.name}' is {column.dataType.simpleString()}, "
+                    f"expected {expected.simpleString()} as in {good[0].path}"
+                )
+        good.append(file)
+        one.rows[file.path] = rows
+        one.row_groups[file.path] = row_groups
+    one.files = good
+    if not good:
+        raise JobError(f"{one.settings.path}: no file could be read as Parquet")
+    if not sum(one.rows.values()):
+        raise JobError(f"{one.settings.path}: no rows, expected at least one")
+
+
+def _text_schema(spark: SparkSession, one: InputFiles) -> StructType:
+    """Column names of a text input, all strings, and the column for malformed lines."""
+    reader = spark.read
+    if one.format == "jsonl":
+        paths = [file.path for file in one.files]
+        found = reader.option("primitivesAsString", True).json(paths)
+        names = [name for name in found.columns if name != "_corrupt_record"]
+        if not names:
+            raise JobError(f"{one.files[0].path}: no JSON object a line was found")
+    else:
+        first = reader.options(**_csv_options(one.format)).csv(one.files[0].path)
+        names = [name for name in first.columns if name != "_corrupt_record"]
+    return StructType([StructField(name, StringType()) for name in [*names, MALFORMED_LINE]])
+
+
+def _csv_options(kind: str) -> dict[str, Any]:
+    # Without pruning, or a line with too few columns passes where only some are asked for.
+    options = {"header": True, "escape": '"', "encoding": "UTF-8", "maxCharsPerColumn": -1}
+    options |= {"columnPruning": False}
+    if kind == "tsv":
+        options |= {"sep": "\t", "quote": ""}
+    return options
+
+
+def _check_columns(schema: StructType, path: str, settings: Input) -> None:
+    types = {column.name: column.dataType for column in schema}
+    wanted = [settings.source_column, settings.paraphrase_column]
+    if settings.origin_column:
+        wanted.append(settings.origin_column)
+    for name in wanted:
+        if name not in types:
+            names = ", ".join(n for n in types if n != MALFORMED_LINE)
+            raise JobError(f"{path}: no column '{name}', expected string; it has: {names}")
+        if not isinstance(types[name], StringType | BinaryType):
+            raise JobError(
+                f"{path}: column '{name}' is {types[name].simpleString()}, expected string"
+            )
+    for name in types:
+        if name.lower() in RESERVED and name not in (*wanted, "pair_id", MALFORMED_LINE):
+            raise JobError(
+                f"{path}: column '{name}' has the name of one that the job writes; "
+                "rename it or leave it out"
+            )
+
+
+def _check_origins(spark: SparkSession, one: InputFiles) -> None:
+    column = one.settings.origin_column
+    rows = read_files(spark, one, one.files).where(F.col(MALFORMED_LINE).isNull())
+    values = rows.select("origin").distinct().limit(100)
+    unknown = sorted(str(row.origin) for row in values.collect() if row.origin not in ORIGINS)
+    if unknown:
+        raise JobError(
+            f"{one.settings.path}: column '{column}' holds the unknown origin {unknown[0]!r}, "
+            f"expected one of {', '.join(ORIGINS)}"
+        )
+
+
+def read_files(spark: SparkSession, one: InputFiles, files: list[File]) -> DataFrame:
+    """Rows of some files of an input: source, paraphrase, origin, malformed_line, extra columns."""
+    paths = [file.path for file in files]
+    reader = spark.read.schema(one.schema)
+    if one.format == "parquet":
+        rows = reader.parquet(*paths)
+    elif one.format == "jsonl":
+        rows = reader.option("columnNameOfCorruptRecord", MALFORMED_LINE).json(paths)
+    else:
+        options = _csv_options(one.format) | {"columnNameOfCorruptRecord": MALFORMED_LINE}
+        rows = reader.options(**options).option("enforceSchema", False).csv(paths)
+    settings = one.settings
+    malformed = F.col(MALFORMED_LINE) if MALFORMED_LINE in one.schema.names else F.lit(None)
+    if settings.origin:
+        origin = F.lit(settings.origin)
+    else:  # of a malformed line, whatever came to stand there
+        origin = F.col(f"`{settings.origin_column}`")
+        origin = F.when(malformed.isNull() | origin.isin(*ORIGINS), origin).otherwise(NO_ORIGIN)
+    return rows.select(
+        F.col(f"`{settings.source_column}`").cast("string").alias("source"),
+        F.col(f"`{settings.paraphrase_column}`").cast("string").alias("paraphrase"),
+        origin.cast("string").alias("origin"),
+        malformed.cast("string").alias(MALFORMED_LINE),
+        *[F.col(f"`{column.name}`") for column in one.extra_columns],
+    )

@@ -1,0 +1,78 @@
+"""A sample of the scored pairs, for the report of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from gaixie.jobs.spark.storage import Storage
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS
+
+MEASURED = [*FEATURES, *OUTPUTS]
+"""What of a scored pair is a number."""
+
+BARS = 50
+"""Of a histogram from 0 to 1."""
+
+EXAMPLES = 3
+"""Pairs of each quarter that a report shows."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a sample of the scored pairs shows, beside their counts."""
+
+    rows: int = 0
+    correlations: list[list[float]] = field(
+        default_factory=lambda: [[float("nan")] * len(MEASURED)] * len(MEASURED)
+    )
+    """Of ranks, over MEASURED; may be NaN."""
+    judgements: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    """Pairs by origin and judgement, in BARS bins of equal width from 0 to 1."""
+    examples: list[dict] = field(default_factory=list)
+    """Some pairs of each quarter by score, lowest first: source, paraphrase, origin, stage, quarter
+    (0 to 3), and MEASURED, None where missing."""
+
+
+def sample_scored(
+    spark: SparkSession,
+    storage: Storage,
+    path: str,
+    schema: StructType,
+    counts: Counter[tuple[Any, ...]],
+    rows: int = 30_000,
+) -> Sample:
+    """Looks at some scored pairs: their share of every origin and stage.
+
+    counts: rows by origin and stage. The pairs come from the front of one file of each: which pairs
+    share a file is decided by a hash.
+    """
+    total = sum(counts.values())
+    columns = ["source", "paraphrase", "origin", "stage", *MEASURED]
+    parts = []
+    for (origin, stage), count in counts.items():
+        file = storage.list(f"{path}/origin={origin}/stage={stage}")[0].path
+        front = spark.read.schema(schema).option("basePath", path).parquet(file)
+        parts.append(front.select(columns).limit(max(rows * count // total, 1)))
+    sample = reduce(DataFrame.unionAll, parts).toPandas().sort_values(["spscore", "source"])
+    judgements = {
+        origin: {name: np.histogram(pairs[name], BARS, (0, 1))[0].tolist() for name in JUDGEMENTS}
+        for origin, pairs in sample.groupby("origin")
+    }
+    examples = []
+    for number, quarter in enumerate(np.array_split(np.arange(len(sample)), 4)):
+        middle = (np.arange(EXAMPLES) + 0.5) / EXAMPLES * len(quarter)
+        for pair in sample.iloc[quarter[np.unique(middle.astype(int))[: len(quarter)]]].to_dict(
+            "records"
+        ):
+            missing = {name: None for name in MEASURED if pair[name] != pair[name]}
+            examples.append(pair | missing | {"quarter": number})
+    matrix = sample[MEASURED].corr("spearman").to_numpy().tolist()
+    return Sample(len(sample), matrix, judgements, examples)

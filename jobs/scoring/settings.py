@@ -1,0 +1,136 @@
+"""Settings of a job: a YAML file under the command line, checked before anything starts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.io import storage
+from gaixie.udfs.spscore import TIERS
+from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, ORIGINS
+
+CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
+"""The settings that ship; found from here, since Spark may copy a job's own file elsewhere."""
+
+Origin = Literal[ORIGINS]  # type: ignore[valid-type]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+def _for_spark(uri: str) -> str:
+    return re.sub(r"^s3://", "s3a://", uri)
+
+
+Uri = Annotated[str, AfterValidator(_for_spark)]
+"""A local path or any URI that Hadoop knows; s3:// means s3a://."""
+
+
+class Input(Strict):
+    """Pairs to read, and where they come from."""
+
+    path: Uri
+    origin: Origin | None = None
+    origin_column: str | None = None
+    format: Literal["parquet", "jsonl", "csv", "tsv"] | None = None
+    source_column: str = "source"
+    paraphrase_column: str = "paraphrase"
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Input:
+        if (self.origin is None) == (self.origin_column is None):
+            raise ValueError("an input needs either an origin or an origin_column")
+        return self
+
+
+class Cuts(Strict):
+    """Three ascending cut points: scores, or quantiles of the origin's scores in the run."""
+
+    scores: tuple[float, float, float] | None = None
+    quantiles: tuple[float, float, float] | None = None
+    min_meaning: float = Field(0.0, ge=0, le=1)
+    """Least judged meaning of a pair in stages 2 and 3."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Cuts:
+        if (self.scores is None) == (self.quantiles is None):
+            raise ValueError("cut points are either scores or quantiles")
+        points = self.scores or self.quantiles
+        if list(points) != sorted(points) or points[0] < 0 or points[-1] > 1:
+            raise ValueError(f"cut points must ascend within 0 and 1, not {list(points)}")
+        return self
+
+
+class ScoreSettings(Strict):
+    """conf/score.yaml."""
+
+    inputs: list[Input] = []
+    output: Uri | None = None
+    run_id: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    min_characters: int = Field(15, ge=1)
+    max_characters: int = Field(1000, ge=1, le=20_000)
+    tier: Literal[tuple(TIERS)] | None = None  # type: ignore[valid-type]
+    model: str | None = None
+    read_from: float = Field(0.0, ge=0, le=1)
+    segmenter: str = Field("jieba", pattern=r"^(jieba|ltp:.+)$")
+    cuts: dict[Origin, Cuts] = {}
+    on_corrupt_file: Literal["stop", "quarantine"] = "stop"
+    target_file_mb: float = Field(128, gt=0)
+    unit_mb: float = Field(2048, gt=0)
+
+    @model_validator(mode="after")
+    def _complete(self) -> ScoreSettings:
+        defaults = {
+            origin: Cuts(scores=cuts, min_meaning=DEFAULT_MIN_MEANING[origin])
+            for origin, cuts in DEFAULT_CUTS.items()
+        }
+        self.cuts = defaults | self.cuts
+        if self.min_characters > self.max_characters:
+            raise ValueError("min_characters is above max_characters")
+        return self
+
+
+def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) -> ScoreSettings:
+    """The YAML file, with overrides (None = not given) and KEY=VALUE assignments on top.
+
+    Raises JobError with the file, the key and what was expected there.
+    """
+    try:
+        values = yaml.safe_load(storage.read_bytes(path)) or {}
+    except OSError as error:
+        raise JobError(str(error)) from error
+    except yaml.YAMLError as error:
+        raise JobError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict):
+        raise JobError(f"{path}: expected a mapping of settings")
+    values |= {key: value for key, value in overrides.items() if value is not None}
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals:
+            raise JobError(f"--set {assignment}: expected KEY=VALUE")
+        place = values
+        *parents, last = key.split(".")
+        for parent in parents:
+            place = place.setdefault(parent, {})
+            if not isinstance(place, dict):
+                raise JobError(f"--set {assignment}: {parent} has no settings of its own")
+        try:
+            place[last] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise JobError(f"--set {assignment}: the value is not YAML") from error
+    try:
+        return ScoreSettings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "settings"
+        given = "" if first["type"] == "missing" else f" (given: {first['input']!r})"
+        message = first["msg"].removeprefix("Value error, ")
+        if len(given) > 120:
+            given = ""
+        raise JobError(f"{path}: {key}: {message}{given}") from error

@@ -1,0 +1,1 @@
+"""What every Spark job needs: the session, S3A, jars, storage, progress, Parquet."""

@@ -1,0 +1,81 @@
+"""Jars of Maven repositories, as spark-submit resolves them: above all those behind s3a://."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import pyspark
+
+from gaixie.jobs.errors import JobError
+
+JARS = Path(__file__).parents[2] / "conf/spark/s3a-jars.conf"
+
+
+class Jars(NamedTuple):
+    """Which jars, and what to say of them."""
+
+    title: str
+    arguments: tuple[str, ...]
+    """What tells spark-submit which."""
+    remedy: str
+    """What to do where no repository gives them."""
+
+
+S3A = Jars(
+    "the jars for s3a://",
+    ("--properties-file", str(JARS)),
+    "on a host that reaches a Maven repository run 'python jobs/fetch_jars.py FOLDER', copy FOLDER"
+    " here and set GAIXIE_JARS=FOLDER",
+)
+
+
+def cache_folder() -> Path:
+    """Where this host keeps what is fetched once: GAIXIE_CACHE_DIR, or a folder of the user's."""
+    return Path(os.environ.get("GAIXIE_CACHE_DIR") or Path.home() / ".cache/gaixie")
+
+
+def jar_folder() -> Path:
+    """Where this host keeps the jars: GAIXIE_JARS, or a folder of the cache for this list."""
+    if given := os.environ.get("GAIXIE_JARS"):
+        return Path(given)
+    return cache_folder() / f"s3a-jars-{hashlib.sha256(JARS.read_bytes()).hexdigest()[:10]}"
+
+
+def fetch_jars(folder: Path, *settings: str, jars: Jars = S3A) -> list[Path]:
+    """The jars, as spark-submit resolves them; all or none come into the folder.
+
+    settings: further arguments of spark-submit. Raises JobError where no repository gives them.
+    """
+    print(f"fetching {jars.title} into {folder}", file=sys.stderr)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".jars-") as work:
+        nothing = Path(work) / "nothing.py"
+        nothing.write_text("")
+        submit = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+        line = [submit / "bin/spark-submit", *jars.arguments]
+        line += ["--master", "local[1]", "--conf", f"spark.jars.ivy={work}/ivy", *settings, nothing]
+        environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+        done = subprocess.run(
+            [str(word) for word in line],
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        fetched = sorted((Path(work) / "ivy/jars").glob("*.jar"))
+        if done.returncode or not fetched:
+            missing = [line for line in done.stderr.splitlines() if "unresolved dependency" in line]
+            reason = missing[0].strip(": ") if missing else "spark-submit failed"
+            raise JobError(f"{jars.title} could not be fetched ({reason}); {jars.remedy}")
+        folder.mkdir(exist_ok=True)
+        for jar in fetched:
+            shutil.move(jar, Path(work) / jar.name)
+            (Path(work) / jar.name).replace(folder / jar.name)
+    return sorted(folder.glob("*.jar"))

@@ -1,0 +1,97 @@
+"""The Spark session of a job: the settings of conf/spark, under whatever its user has set."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.spark import s3a
+
+FOLDER = Path(__file__).parents[2] / "conf/spark"
+
+MASTERS = {"local": "local", "spark": "standalone", "yarn": "yarn", "k8s": "kubernetes"}
+"""How a master's address begins, and the file of settings for it."""
+
+
+def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
+    """The session of a job that reads and writes uris.
+
+    What spark-submit or spark-defaults.conf set wins over conf/spark. Raises JobError where there is
+    no Java, no session can be had, or s3a:// would not work as it should.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit, which has read its settings
+        SparkContext._ensure_initialized()
+    elif not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        raise JobError(
+            "Java 17 or 21 is needed and no 'java' was found; "
+            "on Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
+        )
+    conf = SparkConf()
+    kind = re.match(r"[a-z0-9]*", conf.get("spark.master", "local[*]")).group()
+    defaults = read_settings(FOLDER / "jobs.conf")
+    defaults |= read_settings(FOLDER / f"{MASTERS.get(kind, 'standalone')}.conf")
+    if kind == "local":
+        defaults |= _local(conf, defaults)
+    on_s3 = [uri for uri in uris if uri.startswith("s3a:")]
+    if on_s3:
+        defaults |= read_settings(FOLDER / "s3a.conf") | s3a.environment_settings()
+        s3a.check_settings(conf, defaults)
+    for key, value in defaults.items():
+        conf.setIfMissing(key, value)
+    if on_s3:
+        s3a.add_jars(conf)
+    conf.setIfMissing("spark.app.name", name)
+    try:
+        with _own_ctrl_c():
+            spark = SparkSession.builder.config(conf=conf).getOrCreate()
+    except Exception as error:
+        raise JobError(f"no Spark session: {str(error).splitlines()[0]}") from error
+    if on_s3:
+        s3a.check_session(spark, on_s3)
+    return spark
+
+
+@contextmanager
+def _own_ctrl_c() -> Iterator[None]:
+    """Keeps the handler of SIGINT that there is. That of a SparkContext calls Java in the middle of
+    another call to Java, which fails with an error of neither; and Java ends with this process anyway.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def read_settings(path: Path) -> dict[str, str]:
+    """Settings of a file in Spark's format: a name and a value a line; a backslash joins lines."""
+    lines = [line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
+    text = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    return dict(line.split(None, 1) for line in text.splitlines() if line.strip())
+
+
+def _local(conf: SparkConf, defaults: dict[str, str]) -> dict[str, str]:
+    """Settings that depend on this host, and the environment of Python workers."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Java takes the whole heap at once and native memory from few arenas: memory stays flat.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+    heap = conf.get("spark.driver.memory", defaults["spark.driver.memory"])
+    options = f"-XX:+UseParallelGC -Xms{heap} -XX:+AlwaysPreTouch"
+    log4j = (FOLDER / "log4j2.properties").as_uri()
+    return {
+        "spark.master": conf.get("spark.master", "local[*]"),
+        "spark.driver.defaultJavaOptions": f"{options} -Dlog4j2.configurationFile={log4j}",
+    }

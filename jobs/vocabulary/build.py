@@ -1,0 +1,208 @@
+"""Counts words by part of speech, and keeps the frequent ones."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.spark.progress import progress
+from gaixie.jobs.spark.storage import Storage
+from gaixie.jobs.vocabulary.report import draw_distribution, table
+from gaixie.udfs.spark import worker_segmenter
+from gaixie.udfs.text.gold import parse_paragraph
+from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
+from gaixie.udfs.text.segmenters import Segmenter
+from gaixie.udfs.text.vocabulary import Cut, Rule, find_cut
+
+FORMATS = {"parquet": "parquet", "jsonl": "json", "json": "json", "txt": "text", "csv": "csv"}
+
+TASKS_PER_CORE = 8
+
+NOT_GOLD = re.compile(r"('.*' is not word/tag)")
+
+
+class BuildVocabulary:
+    """The steps of the job, in the order in which build calls them."""
+
+    def __init__(
+        self, spark: SparkSession, storage: Storage, path: str, output: str, rules: dict[str, Rule]
+    ):
+        self.spark, self.storage, self.rules = spark, storage, rules
+        self.path, self.output = path, output.rstrip("/")
+
+    def check_output(self, overwrite: bool) -> None:
+        """Raises JobError where a vocabulary stands already."""
+        if self.storage.exists(f"{self.output}/manifest.json"):
+            if not overwrite:
+                raise JobError(f"{self.output}: a vocabulary is there; --overwrite replaces it")
+            self.storage.delete(f"{self.output}/manifest.json")
+
+    def read(self, columns: list[str] | None, limit: int | None) -> DataFrame:
+        """One column, sentence: of a text table, or (columns None) lines of word/tag."""
+        first = self.storage.list(self.path)[0].path
+        kind = FORMATS.get(first.removesuffix(".gz").rpartition(".")[2].lower())
+        if columns is None:
+            kind, columns = "text", ["value"]
+        if kind is None:
+            raise JobError(
+                f"{first}: its name tells no format, expected one of {', '.join(FORMATS)}"
+            )
+        reader = self.spark.read
+        if kind == "csv":
+            reader = reader.option("header", True).option("escape", '"')
+        try:
+            rows = reader.load(self.path, format=kind)
+        except (PySparkException, Py4JJavaError) as error:
+            raise JobError(f"{first}: not a readable {kind} file") from error
+        columns = ["value"] if kind == "text" else columns
+        for name in columns:
+            if name not in rows.columns:
+                raise JobError(f"{first}: no column '{name}', it has: {', '.join(rows.columns)}")
+            if dict(rows.dtypes)[name] != "string":
+                found = dict(rows.dtypes)[name]
+                raise JobError(f"{first}: column '{name}' is {found}, expected string")
+        if limit is not None:
+            rows = rows.limit(limit)
+        texts = rows.select(F.explode(F.array(*[F.col(f"`{name}`") for name in columns])))
+        texts = texts.toDF("sentence").where("sentence IS NOT NULL")
+        tasks = TASKS_PER_CORE * self.spark.sparkContext.defaultParallelism
+        # A row group is one task; a few large ones leave cores idle, and progress unseen.
+        return texts.repartition(tasks) if texts.rdd.getNumPartitions() < tasks else texts
+
+    def build(self, sentences: DataFrame, segmenter: Segmenter | None, spec: str) -> None:
+        started = time.monotonic()
+        tagged = tag_counts(sentences, spec if segmenter else None)
+        work, counts = f"{self.output}/_work", f"{self.output}/counts"
+        with progress(self.spark, "segmenting and tagging", None):
+            self._write(tagged, work)
+        tagged = self.spark.read.schema(tagged.schema).parquet(work)
+        tags = [row.tag for row in tagged.select("tag").distinct().collect()]
+        if not tags:
+            self.storage.delete(work)
+            raise JobError(f"{self.path}: no words, expected at least one sentence")
+        tag_set = tag_set_of(spec if segmenter else "gold", tags)
+
+        words = self._words(tagged, tag_set)
+        with progress(self.spark, "choosing words", None):
+            self._write(words, counts)
+            self.storage.delete(work)
+            words = self.spark.read.schema(words.schema).parquet(counts)
+            by_count = defaultdict(Counter)
+            for row in words.groupBy("class", "count").agg(F.count("*").alias("n")).collect():
+                by_count[row["class"]][row["count"]] = row.n
+            cuts = {name: find_cut(by_count[name], self.rules[name]) for name in CLASSES}
+            kept = words.withColumn("kept", _is_kept(cuts)).where("kept")
+            kept = kept.select("word", "class", "count").toPandas()
+        kept = kept.sort_values(["count", "word"], ascending=[False, True])
+        self._publish(by_count, kept, tag_set, segmenter, time.monotonic() - started)
+
+    def _write(self, table: DataFrame, path: str) -> None:
+        """Writes a table; JobError for an input that turns out not to be what it should."""
+        try:
+            table.write.mode("overwrite").parquet(path)
+        except (PySparkException, Py4JJavaError) as error:
+            self.storage.delete(path)
+            if found := NOT_GOLD.search(str(error)):
+                raise JobError(f"{self.path}: {found[1]}") from error
+            if "FAILED_READ_FILE" in str(error):
+                raise JobError(f"{self.path}: a file cannot be read to its end: corrupt") from error
+            raise
+
+    def _words(self, tagged: DataFrame, tag_set: str) -> DataFrame:
+        """word, class, count, and the counts by class, of every word."""
+        tags = TAG_SETS[tag_set]
+        literal = F.create_map(*[F.lit(part) for item in tags.items() for part in item])
+        name = F.coalesce(literal[F.col("tag")], F.lit(class_of("", tag_set)))
+        order = F.create_map(*[F.lit(p) for k, one in enumerate(CLASSES) for p in (one, k)])
+        by_class = tagged.groupBy("word", name.alias("class")).agg(F.sum("count").alias("n"))
+        main = F.expr("min_by(class, struct(-n, rank))").alias("class")
+        counts = F.map_from_entries(F.sort_array(F.collect_list(F.struct("class", "n"))))
+        return (
+            by_class.withColumn("rank", order[F.col("class")])
+            .groupBy("word")
+            .agg(main, F.sum("n").alias("count"), counts.alias("classes"))
+        )
+
+    def _publish(self, by_count, kept, tag_set: str, segmenter, seconds: float) -> None:
+        rows = {
+            name: {
+                "distinct": sum(by_count[name].values()),
+                "kept": int((kept["class"] == name).sum()),
+                "running": sum(count * words for count, words in by_count[name].items()),
+                "running_kept": int(kept.loc[kept["class"] == name, "count"].sum()),
+            }
+            for name in CLASSES
+        }
+        text = table(rows)
+        lines = ["\t".join(map(str, row)) for row in kept.itertuples(index=False)]
+        self.storage.write(
+            f"{self.output}/vocabulary.tsv", "\n".join(["word\tclass\tcount", *lines]) + "\n"
+        )
+        self.storage.write(f"{self.output}/table.txt", text + "\n")
+        self.storage.write(f"{self.output}/distribution.png", draw_distribution(by_count))
+        manifest = {
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "gaixie": version("gaixie"),
+            "input": self.path,
+            "segmenter": f"{segmenter.name}-{segmenter.version}" if segmenter else "gold",
+            "tag_set": tag_set,
+            "rules": {
+                name: {k: v for k, v in asdict(rule).items() if v is not None}
+                for name, rule in self.rules.items()
+            },
+            "classes": rows,
+            "words": len(kept),
+            "seconds": round(seconds, 1),
+        }
+        self.storage.write_json(f"{self.output}/manifest.json", manifest)
+        print(text)
+        print(f"{len(kept):,} words: {self.output}/vocabulary.tsv ({seconds:.0f} s)")
+
+
+def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
+    """word, tag, count; with no segmenter the sentences are lines of word/tag."""
+    schema = "word string, tag string, count long"
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        words = worker_segmenter(segmenter) if segmenter else None
+        for batch in batches:
+            texts = batch.column(0).to_pylist()
+            counts: Counter[tuple[str, str]] = Counter()
+            if words is None:
+                for text in texts:
+                    paragraph = parse_paragraph(text.split())
+                    counts.update(zip(paragraph.words, paragraph.tags, strict=True))
+            else:
+                for row in words.tag([normalise(text) for text in texts]):
+                    counts.update(row)
+            found = [(word, tag, n) for (word, tag), n in counts.items() if not word.isspace()]
+            columns = list(zip(*found, strict=True)) or [(), (), ()]
+            types = (pa.string(), pa.string(), pa.int64())
+            arrays = [pa.array(c, t) for c, t in zip(columns, types, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, ["word", "tag", "count"])
+
+    counted = sentences.mapInArrow(count, schema)
+    return counted.groupBy("word", "tag").agg(F.sum("count").alias("count"))
+
+
+def _is_kept(cuts: dict[str, Cut]) -> Column:
+    """Cut.keeps of gaixie.udfs.text.vocabulary as a column: words on the edge of their class by rank."""
+    above = F.create_map(*[F.lit(p) for name, cut in cuts.items() for p in (name, cut.above)])
+    ties = F.create_map(*[F.lit(p) for name, cut in cuts.items() for p in (name, cut.ties)])
+    edge = F.col("count") == above[F.col("class")]
+    order = Window.partitionBy("class", edge).orderBy("word")
+    rank = F.when(edge, F.row_number().over(order) - 1)
+    return (F.col("count") > above[F.col("class")]) | (edge & (rank < ties[F.col("class")]))

@@ -1,0 +1,337 @@
+import base64
+import io
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from gaixie.jobs.scoring import report
+from gaixie.jobs.scoring.report import EXPLANATIONS, Summary, print_summary, write_report
+from gaixie.jobs.scoring.sample import BARS, MEASURED, Sample
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import JUDGEMENTS
+from gaixie.udfs.stages import ORIGINS
+from gaixie.udfs.validate import MALFORMED, REASONS
+
+NAN = math.nan
+FOLDER = "s3a://bucket/gaixie/runs/monday"
+
+
+class Files(dict):
+    """Storage in memory."""
+
+    def write(self, path, content):
+        self[path] = content
+
+
+def example(source="据目击者描述，火势从三楼开始蔓延。", score=0.5, **more):
+    features = dict.fromkeys(FEATURES, 0.25) | {"sl": 17.0, "lr": 1.0588}
+    features |= {"structure": 0.41, "synonyms": 0.52, "meaning": 0.93, "fluency": 0.84}
+    pair = {"source": source, "paraphrase": "目击的人们讲，火是从三楼开始的。", "origin": "llm"}
+    reasons = ["number 三 lost", "odd: 的的"]
+    pair |= {"stage": 2, "spscore": score, "quarter": 1, "reasons": reasons}
+    return pair | features | more
+
+
+SIZE = len(MEASURED)
+SAMPLE = Sample(
+    rows=200_000,
+    correlations=[[1.0 if i == j else 0.05 * (i - j) for j in range(SIZE)] for i in range(SIZE)],
+    judgements={
+        origin: {name: list(range(BARS)) for name in JUDGEMENTS} for origin in ("parallel", "llm")
+    },
+    examples=[example(score=0.9, quarter=3), example(score=0.1, spa=None, pmd=NAN, quarter=0)],
+)
+
+
+@pytest.fixture
+def summary() -> Summary:
+    return Summary(
+        run_id="monday",
+        folder=FOLDER,
+        signature="SPScore-zh|v:1|norm:nfkc+ws|seg:jieba-0.42.1|model:lightgbm-0123456789ab",
+        read={"llm": 2_400, "parallel": 17_000_000, "human": 0},
+        scored={
+            "parallel": {0: 8_100_000, 1: 3_000_000, 2: 2_900_000, 3: 2_987_654},
+            "llm": {3: 2_300},
+        },
+        quarantined={"parallel": {"too_short": 4_000, "null": 346}, "llm": {"too_short": 77}},
+        duplicates={"parallel": 8_000, "llm": 23},
+        bins={"parallel": {4_000: 8_100_000, 6_000: 8_887_654}, "llm": {7_000: 2_300}},
+        cuts={"parallel": [0.45, 0.55, 0.65], "llm": [0.35, 0.45, NAN]},
+        min_meaning={"parallel": 0.8, "llm": 0.0},
+        quantiles={"parallel": {0.05: 0.4, 0.5: 0.6}, "llm": {0.05: 0.7, 0.5: 0.7}},
+        sample=SAMPLE,
+        seconds={"score": 300.04, "stages": 20.0, "write": 80.0},
+        pairs_per_s=42_505.9,
+    )
+
+
+# The console
+
+
+def printed(summary, width=110) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    print_summary(summary, console)
+    return console.file.getvalue()
+
+
+def row(text: str, name: str) -> list[str]:
+    """Cells of the first line that begins with a name."""
+    line = next(line for line in text.splitlines() if line.split()[:1] == [name])
+    return [cell.strip() for cell in line.replace("│", " ").split()[1:]]
+
+
+PARALLEL = ["17,000,000", "8,100,000", "3,000,000", "2,900,000", "2,987,654", "4,346", "8,000"]
+LLM = ["2,400", "0", "0", "0", "2,300", "77", "23"]
+TOTAL = ["17,002,400", "8,100,000", "3,000,000", "2,900,000", "2,989,954", "4,423", "8,023"]
+
+
+@pytest.mark.parametrize("width", [40, 110])
+def test_counts_on_the_console(summary, width):
+    text = printed(summary, width)
+    assert row(text, "parallel") == PARALLEL
+    assert row(text, "llm") == LLM
+    assert row(text, "total") == TOTAL
+    assert row(text, "too_short") == ["4,077"]
+    assert row(text, "null") == ["346"]
+    assert "human" not in text
+    assert text.index("parallel") < text.index("llm")
+
+
+def test_lines_on_the_console(summary):
+    lines = printed(summary, 40).splitlines()
+    assert f"signature: {summary.signature}" in lines
+    assert "time: 400.0 s (score 300.0, stages 20.0, write 80.0), 42,506 pairs/s" in lines
+    assert f"manifest: {FOLDER}/manifest.json" in lines
+    assert f"report: {FOLDER}/report.html" in lines
+
+
+def test_quantiles_on_the_console(summary):
+    lines = printed(summary).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("score at"))
+    assert "5 %" in lines[start]
+    assert "50 %" in lines[start]
+    assert row("\n".join(lines[start:]), "parallel") == ["0.400", "0.600"]
+
+
+def test_stdout_without_a_terminal(summary, capsys, monkeypatch):
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    print_summary(summary)
+    text = capsys.readouterr().out
+    assert row(text, "total") == TOTAL
+    assert "\x1b" not in text
+    tables = text[: text.index("signature:")]
+    assert max(map(len, tables.splitlines())) <= 110
+
+
+def test_markup_on_the_console(summary):
+    odd = replace(summary, folder="s3a://[red]/runs/[/]")
+    assert "manifest: s3a://[red]/runs/[/]/manifest.json" in printed(odd)
+
+
+# The page
+
+
+class Page(HTMLParser):
+    """Tables as lists of rows of cells, and the names of all tags."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tables, self.tags, self.open = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th"):
+            self.tables[-1][-1][-1] += data
+
+    def table(self, *head):
+        return next(table for table in self.tables if table[0][: len(head)] == list(head))
+
+
+def written(summary) -> tuple[str, bytes]:
+    files = Files()
+    write_report(summary, files, FOLDER)
+    assert set(files) == {f"{FOLDER}/report.png", f"{FOLDER}/report.html"}
+    return files[f"{FOLDER}/report.html"], files[f"{FOLDER}/report.png"]
+
+
+def test_numbers_on_the_page(summary):
+    text, _ = written(summary)
+    page = Page(text)
+    assert page.open == []
+    assert page.table("origin", "read")[1:] == [
+        ["parallel", "17,000,000", "16,987,654", "4,346", "8,000"],
+        ["llm", "2,400", "2,300", "77", "23"],
+        ["total", "17,002,400", "16,989,954", "4,423", "8,023"],
+    ]
+    assert "17,002,400 = 16,989,954 + 4,423 + 8,023" in text
+    assert "do not close" not in text
+    assert page.table("origin", "stage 0")[1:] == [
+        [
+            "parallel",
+            "8,100,000 (47.7%)",
+            "3,000,000 (17.7%)",
+            "2,900,000 (17.1%)",
+            "2,987,654 (17.6%)",
+            "0.45 / 0.55 / 0.65",
+            "0.8",
+        ],
+        ["llm", "0 (0.0%)", "0 (0.0%)", "0 (0.0%)", "2,300 (100.0%)", "0.35 / 0.45 / -", "0"],
+    ]
+    assert page.table("origin", "5 %")[1:] == [
+        ["parallel", "0.400", "0.600"],
+        ["llm", "0.700", "0.700"],
+    ]
+    assert page.table("reason", "rows")[1:] == [
+        ["too_short", "4,077", EXPLANATIONS["too_short"]],
+        ["null", "346", EXPLANATIONS["null"]],
+    ]
+    assert page.table("step")[1:] == [
+        ["score", "300.0"],
+        ["stages", "20.0"],
+        ["write", "80.0"],
+        ["total", "400.0"],
+    ]
+    assert summary.signature in text
+
+
+def test_accounts_that_do_not_close(summary):
+    text, _ = written(replace(summary, duplicates={"parallel": 8_000, "llm": 22}))
+    assert "17,002,400 ≠ 16,989,954 + 4,423 + 8,022" in text
+    assert "do not close" in text
+
+
+def test_examples_from_lowest_to_highest(summary):
+    text, _ = written(summary)
+    assert text.index("<b>0.100</b>") < text.index("<b>0.900</b>")
+    assert text.index("lowest scores</h3>") < text.index("highest scores</h3>")
+    assert "The second quarter" not in text
+    low, high = [t[1] for t in Page(text).tables if t[0] == list(FEATURES)]
+    assert low == ["0.250", "-", "-", "0.250", "0.250", "0.250", "17", "1.059"]
+    assert high[1] == "0.250"
+    assert text.count('<p lang="zh">') == 4
+
+
+def test_judgements_and_reasons_of_the_examples(summary):
+    text, _ = written(summary)
+    judged = [t[1] for t in Page(text).tables if t[0] == list(JUDGEMENTS)]
+    assert judged == [["0.410", "0.520", "0.930", "0.840"]] * 2
+    assert text.count("<li>number 三 lost</li>") == 2
+    silent = replace(summary, sample=replace(SAMPLE, examples=[example(reasons=[])]))
+    assert "<li>" not in written(silent)[0]
+
+
+def test_text_is_escaped(summary):
+    hostile = "火势<script>alert(1)</script>&amp;$run_id\"'蔓延"
+    odd = replace(
+        summary,
+        run_id="<b>run</b>",
+        signature="seg:<i>",
+        folder="x&y<",
+        sample=replace(
+            SAMPLE, examples=[example(source=hostile, paraphrase=hostile, reasons=[hostile])]
+        ),
+    )
+    text, _ = written(odd)
+    assert "script" not in Page(text).tags
+    escaped = "火势&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;$run_id&quot;&#x27;蔓延"
+    assert text.count(escaped) == 3
+    assert "<b>run" not in text
+    assert "seg:&lt;i&gt;" in text
+    assert "x&amp;y&lt;" in text
+
+
+def test_page_stands_alone(summary):
+    text, png = written(summary)
+    assert '<html lang="en">' in text
+    assert '<meta charset="utf-8">' in text
+    data = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
+    assert [base64.b64decode(one) for one in data] == [png]
+    assert not re.search(r'(src|href)="(?!data:)', text)
+
+
+def test_every_reason_is_explained():
+    assert set(EXPLANATIONS) == {*REASONS, MALFORMED}
+
+
+def test_nothing_scored(summary):
+    bare = replace(
+        summary,
+        read={"llm": 5},
+        scored={},
+        quarantined={"llm": {"null": 5}},
+        duplicates={},
+        bins={},
+        cuts={"llm": [NAN] * 3},
+        quantiles={},
+        sample=Sample(),
+        pairs_per_s=0.0,
+    )
+    text, png = written(bare)
+    assert "5 = 0 + 5 + 0" in text
+    assert "No pairs were scored" in text
+    assert picture(png).size == (1680, 1260)
+    assert row(printed(bare), "total") == ["5", "0", "0", "0", "0", "5", "0"]
+
+
+# The picture
+
+
+def picture(png: bytes) -> Image.Image:
+    image = Image.open(io.BytesIO(png))
+    assert image.format == "PNG"
+    image.load()
+    assert len(png) < 300_000
+    return image
+
+
+SPREAD = {index: 1 + index % 7 for index in range(10_001)}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bins": {"llm": SPREAD}},
+        {"bins": dict.fromkeys(ORIGINS, SPREAD)},
+        {"bins": {"llm": {0: 1}}},
+        {"bins": {"llm": {10_000: 1}}},
+        {"bins": {"parallel": {5_000: 9_000_000}, "llm": {}}},
+        {"sample": Sample()},
+        {"cuts": {"llm": [NAN] * 3, "parallel": [0.5, 0.5, 0.5]}},
+        {"cuts": {"llm": [0.0, 1.0, 1.5]}},
+    ],
+)
+def test_picture(summary, change):
+    changed = replace(summary, **change)
+    changed = replace(changed, read=dict.fromkeys(changed.bins, 1))
+    _, png = written(changed)
+    image = picture(png)
+    assert image.size == (1680, 1260)
+    assert len(image.convert("RGB").getcolors(1 << 24)) > 10
+
+
+def test_no_pyplot():
+    source = (report.__file__, report.draw_run.__code__.co_filename)
+    for path in source:
+        with open(path, encoding="utf-8") as file:
+            assert "import matplotlib.pyplot" not in file.read()

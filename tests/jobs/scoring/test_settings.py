@@ -1,0 +1,38 @@
+"""The settings files that ship."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.settings import load_settings
+from gaixie.udfs.io import storage
+from gaixie.udfs.stages import DEFAULT_CUTS
+
+CONF = Path(__file__).parents[3] / "conf"
+
+
+def test_default_cuts_are_stated_twice_alike():
+    settings = load_settings(str(CONF / "score.yaml"), {}, [])
+    assert {origin: cuts.scores for origin, cuts in settings.cuts.items()} == DEFAULT_CUTS
+
+
+def test_cuts_of_one_origin_leave_the_others(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("cuts: {llm: {quantiles: [0.1, 0.2, 0.3]}}")
+    cuts = load_settings(str(path), {}, []).cuts
+    assert cuts["llm"].quantiles == (0.1, 0.2, 0.3)
+    assert cuts["human"].scores == DEFAULT_CUTS["human"]
+
+
+def test_settings_in_the_store(store, monkeypatch):
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    root = f"s3a://{store.BUCKET}/settings"
+    storage.write(f"{root}/score.yaml", "output: s3://gaixie/out\nmin_characters: 9\n")
+    settings = load_settings(f"{root}/score.yaml", {}, [])
+    assert (settings.output, settings.min_characters) == ("s3a://gaixie/out", 9)
+    with pytest.raises(JobError, match=r"none\.yaml: no such"):
+        load_settings(f"{root}/none.yaml", {}, [])

@@ -1,0 +1,95 @@
+"""What pip installs: one top-level package, beside whatever a user has in a project of theirs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+ASK = """
+import conf, jobs, sys
+import gaixie.training.settings
+from gaixie.jobs.scoring.settings import CONFIG, load_settings
+from gaixie.udfs.spscore import SPScore
+
+settings = load_settings(str(CONFIG), {}, [])
+print(jobs.MINE, conf.MINE, settings.segmenter, SPScore.load().signature().split("|")[0])
+files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items()}
+print(*(name for name, file in files.items() if file.startswith(sys.argv[1])))
+"""
+
+
+def python(*line: object, **given: object) -> str:
+    words = [sys.executable, *map(str, line)]
+    done = subprocess.run(words, capture_output=True, text=True, **given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def pip(*words: object) -> None:
+    python("-m", "pip", "--disable-pip-version-check", *words, "--quiet", "--no-deps")
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory) -> Path:
+    """The tree as git has it: setuptools leaves folders where it builds."""
+    folder = tmp_path_factory.mktemp("source") / "tree"
+    for part in ("gaixie", "conf", "jobs", "training", "udfs"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / part, folder / part, symlinks=True, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(source, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    pip("wheel", source, "--no-build-isolation", "--wheel-dir", folder)
+    return next(folder.glob("*.whl"))
+
+
+def files(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+def test_the_wheel_has_one_top_level_package(wheel):
+    assert {name.split("/")[0] for name in files(wheel)} == {"gaixie"}
+
+
+def test_the_wheel_has_every_file_of_the_package(wheel):
+    tracked = ("git", "ls-files", "conf", "jobs", "training", "udfs")
+    done = subprocess.run(tracked, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("not a git checkout")
+    expected = {f"gaixie/{name}" for name in done.stdout.splitlines() if (ROOT / name).exists()}
+    assert expected | {"gaixie/__init__.py", "gaixie/py.typed"} == files(wheel)
+
+
+def test_a_source_distribution_gives_the_same_wheel(wheel, source, tmp_path):
+    code = "import sys; from setuptools.build_meta import build_sdist as b; print(b(sys.argv[1]))"
+    name = python("-c", code, tmp_path, cwd=source).split()[-1]
+    pip("wheel", tmp_path / name, "--no-build-isolation", "--wheel-dir", tmp_path)
+    assert files(next(tmp_path.glob("*.whl"))) == files(wheel)
+
+
+def test_it_lies_beside_a_project_with_its_own_jobs_and_conf(wheel, tmp_path):
+    site, project = tmp_path / "site", tmp_path / "project"
+    pip("install", wheel, "--target", site)
+    for name in ("jobs", "conf"):
+        (project / name).mkdir(parents=True)
+        (project / name / "__init__.py").write_text(f"MINE = 'own-{name}'\n")
+    environment = {"PYTHONPATH": str(site), "PATH": "/usr/bin", "HOME": str(tmp_path)}
+    lines = python("-c", ASK, site / "gaixie", cwd=project, env=environment).splitlines()
+    out, modules = lines[-2:]
+    assert out.split()[:3] == ["own-jobs", "own-conf", "jieba"]
+    assert out.split()[3].startswith("SPScore-zh")
+    assert len(modules.split()) > 30
+    assert all(name.split(".")[0] == "gaixie" for name in modules.split())

@@ -1,0 +1,186 @@
+"""Checkpoints: whole or not there, pruned but for the best, found again, refused where they do not fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
+
+import accelerate
+import torch
+
+from gaixie.training.loop.checkpoints import COMPLETE, STATE, Checkpoints, RunState
+from gaixie.training.loop.controller import State
+from gaixie.udfs.io import storage
+
+IDENTITY = {"seed": 13, "model.config.d_model": 32}
+
+
+@pytest.fixture
+def accelerator():
+    """One process on the CPU, with a model of which a test can tell the weights."""
+    one = accelerate.Accelerator(cpu=True)
+    model = torch.nn.Linear(1, 1)
+    model = one.prepare(model)
+    one.prepare(torch.optim.AdamW(model.parameters()))
+    one.model = model
+    return one
+
+
+def checkpoints(accelerator, folder: Path, keep: int = 2, mirror: str | None = None, **changes):
+    return Checkpoints(accelerator, str(folder), keep, IDENTITY | changes, mirror)
+
+
+def state(step: int, best_step: int | None = None) -> RunState:
+    loader = {"position": [0, 0, step], "pairs": 16 * step, "identity": {}}
+    return RunState(step, step / 2, State(evaluation=step, step=step), loader, best_step)
+
+
+def set_weight(accelerator, value: float) -> None:
+    torch.nn.init.constant_(accelerator.model.weight, value)
+
+
+def save(of: Checkpoints, *steps: RunState) -> None:
+    """Each step's weight is its number."""
+    of.folder.parent.mkdir(exist_ok=True)
+    for one in steps:
+        set_weight(of.accelerator, one.step)
+        of.save(one)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "checkpoints").iterdir())
+
+
+def test_what_is_saved_is_found_and_loaded(accelerator, tmp_path):
+    of = checkpoints(accelerator, tmp_path)
+    assert of.find(True) is None
+    save(of, state(1), state(2, best_step=1))
+    set_weight(accelerator, 0.0)
+    found = checkpoints(accelerator, tmp_path).find(True)
+    assert found == state(2, best_step=1)
+    of.load(found.step)
+    assert accelerator.model.weight.item() == 2
+    of.load(found.best_step)
+    assert accelerator.model.weight.item() == 1
+
+
+def test_the_newest_stay_and_the_best_that_they_refer_to(accelerator, tmp_path):
+    of = checkpoints(accelerator, tmp_path)
+    save(of, state(1), state(2, 2), state(3, 2), state(4, 2), state(5, 2))
+    assert names(tmp_path) == ["step-00000002", "step-00000004", "step-00000005"]
+    save(of, state(6, 6), state(7, 6), state(8, 6))
+    assert names(tmp_path) == ["step-00000006", "step-00000007", "step-00000008"]
+
+
+def test_half_a_checkpoint_is_none(accelerator, tmp_path):
+    of = checkpoints(accelerator, tmp_path)
+    save(of, state(1))
+    part = tmp_path / "checkpoints/.part-step-00000002"
+    part.mkdir()
+    (part / STATE).write_text("{")
+    assert of.find(True) == state(1)
+    save(of, state(2))
+    assert names(tmp_path) == ["step-00000001", "step-00000002"]
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_last(accelerator, tmp_path, monkeypatch):
+    of = checkpoints(accelerator, tmp_path)
+    save(of, state(1))
+
+    def full(*_):
+        raise RuntimeError("[enforce fail] PytorchStreamWriter failed writing file\nmore")
+
+    monkeypatch.setattr(accelerator, "save_state", full)  # a disk cannot be filled here
+    with pytest.raises(OSError, match=r"step-00000002: .*could not be written: \[enforce fail\]"):
+        of.save(state(2))
+    assert of.find(True) == state(1)
+
+
+def test_logs_are_put_back(accelerator, tmp_path):
+    of = checkpoints(accelerator, tmp_path)
+    log, history = tmp_path / "log.jsonl", tmp_path / "history.jsonl"
+    log.write_text("1\n")
+    save(of, state(1))
+    log.write_text("1\n2\n")
+    history.write_text("2\n")
+    of.find(True)
+    assert log.read_text() == "1\n"
+    assert not history.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "saved", "message"),
+    [
+        ({"seed": 14}, {}, "saved with seed 13, but the settings have 14"),
+        ({"bf16": True}, {}, "saved with bf16 None, but the settings have True"),
+        ({}, {"backend": "DEEPSPEED"}, "saved under DEEPSPEED, but this is NO"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(accelerator, tmp_path, changes, saved, message):
+    save(checkpoints(accelerator, tmp_path), state(3))
+    path = tmp_path / "checkpoints/step-00000003"
+    values = json.loads((path / STATE).read_text("utf-8"))
+    (path / STATE).write_text(json.dumps(values | saved), "utf-8")
+    with pytest.raises(ValueError, match=message) as error:
+        checkpoints(accelerator, tmp_path, **changes).find(True)
+    assert str(error.value).startswith(f"{path}: ")
+    assert "\n" not in str(error.value)
+
+
+def test_another_number_of_processes_is_refused_under_deepspeed_alone(accelerator, tmp_path):
+    of = checkpoints(accelerator, tmp_path)
+    save(of, state(3))
+    path = tmp_path / "checkpoints/step-00000003" / STATE
+    values = json.loads(path.read_text("utf-8")) | {"processes": 8}
+    path.write_text(json.dumps(values), "utf-8")
+    assert of.find(True) == state(3)
+    with pytest.raises(ValueError, match="has checkpoints already"):
+        of.find(False)
+
+
+def test_a_mirror_holds_the_same_and_gives_it_back(accelerator, tmp_path, store, monkeypatch):
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    mirror = f"s3://{store.BUCKET}/mirror-{tmp_path.name}"
+    of = checkpoints(accelerator, tmp_path / "here", mirror=mirror)
+    save(of, state(1), state(2, 1), state(3, 1), state(4, 1))
+    of.close()
+    kept = ["step-00000001", "step-00000003", "step-00000004"]
+    keys = store.keys(f"mirror-{tmp_path.name}/")
+    assert sorted({key.split("/")[2] for key in keys}) == kept
+    files = storage.children(f"{mirror}/checkpoints/step-00000004")
+    assert {*files} == {
+        COMPLETE,
+        *(path.name for path in (tmp_path / "here/checkpoints/step-00000004").iterdir()),
+    }
+    other = checkpoints(accelerator, tmp_path / "there", mirror=mirror)
+    (tmp_path / "there").mkdir()
+    assert other.find(True) == state(4, 1)
+    assert names(tmp_path / "there") == ["step-00000001", "step-00000004"]
+    other.load(1)
+    assert accelerator.model.weight.item() == 1
+
+    storage.delete(f"{mirror}/checkpoints/step-00000004/{COMPLETE}")  # as if the upload was cut
+    third = checkpoints(accelerator, tmp_path / "third", mirror=mirror)
+    (tmp_path / "third").mkdir()
+    assert third.find(True) == state(3, 1)
+    with pytest.raises(ValueError, match="has checkpoints already"):
+        checkpoints(accelerator, tmp_path / "fourth", mirror=mirror).find(False)
+
+
+def test_a_store_that_fails_is_reported_and_training_goes_on(
+    accelerator, tmp_path, store, monkeypatch, capfd
+):
+    for name, value in store.environment("reader").items():
+        monkeypatch.setenv(name, value)
+    mirror = f"s3://{store.BUCKET}/denied"
+    of = checkpoints(accelerator, tmp_path, mirror=mirror)
+    save(of, state(1), replace(state(2), best_step=2))
+    of.close()
+    assert names(tmp_path) == ["step-00000001", "step-00000002"]
+    assert "mirror: s3://gaixie/denied" in capfd.readouterr().err

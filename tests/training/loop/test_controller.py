@@ -1,0 +1,299 @@
+"""The curriculum's state machine: every path of the figure by hand, and against a plain reference."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import asdict
+from itertools import pairwise
+
+import hypothesis
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gaixie.training.loop.controller import (
+    ACTIONS,
+    CONTINUE,
+    FINISH,
+    NEXT_STAGE,
+    SAVE_BEST,
+    ControllerSettings,
+    Decision,
+    State,
+    evaluate,
+    last_step,
+)
+
+
+def follow(settings: ControllerSettings, evaluations, state: State | None = None):
+    """(last state, decisions) over evaluations (step, seconds, accuracy, score), until the finish."""
+    state, decisions = state or State(), []
+    for one in evaluations:
+        if state.finished:
+            break
+        state, decision = evaluate(settings, state, *one)
+        decisions.append(decision)
+    return state, decisions
+
+
+def steps(*values: tuple[float, float | None]):
+    """Evaluations after every 10 steps and 5 seconds, from (accuracy, score)."""
+    return [(10 * k, 5.0 * k, *one) for k, one in enumerate(values, 1)]
+
+
+def test_all_of_the_figure():
+    settings = ControllerSettings(stages=2, patience=2, min_delta=0.01)
+    values = [
+        (0.2, None),  # not readable: the score is not asked for
+        (0.499, 0.9),  # nor used where it is given
+        (0.5, 0.40),  # readable from the threshold on
+        (0.7, 0.405),  # better, but by no more than min_delta
+        (0.7, 0.45),
+        (0.7, 0.46),  # exactly min_delta or less: 1st miss
+        (0.4, 0.99),  # not readable again: no miss
+        (0.7, 0.44),  # 2nd miss in a row
+        (0.6, 0.10),  # stage 2: its first score is its best, whatever stage 1 had
+        (0.6, 0.10),
+        (0.6, 0.09),
+    ]
+    state, decisions = follow(settings, steps(*values))
+    actions = [decision.action for decision in decisions]
+    assert actions == [
+        *(CONTINUE, CONTINUE, SAVE_BEST, CONTINUE, SAVE_BEST, CONTINUE, CONTINUE, NEXT_STAGE),
+        *(SAVE_BEST, CONTINUE, FINISH),
+    ]
+    assert [decision.stage for decision in decisions] == [1] * 8 + [2] * 3
+    assert [decision.evaluation for decision in decisions] == [*range(1, 12)]
+    assert [decision.best for decision in decisions] == [
+        *(None, None, 0.40, 0.40, 0.45, 0.45, 0.45, 0.45, 0.10, 0.10, 0.10)
+    ]
+    assert [decision.best_evaluation for decision in decisions][-4:] == [5, 9, 9, 9]
+    assert [k for k, decision in enumerate(decisions, 1) if decision.improved] == [3, 5, 9]
+    assert (state.finished, state.stage, state.best) == (True, 2, 0.10)
+
+
+def test_reasons_are_words():
+    settings = ControllerSettings(stages=1, patience=2)
+    _, decisions = follow(settings, steps((0.2, None), (0.6, 0.4), (0.6, 0.5), (0.6, 0.5), (1, 0)))
+    assert [decision.reason for decision in decisions] == [
+        "accuracy 0.2000 is below 0.5: not readable yet",
+        "mean SPScore-zh 0.4000 is the stage's first",
+        "mean SPScore-zh 0.5000 is above 0.4000",
+        "mean SPScore-zh 0.5000 is no improvement on 0.5000, 1 of 2 in a row",
+        "mean SPScore-zh 0.0000 is no improvement on 0.5000, 2 of 2 in a row; stage 1 is fitted; "
+        "the best weights are those of evaluation 3, 0.5000",
+    ]
+
+
+def test_three_stages_by_default_then_finish():
+    settings = ControllerSettings(patience=1)
+    state, decisions = follow(settings, steps(*[(0.9, 0.5)] * 6))
+    assert [decision.action for decision in decisions] == [
+        *(SAVE_BEST, NEXT_STAGE, SAVE_BEST, NEXT_STAGE, SAVE_BEST, FINISH)
+    ]
+    assert state.finished
+    with pytest.raises(ValueError, match=r"evaluation 7: the run is finished"):
+        evaluate(settings, state, 100, 100.0, 0.9, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [({"max_steps": 30}, "30 steps"), ({"max_seconds": 15}, "15 seconds")],
+    ids=["steps", "seconds"],
+)
+def test_a_budget_ends_each_stage(budget, words):
+    settings = ControllerSettings(stages=2, patience=9, **budget)
+    values = [(0.6, 0.1), (0.6, 0.2), (0.6, 0.15), *[(0.1, 0)] * 9]
+    _, decisions = follow(settings, steps(*values))
+    assert [decision.action for decision in decisions] == [
+        *(SAVE_BEST, SAVE_BEST, NEXT_STAGE, CONTINUE, CONTINUE, FINISH)
+    ]
+    assert f"stage 1 has used its budget of {words}" in decisions[2].reason
+    assert "the best weights are those of evaluation 2, 0.2000" in decisions[2].reason
+    assert decisions[2].best == 0.2
+    # Stage 2 counts its own steps, and was never readable: nothing to restore.
+    assert f"stage 2 has used its budget of {words}" in decisions[5].reason
+    assert "it was never readable, so the current weights stay" in decisions[5].reason
+    assert (decisions[5].best, decisions[5].best_evaluation) == (None, None)
+
+
+def test_the_best_may_come_with_the_end_of_the_budget():
+    settings = ControllerSettings(stages=2, max_steps=20)
+    state, decisions = follow(settings, steps((0.6, 0.1), (0.6, 0.2)))
+    assert (decisions[1].action, decisions[1].improved) == (NEXT_STAGE, True)
+    assert (decisions[1].best, decisions[1].best_evaluation) == (0.2, 2)
+    assert (state.stage, state.best, state.stage_step) == (2, None, 20)
+
+
+def test_fitted_comes_before_the_budget():
+    settings = ControllerSettings(patience=1, max_steps=20)
+    _, decisions = follow(settings, steps((0.6, 0.1), (0.6, 0.1)))
+    assert "stage 1 is fitted" in decisions[1].reason
+    assert "budget" not in decisions[1].reason
+
+
+def test_the_last_step_of_a_stage():
+    settings = ControllerSettings(max_steps=20)
+    assert last_step(settings, State()) == 20
+    state, _ = follow(settings, [(23, 1.0, 0.1, None)])  # evaluated late: the next starts there
+    assert (state.stage, last_step(settings, state)) == (2, 43)
+    assert last_step(ControllerSettings(), state) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ((10, 1.0, 1.2, 0.5), "evaluation 1: accuracy 1.2, expected 0 to 1"),
+        ((10, 1.0, -0.1, 0.5), "evaluation 1: accuracy -0.1, expected 0 to 1"),
+        ((10, 1.0, math.nan, 0.5), "evaluation 1: accuracy nan, expected 0 to 1"),
+        ((10, 1.0, 0.6, math.nan), "evaluation 1: score nan, expected a number"),
+        ((10, 1.0, 0.1, math.nan), "evaluation 1: score nan, expected a number"),
+        ((10, 1.0, 0.6, math.inf), "evaluation 1: score inf, expected a number"),
+        ((10, 1.0, 0.6, None), "evaluation 1: no score, but accuracy 0.6 is readable"),
+        ((-1, 1.0, 0.6, 0.5), "evaluation 1: step -1 after step 0"),
+        ((10, -1.0, 0.6, 0.5), "evaluation 1: -1.0 seconds after 0.0"),
+        ((10, math.nan, 0.6, 0.5), "evaluation 1: nan seconds after 0.0"),
+    ],
+)
+def test_values_that_cannot_be(values, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        evaluate(ControllerSettings(), State(), *values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"stages": 0}, "stages: expected 1 or more, not 0"),
+        ({"accuracy": 1.5}, "accuracy: expected from 0 to 1, not 1.5"),
+        ({"patience": 0}, "patience: expected 1 or more, not 0"),
+        ({"min_delta": -0.1}, "min_delta: expected 0 or more, not -0.1"),
+        ({"min_delta": math.nan}, "min_delta: expected 0 or more, not nan"),
+        ({"max_steps": 0}, "max_steps: expected 1 or more, or none, not 0"),
+        ({"max_seconds": 0.0}, "max_seconds: expected above 0, or none, not 0.0"),
+    ],
+)
+def test_settings_that_cannot_be(values, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        ControllerSettings(**values)
+
+
+def test_a_state_of_something_else():
+    values = State().to_dict()
+    with pytest.raises(ValueError, match="controller state: no 'misses'"):
+        State.from_dict({name: value for name, value in values.items() if name != "misses"})
+    with pytest.raises(ValueError, match="controller state: unknown 'epoch'"):
+        State.from_dict(values | {"epoch": 1})
+    with pytest.raises(ValueError, match="evaluation 1: stage 4 of 3"):
+        evaluate(ControllerSettings(), State(stage=4), 1, 1.0, 0.5, 0.5)
+
+
+# Properties, over any settings and evaluations
+
+SETTINGS = st.builds(
+    ControllerSettings,
+    stages=st.integers(1, 4),
+    accuracy=st.sampled_from([0.0, 0.5, 1.0]),
+    patience=st.integers(1, 4),
+    min_delta=st.sampled_from([0.0, 0.05, 0.3]),
+    max_steps=st.none() | st.integers(1, 60),
+    max_seconds=st.none() | st.floats(0.1, 60),
+)
+# Few distinct values, so that ties and edges come up.
+SCORES = st.sampled_from([0.0, 0.1, 0.15, 0.2, 0.5, 0.8]) | st.floats(-1, 2)
+
+
+@st.composite
+def histories(draw):
+    step, seconds, found = 0, 0.0, []
+    for _ in range(draw(st.integers(0, 40))):
+        step += draw(st.integers(0, 20))
+        seconds += draw(st.floats(0, 20))
+        found.append(
+            (step, seconds, draw(st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0])), draw(SCORES))
+        )
+    return found
+
+
+def stages_of(settings: ControllerSettings, history) -> list[int]:
+    """The stage of each evaluation up to the finish, from the whole history: the plain reference.
+
+    A stage is the shortest stretch of evaluations after the one before it that has a reason to end.
+    """
+    stages: list[int] = []
+    for stage in range(1, settings.stages + 1):
+        begin = len(stages)
+        since = history[begin - 1][:2] if begin else (0, 0.0)
+        for end in range(begin + 1, len(history) + 1):
+            stages.append(stage)
+            if ends(settings, history[begin:end], *since):
+                break
+    return stages
+
+
+def ends(settings: ControllerSettings, stretch, step: int, seconds: float) -> bool:
+    scores = [score for _, _, accuracy, score in stretch if accuracy >= settings.accuracy]
+    places = [0]  # of the bests among the readable scores
+    for k, score in enumerate(scores):
+        if k and score > scores[places[-1]] + settings.min_delta:
+            places.append(k)
+    fitted = bool(scores) and len(scores) - 1 - places[-1] >= settings.patience
+    out_of_steps = settings.max_steps and stretch[-1][0] - step >= settings.max_steps
+    out_of_time = settings.max_seconds and stretch[-1][1] - seconds >= settings.max_seconds
+    return bool(fitted or out_of_steps or out_of_time)
+
+
+@hypothesis.settings(deadline=None)
+@given(SETTINGS, histories())
+def test_switches_as_the_plain_reference(settings, history):
+    _, decisions = follow(settings, history)
+    assert [decision.stage for decision in decisions] == stages_of(settings, history)
+
+
+@hypothesis.settings(deadline=None)
+@given(SETTINGS, histories())
+def test_stages_go_up_and_the_best_never_falls(settings, history):
+    state, decisions = follow(settings, history)
+    assert all(decision.action in ACTIONS for decision in decisions)
+    for number, (a, b) in enumerate(pairwise(decisions), 1):
+        assert b.evaluation == number + 1
+        assert b.stage == a.stage + (a.action == NEXT_STAGE)
+        if a.stage == b.stage and a.best is not None:
+            assert b.best >= a.best
+        assert a.action != FINISH
+    for decision in decisions:
+        assert decision.improved == (decision.best_evaluation == decision.evaluation)
+        assert (decision.action == SAVE_BEST) <= decision.improved
+        assert (decision.best is None) == (decision.best_evaluation is None)
+    finish = decisions and decisions[-1].action == FINISH
+    assert state.finished == bool(finish)
+
+
+@hypothesis.settings(deadline=None)
+@given(SETTINGS, histories())
+def test_a_state_through_json_decides_the_same(settings, history):
+    end, decisions = follow(settings, history)
+    state, again = State(), []
+    for one in history[: len(decisions)]:
+        state = State.from_dict(json.loads(json.dumps(state.to_dict())))
+        state, decision = evaluate(settings, state, *one)
+        again.append(Decision(**json.loads(json.dumps(asdict(decision)))))
+    assert (state, again) == (end, decisions)
+
+
+@hypothesis.settings(deadline=None)
+@given(
+    st.integers(1, 4),
+    st.integers(1, 50),
+    st.lists(st.tuples(st.floats(0, 1), SCORES), min_size=1, max_size=5),
+)
+def test_budgets_end_every_run(stages, max_steps, values):
+    settings = ControllerSettings(stages=stages, max_steps=max_steps, patience=1_000)
+    # A step each time: no stage can take more than max_steps evaluations.
+    limit = stages * max_steps
+    endless = ((k, float(k), *values[k % len(values)]) for k in range(1, limit + 1))
+    state, decisions = follow(settings, endless)
+    assert state.finished
+    assert len(decisions) == limit
+    assert [d.action for d in decisions].count(NEXT_STAGE) == stages - 1

@@ -1,0 +1,350 @@
+"""The entity-aligned tokenizer: nothing is lost, pairs are aligned, transformers takes it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
+
+from gaixie.training.modeling.tokenizer import (
+    BOS,
+    BYTES,
+    EOS,
+    SETTINGS_FILE,
+    SPECIAL,
+    UNK,
+    VOCABULARY_FILE,
+    EntityAlignedTokenizer,
+)
+from gaixie.udfs.text.entities import EntitySettings, load_settings
+from gaixie.udfs.text.normalise import normalise
+
+ROOT = Path(__file__).parents[3]
+SENTENCES = ROOT.parent / "shared" / "data" / "zh_sentences.parquet"
+ENTITIES = load_settings(ROOT / "conf/entities.yaml")
+WORDS = [
+    "的",
+    "我们",
+    "昨天",
+    "公园",
+    "看",
+    "花",
+    "他",
+    "读",
+    "了",
+    "书",
+    "今天",
+    "很",
+    "好看",
+    "在",
+]
+
+tokenizer = EntityAlignedTokenizer.from_words(WORDS, ENTITIES)
+
+
+def tokens(text: str) -> list[str]:
+    return tokenizer.tokenize(text)
+
+
+# What a sentence becomes
+
+
+def test_words_entities_characters_and_bytes():
+    assert tokens("昨天我们在公园看花") == ["昨天", "我们", "在", "公园", "看", "花"]
+    assert tokens("他2024年3月读了《三国》") == ["他", "<date_1>", "读", "了", "<title_1>"]
+    assert tokens("他读\u4e00书") == ["他", "读", "<0xE4>", "<0xB8>", "<0x80>", "书"]
+    assert tokens("天公") == ["天", "公"]  # characters of words are tokens
+
+
+def test_equal_entities_share_an_index():
+    assert tokens("《三国》读了,《水浒》《三国》") == [
+        *("<title_1>", "读", "了", ",", "<title_2>", "<title_1>"),
+    ]
+
+
+def test_long_words_are_entities():
+    """jieba takes the name for one word of four characters; k decides what it becomes."""
+    name = "阿尔卑斯"
+    assert tokens(f"他在{name}") == ["他", "在", "<word_1>"]
+    five = EntityAlignedTokenizer.from_words(WORDS, ENTITIES, word_characters=5)
+    assert "<word_1>" not in five.tokenize(f"他在{name}")
+    known = EntityAlignedTokenizer.from_words([*WORDS, name], ENTITIES)
+    assert known.tokenize(f"他在{name}") == ["他", "在", name]
+
+
+def test_more_entities_than_indices():
+    two = EntityAlignedTokenizer.from_words(WORDS, ENTITIES, indices=2)
+    text = "《三国》《水浒》《三体》《三国》"
+    batch = two(text)
+    assert two.tokenize(text)[:2] == ["<title_1>", "<title_2>"]
+    assert two.tokenize(text)[-1] == "<title_1>"
+    assert "<title_3>" not in two.get_vocab()
+    assert two.decode(batch["input_ids"], entities=batch["entities"]) == text
+
+
+# Nothing is lost
+
+
+@given(st.text())
+def test_round_trip(text):
+    assert tokenizer.decode(tokenizer.encode(text)) == normalise(text)
+    batch = tokenizer(text)
+    assert tokenizer.decode(batch["input_ids"], entities=batch["entities"]) == normalise(text)
+
+
+SURROGATES = st.text(st.characters(codec=None, categories=["Cs", "Lo", "Nd", "Cc", "Po"]))
+
+
+@given(SURROGATES)
+def test_round_trip_of_lone_surrogates_and_controls(text):
+    batch = tokenizer(text)
+    assert tokenizer.decode(batch["input_ids"], entities=batch["entities"]) == normalise(text)
+
+
+@given(
+    st.lists(
+        st.text(st.sampled_from("我们昨天《》“”2024年月日的花<date_1>s/ 阿尔卑斯山脉%元")),
+        max_size=6,
+    )
+)
+def test_a_batch_is_its_sentences(texts):
+    batch = tokenizer(texts)
+    for text, ids, table in zip(texts, batch["input_ids"], batch["entities"], strict=True):
+        alone = tokenizer(text)
+        assert (alone["input_ids"], alone["entities"]) == (ids, table)
+
+
+def test_names_of_tokens_in_the_text():
+    text = "他读<date_1>和</s>,<pad><0xE4>"
+    ids = tokenizer.encode(text)
+    assert ids[0] == BOS
+    assert ids[-1] == EOS
+    fixed = len(SPECIAL) + (len(ENTITIES.kinds) + 1) * 16
+    assert all(index >= fixed for index in ids[1:-1])
+    assert tokenizer.decode(ids) == text
+    batch = tokenizer(text)
+    assert tokenizer.decode(batch["input_ids"], entities=batch["entities"]) == text
+
+
+def test_a_long_line():
+    text = "我们昨天在公园看了《三国》" * 8_000
+    batch = tokenizer(text)
+    assert tokenizer.decode(batch["input_ids"], entities=batch["entities"]) == text
+
+
+@pytest.mark.skipif(not SENTENCES.exists(), reason=f"needs {SENTENCES}")
+def test_every_real_sentence():
+    import pyarrow.parquet as pq
+
+    texts = pq.read_table(SENTENCES)["text"].to_pylist()
+    assert len(texts) == 490_709
+    for start in range(0, len(texts), 10_000):
+        part = texts[start : start + 10_000]
+        batch = tokenizer(part)
+        decoded = tokenizer.decode(batch["input_ids"], entities=batch["entities"])
+        assert decoded == [normalise(text) for text in part]
+
+
+# Pairs
+
+
+def test_a_pair_is_aligned():
+    batch = tokenizer(
+        "他2024年3月读了《三国》", text_target="《三国》今天读了,《水浒》他2024年3月读"
+    )
+    labels = tokenizer.convert_ids_to_tokens(batch["labels"])
+    assert labels[1] == "<title_1>"
+    assert "<date_1>" in labels
+    assert "<title_2>" not in labels  # 《水浒》 is not in the source: it is spelled
+    decoded = tokenizer.decode(batch["labels"], entities=batch["entities"])
+    assert decoded == "《三国》今天读了,《水浒》他2024年3月读"
+
+
+def test_what_the_source_does_not_have_is_dropped_and_counted():
+    before = tokenizer.missing_entities
+    ids = tokenizer.convert_tokens_to_ids(["他", "<date_1>", "读", "<title_2>", "<title_1>"])
+    table = json.dumps({"<title_1>": "《三国》"})
+    assert tokenizer.decode(ids, entities=table) == "他读《三国》"
+    assert tokenizer.missing_entities == before + 2
+
+
+@given(
+    st.lists(st.sampled_from(["《三国》", "2024年", "他", "看", "12.5%", "阿尔卑斯"]), max_size=8)
+)
+def test_entities_of_both_sides_have_one_index(pieces):
+    source, target = "在".join(pieces), "读".join(reversed(pieces))
+    batch = tokenizer([source], text_target=[target])
+    table = json.loads(batch["entities"][0])
+    ids = {tokenizer.convert_tokens_to_ids(token) for token in table}
+    found = ids.intersection(tokenizer.encode(source))
+    assert not found  # encode alone spells
+    for token, text in table.items():
+        assert text in normalise(source)
+        if token.startswith(("<title", "<percent")):
+            assert tokenizer.convert_tokens_to_ids(token) in batch["labels"][0]
+    assert tokenizer.decode(batch["labels"], entities=batch["entities"]) == [normalise(target)]
+
+
+# transformers
+
+
+def test_the_collator_pads_and_the_table_travels():
+    from transformers import DataCollatorForSeq2Seq
+
+    texts = ["他2024年3月读了《三国》", "看花"]
+    batch = tokenizer(texts, text_target=["他读", "昨天看花"])
+    features = [{name: batch[name][k] for name in batch} for k in range(2)]
+    collated = DataCollatorForSeq2Seq(tokenizer)(features)
+    assert collated["input_ids"].shape == (2, max(map(len, batch["input_ids"])))
+    assert collated["input_ids"][1, -1] == tokenizer.pad_token_id == 0
+    assert collated["labels"][0, -1] == -100
+    assert collated["entities"] == batch["entities"]
+    assert tokenizer.decode(collated["input_ids"], entities=collated["entities"]) == texts
+
+
+def test_datasets_map():
+    import datasets
+
+    rows = datasets.Dataset.from_dict(
+        {"source": ["他2024年读", "看《三国》"], "target": ["看", "读"]}
+    )
+    mapped = rows.map(lambda row: tokenizer(row["source"], text_target=row["target"]), batched=True)
+    decoded = tokenizer.decode(mapped["input_ids"][:], entities=mapped["entities"][:])
+    assert decoded == ["他2024年读", "看《三国》"]
+
+
+def test_generate():
+    import torch
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    torch.manual_seed(0)
+    small = {
+        "d_model": 16,
+        "encoder_ffn_dim": 16,
+        "decoder_ffn_dim": 16,
+        "max_position_embeddings": 64,
+    }
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    model = BartForConditionalGeneration(
+        BartConfig(
+            vocab_size=len(tokenizer),
+            encoder_layers=1,
+            decoder_layers=1,
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            decoder_start_token_id=tokenizer.eos_token_id,
+            **small,
+            **heads,
+        )
+    )
+    batch = tokenizer(["他2024年读", "看花"], return_tensors="pt", padding=True)
+    tables = batch.pop("entities")
+    written = model.generate(**batch, max_new_tokens=8)
+    assert len(tokenizer.decode(written, entities=tables)) == 2
+
+
+def test_truncation_and_padding():
+    batch = tokenizer(["看花" * 20, "看花"], max_length=8, truncation=True, padding="max_length")
+    assert [len(row) for row in batch["input_ids"]] == [8, 8]
+    assert batch["input_ids"][0][-1] == EOS
+    assert batch["attention_mask"][1] == [1, 1, 1, 1, 0, 0, 0, 0]
+
+
+def test_save_and_load(tmp_path):
+    from transformers import AutoTokenizer
+
+    tokenizer.save_pretrained(tmp_path)
+    for loaded in (
+        AutoTokenizer.from_pretrained(tmp_path),
+        EntityAlignedTokenizer.from_pretrained(tmp_path),
+    ):
+        assert isinstance(loaded, EntityAlignedTokenizer)
+        assert loaded.get_vocab() == tokenizer.get_vocab()
+        text = "他2024年3月读了《三国》"
+        assert dict(loaded(text)) == dict(tokenizer(text))
+    assert len(tokenizer.get_added_vocab()) == len(SPECIAL)
+
+
+def test_the_same_ids_in_another_process(tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    text = "昨天阿尔卑斯2024年3月《三国》\u4e00"
+    code = (
+        "import sys; from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer as T;"
+        f"t = T.from_pretrained({str(tmp_path)!r}); print(t({text!r})['input_ids'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == tokenizer(text)["input_ids"]
+
+
+def test_another_segmenter_warns_with_both_names(tmp_path, caplog):
+    tokenizer.save_pretrained(tmp_path)
+    path = tmp_path / SETTINGS_FILE
+    path.write_text(
+        path.read_text("utf-8").replace("jieba-rjieba-0.2.2", "jieba-rjieba-0.1.0"), "utf-8"
+    )
+    EntityAlignedTokenizer.from_pretrained(tmp_path)
+    [record] = caplog.records
+    assert (
+        "made with segmenter jieba-rjieba-0.1.0, but this is jieba-rjieba-0.2.2" in record.message
+    )
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["花", "看", "花"], "'花' is there twice"),
+        (["花", "<date_1>"], "'<date_1>' cannot be a word"),
+        (["花", ""], "'' cannot be a word"),
+        (["花\n看"], "cannot be a word"),
+        (["</s>"], "'</s>' cannot be a word"),
+    ],
+)
+def test_bad_words(words, message):
+    with pytest.raises(ValueError, match=message) as refused:
+        EntityAlignedTokenizer.from_words(words, ENTITIES)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        (VOCABULARY_FILE, lambda text: text + "花\n", "'花' is there twice, first in line"),
+        (VOCABULARY_FILE, lambda text: text.replace("<pad>\n", ""), "fixed tokens"),
+        (VOCABULARY_FILE, lambda text: text + "\n", "empty"),
+        (SETTINGS_FILE, lambda text: "{", "not JSON"),
+        (SETTINGS_FILE, lambda text: "{}", "no 'entities' in it"),
+    ],
+)
+def test_bad_folders(tmp_path, name, change, message):
+    tokenizer.save_pretrained(tmp_path)
+    path = tmp_path / name
+    path.write_text(change(path.read_text("utf-8")), "utf-8")
+    with pytest.raises(ValueError, match=message) as refused:
+        EntityAlignedTokenizer.from_pretrained(tmp_path)
+    assert str(path) in str(refused.value)
+
+
+def test_two_sentences_are_not_a_text_pair():
+    with pytest.raises(ValueError, match="text_target"):
+        tokenizer("花", "看")
+
+
+def test_fixed_tokens_come_first():
+    vocabulary = tokenizer.get_vocab()
+    assert [vocabulary[token] for token in SPECIAL] == [0, 1, 2, 3, 4]
+    assert vocabulary["<unk>"] == UNK
+    assert vocabulary[BYTES[0]] == len(SPECIAL) + (len(ENTITIES.kinds) + 1) * 16
+    assert EntitySettings().kinds == ENTITIES.kinds

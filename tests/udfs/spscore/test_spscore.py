@@ -1,0 +1,476 @@
+"""SPScore-zh: fit, predict, save, load, signature; the trees' tables against LightGBM itself."""
+
+import json
+import pickle
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import lightgbm
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.spscore import OUTPUTS, SHIPPED, TIERS, Head, SPScore
+from gaixie.udfs.spscore.fit import (
+    bootstrap_interval,
+    cross_validate,
+    fit_model,
+    group_folds,
+    spearman,
+)
+from gaixie.udfs.spscore.trees import TreeModel
+from gaixie.udfs.text.segmenters import load_segmenter
+
+SMALL = {
+    "lightgbm": {"num_iterations": 20, "min_data_in_leaf": 5},
+    "neural": {"hidden": (8,), "max_iter": 40, "batch_size": 32},
+}
+SEGMENTER = SimpleNamespace(name="jieba", version="rjieba-0.2.2")
+
+
+def features_like(rng, rows):
+    """Random features in their usual ranges, one in ten missing."""
+    features = rng.random((rows, len(FEATURES))).astype(np.float32)
+    features[:, FEATURES.index("sl")] = rng.integers(1, 200, rows)
+    features[rng.random(features.shape) < 0.1] = np.nan
+    features[rng.random(features.shape) < 0.1] = 0
+    return features
+
+
+@pytest.fixture(scope="module")
+def sample():
+    """Features of the tier paper, and a target for each output."""
+    rng = np.random.default_rng(0)
+    features = features_like(rng, 600)
+    known = np.nan_to_num(features[:, [0, 1, 4, 5, 7]])
+    targets = np.clip(known * 0.7 + 0.3 * rng.random((600, 1)), 0, 1)
+    return features, targets
+
+
+@pytest.fixture(scope="module", params=["lightgbm", "neural"])
+def metric(request, sample):
+    backend = request.param
+    return SPScore.fit(*sample, backend=backend, seeds=2, parameters=SMALL[backend])
+
+
+def backend_of(metric):
+    return metric.heads["spscore"].model.backend
+
+
+def test_a_fit_learns_and_is_deterministic(metric, sample):
+    features, targets = sample
+    found = metric.predict(features)
+    for place in range(len(OUTPUTS)):
+        assert spearman(found[:, place], targets[:, place]) > 0.5
+    backend = backend_of(metric)
+    again = SPScore.fit(*sample, backend=backend, seeds=2, parameters=SMALL[backend])
+    assert again.digest == metric.digest
+    other = SPScore.fit(*sample, backend=backend, seeds=1, parameters=SMALL[backend])
+    assert other.digest != metric.digest
+
+
+def test_saved_and_loaded_is_the_same(metric, sample, tmp_path):
+    metric.save(tmp_path)
+    for loaded in (SPScore.load(tmp_path), pickle.loads(pickle.dumps(metric))):
+        np.testing.assert_array_equal(loaded.predict(sample[0]), metric.predict(sample[0]))
+        assert loaded.signature(SEGMENTER) == metric.signature(SEGMENTER)
+    assert not list(tmp_path.rglob("*.pkl"))
+
+
+def test_a_process_unpickles_a_model_once(metric):
+    """Spark sends it with every task."""
+    sent = pickle.dumps(metric)
+    assert pickle.loads(sent) is pickle.loads(sent)
+    assert len(sent) < 200_000
+
+
+def test_saving_over_another_backend_leaves_none_of_its_files(sample, tmp_path):
+    for backend in ("lightgbm", "neural"):
+        SPScore.fit(*sample, backend=backend, seeds=2, parameters=SMALL[backend]).save(tmp_path)
+    names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
+    assert names == {"spscore.json", *(f"{output}/network.npz" for output in OUTPUTS)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    hnp.arrays(
+        np.float32,
+        st.tuples(st.integers(0, 5), st.just(len(FEATURES))),
+        elements=st.floats(width=32),
+    )
+)
+def test_any_features_give_outputs_in_range(metric, features):
+    found = metric.predict(features)
+    assert found.dtype == np.float32
+    assert found.shape == (len(features), len(OUTPUTS))
+    assert np.all((found >= 0) & (found <= 1))
+
+
+def test_another_shape_is_an_error(metric):
+    with pytest.raises(ValueError, match=r"shape \(3, 7\): expected \(rows, 8\)"):
+        metric.predict(np.zeros((3, 7)))
+
+
+# Heads
+
+
+def heads_of(sample, columns, **changed):
+    """A head for each output, on the features of the paper; some on other columns."""
+    features, targets = sample
+    heads = {}
+    for place, output in enumerate(OUTPUTS):
+        names = changed.get(output, columns)
+        known = np.hstack([features, targets])
+        values = known[:, [(*FEATURES, *OUTPUTS).index(name) for name in names]]
+        parameters = SMALL["lightgbm"]
+        model = fit_model(values, targets[:, place], None, names, seeds=1, parameters=parameters)
+        heads[output] = Head(model, names)
+    return heads
+
+
+def test_a_head_reads_some_features_and_earlier_heads(sample, tmp_path):
+    names = ("lr", "meaning", "acs", "structure")
+    metric = SPScore("paper", heads_of(sample, ("sl", "acs"), spscore=names))
+    metric.save(tmp_path)
+    metric = SPScore.load(tmp_path)
+    found = metric.predict(sample[0])
+    columns = [sample[0][:, 7], found[:, 2], sample[0][:, 0], found[:, 0]]
+    expected = metric.heads["spscore"].model.predict(np.column_stack(columns))
+    np.testing.assert_array_equal(found[:, -1], np.clip(expected, 0, 1).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"structure": ("meaning",)}, "head structure: the tier paper has no column 'meaning'"),
+        ({"spscore": ("spscore",)}, "head spscore: the tier paper has no column 'spscore'"),
+    ],
+)
+def test_heads_that_read_what_is_not_there(sample, changed, message):
+    with pytest.raises(ValueError, match=message):
+        SPScore("paper", heads_of(sample, ("sl",), **changed))
+
+
+def test_heads_and_tiers_that_are_not_there(sample):
+    heads = heads_of(sample, ("sl",))
+    with pytest.raises(ValueError, match="tier 'best': expected one of paper, core, full"):
+        SPScore("best", heads)
+    heads.pop("meaning")
+    with pytest.raises(ValueError, match="heads structure,synonyms,fluency,spscore: expected"):
+        SPScore("paper", heads)
+
+
+def test_constraints_are_kept(sample):
+    """A higher value of a constrained column never moves the prediction the wrong way."""
+    features, targets = sample
+    signs = {"lis": -1, "sbleu": 1}
+    model = fit_model(features, targets[:, 3], monotone=signs, parameters=SMALL["lightgbm"])
+    assert model.monotone == (0, 0, 0, 0, -1, 1, 0, 0)
+    assert set(fit_model(features, targets[:, 3], seeds=1).monotone) == {0}
+    assert_monotone(model, features)
+    with pytest.raises(ValueError, match="monotone 'lost': expected a column"):
+        fit_model(features, targets[:, 3], monotone={"lost": 1})
+
+
+def assert_monotone(model, features):
+    for column, sign in enumerate(model.monotone):
+        if sign:
+            values = np.repeat(features[:200], 20, axis=0)
+            span = np.nanmin(features[:, column]), np.nanmax(features[:, column])
+            values[:, column] = np.tile(np.linspace(*span, 20), len(values) // 20)
+            steps = np.diff(model.predict(values).reshape(-1, 20), axis=1)
+            assert (sign * steps >= -1e-12).all(), column
+
+
+# Trees
+
+
+@pytest.mark.parametrize("leaves", [2, 7, 15, 31, 64])
+@pytest.mark.parametrize("missing", [{}, {"use_missing": False}])
+def test_tables_equal_lightgbm(leaves, missing):
+    """NaN, no missing at all; infinities; every width of a bit set; a column nobody looks at."""
+    rng = np.random.default_rng(leaves)
+    features = features_like(rng, 2000)
+    features[:, 3] = 0.5
+    features[rng.random(2000) < 0.3, 5] = np.nan  # splits that part NaN from all else
+    target = np.nan_to_num(features[:, 0] * features[:, 6], nan=9.0) + rng.random(2000)
+    target += 50 * np.isnan(features[:, 5])
+    boosters = [
+        lightgbm.train(
+            {"num_leaves": leaves, "verbose": -1, "num_threads": 1, "seed": seed, **missing},
+            lightgbm.Dataset(features, target),
+            15 + seed,
+        )
+        for seed in range(2)
+    ]
+    model = TreeModel([booster.model_to_string() for booster in boosters])
+    assert 3 not in model.tables.columns
+    probe = np.concatenate([features_like(rng, 3000), features[:200] * np.float32(-1)])
+    special = np.array([np.inf, -np.inf, np.nan, 0, -0.0, 1e-36, -1e-36, 1e-30], np.float32)
+    probe[:500] = rng.choice(special, (500, len(FEATURES)))
+    probe[500:2500] = rng.choice(model.tables.thresholds, (2000, len(FEATURES)))  # at the very edge
+    expected = np.mean([booster.predict(probe, num_threads=1) for booster in boosters], axis=0)
+    np.testing.assert_allclose(model.predict(probe), expected, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(probe[:77]), model.predict(probe)[:77])
+    assert model.predict(probe[:0]).shape == (0,)
+
+
+def test_a_constant_target_gives_a_constant_score(sample):
+    features, _ = sample
+    metric = SPScore.fit(features, np.full((len(features), 5), 0.25), seeds=1)
+    np.testing.assert_allclose(metric.predict(features), 0.25, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"objective": "binary"}, "objective=regression"),
+        ({"num_leaves": 100, "min_data_in_leaf": 1}, "trees of 100 leaves, expected at most 64"),
+        ({"zero_as_missing": True}, "zero as a missing value are not read"),
+    ],
+)
+def test_models_of_another_kind_are_refused(sample, settings, message):
+    features, targets = sample
+    label = targets[:, 0] > 0.5 if "objective" in settings else targets[:, 0]
+    data = lightgbm.Dataset(features, label)
+    text = lightgbm.train({"verbose": -1, **settings}, data, 2).model_to_string()
+    with pytest.raises(ValueError, match=message):
+        TreeModel([text])
+
+
+# Signature
+
+
+def test_signature(metric):
+    assert len(metric.digest) == 10
+    assert metric.signature(SEGMENTER) == (
+        "SPScore-zh|v:0.2.0|tier:paper|norm:nfkc+ws|seg:jieba-rjieba-0.2.2|"
+        f"feat:acs,spa,pmd,wpa,lis,sbleu,sl,lr|model:{backend_of(metric)}-{metric.digest}"
+    )
+
+
+def test_signature_changes_with_the_model_and_the_segmenter(metric, sample):
+    features, targets = sample
+    backend = backend_of(metric)
+    other = SPScore.fit(features, 1 - targets, backend=backend, parameters=SMALL[backend])
+    assert other.signature(SEGMENTER) != metric.signature(SEGMENTER)
+    ltp = SimpleNamespace(name="ltp-small", version="4.2")
+    assert metric.signature(ltp) != metric.signature(SEGMENTER)
+
+
+def test_signature_of_the_tier_core(sample):
+    """Says which tables the features came from; short, however many features there are."""
+    heads = heads_of(sample, ("sl", "acs"))
+    tables = {"vec": "0123456789", "lm": "abcdef0123"}
+    signature = SPScore("core", heads, resources=tables).signature(SEGMENTER)
+    assert "|tier:core|" in signature
+    assert "|vec:0123456789|lm:abcdef0123|model:lightgbm-" in signature
+    assert len(signature) < 200
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"backend": "svm"}, "backend 'svm': expected 'lightgbm' or 'neural'"),
+        ({"tier": "best"}, "tier 'best': expected one of"),
+        ({"targets": np.full((600, 5), 2.0)}, r"target: expected values in \[0, 1\]"),
+        ({"targets": np.full((600, 5), np.nan)}, r"target: expected values in \[0, 1\]"),
+        ({"targets": np.zeros((3, 5))}, r"expected \(rows, 8\)"),
+        ({"targets": np.zeros(600)}, r"targets \(600,\): expected \(rows, 5\)"),
+        ({"weight": np.full(600, -1.0)}, "weight: expected finite values"),
+        ({"weight": np.zeros(600)}, "not all zero"),
+        ({"parameters": {"leaves": 3}}, "parameter 'leaves' of lightgbm: expected one of"),
+        ({"seeds": 0}, "0 seeds"),
+        ({"features": np.zeros((0, 8)), "targets": np.zeros((0, 5))}, "0 rows"),
+    ],
+)
+def test_what_cannot_be_fitted(sample, change, message):
+    arguments = {"features": sample[0], "targets": sample[1], **change}
+    with pytest.raises(ValueError, match=message):
+        SPScore.fit(**arguments)
+
+
+def test_missing_folder_and_file(tmp_path, sample):
+    with pytest.raises(FileNotFoundError, match=r"nowhere/spscore\.json: no such file"):
+        SPScore.load(tmp_path / "nowhere")
+    SPScore.fit(*sample, seeds=2, parameters=SMALL["lightgbm"]).save(tmp_path)
+    (tmp_path / "meaning" / "lightgbm-1.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"meaning/lightgbm-1\.txt: no such file"):
+        SPScore.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 99}, "format 99, but this version reads 2"),
+        ({"format": 1}, "an SPScore-zh 0.1 model, .* Gaixie 0.1 reproduces the scores"),
+        ({"tier": "best"}, "tier 'best', expected one of paper, core, full"),
+        ({"columns": ["acs", "lr"]}, "column 'lr' where the tier paper has 'spa'"),
+        ({"columns": list(FEATURES[:7])}, "column None where the tier paper has 'lr'"),
+        ({"normalisation": "nfd"}, "normalisation 'nfd', expected 'nfkc"),
+        ({"heads": ["structure"]}, "expected the heads, each with its files"),
+        ({"digest": "0123456789"}, "digest 0123456789, but its heads have"),
+    ],
+)
+def test_a_description_that_does_not_fit(sample, tmp_path, change, message):
+    SPScore.fit(*sample, seeds=1, parameters=SMALL["lightgbm"]).save(tmp_path)
+    path = tmp_path / "spscore.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ValueError, match=message) as error:
+        SPScore.load(tmp_path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_model_of_version_0_1(tmp_path):
+    old = {"format": 1, "version": "0.1.0", "backend": "lightgbm", "features": list(FEATURES)}
+    (tmp_path / "spscore.json").write_text(json.dumps(old))
+    with pytest.raises(ValueError, match=r"spscore\.json: an SPScore-zh 0\.1 model"):
+        SPScore.load(tmp_path)
+
+
+def test_a_description_that_is_no_json_or_lacks_a_key(tmp_path):
+    (tmp_path / "spscore.json").write_text("{")
+    with pytest.raises(ValueError, match=r"spscore\.json: expected JSON"):
+        SPScore.load(tmp_path)
+    (tmp_path / "spscore.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"spscore\.json: expected the key 'format'"):
+        SPScore.load(tmp_path)
+
+
+def test_a_changed_model_file_is_refused(sample, tmp_path):
+    SPScore.fit(*sample, seeds=1, parameters=SMALL["lightgbm"]).save(tmp_path)
+    path = tmp_path / "fluency" / "lightgbm-0.txt"
+    path.write_text(path.read_text().replace("leaf_value=", "leaf_value= ", 1))
+    with pytest.raises(ValueError, match="not those that were saved"):
+        SPScore.load(tmp_path)
+
+
+def test_tables_that_the_model_was_not_fitted_with(sample, tmp_path):
+    heads = heads_of(sample, ("sl", "acs"))
+    SPScore("core", heads, resources=Resources.load().digests()).save(tmp_path)
+    assert SPScore.load(tmp_path).tier == "core"
+    SPScore("core", heads, resources={"vec": "0123456789", "lm": "abcdef0123"}).save(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"spscore\.json: fitted with vec 0123456789, .* tables here"
+    ):
+        SPScore.load(tmp_path)
+
+
+# The models that ship
+
+
+@pytest.mark.parametrize("tier", [tier for tier in TIERS if (SHIPPED / tier).exists()])
+def test_the_shipped_models(tier):
+    """They load, are small, keep their constraints, and order what nobody would dispute."""
+    metric, segmenter = SPScore.load(tier), load_segmenter("jieba")
+    assert metric.tier == tier
+    assert metric.columns == TIERS[tier]
+    assert metric.signature().endswith(f"-{metric.digest}")
+    assert metric.segmenter == f"{segmenter.name}-{segmenter.version}"
+    assert sum(path.stat().st_size for path in (SHIPPED / tier).rglob("*.*")) < 10_000_000
+    source = "由于连日暴雨,市政府决定从明天起关闭所有的公园和学校,直到天气好转为止。"
+    rewrite = "因为连续几天下大雨,市政府决定明天开始关闭全部公园与学校,等天气变好再开放。"
+    unrelated = "他把那本旧书放回书架的最上层,然后关上灯,轻轻地走出了房间。"
+    bad = [source, source[: len(source) // 2], rewrite[: len(rewrite) // 2], unrelated]
+    scores = metric.score([source] * 5, [rewrite, *bad])
+    assert scores[0] > scores[1:].max()
+    features = metric.extract([source] * 5, [rewrite, *bad])
+    for head in metric.heads.values():
+        known = [name for name in head.columns if name in metric.columns]
+        if isinstance(head.model, TreeModel) and list(head.columns) == known:
+            values = features[:, [metric.columns.index(name) for name in known]]
+            assert_monotone(head.model, values)
+
+
+def test_the_default_is_the_tier_core():
+    assert SPScore.load().signature() == SPScore.load("core").signature()
+
+
+def test_score_takes_lists_and_arrow_and_keeps_nulls_missing():
+    metric, segmenter = SPScore.load(), load_segmenter("jieba")
+    source, paraphrase = ["今天天气很好", None, "我们走吧"], ["今日天气不错", "什么", None]
+    scores = metric.score(source, paraphrase)
+    assert scores.dtype == np.float32
+    np.testing.assert_array_equal(np.isnan(scores), [False, True, True])
+    arrow = metric.score(
+        pa.array(source), pa.chunked_array([paraphrase[:1], paraphrase[1:]]), segmenter
+    )
+    np.testing.assert_array_equal(arrow, scores)
+    judged = metric.judge(source, paraphrase)
+    assert tuple(judged.columns) == OUTPUTS
+    np.testing.assert_array_equal(judged["spscore"], scores)
+    assert judged.isna().all(axis=1).tolist() == [False, True, True]
+    with pytest.raises(ValueError, match="3 sources, but 2 paraphrases"):
+        metric.score(source, paraphrase[:2])
+
+
+def test_a_row_does_not_look_at_others():
+    metric = SPScore.load()
+    sources = ["今天天气很好,我们去公园。", "他花了3000元买书。", ""]
+    paraphrases = ["天气不错,到公园去吧。", "他买书花了三千元。", "别的"]
+    together = metric.outputs(sources, paraphrases)
+    alone = [metric.outputs([a], [b]) for a, b in zip(sources, paraphrases, strict=True)]
+    np.testing.assert_array_equal(together, np.concatenate(alone))
+    assert metric.outputs([], []).shape == (0, 5)
+
+
+def test_import_is_light():
+    code = (
+        "import sys, gaixie.udfs.spscore; "
+        "print([m for m in ('pyspark', 'torch', 'lightgbm', 'sklearn') if m in sys.modules])"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert output.stdout.strip() == "[]"
+
+
+@given(st.lists(st.integers(0, 12), min_size=30), st.one_of(st.none(), st.integers(0, 5)))
+def test_a_group_is_never_on_both_sides(groups, seed):
+    folds = min(4, len(set(groups)))
+    if folds < 2:
+        return
+    tested = []
+    for fitted, held_out in group_folds(groups, folds, seed):
+        assert not {groups[k] for k in fitted} & {groups[k] for k in held_out}
+        tested += held_out.tolist()
+    assert sorted(tested) == list(range(len(groups)))
+
+
+def test_too_few_groups():
+    with pytest.raises(ValueError, match="2 groups and 3 folds"):
+        list(group_folds(["a", "b", "a"], 3))
+
+
+def test_extra_rows_of_a_held_out_group_are_not_fitted_on(monkeypatch):
+    """The feature acs carries the group's number, so that each fit shows what it saw."""
+    groups = np.repeat(np.arange(6), 4)
+    features = np.zeros((24, 8), np.float32)
+    features[:, 0] = groups
+    seen = []
+
+    def fit(features, target, weight, **_):
+        seen.append(set(features[:, 0].tolist()))
+        return SimpleNamespace(predict=lambda rows: rows[:, :5])
+
+    monkeypatch.setattr("gaixie.udfs.spscore.fit.SPScore", SimpleNamespace(fit=fit))
+    extra = (features, np.zeros((24, 5)), np.ones(24))
+    cross_validate(features, np.zeros((24, 5)), groups, extra=extra, extra_groups=groups, folds=3)
+    assert [len(numbers) for numbers in seen] == [4, 4, 4]
+
+
+def test_bootstrap_interval_holds_the_mean():
+    values = np.random.default_rng(0).normal(3, 1, 400)
+    low, high = bootstrap_interval(lambda column: column.mean(), (values,), np.arange(400))
+    assert low < values.mean() < high
+    assert 0.15 < high - low < 0.25

@@ -1,0 +1,141 @@
+"""Tier full: the pair encoder beside the features of core, read only where core scores high enough."""
+
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+
+from gaixie.udfs.meaning import pair_encoder
+from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources
+from gaixie.udfs.spscore import CORE_OUTPUTS, ENCODER_FEATURES, OUTPUTS, TIERS, Head, SPScore
+from gaixie.udfs.spscore.fit import fit_model
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+FIRST = len(CORE_FEATURES) + len(CORE_OUTPUTS)
+"""Place of the encoder's first column."""
+SOURCES = [
+    "今天天气很好,我们去公园散步。",
+    "他昨天买了三本书,其中一本是小说。",
+    "今天天气很好,我们去公园散步。",
+]
+PARAPHRASES = [
+    "天气不错,今天咱们到公园走走吧。",
+    "三本书是他昨天买的,有一本小说。",
+    "今天天气很好,我们去公园散步。",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    import tokenizers
+    import torch
+
+    folder = tmp_path_factory.mktemp("full")
+    characters = sorted(set("".join([*SOURCES, *PARAPHRASES])))
+    vocabulary = {t: k for k, t in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *characters])}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex("."), "isolated")
+    tokenizer.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    config = {
+        **{"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1},
+        **{"num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 512},
+    }
+    torch.manual_seed(0)
+    tasks = pair_encoder.TASKS
+    network = pair_encoder.pair_network(config, len(tasks))
+    pair_encoder.write_folder(folder / "encoder", network, config, tokenizer, tasks, {})
+    rng = np.random.default_rng(0)
+    features = rng.random((300, len(TIERS["full"]))).astype(np.float32)
+    # Every output is the encoder's own rating, so that what the heads read shows.
+    heads = {
+        output: Head(
+            fit_model(
+                features[:, [FIRST + k]],
+                features[:, FIRST + k],
+                names=[ENCODER_FEATURES[k]],
+                seeds=1,
+            ),
+            (ENCODER_FEATURES[k],),
+        )
+        for k, output in enumerate(OUTPUTS)
+    }
+    model = SPScore("full", heads, resources=Resources.load().digests())
+    model.bind(folder / "encoder")
+    model.save(folder)
+    return folder
+
+
+def test_a_saved_model_reads_with_its_encoder(folder):
+    model = SPScore.load(folder)
+    encoder = pair_encoder.PairEncoder.load(folder / "encoder", "cpu")
+    features = model.extract(SOURCES, PARAPHRASES)
+    np.testing.assert_allclose(
+        features[:, FIRST:], encoder.predict(SOURCES, PARAPHRASES), atol=0.01
+    )
+    core = SPScore.load("core")
+    np.testing.assert_array_equal(
+        features[:, len(CORE_FEATURES) : FIRST], core.outputs(SOURCES, PARAPHRASES)
+    )
+    outputs = model.outputs(SOURCES, PARAPHRASES)
+    assert outputs.shape == (3, 5)
+    assert ((outputs >= 0) & (outputs <= 1)).all()
+    assert "tier:full|" in model.signature()
+    assert f"enc:{encoder.digest}|core:{core.digest}|" in model.signature()
+
+
+def test_what_core_scores_too_low_is_not_read(folder):
+    model, core = SPScore.load(folder), SPScore.load("core")
+    model.read_from = float(np.median(core.score(SOURCES, PARAPHRASES)))
+    features = model.extract(SOURCES, PARAPHRASES)
+    unread = np.isnan(features[:, -1])
+    assert unread.tolist() == (core.score(SOURCES, PARAPHRASES) < model.read_from).tolist()
+    assert unread.any()
+    assert not unread.all()
+    np.testing.assert_array_equal(
+        model.predict(features)[unread], core.outputs(SOURCES, PARAPHRASES)[unread]
+    )
+    assert "tier:full>=" in model.signature()
+
+
+def test_it_reads_the_core_model_of_its_own_folder(folder, tmp_path):
+    own = tmp_path / "model"
+    shutil.copytree(folder, own)
+    core = SPScore.load("core")
+    swapped = dict(zip(OUTPUTS, [core.heads[name] for name in reversed(OUTPUTS)], strict=True))
+    other = SPScore("core", swapped, core.segmenter, core.resources)
+    other.save(own / "core")
+    with pytest.raises(ValueError, match=r"fitted with .*core .*, but the tables here are"):
+        SPScore.load(own)
+    model = SPScore.load(folder)
+    model.bind(own / "encoder", own / "core")
+    model.save(own)
+    features = SPScore.load(own).extract(SOURCES, PARAPHRASES)
+    found = features[:, len(CORE_FEATURES) : FIRST]
+    np.testing.assert_array_equal(found, other.outputs(SOURCES, PARAPHRASES))
+    copy = pickle.loads(pickle.dumps(SPScore.load(own)))
+    np.testing.assert_array_equal(copy.extract(SOURCES, PARAPHRASES), features)
+
+
+def test_it_travels_to_executors(folder):
+    model = SPScore.load(folder)
+    model.read_from = 0.1
+    copy = pickle.loads(pickle.dumps(model))
+    assert (copy.encoder, copy.read_from) == (str(folder / "encoder"), 0.1)
+    np.testing.assert_array_equal(
+        copy.outputs(SOURCES, PARAPHRASES), model.outputs(SOURCES, PARAPHRASES)
+    )
+
+
+def test_a_missing_encoder_is_one_line(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "model")
+    shutil.rmtree(tmp_path / "model/encoder")
+    with pytest.raises(FileNotFoundError, match="expected a pair encoder"):
+        SPScore.load(tmp_path / "model")
+
+
+def test_the_tier_that_does_not_ship_says_how_to_make_it():
+    with pytest.raises(FileNotFoundError, match="tier full does not ship: train it with"):
+        SPScore.load("full")

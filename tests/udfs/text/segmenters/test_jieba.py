@@ -1,0 +1,212 @@
+"""The kernel cuts exactly as rjieba does; the tables survive whatever happens to their cache."""
+
+import importlib.metadata
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gaixie.udfs.text.code_points import CodePoints, from_strings
+from gaixie.udfs.text.segmenters import jieba_tables
+from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
+
+DATA = Path(__file__).resolve().parents[5] / "shared" / "data"
+SEGMENTER = JiebaSegmenter()
+
+
+def kernel_words(texts: list[str]) -> list[list[str]]:
+    ends, offsets = SEGMENTER.word_ends(from_strings(texts))
+    rows = []
+    for row, text in enumerate(texts):
+        stops = ends[offsets[row] : offsets[row + 1]].tolist()
+        rows.append([text[a:b] for a, b in itertools.pairwise([0, *stops])])
+    return rows
+
+
+def assert_same_cuts(texts: list[str], rows_at_once: int = 20_000) -> None:
+    """As ``kernel_words(texts) == SEGMENTER.cut(texts)``, but quick over a corpus."""
+    for first in range(0, len(texts), rows_at_once):
+        part = texts[first : first + rows_at_once]
+        text = from_strings(part)
+        words = SEGMENTER.word_ends(text)
+        expected = SEGMENTER.cut(part)
+        lengths = np.fromiter(map(len, itertools.chain.from_iterable(expected)), np.int64)
+        counts = np.fromiter(map(len, expected), np.int64)
+        ends = words.ends + np.repeat(text.offsets[:-1], np.diff(words.offsets))
+        if not (
+            np.array_equal(np.diff(words.offsets), counts)
+            and np.array_equal(ends, np.cumsum(lengths))
+        ):
+            pairs = zip(kernel_words(part), expected, strict=True)
+            assert not [pair for pair in pairs if pair[0] != pair[1]][:5]
+
+
+def frequent_characters(count: int) -> list[str]:
+    ids = jieba_tables.load().characters & jieba_tables.ID_MASK
+    return [chr(point) for point in np.flatnonzero((ids > 0) & (ids <= count))]
+
+
+@st.composite
+def sentences(draw):
+    """Texts of all that the algorithm treats apart, with repeats (ties between routes)."""
+    piece = st.one_of(
+        st.sampled_from(frequent_characters(400)),
+        st.sampled_from(frequent_characters(20_000)),
+        st.sampled_from(
+            ["C++", "c#", "AT&T", "T恤", "4S店", "γ射线", "一国两制", "哈哈", "啊啊啊"]
+        ),
+        st.text("abzABZ0189.-_%+#&", min_size=1, max_size=8),
+        st.sampled_from([*" \t\n\r\u3000\u00a0\u200b", "\r\n"]),
+        st.sampled_from(list("，。！？、；：“”（）《》…—·,!?;:'\"()@/\\~^*=<>|$")),
+        st.sampled_from(
+            ["👪", "😀", "👩\u200d🚀", "❤\ufe0f", "é", "e\u0301", "ß", "あ", "한", "Ж"]
+        ),
+        st.sampled_from(list("㐀䶿\u9fd5\u9fd6\u9fff豈𠀀𪛟𪜀𫝀𫠠𬺰丽𪛠〇々")),
+        st.sampled_from(list("１２ＡＢａｂ％．－＿")),
+        st.characters(exclude_categories=["Cs"]),
+    )
+    pieces = draw(st.lists(st.tuples(piece, st.integers(1, 3) | st.integers(1, 60)), max_size=15))
+    return "".join(piece * (times if len(pieces) < 6 else 1) for piece, times in pieces)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(sentences(), max_size=25))
+def test_kernel_equals_rjieba(texts):
+    words = kernel_words(texts)
+    assert words == SEGMENTER.cut(texts)
+    assert ["".join(row) for row in words] == texts
+    assert all(all(row) for row in words)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=25))
+def test_kernel_equals_rjieba_on_all_of_unicode(texts):
+    assert kernel_words(texts) == SEGMENTER.cut(texts)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("ab1.-_%+#&中不 ", max_size=200))
+def test_kernel_equals_rjieba_on_connectors(text):
+    assert kernel_words([text]) == SEGMENTER.cut([text])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["我们", "中出", "了", "一个", "叛徒"],
+        ["FZ-35"],
+        ["1.2.3"],
+        ["a_b"],
+        ["B-35%"],
+        ["a", "+", "b"],
+        ["a", "--", "b"],
+        ["50%", "%"],
+        ["ab%", "cd"],
+        ["不", "-", "2"],
+        ["caf", "é", "-", "35"],
+        [".."],
+        ["C++", "和", "c#"],
+        ["１", "２"],
+        ["\r\n", "\n", "\r", " ", " "],
+        # Routes that are equally good but for rounding: these need jieba-rs's model to the bit.
+        ["要", "一国", "国国们", "也", "的", "不成", "会", "时说", "之", "于", "之中", "对"],
+        ["啊", *["啊啊啊"] * 31],
+    ],
+)
+def test_known_cuts(words):
+    assert kernel_words(["".join(words)]) == [words]
+    assert SEGMENTER.cut(["".join(words)]) == [words]
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
+def test_corpus_of_chinese_sentences():
+    assert_same_cuts(pq.read_table(DATA / "zh_sentences.parquet")["text"].to_pylist())
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
+def test_corpus_of_translations():
+    rows = pq.read_table(DATA / "wmt_en_zh_translations.parquet")["translations_zh"].to_pylist()
+    texts = sorted({text for row in rows for text in row or [] if text is not None})
+    step = max(1, len(texts) // 100_000)
+    assert_same_cuts(texts[::step][:100_000])
+
+
+def test_empty_column_and_empty_rows():
+    ends, offsets = SEGMENTER.word_ends(from_strings([]))
+    assert (ends.tolist(), offsets.tolist()) == ([], [0])
+    ends, offsets = SEGMENTER.word_ends(from_strings(["", "中国", "", ""]))
+    assert (ends.tolist(), offsets.tolist()) == ([2], [0, 0, 1, 1, 1])
+    assert (ends.dtype, offsets.dtype) == (np.int32, np.int64)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(sentences(), max_size=10))
+def test_many_rows_equal_one_by_one(texts):
+    assert kernel_words(texts) == [kernel_words([text])[0] for text in texts]
+
+
+def test_rows_in_the_middle_of_a_buffer():
+    text = from_strings(["我来到北京", "清华大学", "，好"])
+    words = SEGMENTER.word_ends(CodePoints(text.values, text.offsets[1:]))
+    assert (words.ends.tolist(), words.offsets.tolist()) == ([4, 1, 2], [0, 1, 3])
+
+
+def test_any_number_is_a_character():
+    values = np.array([0x4E2D, 0x56FD, 0xD800, 0xDFFF, 0x2FA20, 0x110000, 2**31, 2**32 - 1])
+    text = CodePoints(values.astype(np.uint32), np.array([0, len(values)]))
+    assert SEGMENTER.word_ends(text).ends.tolist() == [2, 3, 4, 5, 6, 7, 8]
+
+
+def test_version_names_the_back_end():
+    assert SEGMENTER.name == "jieba"
+    assert SEGMENTER.version == f"rjieba-{importlib.metadata.version('rjieba')}"
+
+
+def load_afresh() -> jieba_tables.Tables:
+    return jieba_tables.load.__wrapped__()
+
+
+def assert_same_tables(tables: jieba_tables.Tables) -> None:
+    for name, array, expected in zip(tables._fields, tables, jieba_tables.load(), strict=True):
+        assert array.dtype == expected.dtype, name
+        np.testing.assert_array_equal(array, expected, err_msg=name)
+
+
+def test_cache_in_a_fresh_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("GAIXIE_CACHE_DIR", str(tmp_path / "new" / "folder"))
+    assert_same_tables(load_afresh())
+    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == [
+        jieba_tables.cache_path().name
+    ]
+    monkeypatch.setattr(jieba_tables, "build", lambda: pytest.fail("built, not read"))
+    assert_same_tables(load_afresh())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:5000] + bytes([content[5000] ^ 1]) + content[5001:],
+    ],
+    ids=["empty", "half", "one byte"],
+)
+def test_damaged_cache_is_rebuilt(damage, tmp_path, monkeypatch):
+    monkeypatch.setenv("GAIXIE_CACHE_DIR", str(tmp_path))
+    path = jieba_tables.cache_path()
+    jieba_tables._write(path, jieba_tables.load())
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    assert_same_tables(load_afresh())
+    assert_same_tables(jieba_tables._read(path))
+
+
+def test_without_a_place_for_the_cache(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("GAIXIE_CACHE_DIR", str(tmp_path / "file"))
+    assert_same_tables(load_afresh())
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,418 @@
+import importlib.metadata
+import importlib.util
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gaixie.jobs.train_segmenter import default_corpus
+from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.text.segmenters import load_segmenter
+from gaixie.udfs.text.segmenters.ltp import LtpSegmenter, _cover, _short_pieces
+
+needs_ltp = pytest.mark.skipif(
+    importlib.util.find_spec("ltp") is None or importlib.util.find_spec("torch") is None,
+    reason="ltp or torch is not installed (pip install 'gaixie[ltp]')",
+)
+
+AWKWARD = [
+    "",
+    " ",
+    "  我爱 ",
+    "我 爱   北京",
+    "他说Hello World 123.5元",
+    "\u3000中国\t北京\n上海",
+    "😀😀我爱𠮷野家👨\u200d👩",
+    "\u200d我\x00们",
+    "\ud800我\udfff",
+    "a\u0301한국의 단오",
+    "我" * 1200,
+]
+
+
+@pytest.fixture(scope="module")
+def segmenter(ltp_folder):
+    return LtpSegmenter(str(ltp_folder))
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    """200 sentences of the gold corpus, as plain text under NFKC."""
+    from gaixie.jobs.train_segmenter import read_corpus
+
+    return ["".join(paragraph.words) for paragraph in read_corpus(default_corpus(), 400)[200:]]
+
+
+@pytest.fixture
+def folder(ltp_folder, tmp_path):
+    """A copy of the model to break."""
+    return shutil.copytree(ltp_folder, tmp_path / "model")
+
+
+# The cuts
+
+
+def test_known_sentence(segmenter):
+    assert segmenter.cut(["中国人民的生活进一步改善。"]) == [
+        ["中国", "人民", "的", "生活", "进一步", "改善", "。"]
+    ]
+
+
+@pytest.mark.parametrize("text", AWKWARD)
+def test_words_cover_awkward_text(segmenter, text):
+    (words,) = segmenter.cut([text])
+    assert "".join(words) == text
+    assert all(words)
+    assert all(word.isspace() or not any(map(str.isspace, word)) for word in words)
+
+
+def test_a_run_of_spaces_is_a_word(segmenter):
+    assert segmenter.cut(["  我们 \t的  "]) == [["  ", "我们", " \t", "的", "  "]]
+
+
+characters = st.one_of(
+    st.characters(), st.sampled_from("我们中国人民的，。 \u3000\t1aA😀𠮷\u200d\x00\ud800")
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.text(characters, max_size=40), max_size=5))
+def test_words_cover_any_text_and_word_ends_are_the_same_cuts(ltp_folder, texts):
+    segmenter = pickle.loads(pickle.dumps(LtpSegmenter(str(ltp_folder))))  # one model for all
+    rows = segmenter.cut(texts)
+    assert ["".join(row) for row in rows] == texts
+    assert segmenter.cut(texts[::-1]) == rows[::-1]
+    assert cuts_of(segmenter.word_ends(from_strings(texts)), texts) == rows
+    tagged = segmenter.tag(texts)
+    assert [[word for word, _ in row] for row in tagged] == rows
+    assert all((tag == "") == word.isspace() for row in tagged for word, tag in row)
+
+
+def cuts_of(words, texts):
+    rows = []
+    for text, (start, end) in zip(texts, pairwise(words.offsets.tolist()), strict=True):
+        ends = words.ends[start:end].tolist()
+        rows.append([text[a:b] for a, b in pairwise([0, *ends])])
+    return rows
+
+
+def test_word_ends_types(segmenter):
+    words = segmenter.word_ends(from_strings(["我们", "", "我们 的"]))
+    assert (words.ends.dtype, words.offsets.dtype) == ("int32", "int64")
+    assert words.ends.tolist() == [2, 2, 3, 4]
+    assert words.offsets.tolist() == [0, 1, 1, 4]
+    empty = segmenter.word_ends(from_strings([]))
+    assert (empty.ends.tolist(), empty.offsets.tolist()) == ([], [0])
+
+
+def test_words_that_ltp_altered_become_gaps():
+    assert _cover("甲乙 丙丁", ["乙", "X", "丁"]) == [
+        ("甲", -1),
+        ("乙", 0),
+        (" ", -1),
+        ("丙", -1),
+        ("丁", 2),
+    ]
+
+
+@needs_ltp
+def test_same_cuts_and_tags_as_ltp(ltp_folder, segmenter, sentences):
+    from ltp import LTP
+
+    output = LTP(str(ltp_folder)).pipeline(sentences, tasks=["cws", "pos"], parallelism=False)
+    assert len(sentences) == 200
+    assert segmenter.cut(sentences) == output.cws
+    assert [[tag for _, tag in row] for row in segmenter.tag(sentences)] == output.pos
+
+
+@needs_ltp
+def test_same_cuts_as_ltp_but_for_spaces(ltp_folder, segmenter):
+    from ltp import LTP
+
+    texts = ["我们 的 中国", "他说Hello World 123元。", " 中国 "]
+    output = LTP(str(ltp_folder)).pipeline(texts, tasks=["cws"], parallelism=False)
+    visible = [[word for word in row if not word.isspace()] for row in segmenter.cut(texts)]
+    assert visible == [[part for word in row for part in word.split()] for row in output.cws]
+
+
+# Name, version, workers
+
+
+def test_signature(ltp_folder, segmenter):
+    assert segmenter.name == "ltp-legacy"
+    backend, _, digest = segmenter.version.partition("-")
+    assert backend == importlib.metadata.version("ltp-extension")
+    assert len(digest) == 12
+    int(digest, 16)
+    again = load_segmenter(f"ltp:{ltp_folder}")
+    assert (again.name, again.version) == (segmenter.name, segmenter.version)
+
+
+def test_unpickling_twice_shares_one_model(segmenter):
+    data = pickle.dumps(segmenter)
+    assert len(data) < 1000
+    copy = pickle.loads(data)
+    assert copy is pickle.loads(data)
+    assert copy.cut(["我们的生活"]) == segmenter.cut(["我们的生活"])
+
+
+def test_unpickling_refuses_another_model(folder):
+    data = pickle.dumps(LtpSegmenter(str(folder)))
+    model = folder / "cws_model.bin"
+    whole = bytearray(model.read_bytes())
+    whole[-40] ^= 1  # still a whole Avro file, with other contents
+    model.write_bytes(bytes(whole))
+    with pytest.raises(ValueError, match=r"this model is .*, expected .*; the same model must"):
+        pickle.loads(data)
+
+
+def test_legacy_needs_neither_ltp_nor_torch(ltp_folder):
+    program = (
+        "import sys; from gaixie.udfs.text.segmenters import load_segmenter\n"
+        "load_segmenter('ltp:' + sys.argv[1]).tag(['我们的生活'])\n"
+        "print(sorted({'ltp', 'torch', 'transformers', 'pyspark'} & set(sys.modules)))"
+    )
+    assert run_python(program, str(ltp_folder)).strip() == "[]"
+
+
+MEASURE_MEMORY = """
+import sys
+import psutil
+from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.text.segmenters.ltp import LtpSegmenter
+
+segmenter = LtpSegmenter(sys.argv[1])
+corpus = open(sys.argv[2], encoding="utf-8").read().split("\\n")
+sentences = ["".join(token.rpartition("/")[0] for token in line.split())[:30] for line in corpus]
+sentences = [sentence for sentence in sentences if sentence]
+done, resident = 0, []
+for limit in (50_000, 200_000):
+    while done < limit:
+        first = done % (len(sentences) - 1000)
+        # New strings each time: a leak of references to them would show.
+        batch = [f"{sentence}{done}" for sentence in sentences[first : first + 1000]]
+        assert len(segmenter.word_ends(from_strings(batch)).offsets) == 1001
+        done += 1000
+    resident.append(psutil.Process().memory_info().rss)
+print(resident[1] - resident[0])
+"""
+
+
+def test_memory_does_not_grow(ltp_folder):
+    growth = int(run_python(MEASURE_MEMORY, str(ltp_folder), str(default_corpus())))
+    assert growth < 30e6
+
+
+def run_python(program, *arguments, **environment):
+    result = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+# Neural models
+
+
+@pytest.fixture(scope="module")
+def neural_folder(tmp_path_factory):
+    """A neural model of random weights: a real one is not at hand without the network."""
+    torch = pytest.importorskip("torch", exc_type=ImportError)
+    pytest.importorskip("ltp", exc_type=ImportError)
+    from ltp_core.models.utils import instantiate
+
+    folder = tmp_path_factory.mktemp("models") / "Tiny"
+    folder.mkdir()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary = [*special, *"我爱北京天安门中国人民，。上海", "hello", "##a"]
+    backbone = {
+        "_ltp_target_": "ltp_core.models.utils.transformer.load_transformers",
+        "config": {
+            "model_type": "electra",
+            "vocab_size": len(vocabulary),
+            "hidden_size": 16,
+            "embedding_size": 16,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 16,
+        },
+    }
+    head = "ltp_core.models.components.token.MLPTokenClassifier"
+    model = {
+        "_ltp_target_": "ltp_core.models.ltp_model.LTPModule",
+        "backbone": backbone,
+        "processor": {
+            "cws": {"_ltp_target_": "ltp_core.models.processor.TokenOnly"},
+            "pos": {"_ltp_target_": "ltp_core.models.processor.WordsOnly"},
+        },
+        "heads": {
+            "cws": {"_ltp_target_": head, "input_size": 16, "num_labels": 2},
+            "pos": {"_ltp_target_": head, "input_size": 16, "num_labels": 3},
+        },
+    }
+    vocabs = {"cws": ["I-W", "B-W"], "pos": ["n", "v", "w"]}
+    config = {"nerual": True, "model": model, "vocabs": vocabs}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
+    torch.manual_seed(0)
+    torch.save(instantiate(model).state_dict(), folder / "pytorch_model.bin")
+    return folder
+
+
+def test_neural_words_cover_text(neural_folder, capfd):
+    segmenter = pickle.loads(pickle.dumps(LtpSegmenter(str(neural_folder))))
+    assert segmenter.name == "ltp-tiny"
+    texts = [*AWKWARD, "我爱北京天安门，中国人民。" * 80]
+    rows = segmenter.cut(texts)
+    assert ["".join(row) for row in rows] == texts
+    assert cuts_of(segmenter.word_ends(from_strings(texts)), texts) == rows
+    tagged = segmenter.tag(texts)
+    assert [[word for word, _ in row] for row in tagged] == rows
+    assert all(tag == "" for row in tagged for word, tag in row if word.isspace())
+    assert {tag for row in tagged for _, tag in row} <= {"n", "v", "w", ""}
+    assert capfd.readouterr().out == ""
+
+
+def test_neural_same_cuts_as_ltp(neural_folder):
+    from ltp import LTP
+
+    ltp = LTP(str(neural_folder))
+    if not hasattr(ltp.tokenizer, "batch_encode_plus"):
+        ltp.tokenizer.batch_encode_plus = ltp.tokenizer.__call__
+    texts = ["我爱北京天安门", "中国人民，上海。", "北京爱我"]
+    output = ltp.pipeline(texts, tasks=["cws"])
+    assert LtpSegmenter(str(neural_folder)).cut(texts) == output.cws
+
+
+def test_long_text_is_cut_after_punctuation():
+    assert [len(piece) for piece in _short_pieces("我" * 400 + "。" + "我" * 700)] == [
+        401,
+        500,
+        200,
+    ]
+    assert list(_short_pieces("")) == []
+
+
+# Errors: one line that names the file and what is expected
+
+
+def refused(model, error=(ValueError, OSError)):
+    with pytest.raises(error) as caught:
+        LtpSegmenter(str(model))
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_missing_folder(tmp_path):
+    missing = tmp_path / "none"
+    assert refused(missing) == (
+        f"ltp:{missing}: no such folder; expected one with config.json, or a name such as LTP/small"
+    )
+
+
+def test_file_in_place_of_the_folder(folder):
+    path = folder / "config.json"
+    assert refused(path) == f"ltp:{path}: is a file; expected a model folder with config.json"
+
+
+def test_folder_without_config(tmp_path):
+    assert refused(tmp_path) == f"{tmp_path}: no config.json; expected an LTP model folder"
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("{", "not JSON .*expected an LTP model's config.json"),
+        ("[]", 'no "nerual" \\(LTP\'s spelling\\); expected true or false'),
+        ('{"tasks": {}}', 'no "nerual" \\(LTP\'s spelling\\); expected true or false'),
+        ('{"nerual": false}', 'no cws task; expected "tasks": {"cws": FILE}'),
+        ('{"nerual": false, "tasks": {"pos": "pos_model.bin"}}', "no cws task; expected"),
+        ('{"nerual": true, "model": {"heads": {}}}', "no cws task among its model's heads"),
+    ],
+)
+def test_wrong_config(folder, config, message):
+    path = folder / "config.json"
+    path.write_text(config)
+    with pytest.raises(ValueError, match=f"{path}: {message}"):
+        LtpSegmenter(str(folder))
+
+
+def test_missing_model_files(folder):
+    (folder / "cws_model.bin").unlink()
+    path = folder / "cws_model.bin"
+    config = folder / "config.json"
+    assert refused(folder) == f"{path}: missing; {config} names it as the cws model"
+    config.write_text('{"nerual": true, "model": {"heads": {"cws": {}}}}')
+    weights = folder / "pytorch_model.bin"
+    assert refused(folder) == f"{weights}: missing; expected the weights of a neural model"
+
+
+@pytest.mark.parametrize("kept", [4, 30, 200, 100_000, -1])
+def test_truncated_model_raises_and_does_not_abort(folder, kept):
+    path = folder / "cws_model.bin"
+    path.write_bytes(path.read_bytes()[:kept])
+    assert refused(folder) == f"{path}: truncated; copy or train the cws model again"
+
+
+def test_model_of_another_kind(folder):
+    path = folder / "cws_model.bin"
+    shutil.copy(folder / "pos_model.bin", path)
+    assert refused(folder) == f"{path}: holds a pos model; expected a cws model"
+    path.write_text("hello")
+    assert refused(folder) == f"{path}: not an LTP legacy model; expected an Avro file"
+
+
+def test_tags_without_a_pos_model(folder):
+    config = folder / "config.json"
+    config.write_text('{"nerual": false, "tasks": {"cws": "cws_model.bin"}}')
+    with pytest.raises(ValueError, match=f"{config}: no pos task; expected"):
+        LtpSegmenter(str(folder)).tag(["我们"])
+
+
+def test_name_that_cannot_be_downloaded():
+    pytest.importorskip("huggingface_hub")
+    program = (
+        "from gaixie.udfs.text.segmenters.ltp import LtpSegmenter\n"
+        "try:\n    LtpSegmenter('LTP/small')\nexcept OSError as error:\n    print(error)"
+    )
+    message = run_python(program, HF_HUB_OFFLINE="1", HF_HOME="/nonexistent")
+    assert message.startswith(
+        "ltp:LTP/small: no such folder, and no model of this name could be downloaded ("
+    )
+    assert message.endswith("); without the network give a local folder\n")
+    assert message.count("\n") == 1
+
+
+def test_name_without_the_hub_client(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    assert refused("LTP/small") == (
+        "ltp:LTP/small: no such folder, and a model by name needs pip install 'gaixie[ltp]'"
+    )
+
+
+def test_neural_folder_without_ltp(neural_folder, monkeypatch):
+    from importlib.metadata import PackageNotFoundError
+
+    import gaixie.udfs.text.segmenters.ltp
+
+    def not_installed(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(gaixie.udfs.text.segmenters.ltp, "package_version", not_installed)
+    assert refused(neural_folder) == (
+        f"{neural_folder}: a neural model needs ltp and torch: pip install 'gaixie[ltp]'"
+    )

@@ -1,0 +1,106 @@
+"""Which words are kept: golden cases by hand, and the fast cut against the plain definition."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gaixie.udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
+from gaixie.udfs.text.vocabulary import PAPER, Cut, Rule, find_cut, main_class, select
+
+
+def only(**rule) -> dict[str, Rule]:
+    return PAPER | {"verb": Rule(**rule)}
+
+
+def test_a_word_counts_under_its_most_frequent_class():
+    assert main_class({"verb": 2, "general noun": 3}) == "general noun"
+    assert main_class({"verb": 3, "general noun": 3}) == "general noun"  # it stands first
+    assert main_class({"adverb": 1, "verb": 1, "idiom": 1}) == "verb"
+
+
+WORDS = {"跑": {"verb": 5}, "跳": {"verb": 3, "idiom": 1}, "看": {"verb": 4}, "说": {"verb": 1}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "kept"),
+    [
+        ({"share": 0.5}, ["跑", "看"]),  # 跳 and 看 have 4 each: 看 (U+770B) before 跳 (U+8DF3)
+        ({"share": 0.62}, ["跑", "看"]),  # 2.48 words
+        ({"share": 0.63}, ["跑", "看", "跳"]),  # 2.52 words
+        ({"share": 0}, []),
+        ({"share": 1}, ["跑", "看", "跳", "说"]),
+        ({"min_count": 4}, ["跑", "看", "跳"]),
+        ({"min_count": 6}, []),
+        ({"coverage": 5 / 14}, ["跑"]),
+        ({"coverage": 0.4}, ["跑", "看"]),
+        ({"coverage": 1}, ["跑", "看", "跳", "说"]),
+    ],
+)
+def test_by_hand(rule, kept):
+    assert [word for word, _, _ in select(WORDS, only(**rule))] == kept
+
+
+def test_the_papers_shares():
+    """100 nouns and 100 names that all occur once: the first 21 and the first 7."""
+    nouns = {chr(0x4E00 + k): {"general noun": 1} for k in range(100)}
+    names = {chr(0x5E00 + k): {"person name": 1} for k in range(100)}
+    kept = select(nouns | names)
+    assert [word for word, _, _ in kept] == [*list(nouns)[:21], *list(names)[:7]]
+
+
+@st.composite
+def rules(draw):
+    kind = draw(st.sampled_from(["share", "min_count", "coverage"]))
+    values = st.integers(1, 9) if kind == "min_count" else st.integers(0, 20).map(lambda n: n / 20)
+    return Rule(**{kind: draw(values)})
+
+
+@given(st.dictionaries(st.characters(codec="utf-8"), st.integers(1, 8), max_size=30), rules())
+def test_the_cut_is_the_definition(counts, rule):
+    cut = find_cut(Counter(counts.values()), rule)
+    kept = []
+    for count in set(counts.values()):
+        equals = sorted(word for word in counts if counts[word] == count)
+        kept += [word for rank, word in enumerate(equals) if cut.keeps(count, rank)]
+    plain = select({word: {"verb": n} for word, n in counts.items()}, PAPER | {"verb": rule})
+    assert sorted(kept) == sorted(word for word, _, _ in plain)
+
+
+def test_an_empty_class():
+    assert find_cut({}, Rule(share=0.5)) == Cut(0, 0)
+    assert find_cut({}, Rule(coverage=0.5)) == Cut(0, 0)
+    assert select({}) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({}, "one of share"),
+        ({"share": 0.1, "min_count": 2}, "one of share"),
+        ({"share": 1.1}, "share must lie between 0 and 1, not 1.1"),
+        ({"coverage": -0.1}, "coverage must lie"),
+        ({"min_count": 0}, "min_count must be 1 or more"),
+    ],
+)
+def test_bad_rules(rule, message):
+    with pytest.raises(ValueError, match=message):
+        Rule(**rule)
+
+
+def test_tags():
+    assert set(PAPER) == set(CLASSES)
+    for tags in TAG_SETS.values():
+        assert set(tags.values()) == set(CLASSES)
+    assert class_of("nh", "863") == class_of("nr", "pfr") == class_of("nrt", "jieba")
+    assert class_of("nh", "863") == "person name"
+    assert class_of("no-such-tag", "pfr") == class_of("", "863") == "other"
+
+
+def test_which_tag_set():
+    assert tag_set_of("jieba", ["n", "x"]) == "jieba"
+    assert tag_set_of("ltp:LTP/small", ["n", "wp", "v"]) == "863"
+    assert tag_set_of("ltp:models/mine", ["n", "w", "nr"]) == "pfr"

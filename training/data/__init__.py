@@ -1,0 +1,1 @@
+"""From the tables of a release to batches."""

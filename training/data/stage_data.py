@@ -1,0 +1,410 @@
+"""Streams the pairs of one stage of training to any number of ranks, in batches of like length.
+
+    corpus = Corpus("s3://bucket/gaixie/releases/1.0")       or ROOT/runs/RUN_ID
+    stream = StageStream(corpus, stage=1, settings=StreamSettings(batch_size=256), rank=0, world=8)
+    for batch in stream.batches(): …          # never ends; stage_loader.py makes tensors of them
+    corpus.held_out(1, "validation", 2_000)   # never among the batches
+
+One global list of batches. Files, row groups and pairs are shuffled by seed, stage and epoch alone:
+
+    epoch → a permutation of the row groups, cut into blocks of about block_rows pairs
+    block → a permutation of its training pairs; what fills no batch is left out; the rest is sorted by
+            length (characters of the longer sentence) and cut into batches; the batches are permuted
+
+Every rank walks this list and takes its stripe of every batch, ``pairs[rank::world]``; every worker
+process of a rank takes every so many-th batch. So all ranks have the same number of batches, with no
+message between them and nothing counted before, two ranks see what one with batches of the same
+size does, and a position is three numbers, (epoch, block, batch), for any number of ranks. To resume
+is to read one block. The price: every worker reads every block, a small part of the work of
+encoding it.
+
+A stage of training is one stage of the run or release, or several that are shuffled together: see
+StreamSettings.curriculum.
+
+A pair's split hangs on its source alone (udfs/splits.py). A release that was split keeps its splits.
+
+A release mixes its origins in every file. In a run each file has one origin, so a block of a run may
+have one origin too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gaixie.udfs.io import storage
+from gaixie.udfs.splits import SPLITS, splits_of
+
+COLUMNS = ["source", "paraphrase"]
+
+
+class RowGroup(NamedTuple):
+    uri: str
+    index: int
+    rows: int
+
+
+class Corpus:
+    """The pairs of a published run or release.
+
+    uri: ROOT/runs/RUN_ID or ROOT/releases/VERSION. validation, test: shares of the sources that are
+    kept apart; split_seed: of the hash that decides. All three are as jobs/release_dataset.py takes
+    them, and not used for a release that was split.
+
+    Raises OSError or ValueError, here and where pairs are read, with one line that names the file.
+    """
+
+    def __init__(
+        self, uri: str, validation: float = 0.01, test: float = 0.01, split_seed: int = 13
+    ):
+        train = 1 - validation - test
+        if min(validation, test) < 0 or train <= 0:
+            raise ValueError(
+                f"validation {validation:g} and test {test:g}: expected shares that leave some train"
+            )
+        self.uri, self.split_seed = uri, split_seed
+        self.shares = (train, validation, test)
+        path = storage.join(uri, "manifest.json")
+        try:
+            manifest = storage.read_json(path)
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"{path}: no such file: the run or release is not published"
+            ) from None
+        try:
+            self.is_release = "version" in manifest
+            if self.is_release:
+                self.name = f"release {manifest['version']}"
+                shares = manifest["settings"]["split"].values()
+                self.is_split = sum(share > 0 for share in shares) > 1
+                files = [entry["path"] for entry in manifest["files"] if "rows" in entry]
+                files = [f"{manifest['build']}/{file}" for file in files]
+            else:
+                self.name = f"run {manifest['run_id']}"
+                self.is_split = False
+                files = [entry["path"] for entry in manifest["files"]["scored"]]
+        except KeyError as error:
+            raise ValueError(f"{path}: not of a run or release: no {error} in it") from None
+        self._paths = sorted(files)
+
+    def _files(self, stage: int, split: str) -> list[str]:
+        folders = {f"stage={stage}"}
+        if self.is_release:
+            folders = {f"subset=stage-{stage}", f"split={split if self.is_split else 'train'}"}
+        return [path for path in self._paths if folders <= {*path.split("/")}]
+
+    def groups(self, stage: int, split: str = "train") -> list[RowGroup]:
+        """Row groups in which a split's pairs are, from the footers of the stage's files."""
+        files = [storage.join(self.uri, path) for path in self._files(stage, split)]
+        with ThreadPoolExecutor(16) as pool:
+            found = [group for groups in pool.map(_row_groups, files) for group in groups]
+        if not found:
+            what = f"{split} pairs" if self.is_split else "pairs"
+            raise ValueError(f"{self.uri}: stage {stage} has no {what}")
+        return found
+
+    def read(self, group: RowGroup, split: str, columns: Sequence[str] = COLUMNS) -> pa.Table:
+        """The pairs of a row group that are in a split."""
+        with _named(group.uri), storage.open(group.uri) as file:
+            reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
+            table = reader.read_row_group(group.index, [*columns])
+        if self.is_split:
+            return table
+        split_of = splits_of(table["source"], self.shares, self.split_seed)
+        return table.filter(pa.array(split_of == SPLITS.index(split)))
+
+    def held_out(self, stage: int, split: str, rows: int) -> pa.Table:
+        """At most so many pairs of "validation" or "test", the same at every call.
+
+        Takes whole row groups, in an order that the split's seed decides, until there are enough.
+        Raises ValueError where there is none.
+        """
+        groups = self.groups(stage, split)
+        parts: list[pa.Table] = []
+        for place in _generator(self.split_seed, stage).permutation(len(groups)):
+            parts.append(self.read(groups[place], split))
+            if sum(map(len, parts)) >= rows:
+                break
+        table = pa.concat_tables(parts).slice(0, rows).combine_chunks()
+        if not len(table):
+            pairs = sum(group.rows for group in groups)
+            raise ValueError(
+                f"{self.uri}: stage {stage} has no {split} pair among its {pairs:,}; a larger share "
+                f"than {self.shares[SPLITS.index(split)]:g} is needed"
+            )
+        return table
+
+
+@dataclass(frozen=True)
+class StreamSettings:
+    """Raises ValueError, in one line, for a value out of its range."""
+
+    batch_size: int = 64
+    """Pairs of a batch over all ranks."""
+    max_characters: int | None = None
+    """Pairs × (longest source + longest paraphrase) of a batch over all ranks, in characters, which
+    bounds its tokens with padding but for the two around each sentence and characters spelled in
+    bytes. Long sentences then make smaller batches than batch_size, in steps of `multiple`; so many
+    pairs that are longer still are a batch."""
+    multiple: int = 8
+    """With max_characters: what the pairs of every batch can be divided by."""
+    mix: float = 0.0
+    """Share of the pairs that come from earlier stages, drawn anew for every block."""
+    block_rows: int = 500_000
+    """About how many pairs are in memory, and shuffled, at a time; a row group at least."""
+    seed: int = 13
+    curriculum: tuple[tuple[int, ...], ...] = ((1,), (2,), (3,))
+    """The stages of training in their order: each the stages of the data that it learns from."""
+
+    def __post_init__(self):
+        most = self.max_characters
+        data = [stage for stages in self.curriculum for stage in stages]
+        limits = {
+            "batch_size": (self.batch_size >= 1, "1 or more"),
+            "max_characters": (most is None or most >= 1, "1 or more, or none"),
+            "multiple": (self.multiple >= 1, "1 or more"),
+            "mix": (0 <= self.mix < 1, "from 0 to below 1"),
+            "block_rows": (self.block_rows >= 1, "1 or more"),
+            "seed": (self.seed >= 0, "0 or more"),
+            "curriculum": (
+                all(self.curriculum)
+                and data
+                and len({*data}) == len(data)
+                and {*data} <= {1, 2, 3},
+                "lists of stages, each of 1, 2 and 3 at most once",
+            ),
+        }
+        for name, (fits, expected) in limits.items():
+            if not fits:
+                raise ValueError(f"{name}: expected {expected}, not {getattr(self, name)}")
+        if self.batch_size % self.unit:
+            raise ValueError(f"batch_size: {self.batch_size} is no multiple of {self.unit}")
+
+    @property
+    def unit(self) -> int:
+        """What the pairs of every batch can be divided by."""
+        return self.batch_size if self.max_characters is None else self.multiple
+
+
+class Position(NamedTuple):
+    """The batch that comes next, on all ranks."""
+
+    epoch: int = 0
+    block: int = 0
+    batch: int = 0
+
+
+START = Position()
+
+
+class Batch(NamedTuple):
+    """One rank's stripe of a batch."""
+
+    next: Position
+    pairs: int
+    """Of the whole batch, over all ranks."""
+    source: list[str]
+    paraphrase: list[str]
+
+
+class StageStream:
+    """The batches of one stage of training, as one rank sees them; the file's docstring has their order.
+
+    stage: its place in settings.curriculum, from 1.
+
+    Raises ValueError where batches do not divide among the ranks, and for a stage too small for one.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        stage: int,
+        settings: StreamSettings,
+        rank: int = 0,
+        world: int = 1,
+    ):
+        if settings.unit % world:
+            name = "batch_size" if settings.max_characters is None else "multiple"
+            raise ValueError(f"{name}: {settings.unit} pairs do not divide among {world} ranks")
+        if not 1 <= stage <= len(settings.curriculum):
+            raise ValueError(f"stage {stage}: the curriculum has {len(settings.curriculum)}")
+        self.corpus, self.stage, self.settings = corpus, stage, settings
+        self.rank, self.world = rank, world
+        earlier, self._stages = settings.curriculum[: stage - 1], settings.curriculum[stage - 1]
+        self._groups = [one for number in self._stages for one in corpus.groups(number)]
+        self.rows = sum(group.rows for group in self._groups)
+        """Pairs in the row groups; without splits of the corpus, validation and test among them."""
+        if self.rows < settings.unit:
+            raise self._too_few(self.rows)
+        self._earlier: list[RowGroup] = []
+        if settings.mix:
+            if stage == 1:
+                raise ValueError(f"mix: {settings.mix:g}, but no stage is earlier than stage 1")
+            self._earlier = [one for stages in earlier for k in stages for one in corpus.groups(k)]
+
+    def identity(self) -> dict[str, Any]:
+        """All that the list of batches hangs on: a position means nothing under another identity."""
+        corpus = self.corpus
+        split = None if corpus.is_split else [*corpus.shares[1:], corpus.split_seed]
+        given = {"data": corpus.name, "rows": self.rows, "stage": self.stage, "split": split}
+        return (
+            given | asdict(self.settings) | {"curriculum": [*map(list, self.settings.curriculum)]}
+        )
+
+    def held_out(self, split: str, rows: int) -> pa.Table:
+        """At most so many pairs of "validation" or "test", of each of its stages in their proportion.
+
+        Raises ValueError where a stage has none.
+        """
+        if len(self._stages) == 1:
+            return self.corpus.held_out(self._stages[0], split, rows)
+        parts = []
+        for number in self._stages:
+            share = sum(group.rows for group in self.corpus.groups(number)) / self.rows
+            parts.append(self.corpus.held_out(number, split, max(round(rows * share), 1)))
+        table = pa.concat_tables(parts).combine_chunks()
+        return table.take(_generator(self.corpus.split_seed, self.stage).permutation(len(table)))
+
+    def batches(
+        self, start: Position = START, worker: int = 0, workers: int = 1
+    ) -> Iterator[Batch]:
+        """Batches from a position on, without end; of several workers, every workers-th.
+
+        Raises ValueError where a whole epoch has no batch.
+        """
+        epoch, first, skipped = start
+        count = 0
+        while True:
+            blocks = self._blocks(epoch)
+            given = seen = 0
+            for number in range(first, len(blocks)):
+                table, batches = self._block(epoch, number, blocks[number])
+                seen, given = max(seen, len(table)), given + len(batches)
+                for place in range(skipped, len(batches)):
+                    if count % workers == worker:
+                        rows = table.take(batches[place][self.rank :: self.world])
+                        columns = (rows[name].to_pylist() for name in COLUMNS)
+                        after = Position(epoch, number, place + 1)
+                        yield Batch(after, len(batches[place]), *columns)
+                    count += 1
+                skipped = 0
+            if first == 0 and not given:
+                raise self._too_few(seen)
+            epoch, first = epoch + 1, 0
+
+    def pair_ids(self, after: Position) -> list[str]:
+        """Of the pairs of a batch, over all ranks. after: the position behind it."""
+        number, columns = after.block, (*COLUMNS, "pair_id")
+        groups = self._blocks(after.epoch)[number]
+        table, batches = self._block(after.epoch, number, groups, columns)
+        return table["pair_id"].take(batches[after.batch - 1]).to_pylist()
+
+    def _too_few(self, rows: int) -> ValueError:
+        return ValueError(
+            f"{self.corpus.uri}: stage {self.stage} has too few training pairs for one batch: "
+            f"{rows:,} of {self.settings.unit:,} in the largest block"
+        )
+
+    def _blocks(self, epoch: int) -> list[np.ndarray]:
+        """Places of the row groups of each block, in the epoch's order."""
+        order = _generator(self.settings.seed, self.stage, epoch).permutation(len(self._groups))
+        rows = np.array([group.rows for group in self._groups])[order]
+        blocks = max(round(self.rows / self.settings.block_rows), 1)
+        block = (np.cumsum(rows) - rows) * blocks // self.rows
+        return [order[block == number] for number in np.unique(block)]
+
+    def _block(
+        self, epoch: int, number: int, groups: np.ndarray, columns: Sequence[str] = COLUMNS
+    ) -> tuple[pa.Table, list[np.ndarray]]:
+        """The training pairs of a block, and the rows of each of its batches."""
+        random = _generator(self.settings.seed, self.stage, epoch, number)
+        parts = [self.corpus.read(self._groups[group], "train", columns) for group in groups]
+        if self._earlier:
+            mix = self.settings.mix
+            rows = round(sum(map(len, parts)) * mix / (1 - mix))
+            parts.append(self._draw(rows, random, columns))
+        table = pa.concat_tables(parts).combine_chunks()
+        source, paraphrase = (pc.utf8_length(table[name]).to_numpy() for name in COLUMNS)
+        return table, cut_batches(source, paraphrase, self.settings, random)
+
+    def _draw(self, rows: int, random: np.random.Generator, columns: Sequence[str]) -> pa.Table:
+        """So many pairs of earlier stages, or all where there are fewer, from few row groups."""
+        sizes = np.array([group.rows for group in self._earlier])
+        parts: list[pa.Table] = []
+        for group in random.choice(len(sizes), len(sizes), replace=False, p=sizes / sizes.sum()):
+            parts.append(self.corpus.read(self._earlier[group], "train", columns))
+            if sum(map(len, parts)) >= rows:
+                break
+        table = pa.concat_tables(parts)
+        return table.take(random.permutation(len(table))[:rows])
+
+
+def cut_batches(
+    source: np.ndarray,
+    paraphrase: np.ndarray,
+    settings: StreamSettings,
+    random: np.random.Generator,
+) -> list[np.ndarray]:
+    """Rows of each batch; source, paraphrase: characters of each row's sentences.
+
+    Which rows are left out as they fill no batch is drawn before the rows are sorted by length.
+    """
+    unit = settings.unit
+    rows = random.permutation(len(source))[: len(source) // unit * unit]
+    rows = rows[np.argsort(np.maximum(source, paraphrase)[rows], kind="stable")].reshape(-1, unit)
+    bounds = [0]  # of the batches, in units
+    if settings.max_characters is None:
+        bounds = [*range(len(rows) + 1)]
+    else:
+        longest_source = longest_paraphrase = 0
+        most = settings.batch_size // unit
+        widths = zip(source[rows].max(1).tolist(), paraphrase[rows].max(1).tolist(), strict=True)
+        for place, (a, b) in enumerate(widths):
+            longest_source, longest_paraphrase = max(longest_source, a), max(longest_paraphrase, b)
+            units = place - bounds[-1] + 1
+            size = units * unit * (longest_source + longest_paraphrase)
+            if units > 1 and (units > most or size > settings.max_characters):
+                bounds.append(place)
+                longest_source, longest_paraphrase = a, b
+        bounds += [len(rows)] if len(rows) else []
+    batches = [rows[a:b].ravel() for a, b in pairwise(bounds)]
+    return [batches[place] for place in random.permutation(len(batches))]
+
+
+@contextmanager
+def _named(uri: str) -> Iterator[None]:
+    """Makes errors of pyarrow and of files that are gone one line that names the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{uri}: the manifest names this file, but it is not there"
+        ) from None
+    except (OSError, pa.ArrowException) as error:
+        if str(error).startswith(uri):
+            raise
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise OSError(f"{uri}: not a whole Parquet file: {first_line}") from None
+
+
+def _row_groups(uri: str) -> list[RowGroup]:
+    with _named(uri), storage.open(uri) as file:
+        footer = pq.read_metadata(file)
+    for name in COLUMNS:
+        if name not in footer.schema.names:
+            raise ValueError(f"{uri}: no column '{name}', it has: {', '.join(footer.schema.names)}")
+    return [RowGroup(uri, k, footer.row_group(k).num_rows) for k in range(footer.num_row_groups)]
+
+
+def _generator(*numbers: int) -> np.random.Generator:
+    """Random numbers that hang on these alone. Seeds that end in 0 would be those without the 0."""
+    return np.random.default_rng([number + 1 for number in numbers])

@@ -1,0 +1,161 @@
+"""A stage's batches as tensors: encoded in worker processes, with the position behind the last.
+
+stream = StageStream(Corpus(uri), stage=1, settings=StreamSettings(batch_size=256), rank=0, world=8)
+loader = StageLoader(stream, PairEncoder(tokenizer), workers=2)
+for batch in loader: …                    # never ends: epoch follows epoch
+loader.state_dict()                       # where the run stands after the batch given last
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from gaixie.training.data.stage_data import START, Position, StageStream
+from gaixie.training.modeling.tokenizer import ENTITIES
+
+IGNORED = -100
+"""The label that a loss passes over."""
+
+Encode = Callable[[list[str], list[str]], Any]
+"""What becomes of the sources and paraphrases of a batch; runs in the worker processes."""
+
+
+class PairEncoder:
+    """Sources and paraphrases → padded tensors, and the entity table of each source.
+
+    Tensors of int64, shape (pairs, longest): input_ids, attention_mask (0 where padded), labels
+    (IGNORED where padded). entities: a list of strings, see training/modeling/tokenizer.py; other tokenizers
+    of transformers make none.
+
+    max_length: tokens of a sentence, the rest is cut off. multiple_of: of the longest, for tensor
+    cores.
+    """
+
+    def __init__(self, tokenizer: Any, max_length: int = 256, multiple_of: int = 1):
+        self.tokenizer, self.max_length, self.multiple_of = tokenizer, max_length, multiple_of
+
+    def __call__(self, source: list[str], paraphrase: list[str]) -> dict[str, Any]:
+        batch = self.tokenizer(
+            source,
+            text_target=paraphrase,
+            truncation=True,
+            max_length=self.max_length,
+            return_attention_mask=False,
+        )
+        ids, mask = padded(batch["input_ids"], self.tokenizer.pad_token_id, self.multiple_of)
+        labels, _ = padded(batch["labels"], IGNORED, self.multiple_of)
+        tensors = {"input_ids": ids, "attention_mask": mask, "labels": labels}
+        return tensors | ({ENTITIES: batch[ENTITIES]} if ENTITIES in batch else {})
+
+
+def padded(
+    rows: Sequence[Sequence[int]], value: int, multiple_of: int = 1
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows on the left of a tensor, value behind them; and 1 for each cell of a row, else 0."""
+    lengths = np.array([len(row) for row in rows])
+    width = -(-int(lengths.max(initial=0)) // multiple_of) * multiple_of
+    mask = np.arange(width) < lengths[:, None]
+    cells = np.full(mask.shape, value, np.int64)
+    cells[mask] = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
+    return torch.from_numpy(cells), torch.from_numpy(mask.astype(np.int64))
+
+
+class StageLoader:
+    """One rank's batches, encoded in worker processes, and the position behind the one given last.
+
+    encode: None gives (sources, paraphrases) as they are. workers: 0 encodes in this process. A
+    loader is iterated as it is: accelerate's prepare would shard it a second time.
+    Iterating again goes on behind the batch given last.
+    """
+
+    def __init__(
+        self,
+        stream: StageStream,
+        encode: Encode | None = None,
+        workers: int = 0,
+        prefetch: int = 4,
+        pin_memory: bool = False,
+    ):
+        self.stream, self.encode, self.workers = stream, encode, workers
+        self.prefetch, self.pin_memory = prefetch, pin_memory
+        self.position = START
+        self.pairs = 0
+        """Given so far, over all ranks and epochs."""
+
+    def __iter__(self) -> Iterator[Any]:
+        batches = DataLoader(
+            _Batches(self.stream, self.encode, self.position),
+            batch_size=None,
+            num_workers=self.workers,
+            prefetch_factor=self.prefetch if self.workers else None,
+            pin_memory=self.pin_memory,
+            worker_init_fn=_end_quietly,
+        )
+        for one in batches:
+            if isinstance(one, Exception):
+                raise one
+            batch, position, pairs = one
+            self.position, self.pairs = Position(*position), self.pairs + pairs
+            yield batch
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values, the same on every rank and for any number of ranks."""
+        identity = self.stream.identity()
+        return {"position": [*self.position], "pairs": self.pairs, "identity": identity}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on where a loader of the same data and settings stood; else raises ValueError."""
+        for name, value in self.stream.identity().items():
+            if (saved := state["identity"].get(name)) != value:
+                raise ValueError(
+                    f"the position was saved with {name} {saved}, but here it is {value}"
+                )
+        self.position, self.pairs = Position(*state["position"]), state["pairs"]
+
+
+def _end_quietly(_: int) -> None:
+    """A scheduler's SIGTERM reaches the whole group, as Ctrl-C does; the run ends its workers itself.
+
+    Where it stops while it fetches a batch, the thread of this worker that hands batches over finds
+    its connection broken: no traceback for that.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    shown = sys.excepthook
+
+    def show(kind, error, trace) -> None:
+        if not issubclass(kind, (ConnectionError, EOFError)):
+            shown(kind, error, trace)
+
+    sys.excepthook = show
+
+
+class _Batches(IterableDataset):
+    """(encoded batch, next position, pairs); an error that a user can mend comes as an item.
+
+    DataLoader would hand a worker's error on with its whole trace as the message.
+    """
+
+    def __init__(self, stream: StageStream, encode: Encode | None, start: Position):
+        self.stream, self.encode, self.start = stream, encode, start
+
+    def __iter__(self) -> Iterator[Any]:
+        process = get_worker_info()
+        own = (process.id, process.num_workers) if process else (0, 1)
+        batches = self.stream.batches(self.start, *own)
+        while True:
+            try:
+                batch = next(batches)
+            except (OSError, ValueError) as error:
+                yield error
+                return
+            pair = batch.source, batch.paraphrase
+            yield self.encode(*pair) if self.encode else pair, batch.next, batch.pairs

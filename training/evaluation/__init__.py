@@ -1,0 +1,1 @@
+"""What evaluate measures and reports."""

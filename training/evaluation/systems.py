@@ -1,0 +1,109 @@
+"""The systems that are compared: columns of a table, files of paraphrases, models."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from gaixie.training.modeling.generation import Progress, in_words, load_generator
+from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, Decoding, has_text
+from gaixie.udfs.io.text_tables import check_extension, read_columns
+from gaixie.udfs.metrics.encoder import model_signature
+from gaixie.udfs.text.normalise import normalise
+
+TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
+
+COPY = "copy"
+
+
+@dataclass(frozen=True)
+class System:
+    name: str
+    made_by: str
+    """As the report says it."""
+    paraphrases: list[str | None]
+    """Of each row, normalised."""
+
+
+def read_systems(args: argparse.Namespace) -> tuple[list[str], list[System], int]:
+    """Sources, the copy baseline and the systems that are columns, and the rows without a source."""
+    check_extension(args.pairs, TABLES)
+    named = [split_name(text) for text in args.system]
+    columns = list(dict.fromkeys([args.source, *(column for _, column in named)]))
+    rows = list(islice(read_columns(args.pairs, columns), args.limit))
+    if not rows:
+        raise ValueError(f"{args.pairs}: no rows")
+    table = {
+        column: [_clean(text, args.close_spaces) for text in texts]
+        for column, texts in zip(columns, zip(*rows, strict=True), strict=True)
+    }
+    kept = [k for k, source in enumerate(table[args.source]) if source is not None]
+    if not kept:
+        raise ValueError(f"{args.pairs}: no row has text in column '{args.source}'")
+    sources = [table[args.source][k] for k in kept]
+    systems = [System(COPY, "each source as it is", sources)]
+    systems += [
+        System(name, f"column {column}", [table[column][k] for k in kept]) for name, column in named
+    ]
+    return sources, systems, len(rows) - len(kept)
+
+
+def _clean(text: str | None, close_spaces: bool) -> str | None:
+    """The text normalised; None where it has none."""
+    if not has_text(text):
+        return None
+    text = normalise(text)
+    return SPACE_BESIDE_CHINESE.sub("", text) if close_spaces else text
+
+
+def from_generations(text: str, sources: Sequence[str], close_spaces: bool) -> System:
+    name, file = split_name(text)
+    check_extension(file, TABLES)
+    best: dict[str | None, str | None] = {}
+    for source, paraphrase in read_columns(file, ["source", "paraphrase"]):
+        best.setdefault(_clean(source, close_spaces), _clean(paraphrase, close_spaces))
+    found = [best.get(source) for source in sources]
+    if not any(found):
+        raise ValueError(f"{file}: has no paraphrase of any source")
+    return System(name, f"file {file}", found)
+
+
+def from_model(
+    text: str, sources: Sequence[str], decoding: Decoding, args: argparse.Namespace
+) -> System:
+    name, folder = split_name(text)
+    generator = load_generator(folder, args.device, args.precision)
+    different = list(dict.fromkeys(sources))
+    progress = Progress(len(different))
+    rows = generator.candidates(different, decoding, scored=False, progress=progress.add)
+    best = {
+        source: _clean(row[0].text, False) if row else None
+        for source, row in zip(different, rows, strict=True)
+    }
+    print(f"{name}: {in_words(generator.counts)}", file=sys.stderr)
+    made_by = [f"model {model_signature(folder)}", f"{decoding.beams} beams", args.precision]
+    made_by += ["copies dropped"] if decoding.drop_copies else []
+    made_by += [f"{decoding.max_new_tokens} new tokens"] if decoding.max_new_tokens else []
+    return System(name, ", ".join(made_by), [best[source] for source in sources])
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """(name, rest) of NAME=REST; of anything else its last part and itself."""
+    name, equals, rest = text.partition("=")
+    return (name, rest) if equals else (Path(text).name, text)
+
+
+def check_names(names: Sequence[str]) -> None:
+    if not names:
+        raise ValueError("nothing to evaluate: give --system, --generations or --model")
+    for place, name in enumerate(names):
+        if name == COPY:
+            raise ValueError(f"a system cannot be called {COPY!r}, which is the baseline's name")
+        if not name or name in names[:place]:
+            raise ValueError(
+                f"the name {name!r} is given to two systems" if name else "a system without a name"
+            )

@@ -1,0 +1,81 @@
+"""Scores of every system on every source, and the cases that a report shows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gaixie.training.evaluation.scores import Measure
+from gaixie.training.evaluation.systems import System
+from gaixie.udfs.metrics import Pairs
+
+
+def score(
+    sources: Sequence[str], systems: Sequence[System], found: Sequence[Measure]
+) -> dict[tuple[str, str], np.ndarray]:
+    """(system, measure) -> float64, shape (rows,), NaN where the system has no paraphrase."""
+    scores = {}
+    for one in systems:
+        there = np.array([text is not None for text in one.paraphrases])
+        pairs = Pairs.of(
+            [source for source, text in zip(sources, one.paraphrases, strict=True) if text],
+            [text for text in one.paraphrases if text],
+        )
+        print(f"{one.name}: scoring {len(pairs):,} rows", file=sys.stderr)
+        for measure in found:
+            column = np.full(len(sources), np.nan)
+            column[there] = measure.score(pairs) if len(pairs) else []
+            scores[one.name, measure.name] = column
+    return scores
+
+
+def cases(
+    sources: Sequence[str],
+    systems: Sequence[System],
+    scores: dict[tuple[str, str], np.ndarray],
+    count: int,
+    seed: int,
+) -> list[dict[str, Any]]:
+    """Some sources that every system has a paraphrase of, drawn by seed, in the table's order."""
+    first: dict[str, int] = {}
+    for row, source in enumerate(sources):
+        if all(one.paraphrases[row] for one in systems):
+            first.setdefault(source, row)
+    drawn = np.random.default_rng(seed).permutation(list(first.values()))[:count]
+    return [
+        {
+            "source": sources[row],
+            "paraphrases": [
+                {
+                    "system": one.name,
+                    "paraphrase": one.paraphrases[row],
+                    "spscore": float(scores[one.name, "spscore"][row]),
+                }
+                for one in systems[1:]
+            ],
+        }
+        for row in sorted(drawn.tolist())
+    ]
+
+
+def sentence_table(
+    sources: Sequence[str],
+    systems: Sequence[System],
+    scores: dict[tuple[str, str], np.ndarray],
+    found: Sequence[Measure],
+) -> pa.Table:
+    """A row for each source and system, the scores null where there is none."""
+    columns: dict[str, Any] = {
+        "source": [source for _ in systems for source in sources],
+        "system": [one.name for one in systems for _ in sources],
+        "paraphrase": pa.array([t for one in systems for t in one.paraphrases], pa.string()),
+    }
+    for measure in found:
+        values = np.concatenate([scores[one.name, measure.name] for one in systems])
+        columns[measure.name] = pa.array(values, from_pandas=True)
+    table = pa.table(columns)
+    return table.replace_schema_metadata({m.name: m.signature for m in found})

@@ -1,0 +1,1 @@
+"""The steps of a training: the controller, checkpoints, validation, the log."""

@@ -1,0 +1,313 @@
+"""Checkpoints of a run: saved whole or not at all, pruned, found again, and mirrored to a store.
+
+    OUTPUT/checkpoints/step-00001200/     accelerator.save_state: weights, optimiser (ZeRO: its parts)
+                       state.json         where the run stands, see RunState; and for what settings
+                       history.jsonl, log.jsonl   as they were, so that a resumed run repeats no line
+
+A folder is written as ``.part-step-…`` and renamed by the main process once all ranks are done. What
+is kept: the newest `keep`, and those that hold the best weights which one of these refers to. On
+several nodes OUTPUT is a folder that all of them see.
+
+The mirror gets the same folders, file by file, and a ``COMPLETE`` last; it is written in a thread while
+training goes on. A store that fails is reported and tried again with the next checkpoint.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+from accelerate.utils import DistributedType, broadcast_object_list
+from safetensors import SafetensorError
+
+from gaixie.training.loop.controller import State
+from gaixie.udfs.io import storage
+
+STATE = "state.json"
+COMPLETE = "COMPLETE"
+LOCK = ".lock"
+LOGS = ("history.jsonl", "log.jsonl")
+NAME = re.compile(r"step-(\d+)")
+
+
+@dataclass(frozen=True)
+class RunState:
+    """Where a run stands after a step; the same on every rank."""
+
+    step: int
+    """Optimiser steps so far, over all stages."""
+    seconds: float
+    """Of training so far, without the time between a stop and the next start."""
+    controller: State
+    loader: dict[str, Any] | None
+    """StageLoader.state_dict() of the stage; None before its first batch."""
+    best_step: int | None
+    """The step whose checkpoint holds the stage's best weights."""
+
+    @classmethod
+    def start(cls) -> RunState:
+        return cls(0, 0.0, State(), None, None)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> RunState:
+        return replace(cls(**values), controller=State.from_dict(values["controller"]))
+
+
+class Checkpoints:
+    """Of one run. All ranks call save, load and find; identity: Settings.identity and the tokenizer's digest."""
+
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        output: str,
+        keep: int,
+        identity: dict[str, Any],
+        mirror: str | None = None,
+    ):
+        self.accelerator, self.keep, self.identity = accelerator, keep, identity
+        self.output, self.folder = Path(output), Path(output, "checkpoints")
+        self._root = mirror
+        self.mirror = storage.join(mirror, "checkpoints") if mirror else None
+        self._uploader = ThreadPoolExecutor(1) if self.mirror else None
+        self._upload: Future | None = None
+        self._lock: int | None = None
+
+    # Saving
+
+    def save(self, state: RunState) -> None:
+        """Raises OSError where the folder cannot be written; the last checkpoint is still there."""
+        target = self.path(state.step)
+        part = target.with_name(f".part-{target.name}")
+        main = self.accelerator.is_main_process
+        if main:
+            for stale in self.folder.glob(".part-*"):
+                shutil.rmtree(stale)
+            part.mkdir(parents=True)
+        self.accelerator.wait_for_everyone()
+        try:
+            self.accelerator.save_state(str(part))
+            if main:
+                for name in LOGS:
+                    if (self.output / name).exists():
+                        shutil.copyfile(self.output / name, part / name)
+                _write_json(part / STATE, self._description(state))
+        except (OSError, RuntimeError, SafetensorError) as error:  # torch's and safetensors' own
+            first_line = (str(error).splitlines() or [type(error).__name__])[0]
+            raise OSError(f"{target}: the checkpoint could not be written: {first_line}") from error
+        self.accelerator.wait_for_everyone()
+        if main:
+            if target.exists():
+                shutil.rmtree(target)
+            part.rename(target)
+            self._prune()
+            self._send()
+        self.accelerator.wait_for_everyone()
+
+    def path(self, step: int) -> Path:
+        return self.folder / f"step-{step:08}"
+
+    def _description(self, state: RunState) -> dict[str, Any]:
+        accelerator = self.accelerator
+        return {
+            "progress": asdict(state),
+            "identity": self.identity,
+            "backend": accelerator.distributed_type.value,
+            "processes": accelerator.num_processes,
+        }
+
+    def _prune(self) -> None:
+        found = _steps(self.folder)
+        kept = {*found[-self.keep :]}
+        kept |= {self._read(step)["progress"]["best_step"] for step in kept}
+        self._wait()
+        for step in found:
+            if step not in kept:
+                shutil.rmtree(self.path(step))
+
+    # Resuming
+
+    def find(self, resume: bool) -> RunState | None:
+        """The newest whole checkpoint, here or in the mirror, ready to be loaded; None without any.
+
+        From here on OUTPUT is this run's, until close or the end of its main process. Logs are put
+        back to what they were. Raises ValueError where another run has OUTPUT, for a checkpoint of
+        other settings, or of another backend or number of processes where that matters, and without
+        `resume` for any.
+        """
+        found: list[Any] = [None, None]
+        if self.accelerator.is_main_process:
+            try:
+                found[0] = self._find(resume)
+            except (OSError, ValueError) as error:
+                found[1] = error
+        broadcast_object_list(found)
+        description, error = found
+        if error is not None:
+            raise error
+        return RunState.from_dict(description["progress"]) if description else None
+
+    def _find(self, resume: bool) -> dict[str, Any] | None:
+        self._claim()
+        if not resume:
+            here = [str(self.folder)] if _steps(self.folder) else []
+            there = [self.mirror] if self.mirror and self._mirrored() else []
+            for place in here + there:
+                raise ValueError(
+                    f"{place}: has checkpoints already; take another, or --resume auto"
+                )
+        elif self.mirror:
+            self._fetch()
+        steps = _steps(self.folder)
+        if not steps:
+            for name in LOGS:  # of a run that was killed before its first checkpoint
+                (self.output / name).unlink(missing_ok=True)
+            return None
+        description = self._read(steps[-1])
+        self._check(self.path(steps[-1]), description)
+        for name in LOGS:
+            saved = self.path(steps[-1]) / name
+            if saved.exists():
+                shutil.copyfile(saved, self.output / name)
+            else:
+                (self.output / name).unlink(missing_ok=True)
+        return description
+
+    def _claim(self) -> None:
+        """Makes OUTPUT this run's, by a lock that forked loaders do not share and SIGKILL gives back."""
+        self.output.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.output / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            holder = os.read(self._lock, 1_000).decode("utf-8", "replace")
+            raise ValueError(
+                f"{self.output}: another run writes there, {holder}; take another output"
+            ) from None
+        except OSError:
+            return  # a file system without locks
+        os.truncate(self._lock, 0)
+        os.write(self._lock, f"process {os.getpid()} of {socket.gethostname()}".encode())
+
+    def load(self, step: int) -> None:
+        """Weights and optimiser as they were after a step."""
+        self.accelerator.load_state(str(self.path(step)))
+
+    def _read(self, step: int) -> dict[str, Any]:
+        return storage.read_json(str(self.path(step) / STATE))
+
+    def _check(self, path: Path, saved: dict[str, Any]) -> None:
+        for name in sorted({*saved["identity"], *self.identity}):
+            theirs, ours = saved["identity"].get(name), self.identity.get(name)
+            if theirs != ours:
+                raise ValueError(
+                    f"{path}: saved with {name} {theirs}, but the settings have {ours}; take these "
+                    "back, or another output"
+                )
+        accelerator = self.accelerator
+        zero = DistributedType.DEEPSPEED.value
+        if (saved["backend"] == zero) != (
+            accelerator.distributed_type == DistributedType.DEEPSPEED
+        ):
+            raise ValueError(
+                f"{path}: saved under {saved['backend']}, but this is {accelerator.distributed_type.value}; "
+                "DeepSpeed reads only checkpoints of its own, and nothing else does"
+            )
+        if saved["backend"] == zero and saved["processes"] != accelerator.num_processes:
+            raise ValueError(
+                f"{path}: saved by {saved['processes']} processes, but these are "
+                f"{accelerator.num_processes}; under DeepSpeed they have to be as many"
+            )
+
+    # The mirror
+
+    def _send(self) -> None:
+        if self._uploader:
+            self._wait()
+            self._upload = self._uploader.submit(self._mirror, _steps(self.folder))
+
+    def _wait(self) -> None:
+        """Until the upload is done."""
+        if self._upload:
+            self._upload.result()
+
+    def _mirror(self, steps: list[int]) -> None:
+        """Makes the mirror hold these steps and no others."""
+        try:
+            there = self._mirrored()
+            for step in steps:
+                if step not in there:
+                    name = self.path(step).name
+                    for file in storage.list(str(self.path(step))):
+                        inner = Path(file.uri).relative_to(self.folder).as_posix()
+                        storage.copy(file.uri, storage.join(self.mirror, inner))
+                    storage.write(storage.join(self.mirror, name, COMPLETE), b"")
+            for step in there:
+                if step not in steps:
+                    folder = storage.join(self.mirror, self.path(step).name)
+                    storage.delete(storage.join(folder, COMPLETE))  # half a folder is none
+                    storage.delete(folder)
+        except OSError as error:
+            print(f"mirror: {error}; tried again with the next checkpoint", file=sys.stderr)
+
+    def _mirrored(self) -> list[int]:
+        """Steps whose checkpoints are whole in the mirror."""
+        names = {"/".join(file.uri.rsplit("/", 2)[1:]) for file in storage.list(self.mirror)}
+        whole = (NAME.fullmatch(name.removesuffix(f"/{COMPLETE}")) for name in names)
+        return sorted(int(match[1]) for match in whole if match)
+
+    def _fetch(self) -> None:
+        """Brings the mirror's newest checkpoint here, if it is newer, and that of its best weights."""
+        there, here = self._mirrored(), _steps(self.folder)
+        if not there or (here and here[-1] >= there[-1]):
+            return
+        newest = self.path(there[-1]).name
+        state = storage.read_json(storage.join(self.mirror, newest, STATE))
+        for step in {there[-1], state["progress"]["best_step"]} - {None, *here}:
+            target = self.path(step)
+            part = target.with_name(f".part-{target.name}")
+            shutil.rmtree(part, ignore_errors=True)
+            root = storage.join(self.mirror, target.name)
+            for file in storage.list(root):
+                inner = file.uri[len(root) + 1 :]
+                if inner != COMPLETE:
+                    storage.copy(file.uri, str(part / inner))
+            part.rename(target)
+
+    def send(self, *names: str) -> None:
+        """Copies files and folders of OUTPUT to the mirror; the main process calls it."""
+        for name in names if self.mirror else ():
+            for file in storage.list(str(self.output / name)):
+                inner = Path(file.uri).relative_to(self.output).as_posix()
+                storage.copy(file.uri, storage.join(self._root, inner))
+
+    def close(self) -> None:
+        """Waits for what is still on its way to the mirror, and gives OUTPUT back."""
+        if self._uploader:
+            self._wait()
+            self._uploader.shutdown()
+        if self._lock is not None:
+            os.close(self._lock)
+
+
+def _steps(folder: Path) -> list[int]:
+    """Steps of the checkpoints in a folder, in order."""
+    matches = (NAME.fullmatch(path.name) for path in folder.glob("step-*"))
+    return sorted(int(match[1]) for match in matches if match)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(value, file, ensure_ascii=False, indent=2)
+        file.flush()
+        os.fsync(file.fileno())

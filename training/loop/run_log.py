@@ -1,0 +1,166 @@
+"""What a run writes about itself: log.jsonl, history.jsonl, settings.yaml, TensorBoard, the picture.
+
+An Interval collects the steps since the last line of log.jsonl on each rank. `together` adds the ranks'
+up, in the one message in which they also agree on the time and on whether to stop.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from accelerate import Accelerator
+
+from gaixie.training.data.stage_data import Position, StageStream
+from gaixie.training.loop import plots as picture
+from gaixie.training.loop.controller import Decision
+from gaixie.training.loop.step import Done
+from gaixie.training.loop.validation import Found
+from gaixie.training.settings import Settings
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """Of an interval, the same on every rank."""
+
+    losses: list[float]
+    """Of each step: the mean over all its label tokens."""
+    tokens: int
+    """Of sources and paraphrases."""
+    waiting: float
+    """Seconds in which a rank waited for data, on average."""
+    spent: float
+    """Seconds, by the main process's clock; evaluations and checkpoints are not among them."""
+    seconds: float
+    """Of the run so far, by the same clock."""
+    stop: bool
+    """Some rank was told to."""
+
+
+class Interval:
+    def __init__(self) -> None:
+        self.losses: list[torch.Tensor] = []
+        self.positions: list[Position] = []
+        self.tokens = 0
+        self.waiting = 0.0
+        self.started = time.monotonic()
+
+    def add(self, done: Done, waiting: float, position: Position) -> None:
+        """position: behind the step's batch."""
+        self.losses.append(done.loss)
+        self.positions.append(position)
+        self.tokens += done.tokens
+        self.waiting += waiting
+
+    def together(self, accelerator: Accelerator, stop: bool, seconds: float) -> Agreed:
+        """All ranks call it. Losses stay on the device until here, so that no step waits for one."""
+        clock = (
+            [time.monotonic() - self.started, seconds] if accelerator.is_main_process else [0, 0]
+        )
+        numbers = torch.tensor(
+            [float(stop), self.tokens, self.waiting, *clock],
+            dtype=torch.float64,
+            device=accelerator.device,
+        )
+        values = torch.cat([numbers, torch.stack(self.losses).double()])
+        found = accelerator.reduce(values, "sum").tolist()
+        stops, tokens, waiting, spent, seconds, *losses = found
+        waiting /= accelerator.num_processes
+        return Agreed(losses, int(tokens), waiting, spent, seconds, stops > 0)
+
+
+class RunLog:
+    """Writes on the main process alone; the others may call it too."""
+
+    def __init__(self, accelerator: Accelerator, settings: Settings, signature: str):
+        self.accelerator, self.settings, self.signature = accelerator, settings, signature
+        self.output = Path(settings.output)
+        self.main = accelerator.is_main_process
+
+    def start(self, step: int) -> None:
+        """step: the last one that stays of what TensorBoard has."""
+        if self.main:
+            self.output.mkdir(parents=True, exist_ok=True)
+            text = yaml.safe_dump(self.settings.model_dump(mode="json"), allow_unicode=True)
+            (self.output / "settings.yaml").write_text(text, "utf-8")
+        if self.settings.tracking:
+            given = {"tensorboard": {"purge_step": step + 1}}
+            self.accelerator.init_trackers("curriculum", init_kwargs=given)
+
+    def interval(
+        self,
+        agreed: Agreed,
+        step: int,
+        stage: int,
+        rate: float,
+        loader: dict[str, Any],
+    ) -> dict[str, Any]:
+        """The interval's line of log.jsonl, written."""
+        line = {
+            "step": step,
+            "stage": stage,
+            "loss": sum(agreed.losses) / len(agreed.losses),
+            "learning_rate": rate,
+            "tokens": agreed.tokens,
+            "pairs": loader["pairs"],
+            "position": loader["position"],
+            "seconds": agreed.seconds,
+            "tokens_per_second": agreed.tokens / agreed.spent,
+            "waiting": agreed.waiting / agreed.spent,
+        }
+        self._write("log.jsonl", line)
+        self._track(
+            step, {name: line[name] for name in ("loss", "learning_rate", "tokens_per_second")}
+        )
+        return line
+
+    def check(
+        self, interval: Interval, losses: list[float], stream: StageStream, step: int
+    ) -> None:
+        """Raises ValueError for the first loss that is no number, and writes its batch's pair_ids.
+
+        losses: of the interval, over all ranks; step: its last.
+        """
+        for number, (loss, after) in enumerate(zip(losses, interval.positions, strict=True), 1):
+            if math.isfinite(loss):
+                continue
+            step -= len(losses) - number
+            path = self.output / f"not-finite-{step}.txt"
+            if self.main:
+                with suppress(OSError, ValueError):  # the loss is what has to be said
+                    path.write_text("\n".join(stream.pair_ids(after)) + "\n", "utf-8")
+            raise ValueError(
+                f"step {step}: the loss is {loss}, with batch {after.batch - 1} of block {after.block} "
+                f"of epoch {after.epoch} of stage {stream.stage}, whose pair_ids are in {path}; "
+                "checkpoints are from before; try a lower learning_rate or clip"
+            )
+
+    def evaluation(self, decision: Decision, found: Found) -> None:
+        line = asdict(decision) | {
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            "signature": self.signature,
+            "samples": found.samples,
+        }
+        self._write("history.jsonl", line)
+        named = {"accuracy": found.accuracy, "spscore": found.score, "stage": decision.stage}
+        values = {name: value for name, value in named.items() if value is not None}
+        self._track(decision.step, values)
+        if self.main:
+            picture.draw(self.output)
+
+    def _write(self, name: str, line: dict[str, Any]) -> None:
+        if self.main:
+            with (self.output / name).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def _track(self, step: int, values: dict[str, float]) -> None:
+        if self.settings.tracking:
+            self.accelerator.log(values, step=step)

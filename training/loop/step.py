@@ -1,0 +1,163 @@
+"""One optimiser step: its micro-batches, the exact loss over all ranks, and the learning rate.
+
+A batch of the stream is what one step learns from, whatever the number of ranks and the size of the
+micro-batches: the loss is the mean over all label tokens of the batch. So two ranks take the same
+steps as one, but for rounding. Dropout hangs on the seed, the step and the rank, not on what ran
+before, so that a resumed run goes on as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import DistributedType
+from torch.nn.functional import cross_entropy
+
+from gaixie.training.data.stage_loader import IGNORED, PairEncoder
+from gaixie.training.settings import Settings, Stage
+
+
+class MicroBatches:
+    """Cuts a rank's share of a batch into micro-batches and encodes them; runs in worker processes.
+
+    The pairs of a batch are sorted by length, so each micro-batch is padded to its own longest.
+    """
+
+    def __init__(self, encode: PairEncoder, pairs: int):
+        self.encode, self.pairs = encode, pairs
+
+    def __call__(self, source: list[str], paraphrase: list[str]) -> list[dict[str, Any]]:
+        starts = range(0, len(source), self.pairs)
+        cuts = [slice(start, start + self.pairs) for start in starts]
+        return [self.encode(source[cut], paraphrase[cut]) for cut in cuts]
+
+
+class Done(NamedTuple):
+    """What a step has done, of this rank alone where it says so."""
+
+    loss: torch.Tensor
+    """This rank's share: the sum over the ranks is the mean loss of a token."""
+    tokens: int
+    """Of sources and paraphrases, this rank's."""
+
+
+def train_step(
+    accelerator: Accelerator,
+    model: torch.nn.Module,
+    optimizer: Any,
+    micro_batches: list[dict[str, Any]],
+    label_smoothing: float,
+    clip: float,
+) -> Done:
+    """Forward and backward over the micro-batches, then one step of the optimiser.
+
+    Every rank has the same number of micro-batches. Gradients are averaged over the ranks, and
+    backward divides by gradient_accumulation_steps (DeepSpeed does, and Accelerate where it does
+    not); both are made good here.
+    """
+    tokens = sum(int((micro["labels"] != IGNORED).sum()) for micro in micro_batches)
+    total = accelerator.reduce(torch.tensor(tokens, device=accelerator.device), "sum")
+    scale = accelerator.num_processes * accelerator.gradient_accumulation_steps
+    loss = torch.zeros((), device=accelerator.device)
+    for number, micro in enumerate(micro_batches, 1):
+        last = number == len(micro_batches)
+        accelerator.sync_gradients = last  # accumulate() would set it by counting
+        with nullcontext() if last else accelerator.no_sync(model):
+            part = token_losses(accelerator, model, micro, label_smoothing) / total
+            accelerator.backward(part * scale)
+        loss += part.detach()
+    if accelerator.distributed_type != DistributedType.DEEPSPEED:  # whose backward does all of it
+        accelerator.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        optimizer.zero_grad()
+    sources = sum(int(micro["attention_mask"].sum()) for micro in micro_batches)
+    return Done(loss, tokens + sources)
+
+
+def token_losses(
+    accelerator: Accelerator, model: torch.nn.Module, micro: dict[str, Any], label_smoothing: float
+) -> torch.Tensor:
+    """The sum of the losses of a micro-batch's label tokens, in float32."""
+    logits, labels = predict(accelerator, model, micro)
+    return cross_entropy(
+        logits.flatten(0, 1).float(),
+        labels.flatten(),
+        ignore_index=IGNORED,
+        reduction="sum",
+        label_smoothing=label_smoothing,
+    )
+
+
+def predict(
+    accelerator: Accelerator, model: torch.nn.Module, micro: dict[str, Any]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(logits, labels) of a micro-batch, teacher-forced: shapes (pairs, longest, tokens), (pairs, longest)."""
+    names = ("input_ids", "attention_mask", "labels")
+    ids, mask, labels = (micro[name].to(accelerator.device, non_blocking=True) for name in names)
+    # Labels handed to the model would make it compute a loss of its own as well.
+    decoder_ids = accelerator.unwrap_model(model).prepare_decoder_input_ids_from_labels(labels)
+    answer = model(
+        input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_ids, use_cache=False
+    )
+    return answer.logits, labels
+
+
+def seed_step(seed: int, step: int, rank: int) -> None:
+    """Random numbers of one step of one rank."""
+    torch.manual_seed((seed * 1_000_003 + step) * 1_009 + rank)
+
+
+def lr_at(step: int, stage: Stage, decay: str, min_share: float) -> float:
+    """The learning rate of a stage's step, counted from 1.
+
+    It rises linearly over the warm-up to the stage's learning rate, and falls (``linear`` or
+    ``cosine``) to min_share of it at the last step of the stage's budget; without a budget of steps,
+    or with ``constant``, it stays.
+    """
+    peak, warmup = stage.learning_rate, stage.warmup_steps
+    if step <= warmup:
+        return peak * step / warmup
+    if decay == "constant" or stage.max_steps is None:
+        return peak
+    place = min((step - warmup) / max(stage.max_steps - warmup, 1), 1)
+    share = 1 - place if decay == "linear" else (1 + math.cos(math.pi * place)) / 2
+    return peak * (min_share + (1 - min_share) * share)
+
+
+def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.AdamW:
+    """AdamW; biases and the weights of norms do not decay."""
+    groups: dict[bool, list[torch.nn.Parameter]] = {True: [], False: []}
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            groups[parameter.ndim > 1].append(parameter)
+    return torch.optim.AdamW(
+        [
+            {"params": groups[True], "weight_decay": settings.weight_decay},
+            {"params": groups[False], "weight_decay": 0.0},
+        ],
+        lr=settings.learning_rate,
+        betas=(0.9, 0.999),
+    )
+
+
+def prepare(
+    accelerator: Accelerator, model: torch.nn.Module, optimizer: Any, settings: Settings
+) -> tuple[torch.nn.Module, Any]:
+    """Model and optimiser as the backend has them. Loaders stay as they are: they are sharded."""
+    if accelerator.distributed_type == DistributedType.DEEPSPEED:
+        # It would take the first from a loader, and clips by its own configuration.
+        config = accelerator.state.deepspeed_plugin.deepspeed_config
+        config["train_micro_batch_size_per_gpu"] = min(
+            settings.batch.micro_pairs, settings.batch.pairs // accelerator.num_processes
+        )
+        config["gradient_clipping"] = settings.clip
+    return accelerator.prepare(model, optimizer)
+
+
+def accumulation(settings: Settings, world: int) -> int:
+    """Micro-batches of a whole batch on one rank."""
+    return -(-settings.batch.pairs // world // settings.batch.micro_pairs) or 1

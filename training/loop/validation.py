@@ -1,0 +1,123 @@
+"""What the controller is told: token accuracy and mean SPScore-zh on validation pairs of a stage.
+
+Each rank takes a stripe; the ranks' counts and sums are gathered and added up in one order, so that
+every rank has the same two numbers, to the last bit. The last stripe is filled with rows that do not
+count, as under ZeRO-3 every rank has to call the model equally often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from accelerate import Accelerator
+
+from gaixie.training.data.stage_loader import IGNORED, PairEncoder
+from gaixie.training.loop.step import predict
+from gaixie.training.modeling.generation import paraphrases
+from gaixie.training.settings import Evaluation
+from gaixie.udfs.metrics import Metric, Pairs
+
+SAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Found:
+    accuracy: float
+    """Share of the label tokens that are predicted, given those before them; 0 to 1."""
+    score: float | None
+    """Mean SPScore-zh of generated paraphrases; None where nothing was generated."""
+    samples: list[list[str]]
+    """A few (source, paraphrase) that were generated on the main process."""
+
+
+def validate(
+    accelerator: Accelerator,
+    model: torch.nn.Module,
+    encode: PairEncoder,
+    pairs: pa.Table,
+    settings: Evaluation,
+    readable: float,
+    metric: Metric,
+) -> Found:
+    """Accuracy on pairs; and, from an accuracy of `readable` on, the score of paraphrases of the
+    first settings.generate sources among them. All ranks call it with the same arguments."""
+    model.eval()
+    try:
+        with torch.no_grad():
+            accuracy = token_accuracy(accelerator, model, encode, pairs, settings.batch_size)
+            if accuracy < readable:
+                return Found(accuracy, None, [])
+            sources = pairs["source"].slice(0, settings.generate)
+            score, samples = mean_score(accelerator, model, encode, sources, settings, metric)
+            return Found(accuracy, score, samples)
+    finally:
+        model.train()
+
+
+def token_accuracy(
+    accelerator: Accelerator,
+    model: torch.nn.Module,
+    encode: PairEncoder,
+    pairs: pa.Table,
+    batch_size: int,
+) -> float:
+    rows, counts = stripe(accelerator, by_length(pairs["source"]))
+    right = total = 0
+    for start in range(0, len(rows), batch_size):
+        part = pairs.take(rows[start : start + batch_size])
+        columns = (part[name].to_pylist() for name in ("source", "paraphrase"))
+        with accelerator.autocast():
+            logits, labels = predict(accelerator, model, encode(*columns))
+        valid = (labels != IGNORED).cpu() & counts[start : start + batch_size, None]
+        right += int(((logits.argmax(-1) == labels).cpu() & valid).sum())
+        total += int(valid.sum())
+    right, total = add_up(accelerator, right, total)
+    return right / total
+
+
+def mean_score(
+    accelerator: Accelerator,
+    model: torch.nn.Module,
+    encode: PairEncoder,
+    sources: pa.ChunkedArray,
+    settings: Evaluation,
+    metric: Metric,
+) -> tuple[float, list[list[str]]]:
+    rows, counts = stripe(accelerator, by_length(sources))
+    own = sources.take(rows).to_pylist()
+    with accelerator.autocast():
+        written = paraphrases(
+            accelerator.unwrap_model(model),
+            encode.tokenizer,
+            own,
+            num_beams=settings.num_beams,
+            max_new_tokens=settings.max_new_tokens,
+            batch_size=settings.batch_size,
+        )
+    scores = np.nan_to_num(metric.sentence_scores(Pairs.of(own, written)))  # an empty text has none
+    score, count = add_up(accelerator, float(scores[counts.numpy()].sum()), int(counts.sum()))
+    samples = [[*pair] for pair in zip(own, written, strict=True)]
+    return score / count, samples[:: max(len(samples) // SAMPLES, 1)][:SAMPLES]
+
+
+def by_length(source: pa.ChunkedArray) -> np.ndarray:
+    """Places in order of length, so that a batch has little padding."""
+    return np.argsort(pc.utf8_length(source).to_numpy(), kind="stable")
+
+
+def stripe(accelerator: Accelerator, order: np.ndarray) -> tuple[np.ndarray, torch.Tensor]:
+    """This rank's rows, equally many on each, and which of them count."""
+    world, rank = accelerator.num_processes, accelerator.process_index
+    places = np.arange(rank, -(-len(order) // world) * world, world)
+    return order[np.minimum(places, len(order) - 1)], torch.from_numpy(places < len(order))
+
+
+def add_up(accelerator: Accelerator, *values: float) -> list[Any]:
+    """The sums of values over all ranks, the same on each."""
+    own = torch.tensor([values], dtype=torch.float64, device=accelerator.device)
+    return accelerator.gather(own).cpu().numpy().sum(axis=0).tolist()

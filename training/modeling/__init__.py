@@ -1,0 +1,1 @@
+"""The tokenizer, the model, and how it writes paraphrases."""

@@ -1,0 +1,1 @@
+"""Files by URI, local copies, tables of text and of pairs, folders of models."""

@@ -1,0 +1,312 @@
+"""jieba's dictionary and hidden Markov model as flat arrays, which the kernels in ``jieba.py`` read.
+
+Source: the data files of the ``jieba`` package (Sun Junyi, https://github.com/fxsjy/jieba, MIT):
+``dict.txt``, 349,046 lines ``word frequency tag``, and ``finalseg/prob_*.py``. The package itself is
+not imported, as that sets up logging handlers.
+
+The dictionary becomes a double-array trie (Aoe 1989): the children of a node lie at
+``trie[base + character id]``, and each cell repeats the base of its parent, so that one load says
+whether the child exists. Characters are numbered by how common they are, so that the cells that
+ordinary text touches lie close together.
+
+Two facts of jieba-rs decide between routes that are equally good but for rounding: the one word that
+stands twice in ``dict.txt`` counts once in the total, and emissions have six decimals.
+
+Building takes about a second, reading the cached arrays a few hundredths.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.metadata
+import importlib.util
+import io
+import math
+import uuid
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import xxhash
+from numba import njit
+
+from gaixie.udfs.cache import cache_folder
+
+FORMAT = 1
+"""Raise it with every change to what the arrays hold: it is part of the cache file's name."""
+DIGEST_BYTES = 16
+"""The cache file is the XXH3 digest of what follows, then an .npz of the arrays."""
+
+# The kernels in jieba.py are compiled with these values, and numba's cache of them heeds only that
+# file's own changes: after a change here, touch it.
+
+# A cell of the trie: base of the parent (22 bits), own base (22), weight (16).
+PARENT_SHIFT = 38
+BASE_SHIFT = 16
+BASE_MASK = (1 << 22) - 1
+WEIGHT_MASK = (1 << 16) - 1
+
+# Base of every node without children. No node has it as its own, so a step from it always fails,
+# as any other failing step does; the kernel needs no test for leaves.
+LEAF = 1
+NO_PARENT = BASE_MASK  # in cells that are not taken
+
+# A cell of Tables.characters.
+IN_BLOCK = 1 << 15
+ID_MASK = IN_BLOCK - 1
+
+STATES = "BEMS"  # begin, end, middle of a word; single-character word
+IMPOSSIBLE = -3.14e100  # jieba's logarithm of zero
+
+# Effort against compactness of the trie (see _place): 0.3 seconds and 0.85 million cells, of which
+# 0.5 are taken.
+MAX_TRIES = 50
+
+# What jieba looks up in the dictionary; any other character is a word of its own.
+_HAN_RANGES = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0x2CEB0, 0x2EBEF),
+    (0x2F800, 0x2FA1F),
+)
+_LATIN = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+#&._%-"
+
+
+class Tables(NamedTuple):
+    """Everything that decides the cuts. Log probabilities are natural logarithms.
+
+    characters: uint16, shape (0x2FA20,), by code point: the character's id, 0 for one that occurs
+        in no table, and the bit IN_BLOCK.
+    trie: int64, shape (cells,): see PARENT_SHIFT, BASE_SHIFT, WEIGHT_MASK. The root's base is 0.
+    weights: float64, shape (distinct frequencies + 2,): log probability of a word; cell 0, for
+        prefixes that are no word, -inf; the last cell, for a character outside the dictionary.
+    start: float64, shape (4,): log probability of each of STATES at the start.
+    transitions: float64, shape (4, 4): from, to.
+    emissions: float64, shape (ids, 4): by character id and state.
+    """
+
+    characters: np.ndarray
+    trie: np.ndarray
+    weights: np.ndarray
+    start: np.ndarray
+    transitions: np.ndarray
+    emissions: np.ndarray
+
+
+@functools.cache
+def load() -> Tables:
+    """The tables, once per process: from the cache file, or else built and, if possible, cached.
+
+    Raises ModuleNotFoundError if the package ``jieba`` is not installed.
+    """
+    path = cache_path()
+    tables = _read(path)
+    if tables is None:
+        tables = build()
+        _write(path, tables)
+    return tables
+
+
+def cache_path() -> Path:
+    """Where the tables are cached (see udfs/cache.py)."""
+    return cache_folder() / f"jieba-{_version('jieba')}-tables-{FORMAT}.bin"
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError as error:
+        raise ModuleNotFoundError(f"the package {package!r} is missing", name=package) from error
+
+
+def _read(path: Path) -> Tables | None:
+    """The cached tables; None if the file is absent, unreadable, cut short or damaged."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, data = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+    if xxhash.xxh3_128_digest(data) != digest:
+        return None
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return Tables(*(arrays[name] for name in Tables._fields))
+
+
+def _write(path: Path, tables: Tables) -> None:
+    """Caches the tables, or does nothing where the folder cannot be written."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **tables._asdict())
+    data = buffer.getvalue()
+    # Several workers may start at once: each writes a file of its own, the last rename wins.
+    scratch = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch.write_bytes(xxhash.xxh3_128_digest(data) + data)
+        scratch.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            scratch.unlink(missing_ok=True)
+
+
+def build() -> Tables:
+    """The tables from jieba's data files. Raises ModuleNotFoundError if jieba is not installed."""
+    spec = importlib.util.find_spec("jieba")
+    if spec is None:
+        raise ModuleNotFoundError("the package 'jieba' is missing", name="jieba")
+    folder = Path(spec.submodule_search_locations[0])
+
+    fields = (folder / "dict.txt").read_text("utf-8").split()
+    # A dictionary, as one word stands there twice, and the total must count it once.
+    entries = dict(zip(fields[::3], map(int, fields[1::3]), strict=True))
+    words, frequencies = list(entries), np.array(list(entries.values()))
+    emissions = _probabilities(folder, "emit")
+
+    lengths = np.array([len(word) for word in words])
+    characters, ids = _number_characters(words, lengths, frequencies, emissions)
+    log_total = math.log(int(frequencies.sum()))
+    distinct, weight = np.unique(-frequencies, return_inverse=True)
+    # math.log, as numpy's may differ in the last bit, and ties between routes hang on that bit.
+    logs = [math.log(-frequency) - log_total for frequency in distinct.tolist()]
+    start, transitions = _probabilities(folder, "start"), _probabilities(folder, "trans")
+    return Tables(
+        characters=characters,
+        trie=_build_trie(ids, lengths, weight + 1, int((characters & ID_MASK).max())),
+        weights=np.array([-math.inf, *logs, -log_total]),
+        start=np.array([start[state] for state in STATES]),
+        transitions=np.array([[transitions[a].get(b, IMPOSSIBLE) for b in STATES] for a in STATES]),
+        emissions=_emission_table(characters, emissions),
+    )
+
+
+def _probabilities(folder: Path, name: str) -> dict:
+    """The dictionary P of ``finalseg/prob_NAME.py``: a module that holds only that literal."""
+    spec = importlib.util.spec_from_file_location(name, folder / "finalseg" / f"prob_{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.P
+
+
+def _number_characters(words, lengths, frequencies, emissions) -> tuple[np.ndarray, np.ndarray]:
+    """Tables.characters, and the ids of all words' characters, one word after another."""
+    points = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
+    characters = np.zeros(_HAN_RANGES[-1][1] + 1, np.uint16)
+    for first, last in _HAN_RANGES:
+        characters[first : last + 1] = IN_BLOCK
+    characters[[ord(character) for character in _LATIN]] = IN_BLOCK
+
+    count = np.bincount(points, np.repeat(frequencies, lengths), len(characters))
+    emitted = [ord(character) for state in emissions.values() for character in state]
+    count[emitted] += 0.5
+    count[characters == 0] = 0  # γ射线 can not be found, as γ is no part of a block
+    common = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
+    characters[common] |= np.arange(1, len(common) + 1, dtype=np.uint16)
+    return characters, (characters[points] & ID_MASK).astype(np.int64)
+
+
+def _emission_table(characters: np.ndarray, emissions: dict) -> np.ndarray:
+    table = np.full((int((characters & ID_MASK).max()) + 1, len(STATES)), IMPOSSIBLE)
+    for column, state in enumerate(STATES):
+        points = [ord(character) for character in emissions[state]]
+        ids = characters[points] & ID_MASK
+        # Six decimals, as jieba-rs has them.
+        table[ids, column] = [round(value, 6) for value in emissions[state].values()]
+    table[0] = IMPOSSIBLE
+    return table
+
+
+def _build_trie(
+    ids: np.ndarray, lengths: np.ndarray, weight: np.ndarray, largest_id: int
+) -> np.ndarray:
+    """Tables.trie. ids: all words' characters; weight, shape (words,): their cells in weights."""
+    starts = np.cumsum(lengths) - lengths
+    alive = np.flatnonzero(np.minimum.reduceat(ids, starts))  # words without an id-less character
+    node = np.zeros(len(lengths), np.int64)  # the node that each word has reached; 0 is the root
+    parents, labels, weights, nodes = [], [], [], 1
+    for depth in range(lengths.max()):
+        alive = alive[lengths[alive] > depth]
+        keys, reached = np.unique(
+            node[alive] * (ID_MASK + 1) + ids[starts[alive] + depth], return_inverse=True
+        )
+        node[alive] = nodes + reached
+        ending = alive[lengths[alive] == depth + 1]
+        at_level = np.zeros(len(keys), np.int64)
+        at_level[node[ending] - nodes] = weight[ending]
+        parents.append(keys // (ID_MASK + 1))
+        labels.append(keys & ID_MASK)
+        weights.append(at_level)
+        nodes += len(keys)
+
+    # Nodes are numbered by (depth, parent, label), so the children of a node are neighbours.
+    parents, labels = np.concatenate(parents), np.concatenate(labels)
+    first_child = np.searchsorted(parents, np.arange(nodes + 1))
+    children = np.diff(first_child)
+    order = np.argsort(-children, kind="stable")[: np.count_nonzero(children)]
+    bases = _place(first_child, labels, order, nodes)
+    if bases.max() >= NO_PARENT:
+        raise OverflowError(f"the dictionary needs {bases.max()} trie cells: over {NO_PARENT}")
+
+    # Room for a step from any node by any character: the kernel does not check bounds.
+    trie = np.full(bases.max() + largest_id + 1, NO_PARENT << PARENT_SHIFT, np.int64)
+    cells = bases[parents] + labels
+    trie[cells] = (bases[parents] << PARENT_SHIFT) | (bases[1:] << BASE_SHIFT)
+    trie[cells] |= np.concatenate(weights)
+    return trie
+
+
+@njit(cache=True, nogil=True)
+def _place(first_child, labels, order, nodes):
+    """A base for each node, such that all its children fall on free cells.
+
+    No two nodes share a base. Nodes are placed in the given order, most children first (so the root
+    before all); those that it leaves out are leaves.
+    """
+    bases = np.full(nodes, LEAF)
+    room = 4 * len(labels) + labels.max() + 2
+    next_free = np.arange(1, room + 1)  # free cells in ascending order, as a linked list
+    taken = np.zeros(room, np.bool_)
+    base_taken = np.zeros(room, np.bool_)
+    base_taken[:2] = True  # the root's, and LEAF
+    head = search_from = 1
+    size = len(labels)
+    for node in order:
+        children = labels[first_child[node] : first_child[node + 1]]
+        while taken[head]:
+            head += 1
+        if 10 * len(children) <= 9 * size:  # narrower nodes may fit where the wider did not
+            size = len(children)
+            search_from = head
+        base = 0
+        if node > 0:
+            while taken[search_from]:
+                search_from = next_free[search_from]
+            cell = search_from
+            tries = 0
+            while True:
+                tries += 1
+                base = cell - children[0]
+                if base > LEAF and not base_taken[base]:
+                    fits = True
+                    for child in children[1:]:
+                        if taken[base + child]:
+                            fits = False
+                            break
+                    if fits:
+                        break
+                following = next_free[cell]
+                while taken[following]:
+                    following = next_free[following]
+                next_free[cell] = following
+                cell = following
+            if tries > MAX_TRIES:  # holes too narrow for this size: leave them to smaller nodes
+                search_from = cell
+            base_taken[base] = True
+        bases[node] = base
+        for child in children:
+            taken[base + child] = True
+    return bases

@@ -14,5 +14,10 @@ entry = njit(cache=True, nogil=True, _nrt=False)
 inner = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """A kernel that only kernels call: without the code that Python would call it by."""
 
+summing = njit(
+    nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc"}
+)
+"""A kernel of which the compiler may add floats up in any order, so many at a time."""
+
 inlined = njit(nogil=True, _nrt=False, inline="always")
 """A kernel that is copied into those that call it."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from gaixie.udfs.compiled import entry, inlined, inner
 from gaixie.udfs.meaning import numbering
+from gaixie.udfs.meaning.bucket import fetch
 from gaixie.udfs.meaning.fact_tables import (
     FOREIGN,
     FOREIGN_RUN,
@@ -39,7 +40,7 @@ class Scratch(NamedTuple):
 
     edges: uint8, by character and one more: 1 where a word begins or ends. counts: int16, (2, items).
     values: float64, and weak: uint8, (2, numbers). latin: uint64, (2, words). seen: uint8, by letter
-    id, 0 between calls. places: int32, by word.
+    id, 0 between calls. noted: int32, and cells: uint32, by character. slots: int64, marks: uint32, places: int32, (2, words): see _find_names.
     """
 
     edges: np.ndarray
@@ -48,6 +49,10 @@ class Scratch(NamedTuple):
     weak: np.ndarray
     latin: np.ndarray
     seen: np.ndarray
+    noted: np.ndarray
+    cells: np.ndarray
+    slots: np.ndarray
+    marks: np.ndarray
     places: np.ndarray
 
 
@@ -61,6 +66,10 @@ def scratch(longest: int) -> Scratch:
         np.empty((2, longest + 1), np.uint64),
         np.zeros(2 * longest + 2, np.uint8),
         np.empty(longest + 1, np.int32),
+        np.empty(longest + 1, np.uint32),
+        np.empty((2, longest + 1), np.int64),
+        np.empty((2, longest + 1), np.uint32),
+        np.empty((2, longest + 1), np.int32),
     )
 
 
@@ -90,29 +99,55 @@ def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
     items_a, items_b = f.counts[0], f.counts[1]
     items_a[:] = 0
     items_b[:] = 0
-    numbers_a, latin_a = _read(
-        a, ends_a, t.characters, tree, f.edges, items_a, f.values[0], f.weak[0], f.latin[0]
+    names_a = _find_names(0, words_a, s, s.words_of_b, t.names, f.slots[0], f.marks[0], f.places[0])
+    names_b = _find_names(
+        words_a, words_a + words_b, s, s.words_of_a, t.names, f.slots[1], f.marks[1], f.places[1]
     )
+    noted_a, foreign_a = _note(a, t.characters, f.noted, f.cells)
+    noted = (f.noted[:noted_a], f.cells)
+    numbers_a, latin_a = _read(
+        a, ends_a, noted, t.characters, tree, f.edges, items_a, f.values[0], f.weak[0], f.latin[0]
+    )
+    noted_b, foreign_b = _note(b, t.characters, f.noted, f.cells)
+    noted = (f.noted[:noted_b], f.cells)
     numbers_b, latin_b = _read(
-        b, ends_b, t.characters, tree, f.edges, items_b, f.values[1], f.weak[1], f.latin[1]
+        b, ends_b, noted, t.characters, tree, f.edges, items_b, f.values[1], f.weak[1], f.latin[1]
     )
     values_a, values_b = f.values[0, :numbers_a], f.values[1, :numbers_b]
     row[0] = _missed_numbers(values_a, f.weak[0], values_b, f.edges)
     row[1] = _missed_numbers(values_b, f.weak[1], values_a, f.edges)
     row[2], row[3] = _missed_latin(f.latin[0, :latin_a], f.latin[1, :latin_b])
-    row[4] = _missed_names(0, words_a, s, s.words_of_b, letters_b, t, f.latin[0], f.places)
-    row[5] = _missed_names(
-        words_a, words_a + words_b, s, s.words_of_a, letters_a, t, f.latin[0], f.places
-    )
-    row[6] = _missed_foreign(a, t.characters, s.before_a, letters_a, s.of_b, f.seen)
-    row[7] = _missed_foreign(b, t.characters, s.before_b, letters_b, s.of_a, f.seen)
+    row[4] = _missed_names(names_a, s, letters_b, t, f.slots[0], f.marks[0], f.places[0])
+    row[5] = _missed_names(names_b, s, letters_a, t, f.slots[1], f.marks[1], f.places[1])
+    row[6] = row[7] = 0
+    if foreign_a >= FOREIGN_RUN:
+        row[6] = _missed_foreign(a, t.characters, s.before_a, letters_a, s.of_b, f.seen)
+    if foreign_b >= FOREIGN_RUN:
+        row[7] = _missed_foreign(b, t.characters, s.before_b, letters_b, s.of_a, f.seen)
     _compare(items_a, items_b, row)
     row[15] = row[0] + row[1] + row[2] + row[3] + row[4] + row[5]
     row[15] += row[10] + row[11] + abs(row[12]) + row[14]
 
 
 @inner
-def _read(text, ends, characters, tree, edges, items, values, weak, latin):
+def _note(text, characters, noted, cells):
+    """The characters that may begin a number, a Latin word or an item, and their cells.
+
+    Returns how many, and the longest run of foreign characters.
+    """
+    count = run = longest = 0
+    for i in range(len(text)):
+        cell = np.int64(characters[min(np.int64(text[i]), len(characters) - 1)])
+        noted[count] = i
+        cells[count] = cell
+        count += (cell & _OF_NOTE) != 0
+        run = run + 1 if cell & FOREIGN else 0
+        longest = max(longest, run)
+    return count, longest
+
+
+@inner
+def _read(text, ends, noted, characters, tree, edges, items, values, weak, latin):
     """Finds numbers, Latin words and items; returns how many of the first two."""
     follow, tree_edges, children, word_at, first_hit, hits, anywhere = tree
     n = len(text)
@@ -122,10 +157,9 @@ def _read(text, ends, characters, tree, edges, items, values, weak, latin):
         edges[ends[k]] = 1
     numbers = words = 0
     busy = matched = 0  # behind the last number or Latin word; behind the last item
-    for i in range(n):
-        cell = np.int64(characters[min(np.int64(text[i]), len(characters) - 1)])
-        if not cell & _OF_NOTE:
-            continue
+    places, cells = noted
+    for k in range(len(places)):
+        i, cell = np.int64(places[k]), np.int64(cells[k])
         if i >= busy:
             if cell & LATIN:
                 key, busy = _SEED, i
@@ -147,14 +181,14 @@ def _read(text, ends, characters, tree, edges, items, values, weak, latin):
         word, end = -1, i + 1
         if alone or anywhere[node]:
             word = np.int64(word_at[node])
-        k = i + 1
-        while k < n and (follow[node] >> np.uint64(text[k] & 63)) & np.uint64(1):
-            node = step(node, text[k], tree_edges, children)
+        place = i + 1
+        while place < n and (follow[node] >> np.uint64(text[place] & 63)) & np.uint64(1):
+            node = step(node, text[place], tree_edges, children)
             if node == 0:
                 break
-            k += 1
+            place += 1
             if word_at[node] >= 0:
-                word, end = np.int64(word_at[node]), k
+                word, end = np.int64(word_at[node]), place
         if word < 0:
             continue
         matched = end
@@ -164,8 +198,8 @@ def _read(text, ends, characters, tree, edges, items, values, weak, latin):
             if asks or (end == i + 1 and i > 0 and text[end] == text[i - 1]):
                 items[YES_NO] += 1
                 continue
-        for k in range(first, last):
-            items[hits[k]] += 1
+        for hit in hits[first:last]:
+            items[hit] += 1
     return numbers, words
 
 
@@ -200,21 +234,27 @@ def _missed_latin(words, others):
 
 
 @inner
-def _missed_names(start, stop, s, words_of_other, others, t, keys, places):
-    """Words from start to stop that are names and not among the letters of the other side.
+def _find_names(start, stop, s, words_of_other, names, slots, marks, places):
+    """Words from start to stop that the other side has not, where names has each, and as what.
 
-    keys: uint64, places: int32, room for a number by word. The cells of the table are fetched
-    together, so that the processor waits for them once.
+    Returns how many. The cells are fetched here and read only later, when they have come.
     """
     count = 0
     for k in range(start, stop):
         word = s.words[k]
-        keys[count] = s.keys[word + 1]
+        slots[count], marks[count] = name_slot(s.keys[word + 1])
         places[count] = k
+        fetch(names, slots[count])
         count += (words_of_other[word] == 0) & (s.begins[k + 1] - s.begins[k] > 1)
+    return count
+
+
+@inner
+def _missed_names(count, s, others, t, slots, marks, places):
+    """Of the words that _find_names left, those that are names and not among the other's letters."""
     found = 0
     for k in range(count):
-        slot, mark = name_slot(keys[k])
+        slot, mark = slots[k], marks[k]
         cell = t.names[slot]
         while (cell != 0) & (cell != mark):
             slot = (slot + 1) & (len(t.names) - 1)

@@ -47,12 +47,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gaixie.udfs.meaning import language_model_columns as columns
 from gaixie.udfs.meaning import language_model_kernel as kernels
-from gaixie.udfs.meaning.language_model_kernel import Room, Side, Tables, features_kernel
+from gaixie.udfs.meaning.bucket import WAYS
+from gaixie.udfs.meaning.language_model_kernel import Positions, Tables
 from gaixie.udfs.text.code_points import CodePoints, from_strings
 from gaixie.udfs.text.normalise import NORMALISATION
-
-__all__ = ["NAMES", "LanguageModel", "features", "features_kernel", "odd_spots", "reference"]
 
 FOLDER = Path(__file__).parents[1] / "models/language-model-zh"
 MANIFEST, FORMAT, VERSION = "language_model.json", "gaixie-language-model", 1
@@ -108,12 +108,13 @@ class LanguageModel(NamedTuple):
 
     def log_probabilities(self, text: str) -> np.ndarray:
         """log p of each character of a normalised sentence, and of its end: float32, (n + 1,)."""
-        return self._read(text).log_p
+        return self._read(text).log_p[1:]
 
-    def _read(self, text: str) -> Side:
-        side = _side(len(text), self.order)
-        kernels.log_probabilities_kernel(from_strings([text]).values, self.tables, side)
-        return side
+    def _read(self, text: str) -> Positions:
+        """Of a sentence, the first position being that of its begin."""
+        room = kernels.positions(len(text) + 2, self.order)
+        kernels.read_text(from_strings([text]).values, self.tables, room)
+        return room
 
 
 def _array(folder: Path, name: str, kind: str) -> np.ndarray:
@@ -141,10 +142,9 @@ def digest(tables: Tables) -> str:
 def features(a: CodePoints, b: CodePoints, model: LanguageModel) -> np.ndarray:
     """The columns of normalised pairs: float32, shape (rows, len(NAMES))."""
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
-    n, m = (int(np.diff(text.offsets).max(initial=0)) for text in (a, b))
-    heads, chain = np.full(kernels.HEADS, -1, np.int32), np.empty(n + 1, np.int32)
-    room = Room(_side(n, model.order), _side(m, model.order), heads, chain)
-    kernels.fill_rows(*map(_read_only, (*a, *b)), model.tables, room, rows)
+    longest = sum(int(np.diff(text.offsets).max(initial=0)) for text in (a, b))
+    room = columns.room(longest, model.order)
+    columns.fill_rows(*map(_read_only, (*a, *b)), model.tables, room, rows)
     return rows
 
 
@@ -153,21 +153,6 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _side(length: int, order: int) -> Side:
-    grams = (order - 1, length + 1)
-    return Side(
-        np.empty(order + length + 1, np.uint16),
-        np.empty(grams, np.uint32),
-        np.empty(grams, np.uint32),
-        np.empty(grams, np.uint16),
-        np.empty(length + 1, np.uint8),
-        np.empty(length + 1, np.float32),
-        np.empty(length + 1, np.float32),
-        np.empty(length + 2, np.uint8),
-        np.empty(1, np.uint32),
-    )
 
 
 class Spot(NamedTuple):
@@ -185,7 +170,7 @@ def odd_spots(text: str, model: LanguageModel, count: int) -> list[Spot]:
     A stretch is STRETCH characters in a row (all, of fewer) with less gain than EXPECTED, and the
     character before them, which they do not go with.
     """
-    gains = model._read(text).gains[: len(text)].astype(float)
+    gains = model._read(text).gains[1 : len(text) + 1].astype(float)
     width = min(STRETCH, len(gains))
     sums = np.convolve(gains, np.ones(width), "valid") if width else gains
     spots: list[Spot] = []
@@ -246,9 +231,9 @@ def _find(gram: Sequence[int], tables: Tables) -> tuple[float, float] | None:
     for number in reversed(gram):
         value = (value ^ number) * 0xD6E8FEB86659FD93 % 2**64
         value ^= value >> 32
-    buckets = len(tables.slots) // kernels.WAYS
+    buckets = len(tables.slots) // WAYS
     start = (value >> 32) * buckets >> 32
-    for slot in tables.slots[start * kernels.WAYS : (start + 1) * kernels.WAYS].tolist():
+    for slot in tables.slots[start * WAYS : (start + 1) * WAYS].tolist():
         if slot >> 16 == max(value & 0xFFFF, 1):
             steps = tables.scales[len(gram) - 2].tolist()
             return ((slot >> 8 & 0xFF) - 1) * steps[0], (slot & 0xFF) * steps[1]

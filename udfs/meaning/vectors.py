@@ -171,15 +171,7 @@ def features(
     """
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     n, m = (int(np.diff(words.offsets).max(initial=1)) for words in (words_a, words_b))
-    dimensions = table.tables.vectors.shape[1]
-    room = _Room(
-        _side(n, dimensions),
-        _side(m, dimensions),
-        np.empty(n, np.int32),
-        np.empty(m, np.int32),
-        np.empty(n * m, np.float32),
-        np.empty(dimensions, np.int32),
-    )
+    room = kernels.room(n, m, table.tables.vectors.shape[1])
     arrays = map(_read_only, (*a, *b, *words_a, *words_b, alphanumeric()))
     kernels.fill_rows(*arrays, Tables(*map(_read_only, table.tables)), room, rows)
     return rows
@@ -190,39 +182,6 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view
-
-
-class _Side(NamedTuple):
-    """Room for one sentence."""
-
-    hashes: np.ndarray
-    rows: np.ndarray
-    spans: np.ndarray
-    vectors: np.ndarray
-    best: np.ndarray
-    match: np.ndarray
-    same: np.ndarray
-
-
-class _Room(NamedTuple):
-    a: _Side
-    b: _Side
-    left_a: np.ndarray
-    left_b: np.ndarray
-    cosines: np.ndarray
-    sums: np.ndarray
-
-
-def _side(size: int, dimensions: int) -> _Side:
-    return _Side(
-        np.empty(size, np.uint64),
-        np.empty(size, np.int64),
-        np.empty((size, 2), np.int64),
-        np.empty((size, dimensions), np.int8),
-        np.empty(size, np.float32),
-        np.empty(size, np.int32),
-        np.empty(size, np.bool_),
-    )
 
 
 class Partner(NamedTuple):

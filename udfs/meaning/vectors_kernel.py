@@ -2,19 +2,77 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
+from gaixie.udfs.compiled import entry, inner, summing
 from gaixie.udfs.features.wpa import _is_word
+from gaixie.udfs.meaning.bucket import fetch
 
 UNIT = 256
 """Length of a vector in the table; its values lie from -127 to 127."""
+
+ALIGNED = 0.6
+"""Words of a higher cosine are aligned."""
+SIDE = 9
+"""Columns of a side."""
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 ROW_BITS = 20
 _ROW = np.uint64((1 << ROW_BITS) - 1)
 _TAG = ~_ROW
+
+
+class Side(NamedTuple):
+    """Room for the content words of a sentence.
+
+    hashes: uint64, rows: int64, begins, ends: int32, (words,): see read_words. best: float32,
+    match: int32, (words,): cosine and number of each word's partner, -1 where it has none.
+    same: uint8, (words,): 1 where that is an equal word. left: int32, (words,): numbers of the words without an equal; vectors: int8, (words, dimensions),
+    theirs. sums: float64, (dimensions,).
+    """
+
+    hashes: np.ndarray
+    rows: np.ndarray
+    begins: np.ndarray
+    ends: np.ndarray
+    best: np.ndarray
+    match: np.ndarray
+    same: np.ndarray
+    left: np.ndarray
+    vectors: np.ndarray
+    sums: np.ndarray
+
+
+class Room(NamedTuple):
+    """cosines: float32, (words, words) of those left; sums: int32, (dimensions,)."""
+
+    a: Side
+    b: Side
+    cosines: np.ndarray
+    sums: np.ndarray
+
+
+def room(words_a: int, words_b: int, dimensions: int) -> Room:
+    """Room for sentences of up to so many words."""
+    sides = [
+        Side(
+            np.empty(words, np.uint64),
+            np.empty(words, np.int64),
+            *np.empty((2, words), np.int32),
+            np.empty(words, np.float32),
+            np.empty(words, np.int32),
+            np.empty(words, np.uint8),
+            np.empty(words, np.int32),
+            np.empty((words, dimensions), np.int8),
+            np.empty(dimensions),
+        )
+        for words in (words_a, words_b)
+    ]
+    return Room(*sides, np.empty((words_a, words_b), np.float32), np.empty(dimensions, np.int32))
 
 
 @njit(cache=True, nogil=True)
@@ -56,38 +114,115 @@ def insert_rows(cells, values):
             cells[slot] = (values[row] & _TAG) | np.uint64(row + 1)
 
 
-@njit(cache=True, nogil=True)
-def read_words(text, ends, alnum, tables, hashes, rows, spans):
-    """Content words of a sentence: hashes, rows, and (begin, end). Returns how many."""
-    missing = len(tables.vectors)
+@entry
+def fill_rows(
+    values_a, offsets_a, values_b, offsets_b, ends_a, words_a, ends_b, words_b, alnum, tables, room,
+    rows,
+):  # fmt: skip
+    """Fills rows, float32 (pairs, len(NAMES)); see udfs.meaning.vectors."""
+    for pair in range(len(rows)):
+        a = values_a[offsets_a[pair] : offsets_a[pair + 1]]
+        b = values_b[offsets_b[pair] : offsets_b[pair + 1]]
+        row_ends_a = ends_a[words_a[pair] : words_a[pair + 1]]
+        row_ends_b = ends_b[words_b[pair] : words_b[pair + 1]]
+        n = _read_words(a, row_ends_a, alnum, tables.cells, room.a)
+        m = _read_words(b, row_ends_b, alnum, tables.cells, room.b)
+        row = rows[pair]
+        row[:] = np.nan
+        if n > 0 and m > 0:
+            _fill_row(a, b, n, m, tables, room, row)
+
+
+@inner
+def _fill_row(a, b, n, m, tables, room, row):
+    """The columns of a pair with n and m content words."""
+    _match_equal(n, m, room.a, room.b)
+    left_a = _find_left(n, tables, room.a)
+    left_b = _find_left(m, tables, room.b)
+    _read_vectors(a, left_a, tables, room.a, room.sums)
+    _read_vectors(b, left_b, tables, room.b, room.sums)
+    _compare(left_a, left_b, room)
+    _describe_side(tables.weights, room.a, n, row[:SIDE])
+    _describe_side(tables.weights, room.b, m, row[SIDE : 2 * SIDE])
+    row[18] = 2 * row[0] * row[9] / max(row[0] + row[9], 1e-6)
+    row[19] = 2 * row[1] * row[10] / max(row[1] + row[10], 1e-6)
+    row[22] = n
+    row[23] = m
+    if left_a and left_b:
+        _sum_left(tables.weights, left_a, room.a)
+        _sum_left(tables.weights, left_b, room.b)
+        row[24] = _cosine(room.a.sums, room.b.sums)
+    _describe_order(len(a), len(b), n, room.a, room.b, row)
+
+
+@inner
+def _read_words(text, ends, alnum, cells, side):
+    """Content words of a sentence: their hashes, begins and ends. Returns how many."""
+    mask = np.uint64(len(cells) - 1)
     count = 0
     begin = np.int64(0)
     for k in range(len(ends)):
         end = np.int64(ends[k])
         if _is_word(text, begin, end, alnum):
-            hashes[count] = word_hash(text, begin, end)
-            rows[count] = find_row(tables.cells, hashes[count], missing)
-            spans[count, 0] = begin
-            spans[count, 1] = end
+            value = word_hash(text, begin, end)
+            fetch(cells, value & mask)
+            side.hashes[count] = value
+            side.begins[count] = begin
+            side.ends[count] = end
             count += 1
         begin = end
     return count
 
 
-@njit(cache=True, nogil=True)
-def fetch_vector(text, begin, end, row, tables, vectors, k, sums):
-    """vectors[k]: the word's, or that of its characters' mean, of length UNIT; zeros without any."""
+@inner
+def _match_equal(n, m, a, b):
+    """Partners of the words with an equal: k-th occurrence with k-th occurrence."""
+    a.best[:n] = 0
+    a.match[:n] = -1
+    b.best[:m] = 0
+    b.match[:m] = -1
+    for i in range(n):
+        for j in range(m):
+            if (b.hashes[j] == a.hashes[i]) & (b.match[j] < 0):
+                a.match[i], b.match[j] = j, i
+                a.best[i] = b.best[j] = 1
+                break
+
+
+@inner
+def _find_left(count, tables, side):
+    """Rows of all words, and which are left without an equal. Returns how many."""
+    missing, dimensions = tables.vectors.shape
+    left = 0
+    for k in range(count):
+        row = find_row(tables.cells, side.hashes[k], missing)
+        side.rows[k] = row
+        side.same[k] = side.match[k] >= 0
+        side.left[left] = k
+        left += side.match[k] < 0
+    for x in range(left):
+        fetch(tables.vectors, min(side.rows[side.left[x]], missing - 1) * dimensions)
+    return left
+
+
+@inner
+def _read_vectors(text, left, tables, side, sums):
+    """The vectors of the words left: theirs, or those of their characters' mean, of length UNIT."""
     table = tables.vectors
     missing, dimensions = table.shape
-    if row < missing:
-        for d in range(dimensions):
-            vectors[k, d] = table[row, d]
-    else:
-        _compose(text, begin, end, tables, vectors, k, sums)
+    for x in range(left):
+        k = side.left[x]
+        row = side.rows[k]
+        if row < missing:
+            for d in range(dimensions):
+                side.vectors[x, d] = table[row, d]
+        else:
+            _compose(text, side.begins[k], side.ends[k], tables, side.vectors, x, sums)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _compose(text, begin, end, tables, vectors, k, sums):
+    """Zeros where no character has a row."""
     table = tables.vectors
     missing, dimensions = table.shape
     sums[:] = 0
@@ -104,7 +239,36 @@ def _compose(text, begin, end, tables, vectors, k, sums):
         vectors[k, d] = min(127.0, max(-127.0, np.rint(sums[d] * scale)))
 
 
-@njit(cache=True, nogil=True)
+@inner
+def _compare(left_a, left_b, room):
+    """The best partners of the words left, by the cosine.
+
+    All cosines first, and then the best without a branch: which is better can not be foreseen.
+    """
+    a, b, cosines = room.a, room.b, room.cosines
+    unit = np.float32(1 / UNIT**2)
+    for x in range(left_a):
+        for y in range(left_b):
+            cosines[x, y] = dot(a.vectors, x, b.vectors, y) * unit
+    for x in range(left_a):
+        best, match = np.float32(0), -1
+        for y in range(left_b):
+            better = cosines[x, y] > best
+            best = cosines[x, y] if better else best
+            match = y if better else match
+        a.best[a.left[x]] = best
+        a.match[a.left[x]] = b.left[match] if match >= 0 else -1
+    for y in range(left_b):
+        best, match = np.float32(0), -1
+        for x in range(left_a):
+            better = cosines[x, y] > best
+            best = cosines[x, y] if better else best
+            match = x if better else match
+        b.best[b.left[y]] = best
+        b.match[b.left[y]] = a.left[match] if match >= 0 else -1
+
+
+@inner
 def dot(x, i, y, j):
     """x[i] @ y[j]. By index, as a slice of a row costs more than the products; 32 bits throughout,
     as only then the compiler multiplies and adds 16 and more at a time."""
@@ -114,162 +278,70 @@ def dot(x, i, y, j):
     return total
 
 
-@njit(cache=True, nogil=True)
-def fill_rows(
-    values_a,
-    offsets_a,
-    values_b,
-    offsets_b,
-    ends_a,
-    words_a,
-    ends_b,
-    words_b,
-    alnum,
-    tables,
-    room,
-    features,
-):
-    """Fills features, float32 (rows, len(NAMES)); see udfs.meaning.vectors."""
-    hashes_a, rows_a, spans_a, vectors_a, best_a, match_a, same_a = room.a
-    hashes_b, rows_b, spans_b, vectors_b, best_b, match_b, same_b = room.b
-    lost_a, lost_b, cosines = room.left_a, room.left_b, room.cosines
-    weights = tables.weights
-    table = tables.vectors
-    missing, dimensions = table.shape
-    sum_a, sum_b = np.empty(dimensions), np.empty(dimensions)
-    unit = np.float32(1 / UNIT**2)
-    for pair in range(len(features)):
-        a = values_a[offsets_a[pair] : offsets_a[pair + 1]]
-        b = values_b[offsets_b[pair] : offsets_b[pair + 1]]
-        n = read_words(
-            a, ends_a[words_a[pair] : words_a[pair + 1]], alnum, tables, hashes_a, rows_a, spans_a
-        )
-        m = read_words(
-            b, ends_b[words_b[pair] : words_b[pair + 1]], alnum, tables, hashes_b, rows_b, spans_b
-        )
-        out = features[pair]
-        out[:] = np.nan
-        if n == 0 or m == 0:
-            continue
-        best_b[:m] = 0
-        match_b[:m] = -1
-        left_a = 0
-        for i in range(n):
-            match_a[i] = -1
-            for j in range(m):
-                if hashes_b[j] == hashes_a[i] and match_b[j] < 0:
-                    match_a[i], match_b[j] = j, i
-                    best_a[i] = best_b[j] = 1
-                    break
-            if match_a[i] < 0:
-                best_a[i] = 0
-                lost_a[left_a] = i
-                if rows_a[i] < missing:
-                    for d in range(dimensions):
-                        vectors_a[left_a, d] = table[rows_a[i], d]
-                else:
-                    _compose(a, spans_a[i, 0], spans_a[i, 1], tables, vectors_a, left_a, room.sums)
-                left_a += 1
-        left_b = 0
-        for j in range(m):
-            same_b[j] = match_b[j] >= 0
-            if match_b[j] < 0:
-                lost_b[left_b] = j
-                if rows_b[j] < missing:
-                    for d in range(dimensions):
-                        vectors_b[left_b, d] = table[rows_b[j], d]
-                else:
-                    _compose(b, spans_b[j, 0], spans_b[j, 1], tables, vectors_b, left_b, room.sums)
-                left_b += 1
-        for i in range(n):
-            same_a[i] = match_a[i] >= 0
-        for x in range(left_a):
-            i = lost_a[x]
-            for y in range(left_b):
-                cosine = dot(vectors_a, x, vectors_b, y) * unit
-                cosines[x * left_b + y] = cosine
-                j = lost_b[y]
-                if cosine > best_a[i]:
-                    best_a[i] = cosine
-                    match_a[i] = j
-                if cosine > best_b[j]:
-                    best_b[j] = cosine
-                    match_b[j] = i
-        side(weights, rows_a, best_a, same_a, n, out, 0)
-        side(weights, rows_b, best_b, same_b, m, out, 9)
-        out[18] = 2 * out[0] * out[9] / max(out[0] + out[9], 1e-6)
-        out[19] = 2 * out[1] * out[10] / max(out[1] + out[10], 1e-6)
-        inverted, crossed, moved, aligned = 0, 0, 0.0, 0
-        for i in range(n):
-            if best_a[i] > 0.6:
-                aligned += 1
-                j = match_a[i]
-                moved += (
-                    abs(
-                        (spans_a[i, 0] + spans_a[i, 1]) / len(a)
-                        - (spans_b[j, 0] + spans_b[j, 1]) / len(b)
-                    )
-                    / 2
-                )
-                for k in range(i):
-                    if best_a[k] > 0.6 and match_a[k] != j:
-                        crossed += 1
-                        inverted += match_a[k] > j
-        if crossed:
-            out[20] = inverted / crossed
-        if aligned:
-            out[21] = moved / aligned
-        out[22] = n
-        out[23] = m
-        # mean vectors of what is left
-        sum_a[:] = 0
-        sum_b[:] = 0
-        for x in range(left_a):
-            weight = weights[rows_a[lost_a[x]]]
-            for d in range(dimensions):
-                sum_a[d] += weight * vectors_a[x, d]
-        for y in range(left_b):
-            weight = weights[rows_b[lost_b[y]]]
-            for d in range(dimensions):
-                sum_b[d] += weight * vectors_b[y, d]
-        xx = xy = yy = 0.0
-        for d in range(dimensions):
-            xx += sum_a[d] * sum_a[d]
-            xy += sum_a[d] * sum_b[d]
-            yy += sum_b[d] * sum_b[d]
-        if left_a and left_b:
-            out[24] = xy / np.sqrt(xx * yy + 1e-9)
-
-
-@njit(cache=True, nogil=True)
-def side(weights, rows, best, same, count, out, at):
-    """Columns of a side: nine, from at."""
-    total = kept = plain = most = second = lowest = lost = replaced = cosines = identical = 0.0
-    lowest = 1.0
+@inner
+def _describe_side(weights, side, count, out):
+    """The nine columns of a side, without branches: no value can be foreseen."""
+    total = kept = plain = most = second = lost = replaced = cosines = same = 0.0
     for k in range(count):
-        weight, cosine = weights[rows[k]], best[k]
+        weight, cosine = weights[side.rows[k]], side.best[k]
+        other = (side.same[k] == 0) & (cosine > ALIGNED)
         total += weight
         kept += weight * cosine
         plain += cosine
         gone = weight * (1 - cosine)
-        if gone > most:
-            most, second = gone, most
-        elif gone > second:
-            second = gone
-        lowest = min(lowest, cosine)
-        if cosine < 0.5:
-            lost += weight
-        if same[k]:
-            identical += weight
-        elif cosine > 0.6:
-            replaced += weight
-            cosines += weight * cosine
-    out[at] = kept / total
-    out[at + 1] = plain / count
-    out[at + 2] = most
-    out[at + 3] = second
-    out[at + 4] = total - kept
-    out[at + 5] = lost / total
-    out[at + 6] = replaced / total
-    out[at + 7] = cosines / replaced if replaced else np.nan
-    out[at + 8] = identical / total
+        second = max(second, min(most, gone))
+        most = max(most, gone)
+        lost += weight if cosine < 0.5 else np.float32(0)
+        same += weight if side.same[k] else np.float32(0)
+        replaced += weight if other else np.float32(0)
+        cosines += weight * cosine if other else np.float32(0)
+    out[0] = kept / total
+    out[1] = plain / count
+    out[2] = most
+    out[3] = second
+    out[4] = total - kept
+    out[5] = lost / total
+    out[6] = replaced / total
+    out[7] = cosines / replaced if replaced else np.nan
+    out[8] = same / total
+
+
+@inner
+def _describe_order(length_a, length_b, n, a, b, out):
+    """inverted and moved, of the aligned words. Makes a.left the partners of these."""
+    partners = a.left
+    inverted, crossed, moved, aligned = 0, 0, 0.0, 0
+    for i in range(n):
+        if a.best[i] > ALIGNED:
+            j = a.match[i]
+            middle_a = (a.begins[i] + a.ends[i]) / length_a
+            moved += abs(middle_a - (b.begins[j] + b.ends[j]) / length_b) / 2
+            for k in range(aligned):
+                crossed += partners[k] != j
+                inverted += partners[k] > j
+            partners[aligned] = j
+            aligned += 1
+    if crossed:
+        out[20] = inverted / crossed
+    if aligned:
+        out[21] = moved / aligned
+
+
+@inner
+def _sum_left(weights, left, side):
+    """The weighted sum of the vectors of the words left."""
+    side.sums[:] = 0
+    for x in range(left):
+        weight = weights[side.rows[side.left[x]]]
+        for d in range(len(side.sums)):
+            side.sums[d] += weight * side.vectors[x, d]
+
+
+@summing
+def _cosine(x, y):
+    xx = xy = yy = 0.0
+    for d in range(len(x)):
+        xx += x[d] * x[d]
+        xy += x[d] * y[d]
+        yy += y[d] * y[d]
+    return xy / np.sqrt(xx * yy + 1e-9)

@@ -1,0 +1,250 @@
+"""The columns of udfs/meaning/language_model.py, which defines them, over what the model says."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gaixie.udfs.compiled import entry, inner, summing
+from gaixie.udfs.meaning import language_model_kernel as model
+from gaixie.udfs.meaning.language_model_kernel import Positions
+from gaixie.udfs.meaning.surface_order import ratio
+
+HEADS = 1024
+AT_ONCE = 1024
+"""Positions whose n-grams are looked up together: fetching the ones hides what others wait for."""
+EDGE = 2
+"""Positions before and behind one that its stretch of five takes in."""
+
+RARE, VERY_RARE, SURPRISING = -8.0, -11.0, -7.0
+"""Log probabilities below which a character counts as such, in nats."""
+
+
+class Room(NamedTuple):
+    """positions: room for those of AT_ONCE, and of the longest pair.
+
+    joints: uint8, (positions,). heads: int32, (HEADS,), all -1 between pairs. chain: int32,
+    (positions,). at: int32, (positions,): which are joints. p, g, near, wide: float64, (EDGE + positions + EDGE,): of one sentence.
+    """
+
+    positions: Positions
+    joints: np.ndarray
+    heads: np.ndarray
+    chain: np.ndarray
+    at: np.ndarray
+    p: np.ndarray
+    g: np.ndarray
+    near: np.ndarray
+    wide: np.ndarray
+
+
+def room(longest: int, order: int) -> Room:
+    """Room for pairs of up to longest characters together."""
+    count = AT_ONCE + longest + 4
+    return Room(
+        model.positions(count, order),
+        np.empty(count, np.uint8),
+        np.full(HEADS, -1, np.int32),
+        *np.empty((2, count), np.int32),
+        *np.empty((4, longest + 2 * EDGE + 1)),
+    )
+
+
+@entry
+def fill_rows(values_a, offsets_a, values_b, offsets_b, tables, room, rows):
+    """Fills rows, float32 (pairs, len(NAMES)), for code points, uint32."""
+    ids, characters = room.positions.ids, tables.characters
+    stop = 0
+    while stop < len(rows):
+        start, count = stop, 0
+        while stop < len(rows) and count < AT_ONCE:
+            a = values_a[offsets_a[stop] : offsets_a[stop + 1]]
+            b = values_b[offsets_b[stop] : offsets_b[stop + 1]]
+            count = model.number(a, characters, ids, count)
+            count = model.number(b, characters, ids, count)
+            stop += 1
+        model.read(count, tables, room.positions)
+        at = 0
+        for row in range(start, stop):
+            n, m = offsets_a[row + 1] - offsets_a[row], offsets_b[row + 1] - offsets_b[row]
+            _fill_row(at, n + 1, m + 1, room, rows[row])
+            at += n + m + 4
+
+
+@inner
+def _fill_row(at, n, m, room, row):
+    """The columns of the pair that begins at a position and has n and m that are no begins."""
+    ids, joints = room.positions.ids, room.joints
+    ids_a, ids_b = ids[at : at + n + 1], ids[at + n + 1 : at + n + m + 2]
+    joints_a, joints_b = joints[: n + 1], joints[n + 1 : n + m + 2]
+    mark_joints(ids_a, ids_b, joints_a, joints_b, room.heads, room.chain)
+    half = len(row) // 2
+    fill_side(at + 1, joints_a, room, row[half:])
+    fill_side(at + n + 2, joints_b, room, row[:half])
+    for k in range(half):
+        row[half + k] = row[k] - row[half + k]
+
+
+@inner
+def mark_joints(ids_a, ids_b, joints_a, joints_b, heads, chain):
+    """Sets joints: 0 where the bigram that ends there also occurs in the other sentence, else 1.
+
+    Their last cells, which are of no position, become 1.
+    """
+    for i in range(len(ids_a) - 1):
+        head = _head(ids_a[i], ids_a[i + 1])
+        chain[i] = heads[head]
+        heads[head] = i
+        joints_a[i] = 1
+    for j in range(len(ids_b) - 1):
+        first, second = ids_b[j], ids_b[j + 1]
+        i = heads[_head(first, second)]
+        joints_b[j] = 1
+        while i >= 0:
+            if ids_a[i] == first and ids_a[i + 1] == second:
+                joints_a[i] = 0
+                joints_b[j] = 0
+            i = chain[i]
+    joints_a[len(ids_a) - 1] = joints_b[len(ids_b) - 1] = 1
+    for i in range(len(ids_a) - 1):
+        heads[_head(ids_a[i], ids_a[i + 1])] = -1
+
+
+@inner
+def _head(first, second):
+    key = np.uint32((np.uint32(first) << np.uint32(16)) | np.uint32(second))
+    return np.int64(np.uint32(key * np.uint32(0x9E3779B1)) >> np.uint32(22))
+
+
+@inner
+def fill_side(start, joints, room, out):
+    """The columns of the sentence whose positions begin at start; see language_model._SIDE."""
+    count = len(joints) - 1
+    last = start + count
+    at = room.positions
+    log_p, gains, matched = at.log_p[start:last], at.gains[start:last], at.matched[start:last]
+    _totals(log_p, gains, matched, out)
+    out[3] = log_p[count - 1]
+    p, g = room.p[: count + 2 * EDGE], room.g[: count + 2 * EDGE]
+    _widen(log_p, p)
+    _widen(gains, g)
+    _sum_stretches(p, room.near, room.wide)
+    out[4] = _lowest(room.near, count, 1) / min(count, 3)
+    out[5] = _lowest(room.wide, count, 2) / min(count, 5)
+    _sum_stretches(g, room.near, room.wide)
+    out[6] = _lowest(room.near, count, 1) / min(count, 3)
+    out[7] = _lowest(room.wide, count, 2) / min(count, 5)
+    _at_joints(log_p, gains, matched, joints, room, out)
+
+
+@summing
+def _totals(log_p, gains, matched, out):
+    count = len(log_p)
+    total = square = gain = loss = surprise = 0.0
+    rare = very_rare = losing = orders = weak = 0
+    for i in range(count):
+        p, g = np.float64(log_p[i]), np.float64(gains[i])
+        total += p
+        square += p * p
+        gain += g
+        loss += g if g < 0 else 0.0
+        surprise += SURPRISING - p if p < SURPRISING else 0.0
+        losing += g < 0
+        rare += p < RARE
+        very_rare += p < VERY_RARE
+    for i in range(count):
+        orders += matched[i]
+        weak += matched[i] <= 2
+    out[0] = total / count
+    out[1] = gain / count
+    out[2] = np.sqrt(max(square / count - (total / count) ** 2, 0.0))
+    out[8] = rare / count
+    out[9] = very_rare / count
+    out[10] = surprise / count
+    out[11] = loss / count
+    out[12] = losing / count
+    out[13] = orders / count
+    out[14] = weak / count
+    out[25] = total
+
+
+@inner
+def _at_joints(log_p, gains, matched, joints, room, out):
+    """The columns of joints and the stretches around them, by the sums of the gains."""
+    count, at, near, wide = len(log_p), room.at, room.near, room.wide
+    number = 0
+    for i in range(count):
+        at[number] = i
+        number += joints[i]
+    _to_means(near, count, 1)
+    _to_means(wide, count, 2)
+    total = gain = loss = mean = new_total = 0.0
+    worst = worst_3 = worst_5 = np.inf
+    weak = new = 0
+    for k in range(number):
+        i = at[k]
+        p, g, is_new = np.float64(log_p[i]), np.float64(gains[i]), joints[i + 1]
+        total += p
+        gain += g
+        loss += min(g, 0.0)
+        weak += matched[i] <= 2
+        new += is_new
+        new_total += p * is_new
+        mean += wide[i]
+        worst = min(worst, g)
+        worst_3 = min(worst_3, near[i])
+        worst_5 = min(worst_5, wide[i])
+    out[15] = number / count
+    out[16] = ratio(total, number)
+    out[17] = ratio(gain, number)
+    out[18] = worst if number else np.nan
+    out[19] = loss / count
+    out[20] = weak / count
+    out[21] = worst_3 if number else np.nan
+    out[22] = worst_5 if number else np.nan
+    out[23] = ratio(mean, number)
+    out[24] = ratio(new_total, new)
+
+
+@inner
+def _widen(values, wide):
+    """Copies them to wide, with EDGE zeros on either side."""
+    count = len(values)
+    wide[:EDGE] = 0
+    wide[EDGE + count :] = 0
+    inside = wide[EDGE:]
+    for i in range(count):
+        inside[i] = values[i]
+
+
+@inner
+def _sum_stretches(values, near, wide):
+    """Sums of three and of five in a row, by the one in the middle. values: as _widen leaves them."""
+    second, third, fourth, fifth = values[1:], values[2:], values[3:], values[4:]
+    for i in range(len(fifth)):
+        three = second[i] + third[i] + fourth[i]
+        near[i] = three
+        wide[i] = values[i] + three + fifth[i]
+
+
+@inner
+def _lowest(sums, count, edge):
+    """Lowest of the sums that do not reach over either end; of all values where all do."""
+    if count <= 2 * edge:
+        return sums[count // 2]
+    lowest = sums[edge]
+    for i in range(edge + 1, count - edge):
+        lowest = min(lowest, sums[i])
+    return lowest
+
+
+@inner
+def _to_means(sums, count, edge):
+    """Divides by how many values each sum has: fewer near the ends."""
+    for i in range(min(edge, count)):
+        sums[i] /= min(i + edge + 1, count)
+    for i in range(edge, count - edge):
+        sums[i] /= 2 * edge + 1
+    for i in range(max(edge, count - edge), count):
+        sums[i] /= count - i + edge

@@ -22,7 +22,14 @@ from torch import nn
 from torch.nn import functional
 
 from gaixie.jobs.fitting.encoder_examples import EncoderConfig, Example, Phase
-from gaixie.udfs.meaning.pair_encoder import TASKS, batches, collate, encode, pair_network
+from gaixie.udfs.meaning.pair_encoder import (
+    TASKS,
+    batches,
+    collate,
+    encode,
+    most_tokens,
+    pair_network,
+)
 
 SAVE_EVERY = 300
 """Seconds between two saves of a phase."""
@@ -156,7 +163,8 @@ def _shuffled(
 
 
 def _loss(network: nn.Module, examples: list[Example], tokenizer, device: str) -> torch.Tensor:
-    encoded = encode(tokenizer, [e.source for e in examples], [e.paraphrase for e in examples])
+    texts = [e.source for e in examples], [e.paraphrase for e in examples]
+    encoded = encode(tokenizer, *texts, most_tokens(network))
     batch = collate(encoded)
     batch = type(batch)(*(tensor.to(device) for tensor in batch))
     with torch.autocast(device, torch.bfloat16):

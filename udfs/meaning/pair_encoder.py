@@ -137,7 +137,7 @@ class PairEncoder:
         import torch
 
         limit = batch_tokens or (4096 if self.device == "cpu" else 65536)
-        encoded = encode(self.tokenizer, source, paraphrase)
+        encoded = encode(self.tokenizer, source, paraphrase, most_tokens(self.network))
         out = np.empty((len(encoded), len(self.tasks)), np.float32)
         with torch.inference_mode(), torch.autocast(self.device, torch.bfloat16):
             for rows in batches([len(pair.ids) for pair in encoded], limit):
@@ -147,9 +147,14 @@ class PairEncoder:
         return out
 
 
-def encode(tokenizer, source: Sequence[str], paraphrase: Sequence[str]) -> list:
-    """``tokenizers.Encoding`` of each pair, cut at MAXIMUM_TOKENS."""
-    tokenizer.enable_truncation(MAXIMUM_TOKENS, strategy="longest_first")
+def most_tokens(network) -> int:
+    """Tokens of a pair that a network reads."""
+    return min(MAXIMUM_TOKENS, network.encoder.config.max_position_embeddings)
+
+
+def encode(tokenizer, source: Sequence[str], paraphrase: Sequence[str], most: int) -> list:
+    """``tokenizers.Encoding`` of each pair, of at most so many tokens."""
+    tokenizer.enable_truncation(most, strategy="longest_first")
     tokenizer.no_padding()
     return tokenizer.encode_batch(list(zip(source, paraphrase, strict=True)))
 

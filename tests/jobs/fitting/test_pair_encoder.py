@@ -141,3 +141,61 @@ def test_another_model_than_bert_is_refused(tmp_path):
 
     with pytest.raises(ValueError, match="a model of type bart, expected bert"):
         pair_encoder.new_network(tiny_bart(tmp_path / "bart"))
+
+
+def test_from_ratings_to_a_model_of_tier_full(tmp_path, capsys):
+    """The whole command on a tiny encoder; the second call finds every network trained."""
+    import numpy as np
+    import pandas as pd
+    import yaml
+
+    from gaixie.jobs import fit_spscore
+    from gaixie.udfs.spscore import SPScore
+
+    rng = np.random.default_rng(0)
+    rows = []
+    for group in range(40):
+        source = "".join(rng.choice(list("他昨天在北京买了三本好书我们今天去看"), 16))
+        for _ in range(2):
+            order = rng.permutation(16)
+            ratings = dict.fromkeys(("structure", "synonyms", "meaning", "fluency"), order[0] / 4)
+            text = "".join(source[k] for k in order)
+            row = {"source": source, "paraphrase": text, "overall": order[0] / 4, "group": group}
+            rows.append(row | ratings | {"kind": "mcts", "origin": "human"})
+    pd.DataFrame(rows).to_csv(tmp_path / "ratings.csv", index=False)
+    (tmp_path / "pairs.tsv").write_text("他在北京\t他今天在北京\t1\n我们去看书\t他买书\t0\n" * 4)
+    settings = {
+        "encoder": tiny_bert(tmp_path / "bert", layers=1),
+        "sets": [{"path": str(tmp_path / "pairs.tsv"), "task": "same"}],
+        "first": PHASE,
+        "second": PHASE | {"negatives_per_pair": 0.2},
+    }
+    (tmp_path / "encoder.yaml").write_text(yaml.safe_dump(settings))
+    line = [
+        "--input",
+        str(tmp_path / "ratings.csv"),
+        "--tier",
+        "full",
+        "--folds",
+        "2",
+        "--seeds",
+        "1",
+    ]
+    line += ["--encoder-config", str(tmp_path / "encoder.yaml"), "--output", str(tmp_path / "out")]
+    assert fit_spscore.main(line) == 0
+    model = SPScore.load(tmp_path / "out/full")
+    source, paraphrase = "他昨天在北京买了三本好书", "三本好书是他昨天在北京买的"
+    judged = model.judge([source], [paraphrase])
+    assert judged.notna().all(axis=None)
+    assert model.core == str(
+        tmp_path / "out/full/core"
+    )  # fitted to these ratings, not the shipped one
+    card = (tmp_path / "out/full/card.md").read_text(encoding="utf-8")
+    assert "trained on 8 examples of other sets" in card
+    capsys.readouterr()
+
+    assert fit_spscore.main(line) == 0
+    assert " step " not in capsys.readouterr().err
+    pd.testing.assert_frame_equal(
+        SPScore.load(tmp_path / "out/full").judge([source], [paraphrase]), judged
+    )

@@ -45,6 +45,7 @@ class Numbers(NamedTuple):
     ids: uint16, by code point: its letter's id + 1 while a pair is being numbered, else 0.
     letters: the letters' ids, those of the source and then those of the paraphrase.
     before_a, before_b: how many letters stand before each character, and before the end.
+    marks_a, marks_b: the places of the characters that are no letters.
     words, begins: the words' ids in the same order, and where each begins among the letters; behind
     the last, the number of all letters.
     kinds, codes: class and code point by letter id. of_a, of_b: how often the source and the
@@ -57,6 +58,8 @@ class Numbers(NamedTuple):
     letters: np.ndarray
     before_a: np.ndarray
     before_b: np.ndarray
+    marks_a: np.ndarray
+    marks_b: np.ndarray
     words: np.ndarray
     begins: np.ndarray
     kinds: np.ndarray
@@ -116,7 +119,7 @@ def scratch(longest: int) -> Numbers:
         classes(),
         np.zeros(len(classes()), np.uint16),  # memory that is not touched costs nothing
         np.empty(pair, np.int32),
-        *np.empty((2, longest + 1), np.int32),
+        *np.empty((4, longest + 1), np.int32),
         *np.empty((2, pair), np.int32),
         np.empty(pair, np.uint16),
         *np.empty((7, pair), np.int32),
@@ -135,8 +138,8 @@ def number(a, ends_a, b, ends_b, s):
     s.of_a[: len(a) + len(b)] = 0
     s.of_b[: len(a) + len(b)] = 0
     state = (s.classes, s.ids, s.letters, s.codes, s.kinds)
-    n, known = _letters(a, state, s.before_a, 0, 0, s.of_a)
-    end, known = _letters(b, state, s.before_b, n, known, s.of_b)
+    n, known = _letters(a, state, s.before_a, s.marks_a, 0, 0, s.of_a)
+    end, known = _letters(b, state, s.before_b, s.marks_b, n, known, s.of_b)
     for k in range(known):
         s.ids[s.codes[k]] = 0
 
@@ -156,7 +159,7 @@ def number(a, ends_a, b, ends_b, s):
 
 
 @inner
-def _letters(text, state, before, count, known, here):
+def _letters(text, state, before, marks, count, known, here):
     """Appends a text's letters at letters[count:]; returns the new count and the ids given."""
     class_of, ids, letters, codes, kinds = state
     first = count
@@ -175,6 +178,8 @@ def _letters(text, state, before, count, known, here):
             here[letter] += 1
             letters[count] = letter
             count += 1
+        else:
+            marks[k - (count - first)] = k
     before[len(text)] = count - first
     return count, known
 

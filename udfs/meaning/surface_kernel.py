@@ -139,8 +139,9 @@ def kernel(a, b, counts, s, t, row):
         )
 
     starts_a, ends_a, starts_b, ends_b = t.spans[0], t.spans[1], t.spans[2], t.spans[3]
-    count_a = letter_spans(a, s.before_a, starts_a, ends_a)
-    count_b = letter_spans(b, s.before_b, starts_b, ends_b)
+    marks_a, marks_b = s.marks_a[: len(a) - n], s.marks_b[: len(b) - m]
+    count_a = letter_spans(a, marks_a, s.before_a, starts_a, ends_a)
+    count_b = letter_spans(b, marks_b, s.before_b, starts_b, ends_b)
     row[CLAUSES] = count_b - count_a
     spans = (starts_a[:count_a], ends_a, starts_b[:count_b], ends_b)
     match_clauses(x, y, spans, t.spread, t.sums, t.best, t.match, t.right, row[CLAUSES:STRETCHES])
@@ -151,9 +152,9 @@ def kernel(a, b, counts, s, t, row):
     _same_ends(x, y, row)
 
     _letter_marks(m, known, s.kinds, s.of_a, s.of_b, row)
-    row[MARKS] = _end(a, s.classes) != _end(b, s.classes)
-    row[MARKS + 1] = _unbalanced(b, m, s.classes, t.brackets)
-    row[MARKS + 1] -= _unbalanced(a, n, s.classes, t.brackets)
+    row[MARKS] = _end(a, marks_a, s.classes) != _end(b, marks_b, s.classes)
+    row[MARKS + 1] = _unbalanced(b, marks_b, s.classes, t.brackets)
+    row[MARKS + 1] -= _unbalanced(a, marks_a, s.classes, t.brackets)
     row[MARKS + 2] = (len(b) - m) - (len(a) - n)
 
 
@@ -295,26 +296,25 @@ def _letter_marks(m, known, kinds, of_a, of_b, row):
 
 
 @inner
-def _end(text, classes):
-    for k in range(len(text) - 1, -1, -1):
-        kind = np.int64(classes[min(np.int64(text[k]), len(classes) - 1)])
-        if kind & LETTER:
+def _end(text, marks, classes):
+    """The kind of the sentence by the marks behind its last letter."""
+    for k in range(1, len(marks) + 1):
+        place = len(text) - k
+        if marks[len(marks) - k] != place:
             break
+        kind = np.int64(classes[min(np.int64(text[place]), len(classes) - 1)])
         if (kind >> END_SHIFT) & END_MASK:
             return (kind >> END_SHIFT) & END_MASK
     return 0
 
 
 @inner
-def _unbalanced(text, letters, classes, brackets):
-    if letters == len(text):
-        return 0
+def _unbalanced(text, marks, classes, brackets):
     quote = KINDS_OF_BRACKETS - 1
     brackets[:] = 0
-    for k in range(len(text)):
-        kind = np.int64(classes[min(np.int64(text[k]), len(classes) - 1)])
-        if kind >> BRACKET_SHIFT:
-            brackets[kind >> BRACKET_SHIFT] += -1 if kind & CLOSING else 1
+    for place in marks:
+        kind = np.int64(classes[min(np.int64(text[place]), len(classes) - 1)])
+        brackets[kind >> BRACKET_SHIFT] += -1 if kind & CLOSING else 1
     total = brackets[quote] & 1
     for k in range(1, quote):
         total += abs(brackets[k])

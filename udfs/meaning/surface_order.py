@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gaixie.udfs.compiled import inner
-from gaixie.udfs.text.clauses import clause_spans
+from gaixie.udfs.text.clauses import cuts_code
 
 MATCHED_CLAUSE = 0.3
 """Two clauses are one and the same above this similarity."""
@@ -112,15 +112,16 @@ def exchanged(x, y, partner_x, partner_y, chains, left, right):
 
 
 @inner
-def letter_spans(text, before, starts, ends):
-    """Clauses with letters, as places among the letters; returns their number."""
-    count = 0
-    for k in range(clause_spans(text, starts, ends)):
-        start, end = before[starts[k]], before[ends[k]]
-        if start < end:
-            starts[count], ends[count] = start, end
-            count += 1
-    return count
+def letter_spans(text, marks, before, starts, ends):
+    """Clauses with letters, as places among the letters; returns their number. marks: of the text."""
+    count = start = 0
+    for place in marks:
+        if cuts_code(text, place):
+            starts[count], ends[count] = start, before[place]
+            count += start < before[place]
+            start = before[place]
+    starts[count], ends[count] = start, before[len(text)]
+    return count + (start < before[len(text)])
 
 
 @inner

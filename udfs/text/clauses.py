@@ -55,7 +55,7 @@ def clause_spans(text, starts, ends):
             code = text[position]
             if code > 0x3F and code != 0x3002:  # nothing above "?" cuts but 。: the usual character
                 continue
-            if not _cuts_code(text, position):
+            if not cuts_code(text, position):
                 continue
         low, high = start, position
         while low < high and text[low] == 0x20:
@@ -71,7 +71,8 @@ def clause_spans(text, starts, ends):
 
 
 @njit(cache=True, nogil=True)
-def _cuts_code(text, position):
+def cuts_code(text, position):
+    """Whether the character at a position cuts."""
     code = text[position]
     if code == 0x3002 or code == 0x3B or code == 0x21 or code == 0x3F:  # 。 ; ! ?
         return True

@@ -22,7 +22,8 @@ from gaixie.jobs.fitting.encoder_examples import EncoderConfig, Example, Reader
 from gaixie.jobs.fitting.pair_encoder import Network, example_of
 from gaixie.jobs.fitting.recipe import Material
 from gaixie.udfs.meaning.pair_encoder import TASKS, write_folder
-from gaixie.udfs.spscore import CORE_OUTPUTS, ENCODER_FEATURES, SPScore
+from gaixie.udfs.spscore import SPScore
+from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
 from gaixie.udfs.spscore.fit import group_folds
 from gaixie.udfs.text.segmenters import Segmenter
 
@@ -76,7 +77,9 @@ def fit_full(
     core = core[np.append(np.ones(len(material.rows), bool), read)]
     material = with_columns(material, np.hstack([core, columns]))
     model = fit_core(config, everything, segmenter, output)
-    more = describe_encoder(base, len(examples), everything, settings, work)
+    more = describe_encoder(
+        base, len(examples), config.human.name if config.human else "", everything, settings, work
+    )
     report.fit_and_save(config, "full", material, segmenter, output, encoder, model, more, READ)
 
 
@@ -100,7 +103,7 @@ def out_of_fold(
 
 
 def describe_encoder(
-    base: Network, examples: int, material: Material, settings: EncoderConfig, work: Path
+    base: Network, examples: int, name: str, material: Material, settings: EncoderConfig, work: Path
 ) -> dict[str, Any]:
     """What the card says of the encoder, and what it is worth on human scores."""
     figures: dict[str, Any] = {
@@ -113,7 +116,8 @@ def describe_encoder(
     }
     if material.human is not None:
         _say("full: human scores, cross-validated by source")
-        figures["human_scores"] = held_out.human_scores(base, material, settings, work)
+        found = held_out.human_scores(base, material, settings, work)
+        figures["human_scores"] = found | {"name": name}
     return figures
 
 

@@ -11,8 +11,9 @@ import pandas as pd
 from gaixie.jobs.fitting import data
 from gaixie.jobs.fitting.data import Config, Rows
 from gaixie.udfs.meaning.extract import Resources
-from gaixie.udfs.spscore import OUTPUTS, PENALISED, TIERS, Head, SPScore, penalty
+from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
 from gaixie.udfs.spscore.fit import fit_model, group_folds
+from gaixie.udfs.spscore.penalties import PENALISED, penalty
 from gaixie.udfs.text.segmenters import Segmenter
 
 

@@ -14,7 +14,8 @@ from gaixie.jobs.fitting import card, evaluation
 from gaixie.jobs.fitting.data import Config
 from gaixie.jobs.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
 from gaixie.udfs.meaning.extract import FAMILIES
-from gaixie.udfs.spscore import CORE_OUTPUTS, ENCODER_FEATURES, OUTPUTS, TIERS, VERSION
+from gaixie.udfs.spscore import OUTPUTS, TIERS, VERSION
+from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
 from gaixie.udfs.stages import stage
 from gaixie.udfs.text.segmenters import Segmenter
 

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from gaixie.udfs.features import FEATURES, acs, lis, lr, pmd, sbleu, sl, spa, wpa
 from gaixie.udfs.meaning.extract import Resources, reference
-from gaixie.udfs.spscore import OUTPUTS, PENALISED, SPScore, penalty
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.spscore.penalties import PENALISED, penalty
 from gaixie.udfs.stages import stage
 from gaixie.udfs.text.normalise import normalise
 

@@ -18,25 +18,24 @@ pyspark nor torch is imported otherwise, nor LightGBM or scikit-learn unless a m
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from gaixie.udfs.features import FEATURES, extract_code_points
 from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources, extract_core
-from gaixie.udfs.meaning.pair_encoder import TASKS as ENCODER_TASKS
 from gaixie.udfs.meaning.pair_encoder import check_folder, load_pair_encoder
 from gaixie.udfs.spscore import files
-from gaixie.udfs.spscore.network import NetworkModel
-from gaixie.udfs.spscore.trees import TreeModel
+from gaixie.udfs.spscore.columns import ENCODER_FEATURES, JUDGEMENTS, OUTPUTS, TIERS, named
+from gaixie.udfs.spscore.heads import Head, pack, unpack
+from gaixie.udfs.spscore.penalties import PENALISED, penalty
 from gaixie.udfs.text.code_points import CodePoints, Words, to_strings
 from gaixie.udfs.text.normalise import NORMALISATION, NULL, UNDECODABLE, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
@@ -44,17 +43,7 @@ from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 if TYPE_CHECKING:
     import pandas as pd
 
-JUDGEMENTS = ("structure", "synonyms", "meaning", "fluency")
-OUTPUTS = (*JUDGEMENTS, "spscore")
-"""The order of the columns, everywhere."""
-CORE_OUTPUTS = tuple(f"core_{name}" for name in OUTPUTS)
-ENCODER_FEATURES = tuple(f"encoder_{task}" for task in ENCODER_TASKS)
-TIERS = {
-    "paper": FEATURES,
-    "core": CORE_FEATURES,
-    "full": (*CORE_FEATURES, *CORE_OUTPUTS, *ENCODER_FEATURES),
-}
-"""What each tier sees: the columns of its features."""
+__all__ = ["JUDGEMENTS", "OUTPUTS", "SHIPPED", "TIERS", "VERSION", "Head", "SPScore"]
 
 VERSION = "0.2.0"
 """Version of the metric's definition: what is computed, apart from the fitted model."""
@@ -62,47 +51,7 @@ SHIPPED = Path(__file__).parents[1] / "models" / "spscore-zh"
 """Holds a folder for each tier."""
 SHIPPED_ENCODER = SHIPPED / "full" / "encoder"
 
-_BACKENDS = {model.backend: model for model in (TreeModel, NetworkModel)}
-
 Texts = Sequence[str | None] | pa.Array | pa.ChunkedArray
-
-
-class Model(Protocol):
-    """A fitted regression: TreeModel, NetworkModel."""
-
-    backend: str
-
-    def predict(self, features: np.ndarray) -> np.ndarray:
-        """Shape (rows,), unbounded. features: float32, shape (rows, columns), NaN for missing."""
-        ...
-
-    def files(self) -> dict[str, bytes]: ...
-
-
-class Head(NamedTuple):
-    """What predicts an output."""
-
-    model: Model
-    columns: tuple[str, ...]
-    """That the model reads, in its order: features of the tier, and outputs of earlier heads."""
-
-
-PENALISED = ("meaning", "spscore")
-"""The outputs that a lost or an invented fact lowers, whatever else the pair has."""
-COUNTED = 2
-"""A penalty counts so many of a kind at most."""
-
-
-def penalty(features: np.ndarray, columns: Sequence[str], factors: Mapping[str, float]):
-    """The product of factor ** count over the counted columns: float32 in [0, 1], shape (rows,).
-
-    features: shape (rows, len(columns)). NaN counts as none, and more than COUNTED as COUNTED.
-    """
-    total = np.ones(len(features), np.float32)
-    for name, factor in factors.items():
-        count = np.nan_to_num(features[:, columns.index(name)])
-        total *= np.float32(factor) ** np.clip(count, 0, COUNTED).astype(np.float32)
-    return total
 
 
 class SPScore:
@@ -326,7 +275,7 @@ class SPScore:
                 f"tier:{self.tier}" + (f">={self.read_from:g}" if self.read_from else ""),
                 f"norm:{NORMALISATION}",
                 f"seg:{segmenter.name}-{segmenter.version}",
-                f"feat:{_named(self.columns)}",
+                f"feat:{named(self.columns)}",
                 *(f"{name}:{digest}" for name, digest in self.resources.items()),
                 f"model:{backends}-{self.digest}",
             )
@@ -380,15 +329,7 @@ class SPScore:
 
     def _packed(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """(description, contents) of udfs.spscore.files."""
-        heads, contents = {}, {}
-        for name, head in self.heads.items():
-            own = head.model.files()
-            heads[name] = {
-                "backend": head.model.backend,
-                "columns": list(head.columns),
-                "files": sorted(own),
-            }
-            contents |= {f"{name}/{file}": content for file, content in own.items()}
+        heads, contents = pack(self.heads)
         description = {
             "format": files.FORMAT_VERSION,
             "version": VERSION,
@@ -417,13 +358,7 @@ class SPScore:
         for found, known in zip_longest(description["columns"], TIERS[tier]):
             if found != known:
                 raise ValueError(f"column {found!r} where the tier {tier} has {known!r}")
-        heads = {}
-        for name, head in description["heads"].items():
-            if head["backend"] not in _BACKENDS:
-                raise ValueError(f"unknown back-end {head['backend']!r}")
-            own = {file: contents[f"{name}/{file}"] for file in head["files"]}
-            model = _BACKENDS[head["backend"]].from_files(own)
-            heads[name] = Head(model, tuple(head["columns"]))
+        heads = unpack(description["heads"], contents)
         names = ("segmenter", "resources", "summary", "penalties")
         return cls(tier, heads, *(description[name] for name in names))
 
@@ -457,13 +392,6 @@ def _read_beside(encoder: Path, core: str) -> dict[str, str]:
 
 def _joined(digests: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {digest}" for name, digest in digests.items()) or "none"
-
-
-def _named(columns: tuple[str, ...]) -> str:
-    """The columns of a signature: by name where they are few."""
-    if columns == FEATURES:
-        return ",".join(columns)
-    return f"{len(columns)}-{hashlib.sha256(','.join(columns).encode()).hexdigest()[:8]}"
 
 
 def _strings(column: Texts) -> pa.Array:

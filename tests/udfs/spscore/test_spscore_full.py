@@ -8,7 +8,8 @@ import pytest
 
 from gaixie.udfs.meaning import pair_encoder
 from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources
-from gaixie.udfs.spscore import CORE_OUTPUTS, ENCODER_FEATURES, OUTPUTS, TIERS, Head, SPScore
+from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
+from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
 from gaixie.udfs.spscore.fit import fit_model
 
 pytest.importorskip("torch")

@@ -144,13 +144,14 @@ def score(spark, model) -> Callable[..., Run]:
     """Calls the job in this process, on the shared session; drawing the report takes a second."""
     from gaixie.jobs import score_corpus
     from gaixie.jobs.errors import run
+    from gaixie.jobs.scoring import pipeline
 
     def call(output: Path, *given, run_id: str = "r", report: bool = False) -> Run:
         line = arguments(output, run_id, model, given)
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
             if not report:
-                patch.setattr(score_corpus, "write_report", lambda *_: None)
+                patch.setattr(pipeline, "write_report", lambda *_: None)
             main = functools.partial(score_corpus.main, line)
             code = run("score_corpus", main, score_corpus.INTERRUPTED)
         return Run(code, out.getvalue(), err.getvalue(), output / "runs" / run_id)

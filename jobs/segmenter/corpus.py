@@ -44,7 +44,7 @@ def read_corpus(path: Path, limit: int | None = None) -> list[Paragraph]:
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; --corpus expects word/tag text in UTF-8")
-    paragraphs = []
+    paragraphs: list[Paragraph] = []
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if len(paragraphs) == limit:

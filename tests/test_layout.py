@@ -72,6 +72,7 @@ PACKAGES = {
         "spark": set(),
         "scoring": {"spark"},
         "releases": {"spark"},
+        "segmenter": set(),
         "vocabulary": {"spark"},
         "fitting": set(),
         "encoders": {"spark"},  # one of them comes as a jar

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import torch
 
-from gaixie.training.data.stage_data import Corpus, StageStream, StreamSettings
+from gaixie.training.data.corpus import Corpus
+from gaixie.training.data.stage_data import StageStream, StreamSettings
 from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 

@@ -6,14 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gaixie.jobs.train_segmenter import (
-    default_corpus,
-    main,
-    parse_paragraph,
-    read_corpus,
-    split_paragraphs,
-    word_scores,
-)
+from gaixie.jobs.segmenter.corpus import default_corpus, read_corpus, split_paragraphs
+from gaixie.jobs.segmenter.scores import word_scores
+from gaixie.jobs.train_segmenter import main
+from gaixie.udfs.text.gold import parse_paragraph
 from gaixie.udfs.text.segmenters.ltp import LtpSegmenter
 
 needs_corpus = pytest.mark.skipif(

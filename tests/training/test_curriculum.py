@@ -34,7 +34,8 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from gaixie.training import curriculum
-from gaixie.training.data.stage_data import Corpus, StageStream
+from gaixie.training.data.corpus import Corpus
+from gaixie.training.data.stage_data import StageStream
 from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader
 from gaixie.training.loop.step import lr_at
 from gaixie.training.modeling.generation import paraphrase_list

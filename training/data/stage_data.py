@@ -30,8 +30,6 @@ have one origin too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -39,109 +37,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from gaixie.udfs.io import storage
-from gaixie.udfs.splits import SPLITS, splits_of
-
-COLUMNS = ["source", "paraphrase"]
-
-
-class RowGroup(NamedTuple):
-    uri: str
-    index: int
-    rows: int
-
-
-class Corpus:
-    """The pairs of a published run or release.
-
-    uri: ROOT/runs/RUN_ID or ROOT/releases/VERSION. validation, test: shares of the sources that are
-    kept apart; split_seed: of the hash that decides. All three are as jobs/release_dataset.py takes
-    them, and not used for a release that was split.
-
-    Raises OSError or ValueError, here and where pairs are read, with one line that names the file.
-    """
-
-    def __init__(
-        self, uri: str, validation: float = 0.01, test: float = 0.01, split_seed: int = 13
-    ):
-        train = 1 - validation - test
-        if min(validation, test) < 0 or train <= 0:
-            raise ValueError(
-                f"validation {validation:g} and test {test:g}: expected shares that leave some train"
-            )
-        self.uri, self.split_seed = uri, split_seed
-        self.shares = (train, validation, test)
-        path = storage.join(uri, "manifest.json")
-        try:
-            manifest = storage.read_json(path)
-        except FileNotFoundError:
-            raise FileNotFoundError(
-                f"{path}: no such file: the run or release is not published"
-            ) from None
-        try:
-            self.is_release = "version" in manifest
-            if self.is_release:
-                self.name = f"release {manifest['version']}"
-                shares = manifest["settings"]["split"].values()
-                self.is_split = sum(share > 0 for share in shares) > 1
-                files = [entry["path"] for entry in manifest["files"] if "rows" in entry]
-                files = [f"{manifest['build']}/{file}" for file in files]
-            else:
-                self.name = f"run {manifest['run_id']}"
-                self.is_split = False
-                files = [entry["path"] for entry in manifest["files"]["scored"]]
-        except KeyError as error:
-            raise ValueError(f"{path}: not of a run or release: no {error} in it") from None
-        self._paths = sorted(files)
-
-    def _files(self, stage: int, split: str) -> list[str]:
-        folders = {f"stage={stage}"}
-        if self.is_release:
-            folders = {f"subset=stage-{stage}", f"split={split if self.is_split else 'train'}"}
-        return [path for path in self._paths if folders <= {*path.split("/")}]
-
-    def groups(self, stage: int, split: str = "train") -> list[RowGroup]:
-        """Row groups in which a split's pairs are, from the footers of the stage's files."""
-        files = [storage.join(self.uri, path) for path in self._files(stage, split)]
-        with ThreadPoolExecutor(16) as pool:
-            found = [group for groups in pool.map(_row_groups, files) for group in groups]
-        if not found:
-            what = f"{split} pairs" if self.is_split else "pairs"
-            raise ValueError(f"{self.uri}: stage {stage} has no {what}")
-        return found
-
-    def read(self, group: RowGroup, split: str, columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """The pairs of a row group that are in a split."""
-        with _named(group.uri), storage.open(group.uri) as file:
-            reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
-            table = reader.read_row_group(group.index, [*columns])
-        if self.is_split:
-            return table
-        split_of = splits_of(table["source"], self.shares, self.split_seed)
-        return table.filter(pa.array(split_of == SPLITS.index(split)))
-
-    def held_out(self, stage: int, split: str, rows: int) -> pa.Table:
-        """At most so many pairs of "validation" or "test", the same at every call.
-
-        Takes whole row groups, in an order that the split's seed decides, until there are enough.
-        Raises ValueError where there is none.
-        """
-        groups = self.groups(stage, split)
-        parts: list[pa.Table] = []
-        for place in _generator(self.split_seed, stage).permutation(len(groups)):
-            parts.append(self.read(groups[place], split))
-            if sum(map(len, parts)) >= rows:
-                break
-        table = pa.concat_tables(parts).slice(0, rows).combine_chunks()
-        if not len(table):
-            pairs = sum(group.rows for group in groups)
-            raise ValueError(
-                f"{self.uri}: stage {stage} has no {split} pair among its {pairs:,}; a larger share "
-                f"than {self.shares[SPLITS.index(split)]:g} is needed"
-            )
-        return table
+from gaixie.training.data.corpus import COLUMNS, Corpus, RowGroup, random_of
 
 
 @dataclass(frozen=True)
@@ -272,7 +169,7 @@ class StageStream:
             share = sum(group.rows for group in self.corpus.groups(number)) / self.rows
             parts.append(self.corpus.held_out(number, split, max(round(rows * share), 1)))
         table = pa.concat_tables(parts).combine_chunks()
-        return table.take(_generator(self.corpus.split_seed, self.stage).permutation(len(table)))
+        return table.take(random_of(self.corpus.split_seed, self.stage).permutation(len(table)))
 
     def batches(
         self, start: Position = START, worker: int = 0, workers: int = 1
@@ -316,7 +213,7 @@ class StageStream:
 
     def _blocks(self, epoch: int) -> list[np.ndarray]:
         """Places of the row groups of each block, in the epoch's order."""
-        order = _generator(self.settings.seed, self.stage, epoch).permutation(len(self._groups))
+        order = random_of(self.settings.seed, self.stage, epoch).permutation(len(self._groups))
         rows = np.array([group.rows for group in self._groups])[order]
         blocks = max(round(self.rows / self.settings.block_rows), 1)
         block = (np.cumsum(rows) - rows) * blocks // self.rows
@@ -326,7 +223,7 @@ class StageStream:
         self, epoch: int, number: int, groups: np.ndarray, columns: Sequence[str] = COLUMNS
     ) -> tuple[pa.Table, list[np.ndarray]]:
         """The training pairs of a block, and the rows of each of its batches."""
-        random = _generator(self.settings.seed, self.stage, epoch, number)
+        random = random_of(self.settings.seed, self.stage, epoch, number)
         parts = [self.corpus.read(self._groups[group], "train", columns) for group in groups]
         if self._earlier:
             mix = self.settings.mix
@@ -378,33 +275,3 @@ def cut_batches(
         bounds += [len(rows)] if len(rows) else []
     batches = [rows[a:b].ravel() for a, b in pairwise(bounds)]
     return [batches[place] for place in random.permutation(len(batches))]
-
-
-@contextmanager
-def _named(uri: str) -> Iterator[None]:
-    """Makes errors of pyarrow and of files that are gone one line that names the file."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"{uri}: the manifest names this file, but it is not there"
-        ) from None
-    except (OSError, pa.ArrowException) as error:
-        if str(error).startswith(uri):
-            raise
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise OSError(f"{uri}: not a whole Parquet file: {first_line}") from None
-
-
-def _row_groups(uri: str) -> list[RowGroup]:
-    with _named(uri), storage.open(uri) as file:
-        footer = pq.read_metadata(file)
-    for name in COLUMNS:
-        if name not in footer.schema.names:
-            raise ValueError(f"{uri}: no column '{name}', it has: {', '.join(footer.schema.names)}")
-    return [RowGroup(uri, k, footer.row_group(k).num_rows) for k in range(footer.num_row_groups)]
-
-
-def _generator(*numbers: int) -> np.random.Generator:
-    """Random numbers that hang on these alone. Seeds that end in 0 would be those without the 0."""
-    return np.random.default_rng([number + 1 for number in numbers])

@@ -17,7 +17,8 @@ import pyarrow as pa
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, set_seed
 
-from gaixie.training.data.stage_data import Corpus, StageStream
+from gaixie.training.data.corpus import Corpus
+from gaixie.training.data.stage_data import StageStream
 from gaixie.training.data.stage_loader import PairEncoder, StageLoader
 from gaixie.training.loop import controller
 from gaixie.training.loop.checkpoints import Checkpoints, RunState

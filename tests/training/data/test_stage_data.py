@@ -27,13 +27,8 @@ pytest.importorskip("torch", reason="the loader is one of torch")
 
 import torch
 
-from gaixie.training.data.stage_data import (
-    Corpus,
-    Position,
-    StageStream,
-    StreamSettings,
-    cut_batches,
-)
+from gaixie.training.data.corpus import Corpus
+from gaixie.training.data.stage_data import Position, StageStream, StreamSettings, cut_batches
 from gaixie.training.data.stage_loader import (
     IGNORED,
     PairEncoder,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gaixie.jobs.train_segmenter import default_corpus
+from gaixie.jobs.segmenter.corpus import default_corpus
 from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.segmenters import load_segmenter
 from gaixie.udfs.text.segmenters.ltp import LtpSegmenter, _cover, _short_pieces
@@ -45,7 +45,7 @@ def segmenter(ltp_folder):
 @pytest.fixture(scope="module")
 def sentences():
     """200 sentences of the gold corpus, as plain text under NFKC."""
-    from gaixie.jobs.train_segmenter import read_corpus
+    from gaixie.jobs.segmenter.corpus import read_corpus
 
     return ["".join(paragraph.words) for paragraph in read_corpus(default_corpus(), 400)[200:]]
 

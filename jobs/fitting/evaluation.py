@@ -89,38 +89,6 @@ def adversaries(
     return table
 
 
-MIN_MEANING = 4.0
-"""Mean rated meaning, 0 to 5 and to one decimal, that the pairs of stages 2 and 3 have at least."""
-LEAST_PAIRS = 5
-"""Pairs that a mean rating is taken of at least."""
-
-
-def choose_min_meaning(
-    thresholds: Mapping[str, Sequence[float]],
-    scores: np.ndarray,
-    meaning: np.ndarray,
-    rated_meaning: np.ndarray,
-    origins: np.ndarray,
-) -> dict[str, float]:
-    """For each origin the lowest judged meaning, in tenths, that gives MIN_MEANING.
-
-    The highest of the other origins where too few of such pairs were rated.
-    """
-    least: dict[str, float | None] = {}
-    for origin, points in thresholds.items():
-        upper = (origins == origin) & (scores >= points[1])
-        least[origin] = None
-        for tenth in range(10):
-            inside = upper & (meaning >= tenth / 10)
-            if inside.sum() < LEAST_PAIRS:
-                break
-            if round(5 * float(rated_meaning[inside].mean()), 1) >= MIN_MEANING:
-                least[origin] = tenth / 10
-                break
-    highest = max((value for value in least.values() if value is not None), default=0.0)
-    return {origin: highest if value is None else value for origin, value in least.items()}
-
-
 def choose_thresholds(
     scores: np.ndarray, rated: np.ndarray, origins: np.ndarray
 ) -> dict[str, list[float]]:

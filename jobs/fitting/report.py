@@ -16,7 +16,7 @@ from gaixie.jobs.fitting.recipe import Material, cross_validate, fit, rows_to_fi
 from gaixie.udfs.meaning.extract import FAMILIES
 from gaixie.udfs.spscore import OUTPUTS, TIERS, VERSION
 from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
-from gaixie.udfs.stages import stage
+from gaixie.udfs.stages import DEFAULT_MIN_MEANING, stage
 from gaixie.udfs.text.segmenters import Segmenter
 
 PAPER_GROUPS = {
@@ -91,8 +91,8 @@ def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd
     origins = material.rated["origin"].to_numpy(object)
     scores, overall = own[:, -1], rows.targets[:, -1]
     thresholds = evaluation.choose_thresholds(scores, overall, origins)
-    meaning, rated_meaning = (values[:, OUTPUTS.index("meaning")] for values in (own, rows.targets))
-    least = evaluation.choose_min_meaning(thresholds, scores, meaning, rated_meaning, origins)
+    meaning = own[:, OUTPUTS.index("meaning")]
+    least = {origin: DEFAULT_MIN_MEANING[origin] for origin in thresholds}
     number = np.zeros(count, int)
     for origin, points in thresholds.items():
         inside = origins == origin
@@ -107,7 +107,6 @@ def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd
         "thresholds": thresholds,
         "min_meaning": least,
         "stage_ratings": evaluation.STAGE_RATINGS,
-        "least_rating": evaluation.MIN_MEANING,
         "stages": evaluation.stages(number, rows.targets, rows.groups, known),
         "stages_by_origin": {
             origin: evaluation.stages(number, rows.targets, rows.groups, origins == origin)

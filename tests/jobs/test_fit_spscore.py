@@ -231,21 +231,6 @@ def test_thresholds_are_what_a_score_is_worth_in_its_origin():
     )
 
 
-def test_the_least_meaning_is_the_lowest_that_gives_a_rating_of_4():
-    # Of the upper pairs of parallel, those judged 0.75 and more are rated 4, the others 2; all of llm's
-    # are; human has none.
-    judged = np.tile(np.linspace(0, 1, 101), 2)
-    origins = np.repeat(["parallel", "llm"], 101)
-    rated = np.where((judged >= 0.75) | (origins == "llm"), 0.8, 0.4)
-    scores = np.full(202, 0.5)
-    thresholds = dict.fromkeys(("parallel", "llm", "human"), (0.1, 0.5, 0.9))
-    found = evaluation.choose_min_meaning(thresholds, scores, judged, rated, origins)
-    assert found == {"parallel": 0.8, "llm": 0.0, "human": 0.8}
-    higher = dict.fromkeys(("parallel", "llm"), (0.1, 0.51, 0.9))  # no pair reaches stage 2
-    found = evaluation.choose_min_meaning(higher, scores, judged, rated, origins)
-    assert found == {"parallel": 0.0, "llm": 0.0}
-
-
 def test_reliability_of_a_perfect_score_is_a_diagonal():
     scores = np.random.default_rng(0).random(500)
     table = evaluation.reliability(scores, scores, np.full(500, "llm"))

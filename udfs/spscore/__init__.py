@@ -302,11 +302,6 @@ class SPScore:
         folder = "core" if folder is None else folder
         folder = SHIPPED / folder if folder in TIERS else Path(folder)
         path = folder / files.DESCRIPTION
-        if folder == SHIPPED / "full" and not path.is_file():
-            raise FileNotFoundError(
-                f"{path}: no such file; tier full does not ship: train it with "
-                "python jobs/fit_spscore.py --tier full, and name its folder as the model"
-            )
         description, contents = files.read(folder)
         try:
             found = cls._unpacked(description, contents)

@@ -137,6 +137,13 @@ def test_a_missing_encoder_is_one_line(folder, tmp_path):
         SPScore.load(tmp_path / "model")
 
 
-def test_the_tier_that_does_not_ship_says_how_to_make_it():
-    with pytest.raises(FileNotFoundError, match="tier full does not ship: train it with"):
-        SPScore.load("full")
+def test_the_shipped_model_follows_quality():
+    model = SPScore.load("full")
+    source = "她嘴上说不在意，转过身去，眼泪却断了线似的往下掉。"
+    good = "她口头上表示毫不介怀，可刚一转身，泪水就止不住地落了下来。"
+    clumsy = "她的嘴说着不在意的话，身体转了过去，眼泪是断线一样往下面掉的。"
+    wrong = "他口头上表示毫不介怀，可刚一转身，笑声就止不住地传了出来。"
+    scores = model.score([source] * 4, [good, clumsy, wrong, source])
+    assert scores[0] > 0.5
+    assert scores[0] > scores[1:].max() + 0.1
+    assert scores[3] < 0.1

@@ -204,7 +204,7 @@ def test_other_uris(uri):
 
 
 def test_s3_libraries_load_only_for_the_store(tmp_path):
-    code = "import sys; from gaixie.udfs import storage; storage.create(sys.argv[1], 'x'); print(*sys.modules)"
+    code = "import sys; from gaixie.udfs.io import storage; storage.create(sys.argv[1], 'x'); print(*sys.modules)"
     line = [sys.executable, "-c", code, str(tmp_path / "x")]
     loaded = set(subprocess.run(line, capture_output=True, text=True, check=True).stdout.split())
     assert "gaixie.udfs.io.storage" in loaded

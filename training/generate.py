@@ -4,14 +4,17 @@
   python training/generate.py MODEL corpus.parquet --column source --output paraphrases.parquet
   cat sentences.txt | python training/generate.py MODEL - --drop-copies
   python training/generate.py MODEL sentences.txt --n-best 4 --beams 8
+  python training/generate.py MODEL sentences.txt --n-best 4 --beams 8 --rank-by spscore --tier full
   python training/generate.py MODEL sentences.txt --sample --top-p 0.9 --temperature 0.8 --seed 1
 
 MODEL: a folder of any AutoModelForSeq2SeqLM with its tokenizer, as training/curriculum.py leaves one.
 Sentences: lines of .txt or standard input, or a column of .parquet, .jsonl, .csv or .tsv.
 A line of output for each candidate, in the order of the input: row (of the input, from 1), rank, source,
 paraphrase, log_probability (mean over the paraphrase's tokens, by the model itself, natural logarithm),
-structure, synonyms, meaning, fluency and spscore (SPScore-zh; its signature is on standard error). A source that is null, empty or not UTF-8, and one
-of which every candidate was empty or a dropped copy, keeps its row, without a paraphrase.
+structure, synonyms, meaning, fluency and spscore (SPScore-zh; its signature is on standard error). The
+first candidate is the model's, or with --rank-by spscore the one with the highest score. A source that is
+null, empty or not UTF-8, and one of which every candidate was empty or a dropped copy, keeps its row,
+without a paraphrase.
 
 Entities stand in the paraphrase as in the source; an indexed token that the source does not have is
 dropped and counted. Progress and the counts are on standard error.
@@ -86,7 +89,7 @@ def generate(args: argparse.Namespace) -> None:
         if not total:
             raise ValueError(f"{args.sentences}: no sentences")
     generator = load_generator(args.model, args.device, args.precision)
-    spscore = SPScore.load()
+    spscore = SPScore.load(args.tier)
     signature = {"spscore_signature": spscore.signature()}
     schema = pa.schema(COLUMNS, signature)
     progress = Progress(total)
@@ -95,7 +98,7 @@ def generate(args: argparse.Namespace) -> None:
     with writing(args.output, schema) as write:
         while chunk := list(islice(sources, CHUNK)):
             found = generator.candidates(chunk, decoding, progress=progress.add)
-            write(table_of(chunk, found, done + 1, spscore, schema))
+            write(table_of(chunk, found, done + 1, spscore, schema, args.rank_by == "spscore"))
             done += len(chunk)
     if not done:
         raise ValueError("standard input: no sentences")
@@ -109,8 +112,12 @@ def table_of(
     first: int,
     spscore: SPScore,
     schema: pa.Schema,
+    by_score: bool = False,
 ) -> pa.Table:
-    """A row for each candidate, and one for each source that has none. first: the first one's number."""
+    """A row for each candidate, and one for each source that has none. first: the first one's number.
+
+    by_score: a source's candidates by their score, the highest first, not by the model's order.
+    """
     rows: list[tuple[Any, ...]] = []
     for number, (source, candidates) in enumerate(zip(sources, found, strict=True), first):
         for rank, one in enumerate(candidates, 1):
@@ -119,6 +126,11 @@ def table_of(
             rows.append((number, None, source, None, None))
     columns = list(zip(*rows, strict=True))
     scores = spscore.outputs(columns[2], columns[3]).astype(np.float64)
+    if by_score:
+        order = np.lexsort([-np.nan_to_num(scores[:, -1]), columns[0]])
+        columns = [[column[k] for k in order] for column in columns]
+        columns[1] = [row[1] for row in rows]  # as many of a source as before, counted anew
+        scores = scores[order]
     arrays = [
         pa.array(values, field.type, from_pandas=True)
         for values, field in zip((*columns, *scores.T), schema, strict=True)
@@ -162,6 +174,17 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         "--drop-copies",
         action="store_true",
         help="pass over candidates that equal their source; both normalised",
+    )
+    add(
+        "--rank-by",
+        choices=["model", "spscore"],
+        default="model",
+        help="what decides the order of a sentence's candidates (%(default)s)",
+    )
+    add(
+        "--tier",
+        default="core",
+        help="of SPScore-zh: paper, core, full, or a model's folder (%(default)s)",
     )
     add("--batch-size", type=int, default=32, metavar="N", help="sentences at once (%(default)s)")
     add("--device", default="auto", help="auto: the GPU where there is one; cpu, cuda:1")

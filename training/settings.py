@@ -63,6 +63,7 @@ class Evaluation(Strict):
     batch_size: int = Field(64, ge=1)
     num_beams: int = Field(1, ge=1)
     max_new_tokens: int = Field(128, ge=1)
+    tier: str = "core"
 
 
 class Checkpoints(Strict):

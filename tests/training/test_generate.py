@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -319,6 +320,25 @@ def test_every_format(folder, tmp_path, capsys, kind, out):
     if out == "parquet":
         metadata = pq.read_schema(output).metadata
         assert metadata[b"spscore_signature"].decode() == metric.signature()
+
+
+def test_ranked_by_spscore(folder, tmp_path, capsys):
+    """The same candidates of each sentence, the highest score first; paper scores what core does not."""
+    (tmp_path / "in.txt").write_text("\n".join(SOURCES) + "\n", "utf-8")
+    line = [folder, str(tmp_path / "in.txt"), "--n-best", "4", "--output"]
+    assert main([*line, str(tmp_path / "model.jsonl")]) == 0
+    ranked = str(tmp_path / "ranked.jsonl")
+    assert main([*line, ranked, "--rank-by", "spscore", "--tier", "paper"]) == 0
+    capsys.readouterr()
+    first, second = (pd.read_json(path, lines=True) for path in (tmp_path / "model.jsonl", ranked))
+    for (_, before), (_, after) in zip(first.groupby("row"), second.groupby("row"), strict=True):
+        assert sorted(after["paraphrase"]) == sorted(before["paraphrase"])
+        assert after["rank"].tolist() == before["rank"].tolist() == [1, 2, 3, 4]
+        assert after["spscore"].is_monotonic_decreasing
+        of = dict(zip(before["paraphrase"], before["log_probability"], strict=True))
+        assert after["log_probability"].tolist() == [of[text] for text in after["paraphrase"]]
+    scores = SPScore.load("paper").score(second["source"], second["paraphrase"])
+    np.testing.assert_allclose(second["spscore"], scores, atol=1e-6)
 
 
 def test_standard_input(folder, monkeypatch, capsys):

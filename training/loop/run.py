@@ -72,7 +72,7 @@ class Run:
         self.corpus = Corpus(data.uri, data.validation, data.test, data.split_seed)
         self.tokenizer = load_tokenizer(settings.tokenizer, settings.model.pretrained)
         self.encode = PairEncoder(self.tokenizer, settings.max_length, 8 if settings.bf16 else 1)
-        self.metric = load_metric("spscore")
+        self.metric = load_metric(f"spscore:tier={settings.evaluation.tier}")
 
         world = int(os.environ.get("WORLD_SIZE", 1))
         self.accelerator = Accelerator(

@@ -69,6 +69,8 @@ class EncoderConfig(_Settings):
     encoder: str
     seed: int = 0
     longest: int = 150
+    note: str = ""
+    """For the card."""
     sets: list[PairSet] = []
     mlqe: str | None = None
     esa: str | None = None

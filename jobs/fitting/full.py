@@ -112,6 +112,7 @@ def describe_encoder(
             "tasks": len(TASKS),
             "examples": examples,
             "sets": settings.paths(),
+            "note": settings.note,
         }
     }
     if material.human is not None:

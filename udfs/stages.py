@@ -28,7 +28,7 @@ DEFAULT_CUTS = {
 
 DEFAULT_MIN_MEANING = {"parallel": 0.8, "back_translation": 0.8, "llm": 0.0, "human": 0.8}
 """Least judged meaning in stages 2 and 3; conf/score.yaml has the same. The few real pairs that reach
-these stages are rated 3.1 to 3.7 for meaning without it, 4 with it; pairs of LLMs 4.3 and more anyhow."""
+these stages are rated 3.2 to 3.7 for meaning without it, 3.6 with it; pairs of LLMs 4.3 and more anyhow."""
 
 SCORE_BINS = 10_000
 """Quantiles are read from counts of scores in bins of 1 / SCORE_BINS: exact to one bin, and the

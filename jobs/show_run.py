@@ -87,12 +87,16 @@ def read_manifest(system: fs.FileSystem, folder: str) -> dict:
         return json.loads(stream.read())
 
 
-def explainer(manifest: dict) -> Callable[[str, str], list[str]]:
+Why = Callable[[str, str, dict], list[str]]
+"""(source, paraphrase, row) -> what pulls the pair's low judgements down."""
+
+
+def explainer(manifest: dict) -> Why:
     """What says why a pair is judged as it is, where the run's tier can."""
-    if not re.search(r"\|tier:(core|full)\|", manifest["signature"]):
-        return lambda source, paraphrase: []
+    if not re.search(r"\|tier:(core|full)\b", manifest["signature"]):
+        return lambda source, paraphrase, row: []
     segmenter, resources = load_segmenter(manifest["settings"]["segmenter"]), Resources.load()
-    return lambda source, paraphrase: explain(source, paraphrase, segmenter, resources)
+    return lambda source, paraphrase, row: explain(source, paraphrase, segmenter, resources, row)
 
 
 def show_pairs(
@@ -100,7 +104,7 @@ def show_pairs(
     system: fs.FileSystem,
     folder: str,
     count: int,
-    why: Callable[[str, str], list[str]],
+    why: Why,
 ) -> None:
     """Prints pairs at even steps of the score, the lowest and the highest among them."""
     pairs = ds.dataset(f"{folder}/scored", filesystem=system, format="parquet", partitioning="hive")
@@ -121,7 +125,7 @@ def show_pairs(
         for side in ("source", "paraphrase"):
             console.print(f"  {side:<10}  {row[side]}", markup=False, soft_wrap=True)
         console.print(f"  {_values(row, JUDGEMENTS, '.2f')}")
-        for reason in why(row["source"], row["paraphrase"]):
+        for reason in why(row["source"], row["paraphrase"], row):
             console.print(f"  - {reason}", markup=False, soft_wrap=True)
         console.print(f"  {_values(row, FEATURES, '.3g')}", style="dim")
     console.print()

@@ -55,6 +55,7 @@ ENCODER = "models/e5-small"
 """What jobs/make_encoder.py makes; without it BERTScore is not measured."""
 SAMPLE = 50_000
 BASELINE_ROWS = 4_000
+FULL_SAMPLE = 1_000
 
 
 def best_rate(rows: int, work, repeats: int = 5) -> float:
@@ -110,6 +111,14 @@ def bench_parts(pairs: Path, model: str | None) -> dict[str, dict[str, float]]:
             "pairs_per_s_per_core": best_rate(rows, lambda: pair_ids(source, paraphrase, origin))
         },
     }
+
+
+def bench_full(pairs: Path) -> dict[str, float]:
+    """Tier full from texts to outputs, on all cores."""
+    table = pq.read_table(sorted(pairs.glob("*.parquet"))[0]).slice(0, FULL_SAMPLE)
+    sides = (table["source"].combine_chunks(), table["paraphrase"].combine_chunks())
+    metric = SPScore.load("full")
+    return {"pairs_per_s_all_cores": best_rate(len(table), lambda: metric.outputs(*sides), 2)}
 
 
 def bench_tokenizer(pairs: Path, work: Path) -> dict[str, float]:
@@ -287,6 +296,7 @@ def main() -> int:
     metrics = bench_metrics(args.data, SAMPLE)
     result |= {f"metric {name}": figures for name, figures in metrics.items()}
     if importlib.util.find_spec("transformers"):
+        result["full"] = bench_full(pairs)
         result["tokenizer"] = bench_tokenizer(pairs, args.work / "tokenizer")
     if (ROOT / ENCODER).is_dir() and importlib.util.find_spec("bert_score"):
         result["metric bertscore"] = bench_bertscore(args.data, str(ROOT / ENCODER))

@@ -5,7 +5,7 @@
 Reads the judged translations of conf/pair_encoder.yaml (WMT 2024, ESA) and takes the documents that tier
 full was not trained on. Prints Kendall's tau-b within a segment, the mean over segments, with 95 %
 intervals by bootstrap over documents. A text's score is the mean of a metric over the pairs of another
-text of the segment and this one. A metric whose low values are good counts with its sign turned.
+text of the segment and this one. A metric of which lower is better, by its own idea, counts with its sign turned.
 """
 
 from __future__ import annotations
@@ -26,17 +26,9 @@ from gaixie.udfs.metrics import Pairs, in_words, load_metric
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 METRICS = (
-    *(
-        "bleu-free",
-        "self-bleu",
-        "chrf-free",
-        "ter-free",
-        "rouge-1-free",
-        "rouge-2-free",
-        "rouge-l-free",
-    ),
-    *("meteor-free", "pinc", "edit-distance", "sari", "hsk-easy", "weem4pg", "similarity"),
-    *("bertscore-free", "parascore-free", "bert-ibleu"),
+    *("bleu-free", "self-bleu", "chrf-free", "ter-free", "rouge-1-free", "rouge-2-free"),
+    *("rouge-l-free", "meteor-free", "pinc", "edit-distance", "sari", "hsk-easy", "weem4pg"),
+    *("similarity", "bertscore-free", "parascore-free", "bert-ibleu"),
 )
 
 
@@ -91,7 +83,7 @@ def _scores(spec: str, args: argparse.Namespace, sources, paraphrases) -> np.nda
         print(f"{spec}: left out: {in_words(error)}", file=sys.stderr)
         return np.zeros(len(sources))
     _say(spec, sources, started)
-    return scores
+    return scores if metric.higher_is_better else -scores
 
 
 def _say(name: str, pairs, started: float) -> None:

@@ -4,7 +4,8 @@
   python jobs/show_run.py ROOT --run-id ID --pairs 10   ten pairs, from the lowest score up
 
 ROOT is the --output of jobs/score_corpus.py. Under each pair stand its four judgements, 0 to 1, then
-what pulls them down as far as the metric can name it, then the eight features. Needs no Spark.
+what pulls them down as far as the metric can name it, then the eight features. Where the pairs carry
+people's ratings (a column rated), the last line says how score and stages follow them. Needs no Spark.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 
+import pandas as pd
 import pyarrow.dataset as ds
 from pyarrow import fs
 from rich.console import Console
@@ -54,6 +56,7 @@ def show(args: argparse.Namespace) -> int:
     manifest = read_manifest(system, folder)
     console.print(f"{manifest['run_id']}, {manifest['created']}, {manifest['signature']}")
     show_pairs(console, system, folder, args.pairs, explainer(manifest))
+    show_ratings(console, system, folder)
     if system.get_file_info(f"{folder}/report.html").is_file:
         console.print(f"report: {args.root}/runs/{args.run_id}/report.html")
     return 0
@@ -129,6 +132,24 @@ def show_pairs(
             console.print(f"  - {reason}", markup=False, soft_wrap=True)
         console.print(f"  {_values(row, FEATURES, '.3g')}", style="dim")
     console.print()
+
+
+def show_ratings(console: Console, system: fs.FileSystem, folder: str) -> None:
+    """One line, where the run's pairs carry ratings: their mean by stage, and Spearman with the score."""
+    pairs = ds.dataset(f"{folder}/scored", filesystem=system, format="parquet", partitioning="hive")
+    if "rated" not in pairs.schema.names:
+        return
+    table = pairs.to_table(columns=["rated", "spscore", "stage"]).to_pandas()
+    table["rated"] = pd.to_numeric(table["rated"], errors="coerce")
+    table = table.dropna()
+    if len(table) < 2:
+        return
+    means = ", ".join(f"{mean:.2f}" for mean in table.groupby("stage")["rated"].mean())
+    rho = table["rated"].corr(table["spscore"], "spearman")
+    stages = ", ".join(map(str, sorted(set(table["stage"]))))
+    console.print(
+        f"rated, on average, in stages {stages}: {means}; Spearman with spscore: {rho:.2f}"
+    )
 
 
 def _values(row: dict, names: Iterable[str], form: str) -> str:

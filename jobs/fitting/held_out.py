@@ -82,8 +82,7 @@ def translations(
     """Kendall's tau-b within a segment, its mean over the segments of held-out documents.
 
     A text's score is the mean of a metric over the pairs (another text of the segment, the text).
-    Intervals resample documents. A segment where people or the metric see no difference counts 0, and a
-    metric whose mean is negative has its sign turned.
+    Intervals resample documents. A segment where people or the metric see no difference counts 0.
     """
     documents = held_out_documents(path, settings)
     segments = [texts for texts in read_segments(path) if texts[0]["document"] in documents]
@@ -109,7 +108,7 @@ def translations(
             counts = np.bincount(place[inside], minlength=len(people))
             tau = kendalltau(totals / np.maximum(counts, 1), people).statistic
             taus.append(0.0 if np.isnan(tau) else float(tau))
-        column = np.array(taus) * (np.sign(np.mean(taus)) or 1)
+        column = np.array(taus)
         low, high = bootstrap_interval(np.mean, (column,), groups, evaluation.SAMPLES)
         table.append({"metric": name, "tau": float(column.mean()), "low": low, "high": high})
     return {

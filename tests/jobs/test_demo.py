@@ -31,5 +31,10 @@ def test_demo(tmp_path):
         == 10
     )
     assert re.search("^  - ", shown, re.MULTILINE)
+    [means, rho] = re.findall(r"in stages 0, 1, 2, 3: (.*); Spearman with spscore: (.*)", shown)[0]
+    means = [float(mean) for mean in means.split(", ")]
+    assert means == sorted(means)  # of pairs that the metric was not fitted on
+    assert means[3] - means[0] > 2
+    assert float(rho) > 0.6
     assert "report: out/demo/runs/demo/report.html" in shown
     assert (tmp_path / "out/demo/runs/demo/report.html").is_file()

@@ -43,8 +43,8 @@ def test_a_metric_that_ranks_as_people_do_has_tau_1_and_one_that_sees_nothing_0(
     found = translations(judged, settings, metrics)
     assert (found["documents"], found["segments"], found["texts"]) == (2, 4, 16)
     taus = {row["metric"]: row["tau"] for row in found["metrics"]}
-    assert taus == pytest.approx({"length": 1, "backwards": 1, "swapped": 4 / 6, "blind": 0})
-    assert found["metrics"][-1]["metric"] == "blind"
+    assert taus == pytest.approx({"length": 1, "swapped": 4 / 6, "blind": 0, "backwards": -1})
+    assert found["metrics"][-1]["metric"] == "backwards"
 
 
 def test_a_text_is_compared_with_every_other_of_its_segment(judged, settings):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 
 class JobError(Exception):
@@ -16,7 +17,7 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
 
     interrupted: what to say after Ctrl-C.
     """
-    logging.getLogger().addFilter(_not_of_py4j)
+    _silence_py4j()
     try:
         return main()
     except JobError as error:
@@ -27,6 +28,12 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
         return 130
 
 
+def _silence_py4j() -> None:
+    """py4j logs an interrupt, and whatever fails while it closes its connection after one, with
+    the whole trace. What matters of it is raised as well; its log says nothing more."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_of_py4j)
+
+
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """py4j logs Ctrl-C with its whole trace, by the root logger, before it raises it."""
-    return not record.getMessage().startswith("KeyboardInterrupt while sending command")
+    return Path(record.pathname).parent.name != "py4j"  # some of it goes to the root logger

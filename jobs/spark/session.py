@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -60,6 +60,20 @@ def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
     if on_s3:
         s3a.check_session(spark, on_s3)
     return spark
+
+
+def stop_quietly() -> None:
+    """Stops the session, if there is one, in the middle of its work. What Java would log of that says
+    only that work was broken off, so its log ends first."""
+    context = SparkContext._active_spark_context
+    if context is None:
+        return
+    try:  # Java may be gone already
+        context.setLogLevel("OFF")
+        print("DEBUG off", file=sys.stderr)
+        context.stop()
+    except Exception as e:
+        print("DEBUG", repr(e), file=sys.stderr)
 
 
 @contextmanager

@@ -1,22 +1,26 @@
 """How a job ends: one line, an exit code, and nothing of py4j's log."""
 
 import logging
+import signal
 from types import SimpleNamespace
 
 import pytest
-from gaixie.jobs.errors import JobError, run
 from py4j import clientserver
 from py4j.clientserver import ClientServerConnection
 
+from gaixie.jobs.errors import JobError, run
+
 
 @pytest.fixture(autouse=True)
-def loggers():
-    """The root logger's filters and py4j's level, put back behind the test."""
+def undone(monkeypatch):
+    """Keeps the session that other tests share; puts back the loggers and the handler of SIGINT."""
+    monkeypatch.setattr("gaixie.jobs.spark.session.stop_quietly", lambda: None)
     root, py4j = logging.getLogger(), logging.getLogger("py4j")
-    filters, level = list(root.filters), py4j.level
+    filters, level, handler = list(root.filters), py4j.level, signal.getsignal(signal.SIGINT)
     yield
     root.filters[:] = filters
     py4j.setLevel(level)
+    signal.signal(signal.SIGINT, handler)
 
 
 def test_a_job_error_is_one_line(capsys):

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -63,30 +64,41 @@ def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
 
 
 def stop_quietly() -> None:
-    """Stops the session, if there is one, in the middle of its work. What Java would log of that says
-    only that work was broken off, so its log ends first."""
+    """Stops the session, if there is one, in the middle of its work."""
     context = SparkContext._active_spark_context
-    if context is None:
-        return
-    try:  # Java may be gone already
-        context.setLogLevel("OFF")
-        print("DEBUG off", file=sys.stderr)
-        context.stop()
-    except Exception as e:
-        print("DEBUG", repr(e), file=sys.stderr)
+    if context is not None:
+        with suppress(Exception):  # Java may be gone already
+            context.stop()
 
 
 @contextmanager
 def _own_ctrl_c() -> Iterator[None]:
-    """Keeps the handler of SIGINT that there is. That of a SparkContext calls Java in the middle of
-    another call to Java, which fails with an error of neither; and Java ends with this process anyway.
+    """Replaces the handler of SIGINT that a new SparkContext sets, for the default one. It calls Java in
+    the middle of another call to Java, which fails with an error of neither.
     """
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
         if before is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
+            ours = before is signal.default_int_handler
+            signal.signal(signal.SIGINT, _interrupt if ours else before)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    """Raises KeyboardInterrupt, once Java is silent: all that it logs from now on is that work was broken off."""
+    context = SparkContext._active_spark_context
+    if context is not None:
+        # A thread has a connection of its own to Java; this one's may be in use.
+        silence = threading.Thread(target=_silence, args=(context,), daemon=True)
+        silence.start()
+        silence.join(timeout=10)
+    raise KeyboardInterrupt
+
+
+def _silence(context: SparkContext) -> None:
+    with suppress(Exception):  # Java may be gone already
+        context.setLogLevel("OFF")
 
 
 def read_settings(path: Path) -> dict[str, str]:

@@ -13,6 +13,7 @@ LOW = {"structure": 0.3, "synonyms": 0.3, "meaning": 0.8, "fluency": 0.8}
 """Below these a judgement wants a reason."""
 ODD_SPOTS = 2
 """Odd spots that are named at most."""
+NUMERALS = frozenset("0123456789零〇一二两三四五六七八九十百千万亿第")
 SOFT = ("quantity", "modality", "link", "question", "pronoun", "time")
 """Kinds of facts that good paraphrases change too: the features count them, nobody wants to read them."""
 
@@ -33,7 +34,7 @@ def explain(
     words_a, words_b = segmenter.cut([a, b])
     reasons: list[str] = []
     kept = surface.reference(a, b, words_a, words_b)
-    if "structure" in low and kept["words_moved"] < 0.2:
+    if "structure" in low and kept["words_moved"] < 0.2 and kept["words_kept"] > 0.2:
         reasons.append(f"{1 - kept['words_moved']:.0%} of the shared words in the same order")
     if "synonyms" in low and kept["words_kept"] > 0.5:
         reasons.append(f"{kept['words_kept']:.0%} of the words kept")
@@ -42,8 +43,17 @@ def explain(
         changed = [line for line in lines if not line.startswith(SOFT)]
         named = " ".join(changed)
         words = vectors.explain(words_a, words_b, resources.vectors)
-        reasons += [*changed, *(line for line in words if line.split()[0] not in named)]
+        reasons += changed
+        for line in words:
+            word = line.split()[0]
+            if word not in named and not _is_number(word):
+                reasons.append(line)
     if "fluency" in low:
         spots = language_model.odd_spots(b, resources.language_model, ODD_SPOTS)
         reasons += [f"odd: {b[spot.start : spot.end]}" for spot in spots]
     return reasons
+
+
+def _is_number(word: str) -> bool:
+    """Numerals alone, or several and a classifier, 四百名: a number, which the facts name."""
+    return NUMERALS.issuperset(word) or (len(word) > 2 and NUMERALS.issuperset(word[:-1]))

@@ -1,0 +1,80 @@
+"""The programs of examples/ run as they stand, on what the commands before them in the README made."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.fixture
+def example(monkeypatch, capsys):
+    """(name, arguments) -> what the program printed."""
+
+    def run(name: str, *arguments: object) -> str:
+        path = ROOT / "examples" / name
+        monkeypatch.setattr(sys, "argv", [str(path), *map(str, arguments)])
+        runpy.run_path(str(path), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def demo(score, tmp_path_factory):
+    """A run of the sample pairs, as make demo makes it; its root."""
+    root = tmp_path_factory.mktemp("demo")
+    pairs = ["--input", ROOT / "examples/pairs.jsonl", "--origin-column", "origin"]
+    run = score(root, *pairs, run_id="demo")
+    assert run.code == 0, run.stderr
+    return root
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_are_short(path):
+    assert len(path.read_text("utf-8").splitlines()) < 40
+
+
+def test_every_example_is_tested():
+    text = Path(__file__).read_text("utf-8")
+    assert EXAMPLES and all(f'"{path.name}"' in text for path in EXAMPLES)
+
+
+def test_score_in_pandas(example):
+    printed = example("score_in_pandas.py")
+    assert "tier:core" in printed and "spscore" in printed
+    assert "- number" in printed or "lost" in printed
+
+
+def test_own_metric(example):
+    [moved, pinc, spscore] = example("own_metric.py").splitlines()
+    assert "Moved" in moved and "PINC" in pinc and "SPScore-zh" in spscore
+    assert float(spscore.split()[0]) > float(moved.split()[0]) > float(pinc.split()[0])
+
+
+def test_score_in_spark(spark, example):
+    table = example("score_in_spark.py")
+    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")][1:]
+    assert sum(int(row[2]) for row in rows) == 288
+    assert {row[0].strip() for row in rows} == {"parallel", "back_translation", "llm", "human"}
+
+
+def test_read_a_release(demo, example, capsys):
+    from gaixie.jobs import release_dataset
+
+    given = ["--root", str(demo), "--runs", "demo", "--version", "1.0", "--license", "CC-BY-4.0"]
+    assert release_dataset.main(given) == 0
+    capsys.readouterr()
+    printed = example("read_a_release.py", demo)
+    assert printed.startswith("release 1.0, CC-BY-4.0, ")
+    assert printed.count(".parquet: ") == 3
+
+
+def test_train_tiny(demo, example, tmp_path):
+    pytest.importorskip("torch")
+    printed = example("train_tiny.py", demo / "runs/demo", tmp_path)
+    assert (tmp_path / "run/model/config.json").is_file()
+    assert "finished at step 60" in printed

@@ -40,18 +40,22 @@ def test_examples_are_short(path):
 
 def test_every_example_is_tested():
     text = Path(__file__).read_text("utf-8")
-    assert EXAMPLES and all(f'"{path.name}"' in text for path in EXAMPLES)
+    assert EXAMPLES
+    assert all(f'"{path.name}"' in text for path in EXAMPLES)
 
 
 def test_score_in_pandas(example):
     printed = example("score_in_pandas.py")
-    assert "tier:core" in printed and "spscore" in printed
+    assert "tier:core" in printed
+    assert "spscore" in printed
     assert "- number" in printed or "lost" in printed
 
 
 def test_own_metric(example):
     [moved, pinc, spscore] = example("own_metric.py").splitlines()
-    assert "Moved" in moved and "PINC" in pinc and "SPScore-zh" in spscore
+    assert "Moved" in moved
+    assert "PINC" in pinc
+    assert "SPScore-zh" in spscore
     assert float(spscore.split()[0]) > float(moved.split()[0]) > float(pinc.split()[0])
 
 

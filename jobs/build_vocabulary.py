@@ -15,7 +15,7 @@ the most frequent words: by default the paper's shares (Table 5). Writes
   OUTPUT/distribution.png    words by class and how often they occur: the paper's Figure 2
   OUTPUT/manifest.json       counts, settings, segmenter; written last
 
-Exit codes: 0 done, 2 something to mend (one line says what), 1 anything else.
+Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from typing import Any
 
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.spark.session import start_session
 from gaixie.jobs.spark.storage import Storage
 from gaixie.jobs.vocabulary.build import BuildVocabulary
+from gaixie.udfs.io.storage import spark_uri
 from gaixie.udfs.text.parts_of_speech import CLASSES
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.text.vocabulary import PAPER, Rule
@@ -39,16 +41,14 @@ def main(argv: list[str] | None = None) -> int:
     for given in args.keep:
         rules.update([_rule(given)])
     segmenter = None if args.gold else _segmenter(args.segmenter)
-    path = args.gold or args.input
-    uris = [re.sub("^s3://", "s3a://", uri) for uri in (path, args.output)]
-    spark = start_session("gaixie build_vocabulary", uris)
-    job = BuildVocabulary(spark, Storage(spark), *uris, rules)
+    path, output = spark_uri(args.gold or args.input), spark_uri(args.output)
+    spark = start_session("gaixie build_vocabulary", [path, output])
+    job = BuildVocabulary(spark, Storage(spark), path, output, rules)
     job.check_output(args.overwrite)
-    sentences = job.read(None if args.gold else args.column, args.limit)
+    sentences = job.read(None if args.gold else args.column or ["text"], args.limit)
     if args.dry_run:
-        print(
-            f"{uris[0]}: {len(sentences.take(1_000)):,} of the first 1,000 sentences; nothing written"
-        )
+        count = len(sentences.take(1_000))
+        print(f"{path}: {count:,} of the first 1,000 sentences; nothing written")
         return 0
     job.build(sentences, segmenter, args.segmenter)
     return 0
@@ -71,7 +71,7 @@ def _rule(text: str) -> tuple[str, Rule]:
             f"with CLASS one of {', '.join(CLASSES)}"
         )
     try:
-        value = int(match[3]) if match[2] == "min_count" else float(match[3])
+        value: Any = int(match[3]) if match[2] == "min_count" else float(match[3])
         return match[1], Rule(**{match[2]: value})
     except ValueError as error:
         raise JobError(f"--keep {text}: {error}") from error
@@ -103,9 +103,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--limit", metavar="N", type=int, help="only the first N rows")
     parser.add_argument("--dry-run", action="store_true", help="look at the input, write nothing")
-    args = parser.parse_args(argv)
-    args.column = args.column or ["text"]
-    return args
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from gaixie.jobs.comparison.compare import compare
-from gaixie.jobs.comparison.datasets import Config, DataSet, load_config, read_data_set
+from gaixie.jobs.comparison.datasets import Config, DataSet, read_data_set
 from gaixie.jobs.comparison.report import write
 from gaixie.jobs.comparison.scores import Scorer
 from gaixie.jobs.errors import JobError, run
+from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.metrics import load_metric
 
 SETTINGS = Path(__file__).parents[1] / "conf/metrics.yaml"
@@ -68,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _config(args: argparse.Namespace) -> Config:
     """The settings, under the options of the command line."""
-    config = load_config(args.config)
+    config = load_settings(Config, args.config)
     changes: dict[str, Any] = {}
     if args.encoder:
         changes["encoder"] = args.encoder

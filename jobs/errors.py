@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class JobError(Exception):
-    """Something that its user can mend: the message names the file, the column or the setting."""
+    """A user error: the message names the file, the column or the setting."""
 
 
 def run(name: str, main: Callable[[], int], interrupted: str = "nothing was published") -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gaixie.jobs.fitting import data
 from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.spscore import SHIPPED
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -63,9 +64,10 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> int:
     material = read_material(config, rated, folder, segmenter)
     for tier in arguments.tier or ("paper", "core"):
         if tier == "full":
-            from gaixie.jobs.fitting.full import fit_full, load_encoder_config
+            from gaixie.jobs.fitting.encoder_examples import EncoderConfig
+            from gaixie.jobs.fitting.full import fit_full
 
-            encoder = load_encoder_config(Path(arguments.encoder_config))
+            encoder = load_settings(EncoderConfig, arguments.encoder_config)
             fit_full(config, encoder, material, folder, segmenter, output / tier)
         else:
             fit_and_save(config, tier, material, segmenter, output / tier)
@@ -115,9 +117,9 @@ def settings(arguments: argparse.Namespace) -> data.Config:
     Negatives are bounded as conf/spscore.yaml bounds them in both cases.
     """
     if arguments.config:
-        config = data.load_config(Path(arguments.config))
+        config = load_settings(data.Config, arguments.config)
     else:
-        config = data.load_config(data.CONFIG)
+        config = load_settings(data.Config, data.CONFIG)
         config.human, config.negatives.others = None, None
         config.rated = data.Rated(
             name=Path(arguments.input).name,

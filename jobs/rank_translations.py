@@ -20,8 +20,9 @@ import numpy as np
 
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.fitting.data import CONFIG
-from gaixie.jobs.fitting.full import load_encoder_config
+from gaixie.jobs.fitting.encoder_examples import EncoderConfig
 from gaixie.jobs.fitting.held_out import Score, translations
+from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.metrics import Pairs, in_words, load_metric
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 
@@ -34,7 +35,7 @@ METRICS = (
 
 def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
-    settings = load_encoder_config(Path(args.encoder_config))
+    settings = load_settings(EncoderConfig, args.encoder_config)
     if not settings.esa:
         raise JobError(f"{args.encoder_config}: esa is not set, expected a file of translations")
     metrics: dict[str, Score] = {}

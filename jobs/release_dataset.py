@@ -14,7 +14,7 @@ pair that several runs have from the first of them, and writes
 
   ROOT/releases/VERSION/manifest.json     every file with its SHA-256, counts, runs; written last
   ROOT/releases/VERSION/build-TOKEN/
-    README.md and its pictures            the data set's card
+    README.md and its plots               the data set's card
     croissant.json                        the same for machines (MLCommons Croissant)
     data/split=…/subset=stage-…/*.parquet shards of like size, shuffled
   ROOT/releases/latest.json               the newest version
@@ -23,89 +23,50 @@ A release without a manifest does not exist for readers: killed at any moment, r
 that make one version at once, one publishes it and the other says so. A published version is never
 written again. Columns: pair_id, source, paraphrase, the eight features, structure, synonyms, meaning,
 fluency, spscore, origin, stage, and those of --keep-columns.
-Exit codes: 0 done, 2 something to mend (one line says what), 1 anything else; --verify: 1 for faults.
+Exit codes: 0 done, 2 user error (one line says what), 1 anything else; --verify: 1 for faults.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
-from typing import Any
 
 from gaixie.jobs.errors import JobError, run
-from gaixie.jobs.releases.pipeline import list_releases, release, session, verify
-from gaixie.jobs.releases.rows import SPLITS
-from gaixie.jobs.releases.store import check_version, clean, latest_of, read_manifest, set_latest
+from gaixie.jobs.releases import pipeline, store
+from gaixie.jobs.releases.settings import ReleaseRequest
 from gaixie.jobs.releases.verify import difference
+from gaixie.udfs.io.manifest import ManifestError
+from gaixie.udfs.splits import SPLITS
 from gaixie.udfs.stages import STAGES
 
 TITLE = "Gaixie 改写: scored Chinese paraphrases"
-
-SHARES_TOLERANCE = 1e-9
 
 
 def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
     try:
         return _dispatch(args)
-    except OSError as error:  # of gaixie.udfs.io.storage: one line that names the URI
+    except (OSError, ManifestError) as error:  # one line that names the URI
         raise JobError(str(error)) from error
 
 
 def _dispatch(args: argparse.Namespace) -> int:
     if args.list:
-        return list_releases(args.root)
+        return pipeline.list_releases(args.root)
     if args.clean:
-        clean(args.root, args.older_than)
+        store.clean(args.root, args.older_than)
         return 0
     if args.set_latest:
-        set_latest(args.root, args.set_latest)
-        print(f"{latest_of(args.root)}: {args.set_latest}")
+        store.set_latest(args.root, args.set_latest)
+        print(f"{store.latest_of(args.root)}: {args.set_latest}")
         return 0
     if args.verify:
-        return verify(args.root, args.verify)
+        return pipeline.verify(args.root, args.verify)
     if args.diff:
-        a, b = (read_manifest(args.root, one) for one in args.diff)
-        print(difference(session(args.root), args.root, a, b))
+        old, new = (store.published_release(args.root, version) for version in args.diff)
+        print(difference(pipeline.session(args.root), args.root, old, new))
         return 0
-    return release(args, _settings(args))
-
-
-def _settings(args: argparse.Namespace) -> dict[str, Any]:
-    """What decides the rows and their files, as the manifest states it; JobError for bad values."""
-    for name in ("runs", "version", "license"):
-        if not getattr(args, name):
-            raise JobError(f"--{name} is missing: a release needs --runs, --version and --license")
-    check_version(args.version)
-    args.license = args.license.strip()
-    if not args.license or len(args.license.splitlines()) != 1:
-        raise JobError("--license: expected the licence's name, such as CC-BY-4.0")
-    for name in ("runs", "stages", "keep_columns"):
-        values = getattr(args, name)
-        twice = [value for value, count in Counter(values).items() if count > 1]
-        if twice:
-            raise JobError(f"--{name.replace('_', '-')}: {twice[0]} is there twice")
-    args.stages.sort()
-    if reserved := {"run", "split", "subset"} & {*args.keep_columns}:
-        raise JobError(f"--keep-columns {min(reserved)}: a release uses this name itself")
-    shares = args.split or [1.0]
-    fit = all(0 <= share <= 1 for share in shares) and shares[0] > 0
-    if not fit or abs(sum(shares) - 1) > SHARES_TOLERANCE:
-        raise JobError(
-            f"--split {' '.join(f'{share:g}' for share in shares)}: expected three shares that add "
-            "up to 1, train's above 0"
-        )
-    if args.shards_mb <= 0 or (args.shards is not None and args.shards < 1):
-        raise JobError("--shards-mb and --shards must be above 0")
-    return {
-        "stages": args.stages,
-        "split": dict(zip(SPLITS, shares, strict=False)),
-        "seed": args.seed,
-        "shards_mb": args.shards_mb,
-        "shards": args.shards,
-        "keep_columns": args.keep_columns,
-    }
+    return pipeline.release(ReleaseRequest(**vars(args)))
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -130,6 +91,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         metavar=("TRAIN", "VALIDATION", "TEST"),
         type=float,
         nargs=len(SPLITS),
+        default=[1.0],
         help="shares of the sources; by default everything is train",
     )
     how.add_argument("--seed", type=int, default=13, help="of split and shuffle; default 13")

@@ -13,9 +13,9 @@ Reads Parquet, JSON lines, CSV or TSV, and writes one run:
   OUTPUT/runs/RUN_ID/manifest.json                        counts, settings; written last
 
 A run without a manifest does not exist for readers. Killed at any moment, the job run again with
-the same --run-id starts over, or with --resume goes on behind the last finished unit of input;
+the same --run-id starts over, or with --resume goes on behind the last finished chunk of input;
 --clean deletes what runs that never came back left behind.
-Exit codes: 0 done, 2 something to mend (one line says what), 1 anything else.
+Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.spscore import TIERS
 from gaixie.udfs.stages import ORIGINS
 
-SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "cuts", "read_from"}
+SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "thresholds", "read_from"}
 """Settings that have an option of their own."""
 
 INTERRUPTED = "the run can be resumed with --resume"
@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
     scorer = load_scorer(settings)
 
     spark = start_session(
-        "gaixie score_corpus", [settings.output, *(one.path for one in settings.inputs)]
+        "gaixie score_corpus", [settings.output, *(source.path for source in settings.inputs)]
     )
     storage = Storage(spark)
     run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
         job.dry_run()
         return 0
     job.start(resume=args.resume)
-    job.score_units()
+    job.score_chunks()
     stages = job.find_stages()
     job.write_scored(stages)
     job.write_quarantine()

@@ -11,7 +11,6 @@ people's ratings (a column rated), the last line says how score and stages follo
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -25,6 +24,7 @@ from rich.table import Table
 from gaixie.jobs.errors import JobError, run
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io import storage
+from gaixie.udfs.io.manifest import NAME, RunManifest, read_run
 from gaixie.udfs.meaning.explain import explain
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import JUDGEMENTS
@@ -46,59 +46,46 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def show(args: argparse.Namespace) -> int:
-    files, root = storage.filesystem(args.root)
-    system = fs.PyFileSystem(fs.FSSpecHandler(files))
     console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    runs = storage.join(args.root, "runs")
     if args.run_id is None:
-        list_runs(console, system, root)
+        list_runs(console, runs)
         return 0
-    folder = f"{root}/runs/{args.run_id}"
-    manifest = read_manifest(system, folder)
-    console.print(f"{manifest['run_id']}, {manifest['created']}, {manifest['signature']}")
-    show_pairs(console, system, folder, args.pairs, explainer(manifest))
-    show_ratings(console, system, folder)
-    if system.get_file_info(f"{folder}/report.html").is_file:
-        console.print(f"report: {args.root}/runs/{args.run_id}/report.html")
+    folder = storage.join(runs, args.run_id)
+    manifest = read_run(folder)
+    console.print(f"{manifest.run_id}, {manifest.created}, {manifest.signature}")
+    files, path = storage.filesystem(folder)
+    system = fs.PyFileSystem(fs.FSSpecHandler(files))
+    show_pairs(console, system, path, args.pairs, explainer(manifest))
+    show_ratings(console, system, path)
+    if storage.exists(storage.join(folder, "report.html")):
+        console.print(f"report: {folder}/report.html")
     return 0
 
 
-def list_runs(console: Console, system: fs.FileSystem, root: str) -> None:
-    found = system.get_file_info(fs.FileSelector(f"{root}/runs", allow_not_found=True))
+def list_runs(console: Console, runs: str) -> None:
     table = Table("run", "created", "rows read", "scored", "quarantined", "duplicates")
-    for info in sorted(found, key=lambda info: info.path):
-        if not system.get_file_info(f"{info.path}/manifest.json").is_file:
+    for name in storage.children(runs):
+        folder = storage.join(runs, name)
+        if not storage.exists(storage.join(folder, NAME)):
             continue  # not published: it does not exist for readers
-        manifest = read_manifest(system, info.path)
-        sums = {
-            key: sum(counts[key] for counts in manifest["rows"].values())
-            for key in ("read", "scored", "quarantined", "duplicates")
-        }
-        table.add_row(
-            manifest["run_id"], manifest["created"], *[f"{count:,}" for count in sums.values()]
-        )
+        manifest = read_run(folder)
+        counts = [f"{count:,}" for _, count in manifest.total]
+        table.add_row(manifest.run_id, manifest.created, *counts)
     if not table.row_count:
-        raise JobError(f"{root}: no published run")
+        raise JobError(f"{runs.removesuffix('/runs')}: no published run")
     console.print(table)
-
-
-def read_manifest(system: fs.FileSystem, folder: str) -> dict:
-    """The manifest of a run; JobError where there is none: the run is not published."""
-    path = f"{folder}/manifest.json"
-    if not system.get_file_info(path).is_file:
-        raise JobError(f"{path}: no such file: the run is not published")
-    with system.open_input_stream(path) as stream:
-        return json.loads(stream.read())
 
 
 Why = Callable[[str, str, dict], list[str]]
 """(source, paraphrase, row) -> what pulls the pair's low judgements down."""
 
 
-def explainer(manifest: dict) -> Why:
+def explainer(manifest: RunManifest) -> Why:
     """What says why a pair is judged as it is, where the run's tier can."""
-    if not re.search(r"\|tier:(core|full)\b", manifest["signature"]):
+    if not re.search(r"\|tier:(core|full)\b", manifest.signature):
         return lambda source, paraphrase, row: []
-    segmenter, resources = load_segmenter(manifest["settings"]["segmenter"]), Resources.load()
+    segmenter, resources = load_segmenter(manifest.segmenter), Resources.load()
     return lambda source, paraphrase, row: explain(source, paraphrase, segmenter, resources, row)
 
 
@@ -115,10 +102,8 @@ def show_pairs(
         [("spscore", "ascending"), ("pair_id", "ascending")]
     )
     last = len(scores) - 1
-    places = (
-        sorted({round(k * last / max(count - 1, 1)) for k in range(count)}) if last >= 0 else []
-    )
-    chosen = scores["pair_id"].take(places)
+    steps = {round(k * last / max(count - 1, 1)) for k in range(count)} if last >= 0 else set()
+    chosen = scores["pair_id"].take(sorted(steps))
     rows = pairs.to_table(filter=ds.field("pair_id").isin(chosen)).sort_by("spscore").to_pylist()
     for row in rows:
         console.print(
@@ -154,11 +139,11 @@ def show_ratings(console: Console, system: fs.FileSystem, folder: str) -> None:
 
 def _values(row: dict, names: Iterable[str], form: str) -> str:
     """Names with their values; a run of version 0.1 has no judgements."""
-    found = {name: row.get(name) for name in names}
-    missing = [name for name, value in found.items() if value is None or value != value]
+    values = {name: row.get(name) for name in names}
+    missing = [name for name, value in values.items() if value is None or value != value]
     return "  ".join(
         f"{name} –" if name in missing else f"{name} {value:{form}}"
-        for name, value in found.items()
+        for name, value in values.items()
     )
 
 

@@ -87,8 +87,8 @@ PACKAGES = {
 }
 """The packages of scripts, and which of their siblings each may import."""
 
-SHARED_MODULES = {"gaixie.jobs.errors", "gaixie.training.settings"}
-"""What lies beside the scripts and is none: how a job ends, the settings of all of training."""
+SHARED_MODULES = {"gaixie.jobs.errors", "gaixie.jobs.reporting", "gaixie.training.settings"}
+"""What lies beside the scripts and is none: how a job ends and reports, the settings of training."""
 
 SCRIPTS = {
     f"gaixie.{part}.{path.stem}"

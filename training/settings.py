@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from gaixie.training.data.stage_data import StreamSettings
 from gaixie.training.loop.controller import ControllerSettings
-from gaixie.udfs.io import storage
+from gaixie.udfs.io import settings as settings_io
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -202,44 +201,11 @@ def load_settings(path: str, assignments: list[str]) -> Settings:
 
     Raises OSError or ValueError with one line that names the file, the key and what it expects.
     """
+    settings = settings_io.load_settings(Settings, path, assignments=assignments)
     try:
-        values = yaml.safe_load(storage.read_bytes(path)) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path}: expected a mapping of settings")
-    for assignment in assignments:
-        _assign(values, assignment)
-    try:
-        settings = Settings.model_validate(values)
         for stage in settings.numbers or (1,):
             settings.of_stream(stage)  # checks what needs more than one setting
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "settings"
-        message = first["msg"].removeprefix("Value error, ")
-        given = "" if first["type"] == "missing" else f" (given: {first['input']!r})"
-        raise ValueError(f"{path}: {key}: {message}{given if len(given) < 120 else ''}") from None
     except ValueError as error:
         place = "" if str(error).startswith("curriculum") else "batch: "
         raise ValueError(f"{path}: {place}{error}") from None
     return settings
-
-
-def _assign(values: dict[str, Any], assignment: str) -> None:
-    key, equals, text = assignment.partition("=")
-    if not equals:
-        raise ValueError(f"--set {assignment}: expected KEY=VALUE")
-    *parents, last = key.split(".")
-    place = values
-    for parent in parents:
-        parent = int(parent) if parent.isdecimal() else parent  # of a stage
-        if place.get(parent) is None:
-            place[parent] = {}
-        place = place[parent]
-        if not isinstance(place, dict):
-            raise ValueError(f"--set {assignment}: {parent} has no settings of its own")
-    try:
-        place[last] = yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise ValueError(f"--set {assignment}: the value is not YAML") from None

@@ -25,13 +25,14 @@ of a machine share them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.functions import arrow_udf, pandas_udf, udf
 from pyspark.sql.types import (
     DoubleType,
@@ -45,7 +46,7 @@ from pyspark.sql.types import (
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.pair_id import pair_ids
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING
+from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, SCORE_BINS
 from gaixie.udfs.stages import stage as stage_of
 from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
@@ -118,6 +119,34 @@ def stage_udf(
         return stages
 
     return stage
+
+
+def stage_column(
+    thresholds: Mapping[str, Sequence[float]], min_meaning: Mapping[str, float]
+) -> Column:
+    """gaixie.udfs.stages.stage as an expression of the columns spscore, origin and meaning.
+
+    thresholds, min_meaning: by origin. 0 for any other origin.
+    """
+    stage = F.lit(0)
+    for origin, points in thresholds.items():
+        reached = [(F.col("spscore") >= F.lit(point).cast("float")).cast("int") for point in points]
+        stage = F.when(F.col("origin") == origin, reduce(Column.__add__, reached)).otherwise(stage)
+    return F.when(held_back_column(min_meaning), F.least(stage, F.lit(1))).otherwise(stage)
+
+
+def held_back_column(min_meaning: Mapping[str, float]) -> Column:
+    """Whether the meaning of a pair keeps it out of stages 2 and 3; columns origin and meaning."""
+    held = F.lit(False)
+    for origin, least in min_meaning.items():
+        low = F.col("meaning") < F.lit(least).cast("float")
+        held = F.when(F.col("origin") == origin, low).otherwise(held)
+    return held
+
+
+def score_bin_column() -> Column:
+    """gaixie.udfs.stages.score_bin as an expression of the column spscore."""
+    return F.floor(F.col("spscore").cast("double") * SCORE_BINS + 0.5).cast("int")
 
 
 def metric(spec: str, **defaults: str) -> Callable[..., Column]:

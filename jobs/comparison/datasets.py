@@ -7,8 +7,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from gaixie.udfs.io.pair_tables import read_table, remove_spaces, source_hash
 
@@ -59,22 +58,6 @@ class Config(_Settings):
     tune: float = Field(0.1, ge=0, lt=1)
     samples: int = Field(1000, ge=1)
     data_sets: list[DataSet] = Field(min_length=1)
-
-
-def load_config(path: Path) -> Config:
-    """Raises FileNotFoundError, or ValueError naming file, setting and what was expected."""
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path}: no such file; expected the settings of a comparison (YAML)"
-        )
-    try:
-        return Config.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: expected YAML ({' '.join(str(error).split())})") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise ValueError(f"{path}: {where}: {first['msg']}") from None
 
 
 def read_data_set(each: DataSet, folder: Path, limit: int = 0) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from gaixie.jobs.comparison.datasets import Config, DataSet, source_share
 from gaixie.jobs.fitting import data as fit_data
 from gaixie.jobs.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
+from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.metrics import Free, Metric, Pairs, in_words, load_metric
 from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
 from gaixie.udfs.metrics.bertscore import BERTScore
@@ -170,7 +171,7 @@ class _Recipe:
 
     @classmethod
     def read(cls, folder: Path) -> _Recipe:
-        config = fit_data.load_config(fit_data.CONFIG)
+        config = load_settings(fit_data.Config, fit_data.CONFIG)
         rated = fit_data.read_rated(config.rated, folder)
         segmenter = load_segmenter(config.segmenter)
         return cls(config, read_material(config, rated, folder, segmenter))

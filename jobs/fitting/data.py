@@ -9,8 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from gaixie.udfs.io.pair_tables import read_table, source_hash
 from gaixie.udfs.meaning.extract import Resources, extract_core
@@ -116,20 +115,6 @@ class Config(_Settings):
 
     note: str = ""
     """What a reader of the card has to know about how these settings were chosen."""
-
-
-def load_config(path: Path) -> Config:
-    """Raises FileNotFoundError, or ValueError naming file, setting and what was expected."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file; expected the settings of a fit (YAML)")
-    try:
-        return Config.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: expected YAML ({' '.join(str(error).split())})") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise ValueError(f"{path}: {where}: {first['msg']}") from None
 
 
 @dataclass

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from gaixie.jobs.fitting import held_out, pair_encoder, recipe, report
 from gaixie.jobs.fitting.data import Config
@@ -31,14 +30,6 @@ NEGATIVES_OF = ("written_full", "mcts", "cip")
 """Kinds of pairs whose negatives the heads learn from: what the card's adversaries are made of."""
 READ = (*CORE_OUTPUTS, *ENCODER_FEATURES)
 """What the heads read. With all features of core beside them they learn the few ratings by heart."""
-
-
-def load_encoder_config(path: Path) -> EncoderConfig:
-    """Raises OSError, or ValueError naming file and setting."""
-    try:
-        return EncoderConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except ValueError as error:
-        raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
 
 
 def fit_full(

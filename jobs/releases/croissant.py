@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gaixie.jobs.releases.card import HUB_LICENSES, MEANINGS
-from gaixie.jobs.releases.store import as_json
+from gaixie.udfs.io.manifest import ReleaseManifest
+from gaixie.udfs.io.storage import to_json
 
 CONTEXT = {
     "@language": "en",
@@ -58,27 +58,27 @@ TYPES = {
 """Croissant's names of Spark's types; columns of any other are not described."""
 
 
-def croissant(record: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> str:
+def croissant(manifest: ReleaseManifest) -> str:
     """croissant.json: every data file with its SHA-256, a file set and a record set for each subset
     and split.
 
-    files: the manifest's entries of the data files.
+    manifest: with its data files at least; this file is another of them.
     """
-    numbers = (record["version"].split("-")[0] + ".0.0").split(".")[:3]
+    numbers = (manifest.version.split("-")[0] + ".0.0").split(".")[:3]
     distribution: list[dict[str, Any]] = [
         {
             "@type": "cr:FileObject",
-            "@id": file["path"],
-            "name": file["path"],
-            "contentUrl": file["path"],
-            "contentSize": f"{file['bytes']} B",
+            "@id": file.path,
+            "name": file.path,
+            "contentUrl": file.path,
+            "contentSize": f"{file.bytes} B",
             "encodingFormat": "application/x-parquet",
-            "sha256": file["sha256"],
+            "sha256": file.sha256,
         }
-        for file in files
+        for file in manifest.data_files
     ]
     record_sets = []
-    for split, stages in record["counts"].items():
+    for split, stages in manifest.counts.items():
         for stage in stages:
             name = f"{split}-stage-{stage}"
             distribution.append(
@@ -90,19 +90,19 @@ def croissant(record: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> 
                     "includes": f"data/split={split}/subset=stage-{stage}/*.parquet",
                 }
             )
-            record_sets.append(_record_set(record, name, split, stage))
-    title = f"{record['title']}, version {record['version']}"
-    return as_json(
+            record_sets.append(_record_set(manifest, name, split, stage))
+    title = f"{manifest.title}, version {manifest.version}"
+    return to_json(
         {
             "@context": CONTEXT,
             "@type": "sc:Dataset",
             "conformsTo": "http://mlcommons.org/croissant/1.0",
-            "name": record["name"],
-            "description": f"{title}: Chinese sentence pairs scored with {record['signature']}",
-            "alternateName": record["title"],
-            "license": _license_url(record["license"]),
+            "name": manifest.name,
+            "description": f"{title}: Chinese sentence pairs scored with {manifest.signature}",
+            "alternateName": manifest.title,
+            "license": _license_url(manifest.license),
             "version": ".".join(numbers),
-            "datePublished": record["created"][:19],
+            "datePublished": manifest.created[:19],
             "creator": {"@type": "Organization", "name": "Gaixie"},
             "citeAs": title,
             "inLanguage": "zh",
@@ -112,7 +112,7 @@ def croissant(record: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> 
     )
 
 
-def _record_set(record: Mapping[str, Any], name: str, split: str, stage: str) -> dict[str, Any]:
+def _record_set(manifest: ReleaseManifest, name: str, split: str, stage: int) -> dict[str, Any]:
     return {
         "@type": "cr:RecordSet",
         "@id": name,
@@ -131,7 +131,7 @@ def _record_set(record: Mapping[str, Any], name: str, split: str, stage: str) ->
                     "extract": {"column": column},
                 },
             }
-            for column, kind in record["columns"].items()
+            for column, kind in manifest.columns.items()
             if kind in TYPES
         ],
     }

@@ -1,16 +1,16 @@
-"""The pictures of a release: scores, judgements and lengths by stage, drawn as those of a run are."""
+"""The plots of a release: scores, judgements and lengths by stage, drawn as those of a run are."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from gaixie.jobs.releases.rows import BARS
+from gaixie.jobs.reporting import png_of
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.stages import ORIGINS, SCORE_BINS
 
@@ -31,14 +31,14 @@ def draw_scores(bins: Mapping[tuple[str, int], Mapping[int, int]]) -> bytes:
             counts = bins[origin, stage]
             bars = np.array([min(index * BARS // SCORE_BINS, BARS - 1) for index in counts])
             pairs = np.bincount(bars, weights=list(counts.values()), minlength=BARS)
-            axes.stairs(base + pairs, edges, baseline=base, fill=True, color=COLOURS[stage],
-                        label=f"stage {stage}")  # fmt: skip
+            colour, label = COLOURS[stage], f"stage {stage}"
+            axes.stairs(base + pairs, edges, baseline=base, fill=True, color=colour, label=label)
             base, total = base + pairs, total + int(pairs.sum())
         axes.set_xlim(0, 1)
         _style(axes, f"{origin}: {total:,} pairs", "pairs")
     axes.set_xlabel("SPScore-zh")
     _legend(figure, panels)
-    return _png(figure)
+    return png_of(figure)
 
 
 def draw_judgements(bins: Mapping[tuple[int, str], Mapping[int, int]]) -> bytes:
@@ -47,7 +47,6 @@ def draw_judgements(bins: Mapping[tuple[int, str], Mapping[int, int]]) -> bytes:
     bins: pairs by (stage, judgement) and bin, of BARS from 0 to 1.
     """
     figure = Figure(figsize=(9, 2.6), dpi=140, layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(JUDGEMENTS), sharex=True, squeeze=False)[0]
     edges = np.linspace(0, 1, BARS + 1)
     for axes, name in zip(panels, JUDGEMENTS, strict=True):
@@ -59,7 +58,7 @@ def draw_judgements(bins: Mapping[tuple[int, str], Mapping[int, int]]) -> bytes:
         axes.set_xlim(0, 1)
         _style(axes, name, "% of stage" if axes is panels[0] else "")
     _legend(figure, {"": panels})
-    return _png(figure)
+    return png_of(figure)
 
 
 def draw_lengths(
@@ -89,7 +88,7 @@ def draw_lengths(
     for axes in row:
         axes.set_xlabel("characters")
     _legend(figure, panels)
-    return _png(figure)
+    return png_of(figure)
 
 
 def _last_bin(lengths: Mapping[tuple[str, int, str], Mapping[int, int]]) -> int:
@@ -104,7 +103,6 @@ def _figure(origins: Sequence[str], columns: int) -> tuple[Figure, dict[str, lis
     """An empty figure, and the panels of each origin, a row each."""
     names = [origin for origin in ORIGINS if origin in origins]
     figure = Figure(figsize=(9, 1.2 + 1.7 * len(names)), dpi=140, layout="constrained")
-    FigureCanvasAgg(figure)
     grid = figure.subplots(len(names), columns, squeeze=False, sharex=True)
     return figure, {name: [*row] for name, row in zip(names, grid, strict=True)}
 
@@ -120,16 +118,16 @@ def _style(axes: Axes, title: str, label: str) -> None:
 
 
 def _legend(figure: Figure, panels: Mapping[str, Sequence[Axes]]) -> None:
-    handles = {}
+    handles: dict[str, Artist] = {}
     for row in panels.values():
         for handle, label in zip(*row[0].get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     labels = sorted(handles)
-    figure.legend([handles[label] for label in labels], labels, loc="outside upper right",
-                  ncols=len(labels), frameon=False, fontsize=9)  # fmt: skip
-
-
-def _png(figure: Figure) -> bytes:
-    png = io.BytesIO()
-    figure.canvas.print_png(png)
-    return png.getvalue()
+    figure.legend(
+        [handles[label] for label in labels],
+        labels,
+        loc="outside upper right",
+        ncols=len(labels),
+        frameon=False,
+        fontsize=9,
+    )

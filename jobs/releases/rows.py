@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +14,25 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import arrow_udf
-from pyspark.sql.types import FloatType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    DataType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.spark.parquet import PARQUET
+from gaixie.jobs.spark.parquet import write_partitioned
 from gaixie.udfs import splits
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io import storage
+from gaixie.udfs.io.manifest import NAME, ReleaseSettings, RunManifest, read_run
+from gaixie.udfs.spark import score_bin_column
 from gaixie.udfs.splits import SPLITS
 from gaixie.udfs.spscore import OUTPUTS
-from gaixie.udfs.stages import SCORE_BINS
 
 COLUMNS = StructType(
     [
@@ -49,30 +57,29 @@ class SourceRun:
 
     run_id: str
     folder: str
-    manifest: dict[str, Any]
+    manifest: RunManifest
     digest: str
     """SHA-256 of its manifest."""
     rows: Counter[tuple[str, int]]
     """Pairs by origin and stage, in the chosen stages."""
-    bytes_a_row: float
+    bytes_per_row: float
     """Of the columns that are released, as compressed in the run's files."""
 
 
 def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str]) -> SourceRun:
     """What a run has to give; JobError where it is not published or lacks a column to keep."""
     folder = storage.join(root, "runs", run_id)
-    path = storage.join(folder, "manifest.json")
     try:
-        manifest, digest = storage.read_json(path), storage.sha256(path)
+        manifest, digest = read_run(folder), storage.sha256(storage.join(folder, NAME))
     except FileNotFoundError:
         if storage.exists(folder):
-            raise JobError(f"{path}: no such file: the run is not published") from None
+            raise
         known = ", ".join(storage.children(storage.join(root, "runs"))[:20]) or "none"
         raise JobError(f"{folder}: no run '{run_id}'; there are: {known}") from None
-    rows = Counter()
-    for origin, counts in manifest["stages"].items():
+    rows: Counter[tuple[str, int]] = Counter()
+    for origin, counts in manifest.stages.items():
         for stage in stages:
-            if pairs := counts.get(str(stage), 0):
+            if pairs := counts.get(stage, 0):
                 rows[origin, stage] = pairs
     if not rows:
         return SourceRun(run_id, folder, manifest, digest, rows, 0.0)
@@ -81,7 +88,7 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
         if field.name not in schema.names and field.name not in ("origin", "stage"):
             raise JobError(
                 f"{folder}: no column '{field.name}': run '{run_id}' was scored under "
-                f"{manifest['signature']}; score its pairs again with this version"
+                f"{manifest.signature}; score its pairs again with this version"
             )
     lacking = [name for name in keep if name not in schema.names or name in COLUMNS.names]
     if lacking:
@@ -96,13 +103,13 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
 def _look_at_files(
     folder: str, rows: Counter[tuple[str, int]], keep: Sequence[str]
 ) -> tuple[float, pa.Schema]:
-    """(bytes a row of the columns of a release, schema of the files), from one file's footer."""
+    """(bytes per row of the columns of a release, schema of the files), from one file's footer."""
     origin, stage = rows.most_common(1)[0][0]
-    files = storage.list(storage.join(folder, f"origin={origin}", f"stage={stage}"))
+    files = storage.list_files(storage.join(folder, f"origin={origin}", f"stage={stage}"))
     files = [file for file in files if re.search(r"/[^/._][^/]*\.parquet$", file.uri)]
     if not files:
         raise JobError(f"{folder}/origin={origin}/stage={stage}: no files, the manifest has rows")
-    with storage.open(max(files, key=lambda file: file.size).uri) as file:
+    with storage.open_file(max(files, key=lambda file: file.size).uri) as file:
         footer = pq.ParquetFile(file)
         groups = [footer.metadata.row_group(k) for k in range(footer.num_row_groups)]
         schema = footer.schema_arrow
@@ -117,20 +124,21 @@ def check_signatures(runs: Sequence[SourceRun]) -> None:
     """Raises JobError where two runs were scored under different signatures."""
     first = runs[0]
     for run in runs[1:]:
-        if run.manifest["signature"] != first.manifest["signature"]:
+        if run.manifest.signature != first.manifest.signature:
             raise JobError(
                 f"runs '{first.run_id}' and '{run.run_id}' have different metric signatures, so "
-                f"their scores do not compare: {first.manifest['signature']} and "
-                f"{run.manifest['signature']}"
+                f"their scores do not compare: {first.manifest.signature} and "
+                f"{run.manifest.signature}"
             )
 
 
 def read_runs(
     spark: SparkSession, runs: Sequence[SourceRun], stages: Sequence[int], keep: Sequence[str]
 ) -> DataFrame:
-    """Rows of the chosen stages, with the place of their run among the runs."""
-    parts, types = [], {}
-    for place, run in enumerate(runs):
+    """Rows of the chosen stages, and in column run the number of their run among the runs."""
+    parts: list[DataFrame] = []
+    types: dict[str, tuple[DataType, str]] = {}
+    for number, run in enumerate(runs):
         if not run.rows:
             continue
         folder = storage.spark_uri(storage.join(run.folder, "scored"))
@@ -146,18 +154,18 @@ def read_runs(
                         f"'{first_run}', {extra[name].dataType.simpleString()} in '{run.run_id}'"
                     )
         rows = spark.read.schema(schema).parquet(folder).where(F.col("stage").isin(*stages))
-        parts.append(rows.withColumn("run", F.lit(place)))
+        parts.append(rows.withColumn("run", F.lit(number)))
     return reduce(DataFrame.unionByName, parts)
 
 
-def repeated(rows: DataFrame) -> DataFrame:
+def find_duplicates(rows: DataFrame) -> DataFrame:
     """pair_id, run, origin and stage of every row whose pair an earlier run has too."""
     rank = F.expr("row_number() OVER (PARTITION BY pair_id ORDER BY run)")
     ranked = rows.select("pair_id", "run", "origin", "stage").withColumn("rank", rank)
     return ranked.where("rank > 1").drop("rank")
 
 
-def without(rows: DataFrame, duplicates: DataFrame, count: int) -> DataFrame:
+def drop_duplicates(rows: DataFrame, duplicates: DataFrame, count: int) -> DataFrame:
     """rows less the duplicates; count: how many they are."""
     keys = duplicates.select("pair_id", "run")
     return rows.join(
@@ -177,7 +185,7 @@ def split_of(text: str, shares: Mapping[str, float], seed: int) -> str:
 def source_hashes(seed: int) -> Callable[..., Column]:
     """gaixie.udfs.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
 
-    @arrow_udf(LongType())
+    @arrow_udf(LongType())  # type: ignore[call-overload]  # pyspark's stubs miss a default
     def hashes(source: pa.Array) -> pa.Array:
         return pa.array(splits.source_hashes(source, seed).view(np.int64))
 
@@ -189,10 +197,10 @@ def split_column(shares: Mapping[str, float], seed: int) -> Column:
     ends = splits.bounds([*shares.values()])
     if len(ends) == 1:
         return F.lit(SPLITS[ends[0][0]])
-    place = F.shiftrightunsigned(source_hashes(seed)("source"), 11) / F.lit(float(2**53))
+    position = F.shiftrightunsigned(source_hashes(seed)("source"), 11) / F.lit(float(2**53))
     split = F.lit(SPLITS[ends[-1][0]])
     for number, end in reversed(ends[:-1]):
-        split = F.when(place < end, SPLITS[number]).otherwise(split)
+        split = F.when(position < end, SPLITS[number]).otherwise(split)
     return split
 
 
@@ -200,22 +208,21 @@ def split_column(shares: Mapping[str, float], seed: int) -> Column:
 
 
 def shards_of(
-    rows: Mapping[tuple[str, int], int],
-    shares: Mapping[str, float],
-    bytes_a_row: float,
-    shards_mb: float,
-    shards: int | None,
+    rows: Mapping[tuple[str, int], int], settings: ReleaseSettings, bytes_per_row: float
 ) -> dict[tuple[str, int], int]:
     """Files of each (split, stage); rows: pairs by origin and stage."""
     by_stage: Counter[int] = Counter()
     for (_, stage), count in rows.items():
         by_stage[stage] += count
-    numbers = {}
-    for split, share in shares.items():
+    shards = {}
+    for split, share in settings.split.items():
         for stage, count in sorted(by_stage.items()):
-            size = count * share * bytes_a_row
-            numbers[split, stage] = shards or max(round(size / (shards_mb * 1e6)), 1)
-    return {key: number for key, number in numbers.items() if shares[key[0]] > 0}
+            if share > 0:
+                size_mb = count * share * bytes_per_row / 1e6
+                shards[split, stage] = settings.shards or max(
+                    round(size_mb / settings.shards_mb), 1
+                )
+    return shards
 
 
 def write_shards(
@@ -227,20 +234,15 @@ def write_shards(
     in size and mix, and they are the same however the rows were spread over machines. The stage is a
     column of the files, so the folders have a name of their own for it.
     """
-    file, first = F.lit(0), 0
-    for (split, stage), number in shards.items():
-        here = (F.col("split") == split) & (F.col("stage") == stage)
-        own = F.pmod(F.xxhash64(F.lit("file"), F.lit(seed), "pair_id"), F.lit(number)).cast("int")
-        file = F.when(here, own + first).otherwise(file)
-        first += number
-    order = F.xxhash64(F.lit("order"), F.lit(seed), "pair_id")
-    rows = rows.withColumn("subset", F.concat(F.lit("stage-"), F.col("stage").cast("string")))
-    shuffled = rows.repartitionById(first, file)
-    shuffled = shuffled.sortWithinPartitions("split", "subset", order, "pair_id")
-    writer = shuffled.write.options(**PARQUET).partitionBy("split", "subset")
-    # A release holds what its manifest lists: no marker beside the data.
-    writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-    writer.parquet(storage.spark_uri(folder))
+    write_partitioned(
+        rows.withColumn("subset", F.concat(F.lit("stage-"), F.col("stage").cast("string"))),
+        storage.spark_uri(folder),
+        ("split", "subset"),
+        {(split, f"stage-{stage}"): files for (split, stage), files in shards.items()},
+        spread_by=F.xxhash64(F.lit("file"), F.lit(seed), "pair_id"),
+        order=(F.xxhash64(F.lit("order"), F.lit(seed), "pair_id"), "pair_id"),
+        marker=False,  # a release holds what its manifest lists
+    )
 
 
 # What was written
@@ -281,8 +283,8 @@ def judged(rows: DataFrame) -> Judged:
     )
     values = rows.select("stage", F.explode(outputs).alias("output"))
     value = F.col("output.value").cast("double")
-    place = F.least(F.floor(value * BARS), F.lit(BARS - 1)).cast("int")
-    table = values.groupBy("stage", "output.name", place.alias("bin")).agg(
+    bar = F.least(F.floor(value * BARS), F.lit(BARS - 1)).cast("int")
+    table = values.groupBy("stage", "output.name", bar.alias("bin")).agg(
         F.count(F.lit(1)).alias("pairs"), F.sum(value).alias("sum")
     )
     bins: dict[tuple[int, str], Counter[int]] = defaultdict(Counter)
@@ -295,10 +297,10 @@ def judged(rows: DataFrame) -> Judged:
 
 def recount(rows: DataFrame) -> Counts:
     """Counts of rows as read_release gives them; RuntimeError where one is in a wrong folder."""
-    score_bin = F.floor(F.col("spscore").cast("double") * SCORE_BINS + 0.5).cast("int")
     keys = ("split", "subset", "stage", "origin")
-    table = rows.groupBy(*keys, score_bin.alias("bin")).count()
-    counts, bins = Counter(), defaultdict(Counter)
+    table = rows.groupBy(*keys, score_bin_column().alias("bin")).count()
+    counts: Counter[tuple[str, int, str]] = Counter()
+    bins: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)
     for split, subset, stage, origin, index, pairs in table.collect():
         if subset != f"stage-{stage}":
             raise RuntimeError(f"data/split={split}/subset={subset}: rows of stage {stage}")
@@ -308,11 +310,10 @@ def recount(rows: DataFrame) -> Counts:
         F.struct(F.lit("source").alias("side"), F.col("sl").alias("length")),
         F.struct(F.lit("paraphrase").alias("side"), (F.col("sl") * F.col("lr")).alias("length")),
     )
-    sentences = rows.select("origin", "stage", F.explode(sides).alias("one"))
-    length = F.floor(F.round("one.length") / LENGTH_BINS).cast("int").alias("bin")
+    sentences = rows.select("origin", "stage", F.explode(sides).alias("sentence"))
+    length = F.floor(F.round("sentence.length") / LENGTH_BINS).cast("int").alias("bin")
     lengths: dict[tuple[str, int, str], Counter[int]] = defaultdict(Counter)
-    for *key, index, pairs in (
-        sentences.groupBy("origin", "stage", "one.side", length).count().collect()
-    ):
-        lengths[tuple(key)][index] += pairs
+    by_length = sentences.groupBy("origin", "stage", "sentence.side", length).count()
+    for origin, stage, side, index, pairs in by_length.collect():
+        lengths[origin, stage, side][index] += pairs
     return Counts(counts, dict(bins), dict(lengths))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,78 +16,78 @@ from pyspark.sql import functions as F
 
 from gaixie.jobs.releases.card import configs_of
 from gaixie.jobs.releases.rows import read_release, recount, source_hashes
-from gaixie.jobs.releases.store import folder_of
+from gaixie.jobs.releases.store import build_of
 from gaixie.udfs.io import storage
+from gaixie.udfs.io.manifest import DataFile, ReleaseFile, ReleaseManifest
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.stages import ORIGINS
 
 THREADS = 8
 
 
-def describe_files(folder: str) -> list[dict[str, Any]]:
-    """What a manifest says of each file below a folder: path, bytes, sha256, and rows of Parquet."""
+def describe_files(folder: str, files: Iterable[storage.File]) -> list[ReleaseFile]:
+    """What a manifest says of files below a build folder; Parquet files are DataFiles."""
 
-    def describe(file: storage.File) -> dict[str, Any]:
-        path = file.uri.removeprefix(f"{folder}/")
-        entry = {"path": path, "bytes": file.size, "sha256": storage.sha256(file.uri)}
-        if path.endswith(".parquet"):
-            entry["rows"] = _rows(file.uri)
-        return entry
+    def describe(file: storage.File) -> ReleaseFile:
+        path, digest = file.uri.removeprefix(f"{folder}/"), storage.sha256(file.uri)
+        if not path.endswith(".parquet"):
+            return ReleaseFile(path=path, bytes=file.size, sha256=digest)
+        return DataFile(path=path, bytes=file.size, sha256=digest, rows=_rows(file.uri))
 
     with ThreadPoolExecutor(THREADS) as pool:
-        return [*pool.map(describe, storage.list(folder))]
+        return [*pool.map(describe, files)]
 
 
 def _rows(uri: str) -> int:
-    with storage.open(uri) as file:
+    with storage.open_file(uri) as file:
         return pq.ParquetFile(file).metadata.num_rows
 
 
 def faults_of(
-    root: str, manifest: Mapping[str, Any], start_spark: Callable[[], SparkSession]
+    root: str, manifest: ReleaseManifest, start_spark: Callable[[], SparkSession]
 ) -> list[str]:
     """What is wrong with a release, a line each; none where it is what its manifest says.
 
     start_spark: gives the session, once the files themselves are in order.
     """
-    folder = storage.join(folder_of(root, manifest["version"]), manifest["build"])
-    faults = [*_file_faults(folder, manifest["files"])]
+    folder = build_of(root, manifest)
+    faults = [*_file_faults(folder, manifest.files)]
     faults += _document_faults(folder, manifest)
     if any(fault.startswith("data/") for fault in faults):
         return [*faults, "data/: counts and split were not looked at, for the faults of its files"]
     return faults + _row_faults(start_spark(), folder, manifest)
 
 
-def _file_faults(folder: str, listed: list[dict[str, Any]]) -> Iterator[str]:
-    found = {file.uri.removeprefix(f"{folder}/"): file for file in storage.list(folder)}
+def _file_faults(folder: str, listed: list[ReleaseFile]) -> Iterator[str]:
+    stored = {file.uri.removeprefix(f"{folder}/"): file for file in storage.list_files(folder)}
 
-    def look(entry: dict[str, Any]) -> str | None:
-        path = entry["path"]
-        if path not in found:
+    def look(entry: ReleaseFile) -> str | None:
+        path = entry.path
+        if path not in stored:
             return f"{path}: missing"
-        if found[path].size != entry["bytes"]:
-            return f"{path}: {found[path].size} bytes, the manifest has {entry['bytes']}"
-        digest = storage.sha256(found[path].uri)
-        if digest != entry["sha256"]:
-            return f"{path}: SHA-256 is {digest}, the manifest has {entry['sha256']}"
-        if "rows" in entry:
+        file = stored[path]
+        if file.size != entry.bytes:
+            return f"{path}: {file.size} bytes, the manifest has {entry.bytes}"
+        digest = storage.sha256(file.uri)
+        if digest != entry.sha256:
+            return f"{path}: SHA-256 is {digest}, the manifest has {entry.sha256}"
+        if isinstance(entry, DataFile):
             try:
-                rows = _rows(found[path].uri)
+                rows = _rows(file.uri)
             except (pa.ArrowException, OSError) as error:
                 return f"{path}: not readable as Parquet: {str(error).splitlines()[0]}"
-            if rows != entry["rows"]:
-                return f"{path}: {rows} rows, the manifest has {entry['rows']}"
+            if rows != entry.rows:
+                return f"{path}: {rows} rows, the manifest has {entry.rows}"
         return None
 
     with ThreadPoolExecutor(THREADS) as pool:
         yield from filter(None, pool.map(look, listed))
-    for path in sorted(found.keys() - {entry["path"] for entry in listed}):
+    for path in sorted(stored.keys() - {entry.path for entry in listed}):
         yield f"{path}: not in the manifest"
 
 
-def _document_faults(folder: str, manifest: Mapping[str, Any]) -> Iterator[str]:
+def _document_faults(folder: str, manifest: ReleaseManifest) -> Iterator[str]:
     """Whether card and croissant.json parse, and say what the manifest says."""
-    data = {entry["path"]: entry for entry in manifest["files"] if "rows" in entry}
     try:
         text = storage.read_bytes(storage.join(folder, "README.md")).decode()
         head = yaml.safe_load(text.split("---\n")[1])
@@ -100,10 +99,9 @@ def _document_faults(folder: str, manifest: Mapping[str, Any]) -> Iterator[str]:
         yield f"README.md: no head of YAML: {' '.join(str(error).split())}"
     try:
         described = json.loads(storage.read_bytes(storage.join(folder, "croissant.json")))
-        files = {
-            one["contentUrl"]: one["sha256"] for one in described["distribution"] if "sha256" in one
-        }
-        if files != {path: entry["sha256"] for path, entry in data.items()}:
+        entries = described["distribution"]
+        files = {entry["contentUrl"]: entry["sha256"] for entry in entries if "sha256" in entry}
+        if files != {file.path: file.sha256 for file in manifest.data_files}:
             yield "croissant.json: its files are not those of the manifest"
     except FileNotFoundError:
         pass
@@ -111,7 +109,7 @@ def _document_faults(folder: str, manifest: Mapping[str, Any]) -> Iterator[str]:
         yield f"croissant.json: not Croissant: {' '.join(str(error).split())}"
 
 
-def _row_faults(spark: SparkSession, folder: str, manifest: Mapping[str, Any]) -> list[str]:
+def _row_faults(spark: SparkSession, folder: str, manifest: ReleaseManifest) -> list[str]:
     rows = read_release(spark, folder)
     try:
         counts = recount(rows).rows
@@ -126,16 +124,16 @@ def _row_faults(spark: SparkSession, folder: str, manifest: Mapping[str, Any]) -
                 f"data/split={split}/subset=stage-{stage}: {counts[key]} rows of {origin}, "
                 f"the manifest has {listed[key]}"
             )
-    outputs = [F.col(name) for name in OUTPUTS if name in manifest["columns"]]
-    fit = reduce(Column.__and__, [one.isNotNull() & one.between(0, 1) for one in outputs])
+    outputs = [F.col(name) for name in OUTPUTS if name in manifest.columns]
+    fit = reduce(Column.__and__, [output.isNotNull() & output.between(0, 1) for output in outputs])
     if unfit := rows.where(~fit).count():
         faults.append(f"data/: {unfit} pairs have a judgement or score that is not within 0 and 1")
     twice = rows.groupBy("pair_id").count().where("count > 1").count()
     if twice:
         faults.append(f"data/: {twice} pairs are there more than once")
-    if len(manifest["counts"]) > 1:
-        seed = manifest["settings"]["seed"]
-        sources = rows.select("split", source_hashes(seed)("source").alias("source"))
+    if len(manifest.counts) > 1:
+        hashes = source_hashes(manifest.settings.seed)("source")
+        sources = rows.select("split", hashes.alias("source"))
         sides = sources.groupBy("source").agg(F.countDistinct("split").alias("splits"))
         shared = sides.where("splits > 1").count()
         if shared:
@@ -143,27 +141,27 @@ def _row_faults(spark: SparkSession, folder: str, manifest: Mapping[str, Any]) -
     return faults
 
 
-def flat_counts(manifest: Mapping[str, Any]) -> Counter[tuple[str, int, str]]:
+def flat_counts(manifest: ReleaseManifest) -> Counter[tuple[str, int, str]]:
     """Pairs by split, stage and origin."""
     counts: Counter[tuple[str, int, str]] = Counter()
-    for split, stages in manifest["counts"].items():
+    for split, stages in manifest.counts.items():
         for stage, origins in stages.items():
             for origin, pairs in origins.items():
-                counts[split, int(stage), origin] = pairs
+                counts[split, stage, origin] = pairs
     return counts
 
 
 # Two releases
 
 
-def difference(spark: SparkSession, root: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
+def difference(spark: SparkSession, root: str, a: ReleaseManifest, b: ReleaseManifest) -> str:
     """How release b differs from release a, as text."""
-    old, new = a["version"], b["version"]
+    old, new = a.version, b.version
     lines = [f"release {old} -> {new}"]
     changes = [*_setting_changes(a, b)]
     lines += changes or ["signature, licence, columns, settings and runs are the same"]
     lines += ["", f"{'pairs by stage':<18}{old:>14}{new:>14}{'difference':>12}"]
-    counts = [_by_origin_and_stage(one) for one in (a, b)]
+    counts = [_by_origin_and_stage(manifest) for manifest in (a, b)]
     for origin in ORIGINS:
         for stage in range(4):
             before, after = (count[origin, stage] for count in counts)
@@ -175,8 +173,7 @@ def difference(spark: SparkSession, root: str, a: Mapping[str, Any], b: Mapping[
 
     sides = []
     for manifest, name in ((a, "old"), (b, "new")):
-        folder = storage.join(folder_of(root, manifest["version"]), manifest["build"])
-        rows = read_release(spark, folder)
+        rows = read_release(spark, build_of(root, manifest))
         columns = [
             F.col(column).alias(f"{column}_{name}") for column in ("spscore", "stage", "split")
         ]
@@ -210,26 +207,27 @@ def difference(spark: SparkSession, root: str, a: Mapping[str, Any], b: Mapping[
     return "\n".join(lines)
 
 
-def _setting_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
+def _setting_changes(a: ReleaseManifest, b: ReleaseManifest) -> Iterator[str]:
     for name in ("signature", "license", "title"):
-        if a[name] != b[name]:
-            yield f"{name}: {a[name]} -> {b[name]}"
-    if a["signature"] != b["signature"]:
-        yield "  scores compare only under one signature"
-    for name in sorted({*a["settings"], *b["settings"]}):
-        before, after = a["settings"].get(name), b["settings"].get(name)
+        before, after = getattr(a, name), getattr(b, name)
         if before != after:
             yield f"{name}: {before} -> {after}"
-    if a["columns"] != b["columns"]:
-        gone, come = ([*{k: v for k, v in x["columns"].items() if y["columns"].get(k) != v}]
-                      for x, y in ((a, b), (b, a)))  # fmt: skip
+    if a.signature != b.signature:
+        yield "  scores compare only under one signature"
+    for name in sorted(type(a.settings).model_fields):
+        before, after = getattr(a.settings, name), getattr(b.settings, name)
+        if before != after:
+            yield f"{name}: {before} -> {after}"
+    if a.columns != b.columns:
+        gone = [name for name, kind in a.columns.items() if b.columns.get(name) != kind]
+        come = [name for name, kind in b.columns.items() if a.columns.get(name) != kind]
         yield f"columns: {', '.join(gone) or 'none'} gone, {', '.join(come) or 'none'} new"
-    runs = [", ".join(run["run_id"] for run in one["runs"]) for one in (a, b)]
+    runs = [", ".join(run.run_id for run in manifest.runs) for manifest in (a, b)]
     if runs[0] != runs[1]:
         yield f"runs: {runs[0]} -> {runs[1]}"
 
 
-def _by_origin_and_stage(manifest: Mapping[str, Any]) -> Counter[tuple[str, int]]:
+def _by_origin_and_stage(manifest: ReleaseManifest) -> Counter[tuple[str, int]]:
     counts: Counter[tuple[str, int]] = Counter()
     for (_, stage, origin), pairs in flat_counts(manifest).items():
         counts[origin, stage] += pairs

@@ -1,7 +1,7 @@
-"""The units of a run: some files at a time are scored into its _work folder, and kept there.
+"""The chunks of a run: some files at a time are scored into its _work folder, and kept there.
 
-Each unit is followed by a marker with what went into it and what came out. A run that is killed goes
-on behind the last marker.
+Each chunk is followed by a marker with what went into it and what came out. A run that is killed goes
+on behind the last marker. On the terminal, in file names and in the settings a chunk is a "unit".
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.inputs import (
+    CORRUPT,
     MALFORMED_LINE,
     NO_ORIGIN,
     InputFiles,
@@ -32,15 +33,16 @@ from gaixie.jobs.scoring.inputs import (
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.jobs.spark.parquet import PARQUET
 from gaixie.jobs.spark.progress import progress
-from gaixie.jobs.spark.storage import File, Storage
+from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES
+from gaixie.udfs.io.storage import File
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.stages import ORIGINS
 from gaixie.udfs.validate import MALFORMED
 
 
 @dataclass(frozen=True)
-class Unit:
+class Chunk:
     """Some files of one input: what is scored, and kept, at a time."""
 
     number: int
@@ -49,26 +51,28 @@ class Unit:
 
     @property
     def rows(self) -> int | None:
-        known = [self.input.rows.get(file.path) for file in self.files]
-        return None if None in known else sum(known)
+        """Rows of the files; None where their footers do not say."""
+        if not {file.uri for file in self.files} <= self.input.rows.keys():
+            return None
+        return sum(self.input.rows[file.uri] for file in self.files)
 
 
-def divide(inputs: list[InputFiles], unit_mb: float) -> list[Unit]:
-    """Units of input: neighbouring files up to the given size, at least one file each."""
-    units: list[Unit] = []
-    for one in inputs:
+def divide(inputs: list[InputFiles], chunk_mb: float) -> list[Chunk]:
+    """Chunks of input: neighbouring files up to the given size, at least one file each."""
+    chunks: list[Chunk] = []
+    for source in inputs:
         files: list[File] = []
-        for file in one.files:
-            if files and sum(f.size for f in files) + file.size > unit_mb * 1e6:
-                units.append(Unit(len(units), one, files))
+        for file in source.files:
+            if files and sum(f.size for f in files) + file.size > chunk_mb * 1e6:
+                chunks.append(Chunk(len(chunks), source, files))
                 files = []
             files.append(file)
-        units.append(Unit(len(units), one, files))
-    return units
+        chunks.append(Chunk(len(chunks), source, files))
+    return chunks
 
 
-class Units:
-    """Scores units, and reads them back together."""
+class ChunkScorer:
+    """Scores chunks, and reads them back together."""
 
     def __init__(
         self,
@@ -86,107 +90,112 @@ class Units:
         self.read: Counter[str] = Counter()
         """Rows read, by origin."""
 
-    def score(self, units: list[Unit], limit: int | None) -> None:
-        """Scores unit by unit, each followed by a marker with its counts; limit: rows in all."""
+    def score(self, chunks: list[Chunk], limit: int | None) -> None:
+        """Scores chunk by chunk, each followed by a marker with its counts; limit: rows in all."""
         left = limit
-        for unit in units:
+        for chunk in chunks:
             if left is not None and left <= 0:
                 break
-            path = self._path(unit)
-            marker = {"fingerprint": self._fingerprint(unit, left)}
-            if self._storage.exists(f"{path}.json"):
-                found = self._storage.read_json(f"{path}.json")
-                if found["fingerprint"] == marker["fingerprint"]:
-                    self._keep(unit, found)
-                    unit.input.corrupt.update(found["corrupt"])
-                    print(f"{_title(unit, units)}: already scored", file=sys.stderr)
-                    left = left - sum(found["rows"].values()) if left is not None else None
-                    continue
-                self._storage.delete(f"{path}.json")
-            marker |= self._score_unit(unit, units, left)
-            self._storage.write_json(f"{path}.json", marker)
-            self._keep(unit, marker)
+            path = self._path(chunk)
+            fingerprint = self._fingerprint(chunk, left)
+            marker = self._kept_marker(path, fingerprint)
+            if marker is None:
+                title = _title(chunk, chunks)
+                marker = {"fingerprint": fingerprint} | self._score_chunk(chunk, title, left)
+                self._storage.write_json(f"{path}.json", marker)
+            else:
+                chunk.input.corrupt.update(marker["corrupt"])
+                print(f"{_title(chunk, chunks)}: already scored", file=sys.stderr)
+            self.read.update(marker["rows"])
+            if marker["schema"]:
+                self._schemas[path] = StructType.fromJson(marker["schema"])
             left = left - sum(marker["rows"].values()) if left is not None else None
 
-    def _keep(self, unit: Unit, marker: dict[str, Any]) -> None:
-        self.read.update(marker["rows"])
-        if marker["schema"]:
-            self._schemas[self._path(unit)] = StructType.fromJson(marker["schema"])
+    def _kept_marker(self, path: str, fingerprint: str) -> dict[str, Any] | None:
+        """The marker of a chunk that a killed run has scored alike; one of other settings goes."""
+        if not self._storage.exists(f"{path}.json"):
+            return None
+        marker = self._storage.read_json(f"{path}.json")
+        if marker["fingerprint"] == fingerprint:
+            return marker
+        self._storage.delete(f"{path}.json")
+        return None
 
-    def _score_unit(self, unit: Unit, units: list[Unit], limit: int | None) -> dict[str, Any]:
+    def _score_chunk(self, chunk: Chunk, title: str, limit: int | None) -> dict[str, Any]:
         """Rows read by origin, files that turned out to be corrupt, and the schema written."""
-        files, corrupt = list(unit.files), {}
+        files = list(chunk.files)
+        corrupt: dict[str, str] = {}
         while files:
             observed = Observation()
-            rows = read_files(self._spark, unit.input, files)
+            rows = read_files(self._spark, chunk.input, files)
             if limit is not None:
                 rows = rows.limit(limit)
-            rows = self._spread(rows, unit, limit).observe(
-                observed,
-                *[
-                    F.count_if(F.col("origin") == origin).alias(origin)
-                    for origin in (*ORIGINS, NO_ORIGIN)
-                ],
-            )
-            row_key = F.lit(unit.number << 53) + F.monotonically_increasing_id()
+            counts_by_origin = [
+                F.count_if(F.col("origin") == origin).alias(origin)
+                for origin in (*ORIGINS, NO_ORIGIN)
+            ]
+            rows = self._spread(rows, chunk, limit).observe(observed, *counts_by_origin)
+            row_key = F.lit(chunk.number << 53) + F.monotonically_increasing_id()
             scored = scored_rows(rows, self._score).withColumn("row_key", row_key)
             try:
-                with progress(self._spark, _title(unit, units), unit.rows):
+                with progress(self._spark, title, chunk.rows):
                     writer = scored.write.options(**PARQUET).partitionBy("fit")
-                    writer.mode("overwrite").parquet(self._path(unit))
+                    writer.mode("overwrite").parquet(self._path(chunk))
             except (PySparkException, Py4JJavaError) as error:
                 file = corrupt_file(error, files)
                 if file is None:
                     raise
-                reason = "cannot be read to its end: corrupt"
+                reason = CORRUPT
                 if "CSV header does not conform" in str(error):
-                    reason = (
-                        f"its header is not that of the other files of {unit.input.settings.path}"
-                    )
+                    path = chunk.input.settings.path
+                    reason = f"its header is not that of the other files of {path}"
                 if self._settings.on_corrupt_file == "stop":
-                    raise JobError(f"{file.path}: {reason}") from error
-                corrupt[file.path] = reason
-                unit.input.corrupt[file.path] = corrupt[file.path]
+                    raise JobError(f"{file.uri}: {reason}") from error
+                corrupt[file.uri] = reason
+                chunk.input.corrupt[file.uri] = reason
                 files.remove(file)
-                print(f"{file.path}: corrupt, set aside", file=sys.stderr)
+                print(f"{file.uri}: corrupt, set aside", file=sys.stderr)
                 continue
             counts = {origin: count for origin, count in observed.get.items() if count}
             return {"rows": counts, "corrupt": corrupt, "schema": scored.schema.jsonValue()}
         return {"rows": {}, "corrupt": corrupt, "schema": None}
 
-    def _spread(self, rows: DataFrame, unit: Unit, limit: int | None) -> DataFrame:
+    def _spread(self, rows: DataFrame, chunk: Chunk, limit: int | None) -> DataFrame:
         """Spreads rows over the cores where the files cannot be read in enough pieces."""
         cores = self._spark.sparkContext.defaultParallelism
-        pieces = 1 if limit is not None else unit.input.pieces(unit.files)
-        size = sum(file.size for file in unit.files)
+        pieces = 1 if limit is not None else chunk.input.pieces(chunk.files)
+        size = sum(file.size for file in chunk.files)
         if pieces < 2 * cores and size > 4_000_000:
             return rows.repartition(4 * cores)
         return rows
 
     def rows(self, fit: bool) -> DataFrame:
-        """The rows of all units that are fit, or those that are not: a folder of each unit.
+        """The rows of all chunks that are fit, or those that are not: a folder of each chunk.
 
         Columns of scored_rows, and row_key, unique and stable.
         """
-        units = [
+        parts = [
             self._spark.read.schema(schema).parquet(path).where(F.col("fit") == fit)
             for path, schema in self._schemas.items()
         ]
-        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), units)
+        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
 
-    def bytes_a_row(self) -> float:
+    def bytes_per_row(self) -> float:
         """What a row takes in Parquet."""
-        size = sum(file.size for path in self._schemas for file in self._storage.list(path))
-        return size / max(self.read.total(), 1)
+        files = [file for path in self._schemas for file in self._storage.list_files(path)]
+        return sum(file.size for file in files) / max(self.read.total(), 1)
 
-    def _path(self, unit: Unit) -> str:
-        return f"{self._folder}/unit-{unit.number:05d}"
+    def _path(self, chunk: Chunk) -> str:
+        return f"{self._folder}/unit-{chunk.number:05d}"
 
-    def _fingerprint(self, unit: Unit, left: int | None) -> str:
-        """Changes with anything that the unit's result depends on."""
+    def _fingerprint(self, chunk: Chunk, left: int | None) -> str:
+        """Changes with anything that the chunk's result depends on."""
         parts = {
-            "files": [[file.path, file.size, file.modified] for file in unit.files],
-            "input": unit.input.settings.model_dump(),
+            "files": [
+                [file.uri, file.size, round(file.modified.timestamp() * 1000)]
+                for file in chunk.files
+            ],
+            "input": chunk.input.settings.model_dump(),
             "signature": self._signature,
             "characters": [self._settings.min_characters, self._settings.max_characters],
             "limit": left,
@@ -214,5 +223,5 @@ def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
     )
 
 
-def _title(unit: Unit, units: list[Unit]) -> str:
-    return f"scoring unit {unit.number + 1} of {len(units)}"
+def _title(chunk: Chunk, chunks: list[Chunk]) -> str:
+    return f"scoring unit {chunk.number + 1} of {len(chunks)}"

@@ -29,13 +29,13 @@ def _clean_run(folder: str, name: str, limit: datetime | None) -> None:
     if not uploads and not storage.exists(folder):
         return  # a store may go on listing the name of a folder that is empty
     published = storage.exists(storage.join(folder, "manifest.json"))
-    files = [] if published else storage.list(folder)
-    touched = [one.started for one in uploads] + [file.modified for file in files]
+    files = [] if published else storage.list_files(folder)
+    touched = [upload.started for upload in uploads] + [file.modified for file in files]
     if limit is not None:
         if not published and touched and max(touched) > limit:
             print(f"run {name}: not published, but written to lately: left alone")
             return
-        uploads = [one for one in uploads if one.started <= limit]
+        uploads = [upload for upload in uploads if upload.started <= limit]
     for upload in uploads:
         storage.abort_upload(upload)
     if not published:

@@ -12,14 +12,17 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import Input
-from gaixie.jobs.spark.storage import File, Storage
+from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES
+from gaixie.udfs.io.storage import File
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.stages import ORIGINS
+
+CORRUPT = "cannot be read to its end: corrupt"
 
 MALFORMED_LINE = "malformed_line"
 """Column that holds a line which the reader could not split into columns."""
@@ -63,8 +66,8 @@ class InputFiles:
     def pieces(self, files: list[File]) -> float:
         """Into how many pieces the files can be divided for reading."""
         if self.format == "parquet":
-            return sum(self.row_groups[file.path] for file in files)
-        if any(file.path.lower().endswith(_COMPRESSED) for file in files):
+            return sum(self.row_groups[file.uri] for file in files)
+        if any(file.uri.lower().endswith(_COMPRESSED) for file in files):
             return len(files)
         return float("inf")
 
@@ -89,59 +92,58 @@ def inspect_inputs(
     file (unless on_corrupt_file is "quarantine"), a missing column, a column of the wrong type, one
     in the way of the job's own, an origin that does not exist, or extra columns that clash.
     """
-    found = [_inspect(spark, storage, settings, on_corrupt_file) for settings in inputs]
-    types: dict[str, tuple[str, Any]] = {}
-    for one in found:
-        for column in one.extra_columns:
-            path, known = types.setdefault(column.name, (one.settings.path, column.dataType))
+    inspected = [_inspect(spark, storage, settings, on_corrupt_file) for settings in inputs]
+    types: dict[str, tuple[str, DataType]] = {}
+    for source in inspected:
+        for column in source.extra_columns:
+            path, known = types.setdefault(column.name, (source.settings.path, column.dataType))
             if known != column.dataType:
                 raise JobError(
-                    f"{one.settings.path}: column '{column.name}' is "
+                    f"{source.settings.path}: column '{column.name}' is "
                     f"{column.dataType.simpleString()}, but {known.simpleString()} in {path}"
                 )
-    return found
+    return inspected
 
 
 def _inspect(
     spark: SparkSession, storage: Storage, settings: Input, on_corrupt_file: str
 ) -> InputFiles:
-    files = [file for file in storage.list(settings.path) if file.size > 0]
+    files = [file for file in storage.list_files(settings.path) if file.size > 0]
     if not files:
         raise JobError(f"{settings.path}: no data, expected at least one file with rows")
-    kind = settings.format or _format_of(files[0].path)
+    kind = settings.format or _format_of(files[0].uri)
     if kind is None:
         raise JobError(
-            f"{files[0].path}: its name tells no format, "
+            f"{files[0].uri}: its name tells no format, "
             "expected .parquet, .jsonl, .csv or .tsv (or set the input's format)"
         )
-    one = InputFiles(settings, kind, StructType(), files)
+    source = InputFiles(settings, kind, StructType(), files)
     if kind == "parquet":
-        _inspect_parquet(spark, one, on_corrupt_file)
+        _inspect_parquet(spark, source, on_corrupt_file)
     else:
         try:
-            one.schema = _text_schema(spark, one)
+            source.schema = _text_schema(spark, source)
         except (PySparkException, Py4JJavaError) as error:
             if file := corrupt_file(error, files):
-                raise JobError(f"{file.path}: cannot be read to its end: corrupt") from error
+                raise JobError(f"{file.uri}: {CORRUPT}") from error
             raise
-        _check_columns(one.schema, files[0].path, settings)
+        _check_columns(source.schema, files[0].uri, settings)
     if settings.origin_column:
-        while one.files:
+        while source.files:
             try:
-                _check_origins(spark, one)
+                _check_origins(spark, source)
                 break
             except (PySparkException, Py4JJavaError) as error:
-                file = corrupt_file(error, one.files)
+                file = corrupt_file(error, source.files)
                 if file is None:
                     raise
-                reason = "cannot be read to its end: corrupt"
                 if on_corrupt_file == "stop":
-                    raise JobError(f"{file.path}: {reason}") from error
-                one.corrupt[file.path] = reason
-                one.files = [other for other in one.files if other != file]
-        if not one.files:
+                    raise JobError(f"{file.uri}: {CORRUPT}") from error
+                source.corrupt[file.uri] = CORRUPT
+                source.files = [other for other in source.files if other != file]
+        if not source.files:
             raise JobError(f"{settings.path}: no file could be read")
-    return one
+    return source
 
 
 def corrupt_file(error: Exception, files: list[File]) -> File | None:
@@ -149,8 +151,8 @@ def corrupt_file(error: Exception, files: list[File]) -> File | None:
     message = unquote(str(error))  # names it as a URI: file:///a%20b
     if "FAILED_READ_FILE" not in message:
         return None
-    named = [f for f in files if f.path.partition(":")[2].lstrip("/") in message]
-    return max(named, key=lambda file: len(file.path), default=None)
+    named = [f for f in files if f.uri.partition(":")[2].lstrip("/") in message]
+    return max(named, key=lambda file: len(file.uri), default=None)
 
 
 def _format_of(path: str) -> str | None:
@@ -160,16 +162,17 @@ def _format_of(path: str) -> str | None:
     return next((kind for suffix, kind in _FORMATS.items() if name.endswith(suffix)), None)
 
 
-def _inspect_parquet(spark: SparkSession, one: InputFiles, on_corrupt_file: str) -> None:
+def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: str) -> None:
     """Reads every footer: a file that is no Parquet, or lacks a column, is known by name."""
-    jvm, conf = spark._jvm, spark._jsc.hadoopConfiguration()
+    jvm: Any = spark._jvm
+    conf = spark._jsc.hadoopConfiguration()
     convert = jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter(
         spark._jsparkSession.sessionState().conf()
     )
 
     def footer(file: File) -> tuple[StructType, int, int] | str:
         try:
-            path = jvm.org.apache.hadoop.fs.Path(file.path)
+            path = jvm.org.apache.hadoop.fs.Path(file.uri)
             reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(
                 jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, conf)
             )
@@ -184,52 +187,52 @@ def _inspect_parquet(spark: SparkSession, one: InputFiles, on_corrupt_file: str)
             return (cause.getMessage() if cause else str(error)) or type(error).__name__
 
     with ThreadPoolExecutor(16) as pool:
-        footers = list(pool.map(footer, one.files))
-    good = []
-    for file, found in zip(one.files, footers, strict=True):
-        if isinstance(found, str):
-            message = f"{file.path}: not a readable Parquet file: {found.splitlines()[0]}"
+        footers = list(pool.map(footer, source.files))
+    good: list[File] = []
+    for file, read in zip(source.files, footers, strict=True):
+        if isinstance(read, str):
+            fault = read.splitlines()[0]
             if on_corrupt_file == "stop":
-                raise JobError(message)
-            one.corrupt[file.path] = found.splitlines()[0]
+                raise JobError(f"{file.uri}: not a readable Parquet file: {fault}")
+            source.corrupt[file.uri] = fault
             continue
-        schema, rows, row_groups = found
-        _check_columns(schema, file.path, one.settings)
+        schema, rows, row_groups = read
+        _check_columns(schema, file.uri, source.settings)
         if not good:
-            one.schema = schema
-        missing = {c.name for c in one.schema} ^ {c.name for c in schema}
+            source.schema = schema
+        missing = {c.name for c in source.schema} ^ {c.name for c in schema}
         if missing:
             raise JobError(
-                f"{file.path}: column '{min(missing)}' is not in every file of {one.settings.path}"
+                f"{file.uri}: column '{min(missing)}' is not in every file of {source.settings.path}"
             )
         for column in schema:
-            expected = one.schema[column.name].dataType
+            expected = source.schema[column.name].dataType
             if column.dataType != expected:
                 raise JobError(
-                    f"{file.path}: column '{column.name}' is {column.dataType.simpleString()}, "
-                    f"expected {expected.simpleString()} as in {good[0].path}"
+                    f"{file.uri}: column '{column.name}' is {column.dataType.simpleString()}, "
+                    f"expected {expected.simpleString()} as in {good[0].uri}"
                 )
         good.append(file)
-        one.rows[file.path] = rows
-        one.row_groups[file.path] = row_groups
-    one.files = good
+        source.rows[file.uri] = rows
+        source.row_groups[file.uri] = row_groups
+    source.files = good
     if not good:
-        raise JobError(f"{one.settings.path}: no file could be read as Parquet")
-    if not sum(one.rows.values()):
-        raise JobError(f"{one.settings.path}: no rows, expected at least one")
+        raise JobError(f"{source.settings.path}: no file could be read as Parquet")
+    if not sum(source.rows.values()):
+        raise JobError(f"{source.settings.path}: no rows, expected at least one")
 
 
-def _text_schema(spark: SparkSession, one: InputFiles) -> StructType:
+def _text_schema(spark: SparkSession, source: InputFiles) -> StructType:
     """Column names of a text input, all strings, and the column for malformed lines."""
     reader = spark.read
-    if one.format == "jsonl":
-        paths = [file.path for file in one.files]
-        found = reader.option("primitivesAsString", True).json(paths)
-        names = [name for name in found.columns if name != "_corrupt_record"]
+    if source.format == "jsonl":
+        paths = [file.uri for file in source.files]
+        table = reader.option("primitivesAsString", True).json(paths)
+        names = [name for name in table.columns if name != "_corrupt_record"]
         if not names:
-            raise JobError(f"{one.files[0].path}: no JSON object a line was found")
+            raise JobError(f"{source.files[0].uri}: no JSON object a line was found")
     else:
-        first = reader.options(**_csv_options(one.format)).csv(one.files[0].path)
+        first = reader.options(**_csv_options(source.format)).csv(source.files[0].uri)
         names = [name for name in first.columns if name != "_corrupt_record"]
     return StructType([StructField(name, StringType()) for name in [*names, MALFORMED_LINE]])
 
@@ -264,31 +267,31 @@ def _check_columns(schema: StructType, path: str, settings: Input) -> None:
             )
 
 
-def _check_origins(spark: SparkSession, one: InputFiles) -> None:
-    column = one.settings.origin_column
-    rows = read_files(spark, one, one.files).where(F.col(MALFORMED_LINE).isNull())
+def _check_origins(spark: SparkSession, source: InputFiles) -> None:
+    column = source.settings.origin_column
+    rows = read_files(spark, source, source.files).where(F.col(MALFORMED_LINE).isNull())
     values = rows.select("origin").distinct().limit(100)
     unknown = sorted(str(row.origin) for row in values.collect() if row.origin not in ORIGINS)
     if unknown:
         raise JobError(
-            f"{one.settings.path}: column '{column}' holds the unknown origin {unknown[0]!r}, "
+            f"{source.settings.path}: column '{column}' holds the unknown origin {unknown[0]!r}, "
             f"expected one of {', '.join(ORIGINS)}"
         )
 
 
-def read_files(spark: SparkSession, one: InputFiles, files: list[File]) -> DataFrame:
+def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
     """Rows of some files of an input: source, paraphrase, origin, malformed_line, extra columns."""
-    paths = [file.path for file in files]
-    reader = spark.read.schema(one.schema)
-    if one.format == "parquet":
+    paths = [file.uri for file in files]
+    reader = spark.read.schema(source.schema)
+    if source.format == "parquet":
         rows = reader.parquet(*paths)
-    elif one.format == "jsonl":
+    elif source.format == "jsonl":
         rows = reader.option("columnNameOfCorruptRecord", MALFORMED_LINE).json(paths)
     else:
-        options = _csv_options(one.format) | {"columnNameOfCorruptRecord": MALFORMED_LINE}
+        options = _csv_options(source.format) | {"columnNameOfCorruptRecord": MALFORMED_LINE}
         rows = reader.options(**options).option("enforceSchema", False).csv(paths)
-    settings = one.settings
-    malformed = F.col(MALFORMED_LINE) if MALFORMED_LINE in one.schema.names else F.lit(None)
+    settings = source.settings
+    malformed = F.col(MALFORMED_LINE) if MALFORMED_LINE in source.schema.names else F.lit(None)
     if settings.origin:
         origin = F.lit(settings.origin)
     else:  # of a malformed line, whatever came to stand there
@@ -299,5 +302,5 @@ def read_files(spark: SparkSession, one: InputFiles, files: list[File]) -> DataF
         F.col(f"`{settings.paraphrase_column}`").cast("string").alias("paraphrase"),
         origin.cast("string").alias("origin"),
         malformed.cast("string").alias(MALFORMED_LINE),
-        *[F.col(f"`{column.name}`") for column in one.extra_columns],
+        *[F.col(f"`{column.name}`") for column in source.extra_columns],
     )

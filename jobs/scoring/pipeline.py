@@ -5,37 +5,45 @@ from __future__ import annotations
 import platform
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import reduce
 from importlib.metadata import version
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.accounts import close_accounts, written_counts
-from gaixie.jobs.scoring.chunks import Units, divide, scored_rows
+from gaixie.jobs.scoring.chunks import ChunkScorer, divide, scored_rows
 from gaixie.jobs.scoring.inputs import MALFORMED_LINE, InputFiles, read_files
-from gaixie.jobs.scoring.report import Summary, print_summary, write_report
+from gaixie.jobs.scoring.report import Report, print_summary, write_report
 from gaixie.jobs.scoring.sample import Sample, sample_scored
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.jobs.spark.parquet import write_partitioned
 from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES
+from gaixie.udfs.io.manifest import NAME, RunFile, RunInput, RunManifest, RunRows
 from gaixie.udfs.io.on_disk import on_disk
-from gaixie.udfs.spark import escape_bytes, score_columns
+from gaixie.udfs.spark import (
+    escape_bytes,
+    held_back_column,
+    score_bin_column,
+    score_columns,
+    stage_column,
+)
 from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS, SPScore
-from gaixie.udfs.stages import SCORE_BINS, STAGES, quantile
+from gaixie.udfs.stages import SCORE_BINS, STAGES, quantile, stage
 from gaixie.udfs.text.segmenters import load_segmenter
 
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
 """Columns of scored files, before the input's own; origin and stage stand in the folder names."""
 
-ROWS_A_PARTITION = 250_000
+ROWS_PER_PARTITION = 250_000
 """Rows that a task looks through for duplicates."""
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -71,7 +79,8 @@ def load_scorer(settings: ScoreSettings) -> Scorer:
 class Stages:
     """What is known of the scored pairs before they are written."""
 
-    cuts: dict[str, list[float]]
+    thresholds: dict[str, list[float]]
+    """Scores at which stages 1, 2 and 3 begin, by origin; NaN where a quantile had no pairs."""
     min_meaning: dict[str, float]
     bins: dict[str, Counter[int]]
     """Distinct pairs of each origin by score bin."""
@@ -80,19 +89,15 @@ class Stages:
     duplicates: dict[str, int]
 
     def counts(self) -> dict[tuple[str, int], int]:
-        """Distinct pairs by origin and stage."""
+        """Distinct pairs by origin and stage, exact to one score bin at each threshold."""
         counts: Counter[tuple[str, int]] = Counter()
         for origin, bins in self.bins.items():
-            for index, pairs in bins.items():
-                reached = sum(_bin_of_cut(cut) <= index for cut in self.cuts[origin])
+            stages = stage(np.array([*bins]) / SCORE_BINS, self.thresholds[origin])
+            for reached, (index, pairs) in zip(stages.tolist(), bins.items(), strict=True):
                 held = self.held_back[origin][index]
                 counts[origin, reached] += pairs - held
                 counts[origin, min(reached, 1)] += held
         return dict(sorted((+counts).items()))
-
-
-def _bin_of_cut(cut: float) -> float:
-    return cut * SCORE_BINS if cut == cut else float("inf")
 
 
 class ScoreCorpus:
@@ -115,7 +120,7 @@ class ScoreCorpus:
         self.score = score_columns(
             scorer.model, scorer.segmenter, settings.min_characters, settings.max_characters
         )
-        self.units = Units(
+        self.chunks = ChunkScorer(
             spark, storage, settings, self.score, scorer.signature, f"{folder}/_work"
         )
         self.schemas: dict[str, StructType] = {}
@@ -124,48 +129,48 @@ class ScoreCorpus:
 
     def dry_run(self, sample: int = 5_000) -> None:
         """Says what a run would do, from the first rows of each input; writes nothing."""
-        for one in self.inputs:
-            rows = sum(one.rows.values()) if one.format == "parquet" else None
-            size = sum(file.size for file in one.files) / 1e6
-            known = f"{rows:,} rows, " if rows is not None else ""
-            print(
-                f"{one.settings.path}: {len(one.files)} {one.format} files, {known}{size:,.1f} MB"
-            )
-            extra = ", ".join(column.name for column in one.extra_columns) or "none"
+        for source in self.inputs:
+            path, files = source.settings.path, source.files
+            known = f"{sum(source.rows.values()):,} rows, " if source.format == "parquet" else ""
+            size = sum(file.size for file in files) / 1e6
+            print(f"{path}: {len(files)} {source.format} files, {known}{size:,.1f} MB")
+            extra = ", ".join(column.name for column in source.extra_columns) or "none"
             print(f"  carried through: {extra}")
-        for one in self.inputs:
-            rows = read_files(self.spark, one, one.files).limit(sample)
+        for source in self.inputs:
+            rows = read_files(self.spark, source, source.files).limit(sample)
             table = scored_rows(rows, self.score).toPandas()
             fit = table[table["reason"].isna()]
-            print(f"{one.settings.path}: of the first {len(table):,} rows, {len(fit):,} are fit")
+            print(f"{source.settings.path}: of the first {len(table):,} rows, {len(fit):,} are fit")
             for reason, count in table["reason"].value_counts().items():
                 print(f"  quarantine {reason}: {count:,}")
             for origin, pairs in fit.groupby("origin"):
                 points = pairs["spscore"].quantile([0.05, 0.25, 0.5, 0.75, 0.95]).round(3)
-                cuts = self.settings.cuts[origin]
-                print(f"  {origin}: score at 5/25/50/75/95 %: {points.tolist()}; cuts: {cuts}")
+                thresholds = self.settings.thresholds[origin]
+                print(
+                    f"  {origin}: score at 5/25/50/75/95 %: {points.tolist()}; cuts: {thresholds}"
+                )
                 means = [f"{name} {pairs[name].mean():.2f}" for name in JUDGEMENTS]
                 print(f"  {origin}: mean {', '.join(means)}")
         print(f"signature: {self.scorer.signature}")
         print(f"would write {self.folder}; dry run: nothing was written")
 
     def start(self, resume: bool) -> None:
-        """Clears away what a killed run left; with resume, all but its finished units."""
+        """Clears away what a killed run left; with resume, all but its finished chunks."""
         if resume:
             for name in ("scored", "quarantine"):
                 self.storage.delete(f"{self.folder}/{name}")
         elif self.storage.exists(self.folder):
             self.storage.delete(self.folder)
-        # A folder that may not be written shows itself now, not after the first unit.
+        # A folder that may not be written shows itself now, not after the first chunk.
         note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
         self.storage.write_json(f"{self.folder}/_work/started.json", note)
 
-    def score_units(self) -> None:
-        """Scores the input unit by unit into _work/."""
+    def score_chunks(self) -> None:
+        """Scores the input chunk by chunk into _work/."""
         started = time.monotonic()
-        self.units.score(divide(self.inputs, self.settings.unit_mb), self.limit)
+        self.chunks.score(divide(self.inputs, self.settings.unit_mb), self.limit)
         self.seconds["score"] = time.monotonic() - started
-        if not self.units.read.total():
+        if not self.chunks.read.total():
             self.storage.delete(self.folder)
             raise JobError(f"{self.settings.inputs[0].path}: no rows, expected at least one")
 
@@ -175,14 +180,14 @@ class ScoreCorpus:
         Columns of gaixie.jobs.scoring.chunks.scored_rows, and row_key. A scorer that is too slow for
         all of the input would look at them once more here.
         """
-        return self.units.rows(fit=True)
+        return self.chunks.rows(fit=True)
 
     def find_stages(self) -> Stages:
-        """Counts the distinct pairs by origin and score, and settles the cut points."""
+        """Counts the distinct pairs by origin and score, and settles the thresholds."""
         started = time.monotonic()
-        rows, cores = self.units.read.total(), self.spark.sparkContext.defaultParallelism
+        rows, cores = self.chunks.read.total(), self.spark.sparkContext.defaultParallelism
         if not self.spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
-            partitions = max(2 * cores, rows // ROWS_A_PARTITION)
+            partitions = max(2 * cores, rows // ROWS_PER_PARTITION)
             self.spark.conf.set("spark.sql.shuffle.partitions", partitions)
         scores = self.scored_pairs()
         distinct = scores.groupBy("pair_id").agg(
@@ -191,27 +196,27 @@ class ScoreCorpus:
             F.first("meaning").alias("meaning"),
             F.count(F.lit(1)).alias("rows"),
         )
-        min_meaning = {origin: cuts.min_meaning for origin, cuts in self.settings.cuts.items()}
-        score_bin = F.floor(F.col("spscore").cast("double") * SCORE_BINS + 0.5).cast("int")
-        held = _is_held_back(min_meaning)
-        table = distinct.groupBy("origin", score_bin.alias("bin"), held.alias("held")).agg(
+        given = self.settings.thresholds
+        min_meaning = {origin: points.min_meaning for origin, points in given.items()}
+        held = held_back_column(min_meaning)
+        table = distinct.groupBy("origin", score_bin_column().alias("bin"), held.alias("held")).agg(
             F.count(F.lit(1)).alias("pairs"), F.sum("rows").alias("rows")
         )
         bins: dict[str, Counter[int]] = defaultdict(Counter)
         held_back: dict[str, Counter[int]] = defaultdict(Counter)
         duplicates: Counter[str] = Counter()
-        with progress(self.spark, "finding duplicates and stages", self.units.read.total()):
+        with progress(self.spark, "finding duplicates and stages", self.chunks.read.total()):
             for row in table.collect():
                 bins[row.origin][row.bin] += row.pairs
                 held_back[row.origin][row.bin] += row.pairs * row.held
                 duplicates[row.origin] += row.rows - row.pairs
-        cuts = {}
-        for origin, points in self.settings.cuts.items():
-            cuts[origin] = list(points.scores or ())
+        thresholds = {}
+        for origin, points in given.items():
+            thresholds[origin] = list(points.scores or ())
             if points.quantiles:
-                cuts[origin] = [quantile(bins.get(origin, {}), q) for q in points.quantiles]
+                thresholds[origin] = [quantile(bins.get(origin, {}), q) for q in points.quantiles]
         self.seconds["stages"] = time.monotonic() - started
-        return Stages(cuts, min_meaning, dict(bins), dict(held_back), dict(duplicates))
+        return Stages(thresholds, min_meaning, dict(bins), dict(held_back), dict(duplicates))
 
     def write_scored(self, stages: Stages) -> None:
         """Writes the distinct pairs, a folder for each origin and stage."""
@@ -219,7 +224,7 @@ class ScoreCorpus:
         pairs = self.scored_pairs()
         if removed := sum(stages.duplicates.values()):
             pairs = pairs.join(self._duplicate_rows(pairs, removed), "row_key", "left_anti")
-        pairs = pairs.withColumn("stage", _stage_column(stages))
+        pairs = pairs.withColumn("stage", stage_column(stages.thresholds, stages.min_meaning))
         columns = [*SCORED_COLUMNS, *self._extra_columns(), "origin", "stage"]
         counts = stages.counts()
         if not counts:
@@ -231,9 +236,9 @@ class ScoreCorpus:
     def _duplicate_rows(self, pairs: DataFrame, removed: int) -> DataFrame:
         """row_key of every row of a pair but one: the one whose other columns hash lowest."""
         parts = []
-        for one in {c.name: c for i in self.inputs for c in i.extra_columns}.values():
-            column = F.col(f"`{one.name}`")
-            if isinstance(one.dataType, ArrayType | MapType | StructType):
+        for extra in {c.name: c for i in self.inputs for c in i.extra_columns}.values():
+            column = F.col(f"`{extra.name}`")
+            if isinstance(extra.dataType, ArrayType | MapType | StructType):
                 column = F.to_json(column)  # a map cannot be hashed
             parts += [column.isNull(), column]  # a hash passes over nulls
         tie = F.xxhash64(*parts) if parts else F.lit(0)
@@ -245,7 +250,7 @@ class ScoreCorpus:
     def write_quarantine(self) -> None:
         """Writes the rows that cannot be scored, a folder for each reason."""
         started = time.monotonic()
-        rows = self.units.rows(fit=False)
+        rows = self.chunks.rows(fit=False)
         counts = {(row.reason,): row["count"] for row in rows.groupBy("reason").count().collect()}
         if not counts:
             return
@@ -273,19 +278,19 @@ class ScoreCorpus:
         counts: dict[tuple[Any, ...], int],
         spread_by: str,
     ) -> None:
-        rows_a_file = int(self.settings.target_file_mb * 1e6 / self.units.bytes_a_row())
-        write_partitioned(
-            rows, f"{self.folder}/{name}", keys, counts, max(rows_a_file, 1), spread_by
-        )
+        rows_per_file = int(self.settings.target_file_mb * 1e6 / self.chunks.bytes_per_row())
+        files = {
+            values: max(round(count / max(rows_per_file, 1)), 1) for values, count in counts.items()
+        }
+        write_partitioned(rows, f"{self.folder}/{name}", keys, files, F.xxhash64(spread_by))
         self.schemas[name] = rows.schema
 
     def publish(self, stages: Stages) -> None:
         """Counts what was written, closes the accounts, and writes report and manifest."""
         started = time.monotonic()
-        read = self.units.read
         scored = self._written("scored", ("origin", "stage"))
         quarantined = self._written("quarantine", ("origin", "reason"))
-        close_accounts(read, scored, quarantined, stages.duplicates)
+        close_accounts(self.chunks.read, scored, quarantined, stages.duplicates)
         sample = Sample()
         if scored:
             path = f"{self.folder}/scored"
@@ -295,32 +300,12 @@ class ScoreCorpus:
                 texts = pair["source"], pair["paraphrase"]
                 pair["reasons"] = self.scorer.model.explain(*texts, segmenter)
         self.seconds["report"] = time.monotonic() - started
-        summary = Summary(
-            run_id=self.run_id,
-            folder=self.folder,
-            signature=self.scorer.signature,
-            read=dict(read),
-            scored={o: {s: scored.get((o, s), 0) for s in STAGES} for o in read},
-            quarantined={
-                o: {reason: n for (origin, reason), n in quarantined.items() if origin == o}
-                for o in read
-            },
-            duplicates={o: stages.duplicates.get(o, 0) for o in read},
-            bins={o: dict(bins) for o, bins in stages.bins.items()},
-            cuts={o: stages.cuts[o] for o in read if o in stages.cuts},
-            min_meaning={o: stages.min_meaning[o] for o in read if o in stages.cuts},
-            quantiles={
-                o: {share: quantile(bins, share) for share in QUANTILES}
-                for o, bins in stages.bins.items()
-            },
-            sample=sample,
-            seconds=dict(self.seconds),
-            pairs_per_s=read.total() / sum(self.seconds.values()),
-        )
-        write_report(summary, self.storage, self.folder)
+        manifest = self._manifest(stages, scored, quarantined)
+        report = Report(manifest, self.folder, stages.bins, sample)
+        write_report(report, self.storage, self.folder)
         self.storage.delete(f"{self.folder}/_work")
-        self.storage.write_json(f"{self.folder}/manifest.json", self._manifest(summary))
-        print_summary(summary)
+        self.storage.write(f"{self.folder}/{NAME}", manifest.to_json())
+        print_summary(report)
 
     def _written(self, name: str, keys: tuple[str, str]) -> Counter[tuple[Any, ...]]:
         if name not in self.schemas:
@@ -328,72 +313,69 @@ class ScoreCorpus:
         return written_counts(self.spark, f"{self.folder}/{name}", self.schemas[name], keys)
 
     def _extra_columns(self) -> list[str]:
-        return list(dict.fromkeys(c.name for one in self.inputs for c in one.extra_columns))
+        return list(dict.fromkeys(c.name for i in self.inputs for c in i.extra_columns))
 
-    def _manifest(self, summary: Summary) -> dict[str, Any]:
-        files = {
-            name: [
-                {
-                    "path": file.path.rpartition(f"/runs/{self.run_id}/")[2],
-                    "bytes": file.size,
-                }
-                for file in self.storage.list(f"{self.folder}/{name}")
-            ]
-            for name in ("scored", "quarantine")
-            if self.storage.exists(f"{self.folder}/{name}")
+    def _manifest(
+        self,
+        stages: Stages,
+        scored: Counter[tuple[Any, ...]],
+        quarantined: Counter[tuple[Any, ...]],
+    ) -> RunManifest:
+        """scored: rows by origin and stage; quarantined: rows by origin and reason."""
+        read = self.chunks.read
+        by_stage = {o: {s: scored[o, s] for s in STAGES} for o in read}
+        by_reason = {
+            o: {reason: n for (origin, reason), n in quarantined.items() if origin == o}
+            for o in read
         }
-        quantiles = {o: {str(k): v for k, v in q.items()} for o, q in summary.quantiles.items()}
-        return {
-            "run_id": self.run_id,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "gaixie": version("gaixie"),
-            "spark": self.spark.version,
-            "signature": self.scorer.signature,
-            "settings": self.settings.model_dump(),
-            "limit": self.limit,
-            "inputs": [
-                {
-                    "path": one.settings.path,
-                    "format": one.format,
-                    "files": len(one.files),
-                    "bytes": sum(file.size for file in one.files),
-                    "corrupt_files": one.corrupt,
-                }
-                for one in self.inputs
+        return RunManifest(
+            run_id=self.run_id,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            gaixie=version("gaixie"),
+            spark=self.spark.version,
+            signature=self.scorer.signature,
+            settings=self.settings.model_dump(by_alias=True),
+            limit=self.limit,
+            inputs=[
+                RunInput(
+                    path=source.settings.path,
+                    format=source.format,
+                    files=len(source.files),
+                    bytes=sum(file.size for file in source.files),
+                    corrupt_files=source.corrupt,
+                )
+                for source in self.inputs
             ],
-            "rows": {
-                origin: {
-                    "read": summary.read[origin],
-                    "scored": sum(summary.scored[origin].values()),
-                    "quarantined": sum(summary.quarantined[origin].values()),
-                    "duplicates": summary.duplicates[origin],
-                }
-                for origin in summary.read
+            rows={
+                origin: RunRows(
+                    read=rows,
+                    scored=sum(by_stage[origin].values()),
+                    quarantined=sum(by_reason[origin].values()),
+                    duplicates=stages.duplicates.get(origin, 0),
+                )
+                for origin, rows in read.items()
             },
-            "stages": summary.scored,
-            "quarantine": summary.quarantined,
-            "cuts": {o: [None if c != c else c for c in cuts] for o, cuts in summary.cuts.items()},
-            "min_meaning": summary.min_meaning,
-            "quantiles": quantiles,
-            "seconds": {step: round(value, 3) for step, value in summary.seconds.items()},
-            "files": files,
-        }
+            stages=by_stage,
+            quarantine=by_reason,
+            cuts={
+                o: [None if c != c else c for c in stages.thresholds[o]]
+                for o in read
+                if o in stages.thresholds
+            },
+            min_meaning={o: stages.min_meaning[o] for o in read if o in stages.thresholds},
+            quantiles={
+                o: {share: quantile(bins, share) for share in QUANTILES}
+                for o, bins in stages.bins.items()
+            },
+            seconds={step: round(value, 3) for step, value in self.seconds.items()},
+            files={
+                name: [*self._files(name)]
+                for name in ("scored", "quarantine")
+                if self.storage.exists(f"{self.folder}/{name}")
+            },
+        )
 
-
-def _stage_column(stages: Stages) -> Column:
-    """gaixie.udfs.stages.stage as a column of spscore, meaning and origin."""
-    stage = F.lit(0)
-    for origin, points in stages.cuts.items():
-        reached = [(F.col("spscore") >= F.lit(cut).cast("float")).cast("int") for cut in points]
-        stage = F.when(F.col("origin") == origin, reduce(Column.__add__, reached)).otherwise(stage)
-    held = _is_held_back(stages.min_meaning)
-    return F.when(held, F.least(stage, F.lit(1))).otherwise(stage)
-
-
-def _is_held_back(min_meaning: dict[str, float]) -> Column:
-    """Whether the meaning of a pair keeps it out of stages 2 and 3."""
-    held = F.lit(False)
-    for origin, least in min_meaning.items():
-        low = F.col("meaning") < F.lit(least).cast("float")
-        held = F.when(F.col("origin") == origin, low).otherwise(held)
-    return held
+    def _files(self, name: str) -> Iterable[RunFile]:
+        for file in self.storage.list_files(f"{self.folder}/{name}"):
+            path = file.uri.rpartition(f"/runs/{self.run_id}/")[2]
+            yield RunFile(path=path, bytes=file.size)

@@ -1,50 +1,45 @@
-"""The picture of a run: scores and judgements by origin, and how they and the features correlate.
-
-Drawn with matplotlib's object interface, never pyplot: no display, no state shared between threads.
-"""
+"""The plots of a run: scores and judgements by origin, and how they and the features correlate."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.patheffects import withStroke
 
+from gaixie.jobs.reporting import png_of
 from gaixie.jobs.scoring.sample import BARS, MEASURED, Sample
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.stages import ORIGINS, SCORE_BINS
 
 LABEL_WIDTH = 0.024
 """Width of an upright "stage 1", in score: closer labels are moved apart, their lines are not."""
-BAR, CUT, GREY = "#5b8db8", "#b3402a", "#d9d9d9"
+BAR, THRESHOLD, GREY = "#5b8db8", "#b3402a", "#d9d9d9"
 LINES = dict(zip(ORIGINS, ("#1f4e79", "#e08214", "#4d9221", "#8e44ad"), strict=True))
 
 
 def draw_run(
     bins: Mapping[str, Mapping[int, int]],
-    cuts: Mapping[str, Sequence[float]],
+    thresholds: Mapping[str, Sequence[float | None]],
     sample: Sample,
 ) -> bytes:
     """PNG, 1,680 x 1,260 pixels.
 
     bins: pairs by origin and gaixie.udfs.stages.score_bin; an origin without pairs gets no panel.
-    cuts: cut points by origin; NaN and what lies outside [0, 1] is not drawn.
+    thresholds: where stages 1, 2 and 3 begin, by origin; None and what lies outside [0, 1] is not drawn.
     sample: where the judgements and the correlations come from; NaN is grey.
     """
     origins = [origin for origin, counts in bins.items() if sum(counts.values())]
     figure = Figure(figsize=(12, 9), dpi=140, layout="constrained")
-    canvas = FigureCanvasAgg(figure)
-    upper, lower = figure.subfigures(2, 1, height_ratios=(2.5, 1))
+    upper, lower = np.asarray(figure.subfigures(2, 1, height_ratios=(2.5, 1)))
     grid = upper.add_gridspec(max(len(origins), 1), 2, width_ratios=(1.1, 1))
     panel = None
     for row, origin in enumerate(origins):
         panel = upper.add_subplot(grid[row, 0], sharex=panel)
-        _histogram(panel, origin, bins[origin], cuts.get(origin, ()))
+        _histogram(panel, origin, bins[origin], thresholds.get(origin, ()))
         # Room above the bars for the labels, which fill more of a panel where there are more.
         panel.set_ylim(0, panel.dataLim.ymax * (1.05 + 0.15 * len(origins)))
         panel.tick_params(labelbottom=row == len(origins) - 1)
@@ -55,12 +50,12 @@ def draw_run(
     heat_map = upper.add_subplot(grid[:, 1])
     _correlations(heat_map, np.array(sample.correlations, float), sample.rows)
     _judgements(lower, sample)
-    png = io.BytesIO()
-    canvas.print_png(png)
-    return png.getvalue()
+    return png_of(figure)
 
 
-def _histogram(axes: Axes, origin: str, bins: Mapping[int, int], cuts: Sequence[float]) -> None:
+def _histogram(
+    axes: Axes, origin: str, bins: Mapping[int, int], thresholds: Sequence[float | None]
+) -> None:
     bars = np.array([min(index * BARS // SCORE_BINS, BARS - 1) for index in bins])
     pairs = np.bincount(bars, weights=list(bins.values()), minlength=BARS)
     density = pairs / pairs.sum() * BARS
@@ -73,11 +68,11 @@ def _histogram(axes: Axes, origin: str, bins: Mapping[int, int], cuts: Sequence[
     axes.locator_params(axis="x", nbins=10)
     axes.spines[["top", "right"]].set_visible(False)
     label_at = -1.0
-    for number, cut in enumerate(cuts, start=1):
-        if not 0 <= cut <= 1:
+    for number, threshold in enumerate(thresholds, start=1):
+        if threshold is None or not 0 <= threshold <= 1:
             continue
-        axes.axvline(cut, color=CUT, linestyle="--", linewidth=1)
-        label_at = max(cut + 0.006, label_at + LABEL_WIDTH)
+        axes.axvline(threshold, color=THRESHOLD, linestyle="--", linewidth=1)
+        label_at = max(threshold + 0.006, label_at + LABEL_WIDTH)
         axes.text(
             label_at,
             0.97,
@@ -87,7 +82,7 @@ def _histogram(axes: Axes, origin: str, bins: Mapping[int, int], cuts: Sequence[
             ha="left",
             va="top",
             fontsize=8.5,
-            color=CUT,
+            color=THRESHOLD,
             path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )
 

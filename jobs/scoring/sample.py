@@ -58,12 +58,14 @@ def sample_scored(
     columns = ["source", "paraphrase", "origin", "stage", *MEASURED]
     parts = []
     for (origin, stage), count in counts.items():
-        file = storage.list(f"{path}/origin={origin}/stage={stage}")[0].path
+        file = storage.list_files(f"{path}/origin={origin}/stage={stage}")[0].uri
         front = spark.read.schema(schema).option("basePath", path).parquet(file)
         parts.append(front.select(columns).limit(max(rows * count // total, 1)))
     sample = reduce(DataFrame.unionAll, parts).toPandas().sort_values(["spscore", "source"])
     judgements = {
-        origin: {name: np.histogram(pairs[name], BARS, (0, 1))[0].tolist() for name in JUDGEMENTS}
+        str(origin): {
+            name: np.histogram(pairs[name], BARS, (0, 1))[0].tolist() for name in JUDGEMENTS
+        }
         for origin, pairs in sample.groupby("origin")
     }
     examples = []

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from gaixie.jobs.errors import JobError
-from gaixie.udfs.io import storage
+from gaixie.udfs.io import settings
+from gaixie.udfs.io.settings import Strict
 from gaixie.udfs.spscore import TIERS
 from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, ORIGINS
 
@@ -18,10 +18,6 @@ CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
 """The settings that ship; found from here, since Spark may copy a job's own file elsewhere."""
 
 Origin = Literal[ORIGINS]  # type: ignore[valid-type]
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 def _for_spark(uri: str) -> str:
@@ -49,8 +45,8 @@ class Input(Strict):
         return self
 
 
-class Cuts(Strict):
-    """Three ascending cut points: scores, or quantiles of the origin's scores in the run."""
+class Thresholds(Strict):
+    """Where stages 1, 2 and 3 begin: scores, or quantiles of the origin's scores in the run."""
 
     scores: tuple[float, float, float] | None = None
     quantiles: tuple[float, float, float] | None = None
@@ -58,10 +54,10 @@ class Cuts(Strict):
     """Least judged meaning of a pair in stages 2 and 3."""
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Cuts:
+    def _one_kind(self) -> Thresholds:
         if (self.scores is None) == (self.quantiles is None):
             raise ValueError("cut points are either scores or quantiles")
-        points = self.scores or self.quantiles
+        points: tuple[float, ...] = self.scores or self.quantiles or ()
         if list(points) != sorted(points) or points[0] < 0 or points[-1] > 1:
             raise ValueError(f"cut points must ascend within 0 and 1, not {list(points)}")
         return self
@@ -70,7 +66,7 @@ class Cuts(Strict):
 class ScoreSettings(Strict):
     """conf/score.yaml."""
 
-    inputs: list[Input] = []
+    inputs: list[Input] = Field(default_factory=list)
     output: Uri | None = None
     run_id: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     min_characters: int = Field(15, ge=1)
@@ -79,7 +75,7 @@ class ScoreSettings(Strict):
     model: str | None = None
     read_from: float = Field(0.0, ge=0, le=1)
     segmenter: str = Field("jieba", pattern=r"^(jieba|ltp:.+)$")
-    cuts: dict[Origin, Cuts] = {}
+    thresholds: dict[Origin, Thresholds] = Field({}, alias="cuts")
     on_corrupt_file: Literal["stop", "quarantine"] = "stop"
     target_file_mb: float = Field(128, gt=0)
     unit_mb: float = Field(2048, gt=0)
@@ -87,10 +83,10 @@ class ScoreSettings(Strict):
     @model_validator(mode="after")
     def _complete(self) -> ScoreSettings:
         defaults = {
-            origin: Cuts(scores=cuts, min_meaning=DEFAULT_MIN_MEANING[origin])
-            for origin, cuts in DEFAULT_CUTS.items()
+            origin: Thresholds(scores=scores, min_meaning=DEFAULT_MIN_MEANING[origin])
+            for origin, scores in DEFAULT_CUTS.items()
         }
-        self.cuts = defaults | self.cuts
+        self.thresholds = defaults | self.thresholds
         if self.min_characters > self.max_characters:
             raise ValueError("min_characters is above max_characters")
         return self
@@ -102,35 +98,6 @@ def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) 
     Raises JobError with the file, the key and what was expected there.
     """
     try:
-        values = yaml.safe_load(storage.read_bytes(path)) or {}
-    except OSError as error:
+        return settings.load_settings(ScoreSettings, path, overrides, assignments)
+    except (OSError, ValueError) as error:
         raise JobError(str(error)) from error
-    except yaml.YAMLError as error:
-        raise JobError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(values, dict):
-        raise JobError(f"{path}: expected a mapping of settings")
-    values |= {key: value for key, value in overrides.items() if value is not None}
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals:
-            raise JobError(f"--set {assignment}: expected KEY=VALUE")
-        place = values
-        *parents, last = key.split(".")
-        for parent in parents:
-            place = place.setdefault(parent, {})
-            if not isinstance(place, dict):
-                raise JobError(f"--set {assignment}: {parent} has no settings of its own")
-        try:
-            place[last] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise JobError(f"--set {assignment}: the value is not YAML") from error
-    try:
-        return ScoreSettings.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or "settings"
-        given = "" if first["type"] == "missing" else f" (given: {first['input']!r})"
-        message = first["msg"].removeprefix("Value error, ")
-        if len(given) > 120:
-            given = ""
-        raise JobError(f"{path}: {key}: {message}{given}") from error

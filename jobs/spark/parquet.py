@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -21,23 +22,28 @@ PARQUET = {
 def write_partitioned(
     rows: DataFrame,
     path: str,
-    keys: tuple[str, ...],
-    counts: dict[tuple[Any, ...], int],
-    rows_a_file: int,
-    spread_by: str,
+    keys: Sequence[str],
+    files: Mapping[tuple[Any, ...], int],
+    spread_by: Column,
+    order: Sequence[Column | str] = (),
+    marker: bool = True,
 ) -> None:
-    """Writes rows to path, partitioned by keys, in files of about rows_a_file.
+    """Writes rows to path, partitioned by keys, each combination of keys in a number of files.
 
-    counts: rows of each combination of keys. Each combination gets as many tasks as it needs files,
-    so neither the input's partitioning nor a large origin shows in the output. spread_by: the column
-    whose hash decides the file.
+    files: number of files by the values of the keys. Each file is one task, so neither the input's
+    partitioning nor a large combination shows in the output. spread_by: the hash that decides which
+    of its files a row goes to. order: of the rows in a file. marker: whether to leave _SUCCESS.
     """
     file, first = F.lit(0), 0
-    for values, count in counts.items():
-        files = max(round(count / rows_a_file), 1)
+    for values, count in files.items():
         here = reduce(Column.__and__, [F.col(k) == v for k, v in zip(keys, values, strict=True)])
-        number = F.pmod(F.xxhash64(spread_by), F.lit(files)).cast("int") + first
+        number = F.pmod(spread_by, F.lit(count)).cast("int") + first
         file = F.when(here, number).otherwise(file)
-        first += files
+        first += count
     spread = rows.repartitionById(first, file)
-    spread.write.options(**PARQUET).partitionBy(*keys).mode("overwrite").parquet(path)
+    if order:
+        spread = spread.sortWithinPartitions(*keys, *order)
+    writer = spread.write.options(**PARQUET).partitionBy(*keys).mode("overwrite")
+    if not marker:
+        writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    writer.parquet(path)

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 from collections.abc import Iterable
+from typing import Any
 from urllib.parse import urlsplit
 
 from pyspark import SparkConf
@@ -51,10 +52,10 @@ def check_settings(conf: SparkConf, defaults: dict[str, str]) -> None:
                 "environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or the machine's role"
             )
     for key in (COMMIT_PROTOCOL, FACTORY, COMMITTER, PARQUET_COMMITTER):
-        found = conf.get(key, defaults[key])
-        if found != defaults[key]:
+        setting = conf.get(key, defaults[key])
+        if setting != defaults[key]:
             raise JobError(
-                f"{key}={found} would write to s3a:// by renaming, which can lose or double rows; "
+                f"{key}={setting} would write to s3a:// by renaming, which can lose or double rows; "
                 f"leave it out, or set --conf {key}={defaults[key]}"
             )
 
@@ -72,13 +73,14 @@ def add_jars(conf: SparkConf) -> None:
     folder = jar_folder()
     if not any(folder.glob("*.jar")):
         fetch_jars(folder)
-    given = [conf.get("spark.jars")] if conf.contains("spark.jars") else []
-    conf.set("spark.jars", ",".join([*given, *map(str, sorted(folder.glob("*.jar")))]))
+    given = conf.get("spark.jars", "")
+    jars = [str(jar) for jar in sorted(folder.glob("*.jar"))]
+    conf.set("spark.jars", ",".join([*filter(None, [given]), *jars]))
 
 
 def check_session(spark: SparkSession, uris: Iterable[str]) -> None:
     """Raises JobError where Java has no S3A, the committer is not bound, or no server answers."""
-    jvm = spark._jvm
+    jvm: Any = spark._jvm
     for name in (
         "org.apache.hadoop.fs.s3a.S3AFileSystem",
         "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol",

@@ -39,7 +39,7 @@ def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
             "on Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
         )
     conf = SparkConf()
-    kind = re.match(r"[a-z0-9]*", conf.get("spark.master", "local[*]")).group()
+    kind = re.split(r"[^a-z0-9]", conf.get("spark.master", "local[*]"), maxsplit=1)[0]
     defaults = read_settings(FOLDER / "jobs.conf")
     defaults |= read_settings(FOLDER / f"{MASTERS.get(kind, 'standalone')}.conf")
     if kind == "local":

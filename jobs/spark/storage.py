@@ -1,7 +1,7 @@
 """Files of a run, wherever it lies: local paths and every URI that Hadoop's FileSystem knows.
 
-For jobs that have a Spark session, with its settings and credentials, hdfs:// too. What works without
-one is udfs/io/storage.py.
+For jobs that have a Spark session, with its settings and credentials; hdfs:// too. What needs no
+session is in udfs/io/storage.py, whose names the methods here have.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from gaixie.jobs.errors import JobError
+from gaixie.udfs.io.storage import File, to_json
 
 REFUSALS = {
     "SignatureDoesNotMatch": "wrong credentials: the secret key does not belong to the access key",
@@ -26,22 +27,14 @@ REFUSALS = {
     "UnknownStoreException": "no such bucket",
     "NoSuchBucket": "no such bucket",
 }
-"""Signs of what trying again cannot mend, the plainest first."""
-
-
-@dataclass(frozen=True)
-class File:
-    path: str
-    size: int
-    modified: int
-    """Milliseconds since 1970."""
+"""Signs of errors that no retry helps against, the plainest first."""
 
 
 class Storage:
     """Reads, writes and lists through Spark's own Hadoop configuration and credentials."""
 
     def __init__(self, spark: SparkSession):
-        self._jvm = spark._jvm
+        self._jvm: Any = spark._jvm
         self._conf = spark._jsc.hadoopConfiguration()
 
     def _open(self, path: str) -> tuple[Any, Any]:
@@ -61,7 +54,7 @@ class Storage:
         with explained(path):
             return system.exists(hadoop_path)
 
-    def list(self, path: str) -> list[File]:
+    def list_files(self, path: str) -> list[File]:
         """Data files of a file, folder (all levels) or glob, in order of their paths.
 
         Names that begin with "_" or "." are not data. Raises JobError where nothing is there.
@@ -71,8 +64,8 @@ class Storage:
             roots = system.globStatus(pattern)
             if not roots:
                 raise JobError(f"{path}: no such file or folder")
-            found = [file for root in roots for file in self._files(system, root.getPath())]
-        return sorted(found, key=lambda file: file.path)
+            files = [file for root in roots for file in self._files(system, root.getPath())]
+        return sorted(files, key=lambda file: file.uri)
 
     def _files(self, system: Any, root: Any) -> Iterator[File]:
         base = root.toString()
@@ -82,24 +75,25 @@ class Storage:
             name = status.getPath().toString()
             parts = name[len(base) :].split("/") if name != base else []
             if not any(part.startswith(("_", ".")) for part in parts):
-                yield File(name, status.getLen(), status.getModificationTime())
+                modified = datetime.fromtimestamp(status.getModificationTime() / 1000, UTC)
+                yield File(name, status.getLen(), modified)
 
     def delete(self, path: str) -> None:
         system, hadoop_path = self._open(path)
         with explained(path):
             system.delete(hadoop_path, True)
 
-    def read_text(self, path: str) -> str:
+    def read_bytes(self, path: str) -> bytes:
         system, hadoop_path = self._open(path)
         with explained(path):
             stream = system.open(hadoop_path)
             try:
-                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
             finally:
                 stream.close()
 
     def read_json(self, path: str) -> dict[str, Any]:
-        return json.loads(self.read_text(path))
+        return json.loads(self.read_bytes(path))
 
     def write(self, path: str, content: str | bytes) -> None:
         """Writes a whole file: it appears complete or not at all.
@@ -126,15 +120,15 @@ class Storage:
                 system.rename(target, hadoop_path)
 
     def write_json(self, path: str, value: dict[str, Any]) -> None:
-        self.write(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+        self.write(path, to_json(value))
 
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
     """Turns what an object store refuses into a JobError.
 
-    Anything else passes: a store that is down is nothing that a user mends, and a scheduler should
-    start the job again.
+    Anything else passes: a store that is down is no user error, and a scheduler should start the job
+    again.
     """
     try:
         yield

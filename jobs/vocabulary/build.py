@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 
+import pandas as pd
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -44,7 +45,7 @@ class BuildVocabulary:
         self.path, self.output = path, output.rstrip("/")
 
     def check_output(self, overwrite: bool) -> None:
-        """Raises JobError where a vocabulary stands already."""
+        """Raises JobError where there is a vocabulary already."""
         if self.storage.exists(f"{self.output}/manifest.json"):
             if not overwrite:
                 raise JobError(f"{self.output}: a vocabulary is there; --overwrite replaces it")
@@ -52,7 +53,7 @@ class BuildVocabulary:
 
     def read(self, columns: list[str] | None, limit: int | None) -> DataFrame:
         """One column, sentence: of a text table, or (columns None) lines of word/tag."""
-        first = self.storage.list(self.path)[0].path
+        first = self.storage.list_files(self.path)[0].uri
         kind = FORMATS.get(first.removesuffix(".gz").rpartition(".")[2].lower())
         if columns is None:
             kind, columns = "text", ["value"]
@@ -71,9 +72,8 @@ class BuildVocabulary:
         for name in columns:
             if name not in rows.columns:
                 raise JobError(f"{first}: no column '{name}', it has: {', '.join(rows.columns)}")
-            if dict(rows.dtypes)[name] != "string":
-                found = dict(rows.dtypes)[name]
-                raise JobError(f"{first}: column '{name}' is {found}, expected string")
+            if (kind_of_column := dict(rows.dtypes)[name]) != "string":
+                raise JobError(f"{first}: column '{name}' is {kind_of_column}, expected string")
         if limit is not None:
             rows = rows.limit(limit)
         texts = rows.select(F.explode(F.array(*[F.col(f"`{name}`") for name in columns])))
@@ -100,12 +100,12 @@ class BuildVocabulary:
             self._write(words, counts)
             self.storage.delete(work)
             words = self.spark.read.schema(words.schema).parquet(counts)
-            by_count = defaultdict(Counter)
+            by_count: dict[str, Counter[int]] = defaultdict(Counter)
             for row in words.groupBy("class", "count").agg(F.count("*").alias("n")).collect():
                 by_count[row["class"]][row["count"]] = row.n
             cuts = {name: find_cut(by_count[name], self.rules[name]) for name in CLASSES}
-            kept = words.withColumn("kept", _is_kept(cuts)).where("kept")
-            kept = kept.select("word", "class", "count").toPandas()
+            frequent = words.withColumn("kept", _is_kept(cuts)).where("kept")
+            kept = frequent.select("word", "class", "count").toPandas()
         kept = kept.sort_values(["count", "word"], ascending=[False, True])
         self._publish(by_count, kept, tag_set, segmenter, time.monotonic() - started)
 
@@ -115,8 +115,8 @@ class BuildVocabulary:
             table.write.mode("overwrite").parquet(path)
         except (PySparkException, Py4JJavaError) as error:
             self.storage.delete(path)
-            if found := NOT_GOLD.search(str(error)):
-                raise JobError(f"{self.path}: {found[1]}") from error
+            if match := NOT_GOLD.search(str(error)):
+                raise JobError(f"{self.path}: {match[1]}") from error
             if "FAILED_READ_FILE" in str(error):
                 raise JobError(f"{self.path}: a file cannot be read to its end: corrupt") from error
             raise
@@ -126,7 +126,7 @@ class BuildVocabulary:
         tags = TAG_SETS[tag_set]
         literal = F.create_map(*[F.lit(part) for item in tags.items() for part in item])
         name = F.coalesce(literal[F.col("tag")], F.lit(class_of("", tag_set)))
-        order = F.create_map(*[F.lit(p) for k, one in enumerate(CLASSES) for p in (one, k)])
+        order = F.create_map(*[F.lit(p) for k, c in enumerate(CLASSES) for p in (c, k)])
         by_class = tagged.groupBy("word", name.alias("class")).agg(F.sum("count").alias("n"))
         main = F.expr("min_by(class, struct(-n, rank))").alias("class")
         counts = F.map_from_entries(F.sort_array(F.collect_list(F.struct("class", "n"))))
@@ -136,8 +136,15 @@ class BuildVocabulary:
             .agg(main, F.sum("n").alias("count"), counts.alias("classes"))
         )
 
-    def _publish(self, by_count, kept, tag_set: str, segmenter, seconds: float) -> None:
-        rows = {
+    def _publish(
+        self,
+        by_count: dict[str, Counter[int]],
+        kept: pd.DataFrame,
+        tag_set: str,
+        segmenter: Segmenter | None,
+        seconds: float,
+    ) -> None:
+        counts = {
             name: {
                 "distinct": sum(by_count[name].values()),
                 "kept": int((kept["class"] == name).sum()),
@@ -146,12 +153,12 @@ class BuildVocabulary:
             }
             for name in CLASSES
         }
-        text = table(rows)
+        text = table(counts)
         lines = ["\t".join(map(str, row)) for row in kept.itertuples(index=False)]
         self.storage.write(
             f"{self.output}/vocabulary.tsv", "\n".join(["word\tclass\tcount", *lines]) + "\n"
         )
-        self.storage.write(f"{self.output}/table.txt", text + "\n")
+        self.storage.write(f"{self.output}/table.txt", text)
         self.storage.write(f"{self.output}/distribution.png", draw_distribution(by_count))
         manifest = {
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -163,12 +170,12 @@ class BuildVocabulary:
                 name: {k: v for k, v in asdict(rule).items() if v is not None}
                 for name, rule in self.rules.items()
             },
-            "classes": rows,
+            "classes": counts,
             "words": len(kept),
             "seconds": round(seconds, 1),
         }
         self.storage.write_json(f"{self.output}/manifest.json", manifest)
-        print(text)
+        print(text, end="")
         print(f"{len(kept):,} words: {self.output}/vocabulary.tsv ({seconds:.0f} s)")
 
 
@@ -176,7 +183,7 @@ def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
     """word, tag, count; with no segmenter the sentences are lines of word/tag."""
     schema = "word string, tag string, count long"
 
-    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         words = worker_segmenter(segmenter) if segmenter else None
         for batch in batches:
             texts = batch.column(0).to_pylist()
@@ -188,8 +195,8 @@ def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
             else:
                 for row in words.tag([normalise(text) for text in texts]):
                     counts.update(row)
-            found = [(word, tag, n) for (word, tag), n in counts.items() if not word.isspace()]
-            columns = list(zip(*found, strict=True)) or [(), (), ()]
+            rows = [(word, tag, n) for (word, tag), n in counts.items() if not word.isspace()]
+            columns = list(zip(*rows, strict=True)) or [(), (), ()]
             types = (pa.string(), pa.string(), pa.int64())
             arrays = [pa.array(c, t) for c, t in zip(columns, types, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, ["word", "tag", "count"])

@@ -36,6 +36,7 @@ import rjieba
 
 from gaixie.udfs.features import extract_code_points
 from gaixie.udfs.io import storage
+from gaixie.udfs.io.manifest import read_run
 from gaixie.udfs.meaning import facts, language_model, surface, vectors
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.pair_id import pair_ids
@@ -194,18 +195,18 @@ def bench_job(pairs: str, output: str, count: int, model: str | None) -> dict[st
         if name.startswith(("java", "python")):
             kind = "java" if name.startswith("java") else "python"
             by_kind[kind] = max(by_kind[kind], rss)
-    manifest = storage.read_json(f"{output}/runs/bench/manifest.json")
-    seconds = sum(manifest["seconds"].values())
+    manifest = read_run(f"{output}/runs/bench")
+    seconds = sum(manifest.seconds.values())
     return {
         "pairs": count,
         "pairs_per_s": count / seconds,
-        "seconds": manifest["seconds"],
+        "seconds": manifest.seconds,
         "wall_s": wall,
         "peak_rss_mb": max(by_kind.values()),
         "peak_rss_mb_by_process": dict(by_kind),
-        "rows": manifest["rows"],
-        "output_files": len(manifest["files"]["scored"]),
-        "output_mb": sum(file["bytes"] for file in manifest["files"]["scored"]) / 1e6,
+        "rows": manifest.model_dump()["rows"],
+        "output_files": len(manifest.files["scored"]),
+        "output_mb": sum(file.bytes for file in manifest.files["scored"]) / 1e6,
     }
 
 

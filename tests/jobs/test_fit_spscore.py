@@ -9,6 +9,7 @@ import pytest
 
 from gaixie.jobs import fit_spscore
 from gaixie.jobs.fitting import data, evaluation, recipe
+from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -132,26 +133,26 @@ def test_without_output_the_shipped_models_are_not_replaced(ratings):
         ("rated: {name: a}", "rated.path"),
         ("rated: {name: a, path: b}\nnegatives: {worse: [0, 0, 0, 0, 0]}", "a kind of negative"),
         ("rated: {name: a, path: b}\nseeds: 0", "seeds"),
-        ("rated: [", "expected YAML"),
+        ("rated: [", "not YAML"),
     ],
 )
 def test_wrong_settings_name_file_and_setting(tmp_path, text, message):
     path = tmp_path / "wrong.yaml"
     path.write_text(text)
     with pytest.raises(ValueError, match=message) as error:
-        data.load_config(path)
+        load_settings(data.Config, path)
     assert str(path) in str(error.value)
 
 
 def test_the_shipped_settings_load():
-    config = data.load_config(data.CONFIG)
+    config = load_settings(data.Config, data.CONFIG)
     assert config.folds >= 5
     assert config.negatives.bounds
 
 
 @pytest.fixture(scope="module")
 def material(ratings):
-    config = data.load_config(data.CONFIG)
+    config = load_settings(data.Config, data.CONFIG)
     config.human, config.negatives.others = None, None
     settings = data.Rated(name="ratings", path=str(ratings), written="written_")
     config.rated = settings

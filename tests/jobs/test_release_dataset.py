@@ -476,7 +476,7 @@ def test_latest_moves_and_rolls_back(root, released, second):
     pointer = json.loads((root / "releases" / "latest.json").read_text())
     assert (root / pointer["manifest"]).exists()
     assert "no release '3.0'" in release(root, "--set-latest", "3.0").error
-    old, new = (release_store.read_manifest(place, name) for name in ("1.0", "1.1"))
+    old, new = (release_store.published_release(place, name) for name in ("1.0", "1.1"))
     assert release_store.move_latest(place, new) == "1.1"
     assert release_store.move_latest(place, old) == "1.1"  # only forward
 
@@ -484,13 +484,13 @@ def test_latest_moves_and_rolls_back(root, released, second):
 def test_releases_that_end_together_leave_the_newest(root, released, second, monkeypatch):
     """Another one writes latest.json between the look and the write."""
     place = str(root)
-    old, new = (release_store.read_manifest(place, name) for name in ("1.0", "1.1"))
+    old, new = (release_store.published_release(place, name) for name in ("1.0", "1.1"))
     release_store.set_latest(place, "1.0")
     monkeypatch.setattr(release_store, "read_latest", lambda _: None)
     assert release_store.move_latest(place, old) == "1.1"
     monkeypatch.undo()
     assert release_store.read_latest(place) == "1.1"
-    assert new["created"] > old["created"]
+    assert new.created > old.created
 
 
 # What is refused
@@ -645,7 +645,9 @@ def in_store(store, root, jars) -> str:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in store.environment().items():
             patch.setenv(name, value)
-        for file in storage.list(str(root / "runs" / "a")) + storage.list(str(root / "runs" / "b")):
+        for file in storage.list_files(str(root / "runs" / "a")) + storage.list_files(
+            str(root / "runs" / "b")
+        ):
             path = Path(file.uri).relative_to(root).as_posix()
             storage.copy(file.uri, f"s3://{store.BUCKET}/release/{path}")
         yield f"s3://{store.BUCKET}/release"
@@ -668,7 +670,7 @@ def test_of_two_racers_one_publishes(race, store, in_store):
     assert len(errors) == 1, lost.stderr
     assert "someone else published release '1.0' in the meantime" in errors[0]
     build = storage.read_json(f"{in_store}/releases/1.0/manifest.json")["build"]
-    files = [file.uri.partition("/releases/1.0/")[2] for file in storage.list(in_store)]
+    files = [file.uri.partition("/releases/1.0/")[2] for file in storage.list_files(in_store)]
     assert {path.partition("/")[0] for path in files if path} == {build, "manifest.json"}
     assert not [key for key in store.keys("release/releases") if "__magic" in key]
     assert storage.uploads(in_store) == []
@@ -679,9 +681,9 @@ def test_release_in_a_store(race, store, in_store, rows, tmp_path):
     """The same rows as on local disk, whole, and read by datasets straight from the store."""
     done = end(start(in_store.replace("s3:", "s3a:"), "--verify", "1.0"))
     assert (done.code, "no faults" in done.stdout) == (0, True), done.stdout + done.stderr
-    manifest = release_store.read_manifest(in_store, "1.0")
-    folder = f"{in_store}/releases/1.0/{manifest['build']}"
-    for file in storage.list(f"{folder}/data"):
+    manifest = release_store.published_release(in_store, "1.0")
+    folder = f"{in_store}/releases/1.0/{manifest.build}"
+    for file in storage.list_files(f"{folder}/data"):
         storage.copy(file.uri, f"{tmp_path}/{file.uri.partition(folder)[2]}")
     found = read_rows([*tmp_path.rglob("*.parquet")])
     pd.testing.assert_frame_equal(found, rows, check_exact=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from manifests import write_manifest
 
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.udfs.text.entities import load_settings
@@ -65,11 +65,8 @@ def write_run(
             }
         )
         pq.write_table(table, file, row_group_size=rows_a_group)
-        files.append({"path": f"{file.relative_to(folder)}", "bytes": file.stat().st_size})
-    manifest = {"run_id": run_id, "files": {"scored": files}}
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
-    return str(folder)
+        files.append(file)
+    return write_manifest(folder, files)
 
 
 def write_tokenizer(folder: Path) -> str:

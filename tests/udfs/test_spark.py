@@ -18,13 +18,15 @@ from gaixie.udfs.spark import (
     judgements,
     metric,
     register,
+    score_bin_column,
     score_columns,
     spscore,
     stage,
+    stage_column,
     stage_udf,
 )
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING
+from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, score_bin
 from gaixie.udfs.stages import stage as plain_stage
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -109,6 +111,22 @@ def test_stage(spark, expected):
             floor = least.get(row.origin, 0.0)
             assert row.stage == plain_stage(score, cuts[row.origin], meaning, floor)[0]
             assert row.without == plain_stage(score, cuts[row.origin])[0]
+
+
+def test_stages_and_score_bins_as_expressions(spark):
+    """What the jobs use where nothing has to cross to Python; scores on the thresholds too."""
+    generator = np.random.default_rng(3)
+    edges = [0.0, 1.0, *{cut for cuts in DEFAULT_CUTS.values() for cut in cuts}]
+    scores = np.concatenate([generator.random(200), edges]).astype(np.float32)
+    meaning = generator.choice(np.array([0.1, 0.8, 0.9], np.float32), len(scores))
+    for origin, cuts in DEFAULT_CUTS.items():
+        rows = [(origin, *map(float, pair)) for pair in zip(scores, meaning, strict=True)]
+        frame = spark.createDataFrame(rows, "origin string, spscore float, meaning float")
+        stages = stage_column(DEFAULT_CUTS, DEFAULT_MIN_MEANING)
+        table = frame.select(stages.alias("stage"), score_bin_column().alias("bin")).toPandas()
+        expected = plain_stage(scores, cuts, meaning, DEFAULT_MIN_MEANING[origin])
+        assert table["stage"].tolist() == expected.tolist()
+        assert table["bin"].tolist() == score_bin(scores).tolist()
 
 
 def test_sql(spark, frame, expected, pairs):

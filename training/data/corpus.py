@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gaixie.udfs.io import storage
+from gaixie.udfs.io.manifest import ReleaseManifest, read_manifest
 from gaixie.udfs.splits import SPLITS, splits_of
 
 COLUMNS = ["source", "paraphrase"]
@@ -43,27 +44,16 @@ class Corpus:
             )
         self.uri, self.split_seed = uri, split_seed
         self.shares = (train, validation, test)
-        path = storage.join(uri, "manifest.json")
-        try:
-            manifest = storage.read_json(path)
-        except FileNotFoundError:
-            raise FileNotFoundError(
-                f"{path}: no such file: the run or release is not published"
-            ) from None
-        try:
-            self.is_release = "version" in manifest
-            if self.is_release:
-                self.name = f"release {manifest['version']}"
-                shares = manifest["settings"]["split"].values()
-                self.is_split = sum(share > 0 for share in shares) > 1
-                files = [entry["path"] for entry in manifest["files"] if "rows" in entry]
-                files = [f"{manifest['build']}/{file}" for file in files]
-            else:
-                self.name = f"run {manifest['run_id']}"
-                self.is_split = False
-                files = [entry["path"] for entry in manifest["files"]["scored"]]
-        except KeyError as error:
-            raise ValueError(f"{path}: not of a run or release: no {error} in it") from None
+        manifest = read_manifest(uri)
+        self.is_release = isinstance(manifest, ReleaseManifest)
+        if isinstance(manifest, ReleaseManifest):
+            self.name = f"release {manifest.version}"
+            self.is_split = sum(share > 0 for share in manifest.settings.split.values()) > 1
+            files = [f"{manifest.build}/{file.path}" for file in manifest.data_files]
+        else:
+            self.name = f"run {manifest.run_id}"
+            self.is_split = False
+            files = [file.path for file in manifest.files.get("scored", [])]
         self._paths = sorted(files)
 
     def _files(self, stage: int, split: str) -> list[str]:
@@ -84,7 +74,7 @@ class Corpus:
 
     def read(self, group: RowGroup, split: str, columns: Sequence[str] = COLUMNS) -> pa.Table:
         """The pairs of a row group that are in a split."""
-        with _named(group.uri), storage.open(group.uri) as file:
+        with _named(group.uri), storage.open_file(group.uri) as file:
             reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
             table = reader.read_row_group(group.index, [*columns])
         if self.is_split:
@@ -131,7 +121,7 @@ def _named(uri: str) -> Iterator[None]:
 
 
 def _row_groups(uri: str) -> list[RowGroup]:
-    with _named(uri), storage.open(uri) as file:
+    with _named(uri), storage.open_file(uri) as file:
         footer = pq.read_metadata(file)
     for name in COLUMNS:
         if name not in footer.schema.names:
@@ -140,5 +130,5 @@ def _row_groups(uri: str) -> list[RowGroup]:
 
 
 def random_of(*numbers: int) -> np.random.Generator:
-    """Random numbers that hang on these alone. Seeds that end in 0 would be those without the 0."""
+    """Random numbers that depend on these alone. Seeds that end in 0 would be those without the 0."""
     return np.random.default_rng([number + 1 for number in numbers])

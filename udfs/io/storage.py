@@ -67,7 +67,7 @@ def exists(uri: str) -> bool:
     return any(not entry["Key"].endswith("/") for entry in _entries(uri))
 
 
-def list(uri: str) -> list[File]:
+def list_files(uri: str) -> list[File]:
     """Files of a file or folder, all levels, in order of their URIs; none where nothing is."""
     if not _in_store(uri):
         root = _path(uri)
@@ -106,7 +106,7 @@ def children(uri: str) -> list[str]:
 
 
 @contextmanager
-def open(uri: str, mode: str = "rb") -> Iterator[BinaryIO]:
+def open_file(uri: str, mode: str = "rb") -> Iterator[BinaryIO]:
     """A binary file to read ("rb", seekable) or write ("wb"), inside a with block.
 
     What is written is there once the block ends; where the block raises, nothing is.
@@ -170,6 +170,11 @@ def read_json(uri: str) -> Any:
         raise OSError(f"{uri}: not JSON: {error}") from None
 
 
+def to_json(value: Any) -> str:
+    """The text of a JSON file."""
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
 def write(uri: str, content: bytes | str) -> None:
     """Writes a whole file over whatever was there."""
     data = content.encode() if isinstance(content, str) else content
@@ -180,6 +185,10 @@ def write(uri: str, content: bytes | str) -> None:
     client, bucket, key = _place(uri)
     with _explained(uri):
         client.put_object(Bucket=bucket, Key=key, Body=data)
+
+
+def write_json(uri: str, value: Any) -> None:
+    write(uri, to_json(value))
 
 
 def create(uri: str, content: bytes | str) -> None:
@@ -240,7 +249,7 @@ def delete(uri: str) -> None:
 def copy(source: str, target: str) -> None:
     """Copies one file, also between a file system and a store; a store's own copies stay there."""
     if not _in_store(target) or not (_in_store(source) or _path(source).is_file()):
-        with open(source) as reader, open(target, "wb") as writer:
+        with open_file(source) as reader, open_file(target, "wb") as writer:
             shutil.copyfileobj(reader, writer, BLOCK_BYTES)
         return
     client, bucket, key = _place(target)
@@ -249,13 +258,13 @@ def copy(source: str, target: str) -> None:
         with _explained(source):
             client.copy({"Bucket": from_bucket, "Key": from_key}, bucket, key)
         return
-    with open(source) as reader, _explained(target):
+    with open_file(source) as reader, _explained(target):
         client.upload_fileobj(reader, bucket, key)  # in parts and threads
 
 
 def sha256(uri: str) -> str:
     """SHA-256 of a file as 64 hexadecimal digits; reads it in blocks."""
-    with open(uri) as file:
+    with open_file(uri) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -26,8 +26,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from gaixie.udfs.io import settings
 
 KINDS = (
     *("url", "email", "title", "quote", "note", "phone", "date", "time", "percent", "money"),
@@ -70,15 +71,7 @@ class EntitySettings(BaseModel):
 
 def load_settings(path: str | Path) -> EntitySettings:
     """The settings of a YAML file. Raises ValueError or OSError, in one line with the file's name."""
-    try:
-        return EntitySettings.model_validate(yaml.safe_load(Path(path).read_text("utf-8")) or {})
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "settings"
-        message = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{path}: {place}: {message}") from None
+    return settings.load_settings(EntitySettings, path)
 
 
 class EntityFinder:

@@ -12,7 +12,7 @@ from tiny_models import CHARACTERS, tiny_bert  # noqa: E402
 
 from gaixie.jobs.fitting import encoder_examples, pair_encoder  # noqa: E402
 from gaixie.jobs.fitting.encoder_examples import EncoderConfig, Example, Phase, Reader  # noqa: E402
-from gaixie.jobs.fitting.full import load_encoder_config  # noqa: E402
+from gaixie.udfs.io.settings import load_settings  # noqa: E402
 from gaixie.udfs.text.segmenters import load_segmenter  # noqa: E402
 
 PHASE = {"learning_rate": 1e-3, "batch_tokens": 128}
@@ -126,14 +126,14 @@ def test_sets_become_examples(tmp_path):
 def test_the_shipped_settings_load():
     from pathlib import Path
 
-    config = load_encoder_config(Path(__file__).parents[3] / "conf/pair_encoder.yaml")
+    config = load_settings(EncoderConfig, Path(__file__).parents[3] / "conf/pair_encoder.yaml")
     assert config.second.epochs >= 1
 
 
 def test_wrong_settings_name_the_file(tmp_path):
     (tmp_path / "wrong.yaml").write_text("encoder: a\nfirst: {learning_rate: 0}")
     with pytest.raises(ValueError, match=r"wrong\.yaml"):
-        load_encoder_config(tmp_path / "wrong.yaml")
+        load_settings(EncoderConfig, tmp_path / "wrong.yaml")
 
 
 def test_another_model_than_bert_is_refused(tmp_path):

@@ -6,13 +6,15 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from manifests import run_manifest
 from PIL import Image
 from rich.console import Console
 
 from gaixie.jobs.scoring import report
-from gaixie.jobs.scoring.report import EXPLANATIONS, Summary, print_summary, write_report
+from gaixie.jobs.scoring.report import EXPLANATIONS, Report, print_summary, write_report
 from gaixie.jobs.scoring.sample import BARS, MEASURED, Sample
 from gaixie.udfs.features import FEATURES
+from gaixie.udfs.io.manifest import RunManifest
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.stages import ORIGINS
 from gaixie.udfs.validate import MALFORMED, REASONS
@@ -48,27 +50,45 @@ SAMPLE = Sample(
 )
 
 
+def rows_of(read, scored, quarantined, duplicates):
+    return {
+        "read": read,
+        "scored": scored,
+        "quarantined": quarantined,
+        "duplicates": duplicates,
+    }
+
+
+ROWS = {
+    "llm": rows_of(2_400, 2_300, 77, 23),
+    "parallel": rows_of(17_000_000, 16_987_654, 4_346, 8_000),
+    "human": rows_of(0, 0, 0, 0),
+}
+
+
 @pytest.fixture
-def summary() -> Summary:
-    return Summary(
+def summary() -> Report:
+    manifest = run_manifest(
         run_id="monday",
-        folder=FOLDER,
-        signature="SPScore-zh|v:1|norm:nfkc+ws|seg:jieba-0.42.1|model:lightgbm-0123456789ab",
-        read={"llm": 2_400, "parallel": 17_000_000, "human": 0},
-        scored={
+        rows=ROWS,
+        stages={
             "parallel": {0: 8_100_000, 1: 3_000_000, 2: 2_900_000, 3: 2_987_654},
             "llm": {3: 2_300},
         },
-        quarantined={"parallel": {"too_short": 4_000, "null": 346}, "llm": {"too_short": 77}},
-        duplicates={"parallel": 8_000, "llm": 23},
-        bins={"parallel": {4_000: 8_100_000, 6_000: 8_887_654}, "llm": {7_000: 2_300}},
-        cuts={"parallel": [0.45, 0.55, 0.65], "llm": [0.35, 0.45, NAN]},
+        quarantine={"parallel": {"too_short": 4_000, "null": 346}, "llm": {"too_short": 77}},
+        cuts={"parallel": [0.45, 0.55, 0.65], "llm": [0.35, 0.45, None]},
         min_meaning={"parallel": 0.8, "llm": 0.0},
         quantiles={"parallel": {0.05: 0.4, 0.5: 0.6}, "llm": {0.05: 0.7, 0.5: 0.7}},
-        sample=SAMPLE,
         seconds={"score": 300.04, "stages": 20.0, "write": 80.0},
-        pairs_per_s=42_505.9,
     )
+    bins = {"parallel": {4_000: 8_100_000, 6_000: 8_887_654}, "llm": {7_000: 2_300}}
+    return Report(manifest, FOLDER, bins, SAMPLE)
+
+
+def changed(report: Report, **changes) -> Report:
+    """With other keys of its manifest."""
+    values = report.manifest.model_dump(by_alias=True)
+    return replace(report, manifest=RunManifest.model_validate(values | changes))
 
 
 # The console
@@ -105,8 +125,8 @@ def test_counts_on_the_console(summary, width):
 
 def test_lines_on_the_console(summary):
     lines = printed(summary, 40).splitlines()
-    assert f"signature: {summary.signature}" in lines
-    assert "time: 400.0 s (score 300.0, stages 20.0, write 80.0), 42,506 pairs/s" in lines
+    assert f"signature: {summary.manifest.signature}" in lines
+    assert "time: 400.0 s (score 300.0, stages 20.0, write 80.0), 42,502 pairs/s" in lines
     assert f"manifest: {FOLDER}/manifest.json" in lines
     assert f"report: {FOLDER}/report.html" in lines
 
@@ -211,11 +231,11 @@ def test_numbers_on_the_page(summary):
         ["write", "80.0"],
         ["total", "400.0"],
     ]
-    assert summary.signature in text
+    assert summary.manifest.signature in text
 
 
 def test_accounts_that_do_not_close(summary):
-    text, _ = written(replace(summary, duplicates={"parallel": 8_000, "llm": 22}))
+    text, _ = written(changed(summary, rows=ROWS | {"llm": rows_of(2_400, 2_300, 77, 22)}))
     assert "17,002,400 ≠ 16,989,954 + 4,423 + 8,022" in text
     assert "do not close" in text
 
@@ -241,11 +261,9 @@ def test_judgements_and_reasons_of_the_examples(summary):
 
 
 def test_text_is_escaped(summary):
-    hostile = "火势<script>alert(1)</script>&amp;$run_id\"'蔓延"
+    hostile = "火势<script>alert(1)</script>&amp;{{ run_id }}\"'蔓延"
     odd = replace(
-        summary,
-        run_id="<b>run</b>",
-        signature="seg:<i>",
+        changed(summary, run_id="<b>run</b>", signature="seg:<i>"),
         folder="x&y<",
         sample=replace(
             SAMPLE, examples=[example(source=hostile, paraphrase=hostile, reasons=[hostile])]
@@ -253,7 +271,7 @@ def test_text_is_escaped(summary):
     )
     text, _ = written(odd)
     assert "script" not in Page(text).tags
-    escaped = "火势&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;$run_id&quot;&#x27;蔓延"
+    escaped = "火势&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;{{ run_id }}&#34;&#39;蔓延"
     assert text.count(escaped) == 3
     assert "<b>run" not in text
     assert "seg:&lt;i&gt;" in text
@@ -274,18 +292,16 @@ def test_every_reason_is_explained():
 
 
 def test_nothing_scored(summary):
-    bare = replace(
+    bare = changed(
         summary,
-        read={"llm": 5},
-        scored={},
-        quarantined={"llm": {"null": 5}},
-        duplicates={},
-        bins={},
-        cuts={"llm": [NAN] * 3},
+        rows={"llm": rows_of(5, 0, 5, 0)},
+        stages={},
+        quarantine={"llm": {"null": 5}},
+        cuts={"llm": [None] * 3},
         quantiles={},
-        sample=Sample(),
-        pairs_per_s=0.0,
+        seconds={},
     )
+    bare = replace(bare, bins={}, sample=Sample())
     text, png = written(bare)
     assert "5 = 0 + 5 + 0" in text
     assert "No pairs were scored" in text
@@ -317,14 +333,15 @@ SPREAD = {index: 1 + index % 7 for index in range(10_001)}
         {"bins": {"llm": {10_000: 1}}},
         {"bins": {"parallel": {5_000: 9_000_000}, "llm": {}}},
         {"sample": Sample()},
-        {"cuts": {"llm": [NAN] * 3, "parallel": [0.5, 0.5, 0.5]}},
+        {"cuts": {"llm": [None] * 3, "parallel": [0.5, 0.5, 0.5]}},
         {"cuts": {"llm": [0.0, 1.0, 1.5]}},
     ],
 )
 def test_picture(summary, change):
-    changed = replace(summary, **change)
-    changed = replace(changed, read=dict.fromkeys(changed.bins, 1))
-    _, png = written(changed)
+    other = changed(summary, **{"cuts": summary.manifest.thresholds} | change)
+    other = replace(other, **{name: change[name] for name in ("bins", "sample") if name in change})
+    other = changed(other, rows={origin: rows_of(1, 1, 0, 0) for origin in other.bins})
+    _, png = written(other)
     image = picture(png)
     assert image.size == (1680, 1260)
     assert len(image.convert("RGB").getcolors(1 << 24)) > 10

@@ -16,13 +16,13 @@ CONF = Path(__file__).parents[3] / "conf"
 
 def test_default_cuts_are_stated_twice_alike():
     settings = load_settings(str(CONF / "score.yaml"), {}, [])
-    assert {origin: cuts.scores for origin, cuts in settings.cuts.items()} == DEFAULT_CUTS
+    assert {origin: cuts.scores for origin, cuts in settings.thresholds.items()} == DEFAULT_CUTS
 
 
 def test_cuts_of_one_origin_leave_the_others(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("cuts: {llm: {quantiles: [0.1, 0.2, 0.3]}}")
-    cuts = load_settings(str(path), {}, []).cuts
+    cuts = load_settings(str(path), {}, []).thresholds
     assert cuts["llm"].quantiles == (0.1, 0.2, 0.3)
     assert cuts["human"].scores == DEFAULT_CUTS["human"]
 

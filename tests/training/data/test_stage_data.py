@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from manifests import release_manifest, write_manifest
 
 pytest.importorskip("torch", reason="the loader is one of torch")
 
@@ -72,11 +73,8 @@ def write_run(root: Path, run_id: str, stages: dict[int, dict[str, list[Pair]]])
                     }
                 )
                 pq.write_table(table, file, row_group_size=ROWS_A_GROUP, write_page_checksum=True)
-                files.append({"path": f"{file.relative_to(folder)}", "bytes": file.stat().st_size})
-    manifest = {"run_id": run_id, "files": {"scored": files}}
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
-    return str(folder)
+                files.append(file)
+    return write_manifest(folder, files)
 
 
 STAGES = {
@@ -489,10 +487,10 @@ def test_a_release_without_splits_is_split_as_a_run(run, tmp_path):
         path = f"data/split=train/subset=stage-{stage}/part-{number}.parquet"
         (tmp_path / "build-1" / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, tmp_path / "build-1" / path)
-        files.append({"path": path, "rows": 1})
-    shares = {"settings": {"split": {"train": 1.0}}, "version": "1.0", "build": "build-1"}
-    manifest = {**shares, "files": [{"path": "README.md", "bytes": 1}, *files]}
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+        files.append({"path": path, "bytes": 1, "sha256": "0", "rows": 1})
+    card = {"path": "README.md", "bytes": 1, "sha256": "0"}
+    manifest = release_manifest(build="build-1", files=[card, *files])
+    (tmp_path / "manifest.json").write_text(manifest.to_json(), "utf-8")
     release = Corpus(str(tmp_path), 0.1, 0.1)
     for stage in (1, 2):
         assert three_parts(release, stage) == three_parts(Corpus(run, 0.1, 0.1), stage)

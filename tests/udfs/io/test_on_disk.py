@@ -33,7 +33,7 @@ def test_files_and_folders_come_and_go(root):
         (output / "trees").mkdir(parents=True)
         (output / "trees" / "c.txt").write_text("leaf")
         assert not storage.exists(f"{root}/new")
-    assert [file.uri for file in storage.list(f"{root}/new")] == [f"{root}/new/trees/c.txt"]
+    assert [file.uri for file in storage.list_files(f"{root}/new")] == [f"{root}/new/trees/c.txt"]
     assert not output.exists()
 
 

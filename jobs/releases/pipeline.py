@@ -201,7 +201,7 @@ class Release:
         data = storage.join(self.folder, "data")
         with progress(self.spark, "writing shards", (self.rows - self.duplicates).total()):
             write_shards(rows, data, self._shards(), self.settings["seed"])
-        for file in storage.list(data):  # checksums and markers of Spark's file systems
+        for file in storage.list_files(data):  # checksums and markers of Spark's file systems
             if file.uri.rpartition("/")[2].startswith((".", "_")):
                 storage.delete(file.uri)
         self.columns = {f.name: f.dataType.simpleString() for f in rows.drop("split").schema}
@@ -232,7 +232,9 @@ class Release:
         storage.write(storage.join(self.folder, "README.md"), card(record))
         storage.write(storage.join(self.folder, "croissant.json"), croissant(record, data))
         others = [
-            f for f in storage.list(self.folder) if not f.uri.startswith(f"{self.folder}/data/")
+            f
+            for f in storage.list_files(self.folder)
+            if not f.uri.startswith(f"{self.folder}/data/")
         ]
         files = [
             {

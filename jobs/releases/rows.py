@@ -98,11 +98,11 @@ def _look_at_files(
 ) -> tuple[float, pa.Schema]:
     """(bytes a row of the columns of a release, schema of the files), from one file's footer."""
     origin, stage = rows.most_common(1)[0][0]
-    files = storage.list(storage.join(folder, f"origin={origin}", f"stage={stage}"))
+    files = storage.list_files(storage.join(folder, f"origin={origin}", f"stage={stage}"))
     files = [file for file in files if re.search(r"/[^/._][^/]*\.parquet$", file.uri)]
     if not files:
         raise JobError(f"{folder}/origin={origin}/stage={stage}: no files, the manifest has rows")
-    with storage.open(max(files, key=lambda file: file.size).uri) as file:
+    with storage.open_file(max(files, key=lambda file: file.size).uri) as file:
         footer = pq.ParquetFile(file)
         groups = [footer.metadata.row_group(k) for k in range(footer.num_row_groups)]
         schema = footer.schema_arrow

@@ -118,7 +118,7 @@ def clean(root: str, older_than_hours: float) -> None:
             if not storage.exists(place):
                 continue  # a name that a store kept of a folder deleted before
             found += 1
-            files = storage.list(place)
+            files = storage.list_files(place)
             touched = [file.modified for file in files]
             touched += [one.started for one in pending if one.uri.startswith(f"{place}/")]
             if touched and max(touched) > limit:

@@ -36,11 +36,11 @@ def describe_files(folder: str) -> list[dict[str, Any]]:
         return entry
 
     with ThreadPoolExecutor(THREADS) as pool:
-        return [*pool.map(describe, storage.list(folder))]
+        return [*pool.map(describe, storage.list_files(folder))]
 
 
 def _rows(uri: str) -> int:
-    with storage.open(uri) as file:
+    with storage.open_file(uri) as file:
         return pq.ParquetFile(file).metadata.num_rows
 
 
@@ -60,7 +60,7 @@ def faults_of(
 
 
 def _file_faults(folder: str, listed: list[dict[str, Any]]) -> Iterator[str]:
-    found = {file.uri.removeprefix(f"{folder}/"): file for file in storage.list(folder)}
+    found = {file.uri.removeprefix(f"{folder}/"): file for file in storage.list_files(folder)}
 
     def look(entry: dict[str, Any]) -> str | None:
         path = entry["path"]

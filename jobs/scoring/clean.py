@@ -29,7 +29,7 @@ def _clean_run(folder: str, name: str, limit: datetime | None) -> None:
     if not uploads and not storage.exists(folder):
         return  # a store may go on listing the name of a folder that is empty
     published = storage.exists(storage.join(folder, "manifest.json"))
-    files = [] if published else storage.list(folder)
+    files = [] if published else storage.list_files(folder)
     touched = [one.started for one in uploads] + [file.modified for file in files]
     if limit is not None:
         if not published and touched and max(touched) > limit:

@@ -645,7 +645,9 @@ def in_store(store, root, jars) -> str:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in store.environment().items():
             patch.setenv(name, value)
-        for file in storage.list(str(root / "runs" / "a")) + storage.list(str(root / "runs" / "b")):
+        for file in storage.list_files(str(root / "runs" / "a")) + storage.list_files(
+            str(root / "runs" / "b")
+        ):
             path = Path(file.uri).relative_to(root).as_posix()
             storage.copy(file.uri, f"s3://{store.BUCKET}/release/{path}")
         yield f"s3://{store.BUCKET}/release"
@@ -668,7 +670,7 @@ def test_of_two_racers_one_publishes(race, store, in_store):
     assert len(errors) == 1, lost.stderr
     assert "someone else published release '1.0' in the meantime" in errors[0]
     build = storage.read_json(f"{in_store}/releases/1.0/manifest.json")["build"]
-    files = [file.uri.partition("/releases/1.0/")[2] for file in storage.list(in_store)]
+    files = [file.uri.partition("/releases/1.0/")[2] for file in storage.list_files(in_store)]
     assert {path.partition("/")[0] for path in files if path} == {build, "manifest.json"}
     assert not [key for key in store.keys("release/releases") if "__magic" in key]
     assert storage.uploads(in_store) == []
@@ -681,7 +683,7 @@ def test_release_in_a_store(race, store, in_store, rows, tmp_path):
     assert (done.code, "no faults" in done.stdout) == (0, True), done.stdout + done.stderr
     manifest = release_store.read_manifest(in_store, "1.0")
     folder = f"{in_store}/releases/1.0/{manifest['build']}"
-    for file in storage.list(f"{folder}/data"):
+    for file in storage.list_files(f"{folder}/data"):
         storage.copy(file.uri, f"{tmp_path}/{file.uri.partition(folder)[2]}")
     found = read_rows([*tmp_path.rglob("*.parquet")])
     pd.testing.assert_frame_equal(found, rows, check_exact=True)

@@ -84,7 +84,7 @@ class Corpus:
 
     def read(self, group: RowGroup, split: str, columns: Sequence[str] = COLUMNS) -> pa.Table:
         """The pairs of a row group that are in a split."""
-        with _named(group.uri), storage.open(group.uri) as file:
+        with _named(group.uri), storage.open_file(group.uri) as file:
             reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
             table = reader.read_row_group(group.index, [*columns])
         if self.is_split:
@@ -131,7 +131,7 @@ def _named(uri: str) -> Iterator[None]:
 
 
 def _row_groups(uri: str) -> list[RowGroup]:
-    with _named(uri), storage.open(uri) as file:
+    with _named(uri), storage.open_file(uri) as file:
         footer = pq.read_metadata(file)
     for name in COLUMNS:
         if name not in footer.schema.names:

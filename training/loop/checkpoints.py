@@ -248,7 +248,7 @@ class Checkpoints:
             for step in steps:
                 if step not in there:
                     name = self.path(step).name
-                    for file in storage.list(str(self.path(step))):
+                    for file in storage.list_files(str(self.path(step))):
                         inner = Path(file.uri).relative_to(self.folder).as_posix()
                         storage.copy(file.uri, storage.join(self.mirror, inner))
                     storage.write(storage.join(self.mirror, name, COMPLETE), b"")
@@ -262,7 +262,7 @@ class Checkpoints:
 
     def _mirrored(self) -> list[int]:
         """Steps whose checkpoints are whole in the mirror."""
-        names = {"/".join(file.uri.rsplit("/", 2)[1:]) for file in storage.list(self.mirror)}
+        names = {"/".join(file.uri.rsplit("/", 2)[1:]) for file in storage.list_files(self.mirror)}
         whole = (NAME.fullmatch(name.removesuffix(f"/{COMPLETE}")) for name in names)
         return sorted(int(match[1]) for match in whole if match)
 
@@ -278,7 +278,7 @@ class Checkpoints:
             part = target.with_name(f".part-{target.name}")
             shutil.rmtree(part, ignore_errors=True)
             root = storage.join(self.mirror, target.name)
-            for file in storage.list(root):
+            for file in storage.list_files(root):
                 inner = file.uri[len(root) + 1 :]
                 if inner != COMPLETE:
                     storage.copy(file.uri, str(part / inner))
@@ -287,7 +287,7 @@ class Checkpoints:
     def send(self, *names: str) -> None:
         """Copies files and folders of OUTPUT to the mirror; the main process calls it."""
         for name in names if self.mirror else ():
-            for file in storage.list(str(self.output / name)):
+            for file in storage.list_files(str(self.output / name)):
                 inner = Path(file.uri).relative_to(self.output).as_posix()
                 storage.copy(file.uri, storage.join(self._root, inner))
 

@@ -66,7 +66,7 @@ def _opened(name: str) -> Iterator[tuple[str, BinaryIO]]:
     if name == STANDARD:
         yield "standard input", sys.stdin.buffer
     else:
-        with storage.open(name) as file:
+        with storage.open_file(name) as file:
             yield name, file
 
 
@@ -162,7 +162,7 @@ def writing(name: str, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]
     if name == STANDARD:
         yield _tsv_writer(sys.stdout.buffer, schema)
         return
-    with storage.open(name, "wb") as file:
+    with storage.open_file(name, "wb") as file:
         if name.endswith(".parquet"):
             with pq.ParquetWriter(file, schema) as writer:
                 yield writer.write_table

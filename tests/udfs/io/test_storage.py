@@ -52,12 +52,12 @@ def root(request, tmp_path) -> str:
 
 def tree(root: str) -> dict[str, int]:
     """Sizes by path below root."""
-    return {file.uri.removeprefix(f"{root}/"): file.size for file in storage.list(root)}
+    return {file.uri.removeprefix(f"{root}/"): file.size for file in storage.list_files(root)}
 
 
 def test_write_read_list_delete(root):
     assert not storage.exists(root)
-    assert storage.list(root) == []
+    assert storage.list_files(root) == []
     assert storage.children(root) == []
     a, b = storage.join(root, "x", "a.json"), storage.join(root, "x", "b", "改写 ü.bin")
     storage.write(a, json.dumps({"n": 1}))
@@ -69,9 +69,9 @@ def test_write_read_list_delete(root):
         True, True, True, False, False,
     ]  # fmt: skip
     assert tree(root) == {"x/a.json": 8, "x/b/改写 ü.bin": 10, "x-other": 19}
-    assert [file.uri for file in storage.list(f"{root}/x")] == [a, b]
-    assert [file.uri for file in storage.list(a)] == [a]
-    assert abs(storage.list(a)[0].modified.timestamp() - time.time()) < 60
+    assert [file.uri for file in storage.list_files(f"{root}/x")] == [a, b]
+    assert [file.uri for file in storage.list_files(a)] == [a]
+    assert abs(storage.list_files(a)[0].modified.timestamp() - time.time()) < 60
     assert storage.children(root) == ["x", "x-other"]
     assert storage.children(f"{root}/x") == ["a.json", "b"]
     storage.write(a, "other")
@@ -91,7 +91,7 @@ def test_what_is_missing(root):
     storage.write(f"{root}/here", "x")
     with (
         pytest.raises(FileNotFoundError, match=r"^/not/my/file: gone$"),
-        storage.open(f"{root}/here"),
+        storage.open_file(f"{root}/here"),
     ):
         raise FileNotFoundError("/not/my/file: gone")  # of the caller, and left as it is
 
@@ -99,19 +99,19 @@ def test_what_is_missing(root):
 def test_open(root):
     uri = f"{root}/deep/large"
     block = bytes(range(256)) * 4096  # 1 MiB
-    with storage.open(uri, "wb") as file:
+    with storage.open_file(uri, "wb") as file:
         for _ in range(60):  # more than s3fs keeps: parts go out before the end
             file.write(block)
         assert not storage.exists(uri)
     assert tree(root) == {"deep/large": 60 * len(block)}
-    with storage.open(uri) as file:
+    with storage.open_file(uri) as file:
         file.seek(len(block) * 59 + 5)
         assert file.read() == block[5:]
     assert storage.sha256(uri) == hashlib.sha256(block * 60).hexdigest()
-    with storage.open(f"{root}/empty", "wb"):
+    with storage.open_file(f"{root}/empty", "wb"):
         pass
     assert storage.read_bytes(f"{root}/empty") == b""
-    with pytest.raises(ValueError, match="'rb' or 'wb'"), storage.open(uri, "a"):
+    with pytest.raises(ValueError, match="'rb' or 'wb'"), storage.open_file(uri, "a"):
         pass
 
 
@@ -126,7 +126,7 @@ def test_a_failed_write_leaves_nothing(root):
 
 
 def write_half(uri: str, blocks: int) -> None:
-    with storage.open(uri, "wb") as file:
+    with storage.open_file(uri, "wb") as file:
         for _ in range(blocks):
             file.write(b"x" * 2**20)
         raise RuntimeError("on the way")
@@ -174,10 +174,10 @@ def test_of_eight_creators_one_wins(root):
 
 def test_readers(root):
     system, path = storage.filesystem(f"{root}/t.parquet")
-    with storage.open(f"{root}/t.parquet", "wb") as file:
+    with storage.open_file(f"{root}/t.parquet", "wb") as file:
         pq.write_table(pa.table({"a": [1, 2]}), file)
     assert pq.read_table(path, filesystem=system).to_pydict() == {"a": [1, 2]}
-    with storage.open(f"{root}/t.parquet", "wb") as file:
+    with storage.open_file(f"{root}/t.parquet", "wb") as file:
         pq.write_table(pa.table({"a": [1, 2, 3]}), file)
     assert len(pq.read_table(path, filesystem=system)) == 3  # no stale listing
 
@@ -246,7 +246,7 @@ def test_abandoned_uploads(store, in_store):
     for key in ("uploads/a/data", "uploads/b", "uploads-beside"):
         multipart(store, key)
     assert not storage.exists(f"{root}/a/data")
-    assert storage.list(root) == []
+    assert storage.list_files(root) == []
     found = storage.uploads(root)
     assert [upload.uri for upload in found] == [f"{root}/a/data", f"{root}/b"]
     assert all(abs(upload.started.timestamp() - time.time()) < 60 for upload in found)
@@ -259,7 +259,7 @@ def test_abandoned_uploads(store, in_store):
 def test_markers_of_folders_are_no_files(store, in_store):
     root = f"s3://{store.BUCKET}/markers"
     store.client().put_object(Bucket=store.BUCKET, Key="markers/a/", Body=b"")
-    assert storage.list(root) == []
+    assert storage.list_files(root) == []
     assert not storage.exists(root)
     storage.write(f"{root}/a/b", "x")
     assert tree(root) == {"a/b": 1}
@@ -273,19 +273,21 @@ def test_more_objects_than_a_page(store, in_store):
     with ThreadPoolExecutor(8) as pool:
         put = lambda n: client.put_object(Bucket=store.BUCKET, Key=f"many/{n:04d}", Body=b"x")  # noqa: E731
         [*pool.map(put, range(1005))]
-    assert [file.uri for file in storage.list(root)] == [f"{root}/{n:04d}" for n in range(1005)]
+    assert [file.uri for file in storage.list_files(root)] == [
+        f"{root}/{n:04d}" for n in range(1005)
+    ]
     storage.delete(root)
-    assert storage.list(root) == []
+    assert storage.list_files(root) == []
 
 
 def write_through(uri: str) -> None:
-    with storage.open(uri, "wb") as file:
+    with storage.open_file(uri, "wb") as file:
         file.write(b"x")
 
 
 ACTIONS = {
     "exists": storage.exists,
-    "list": storage.list,
+    "list": storage.list_files,
     "children": storage.children,
     "read": storage.read_bytes,
     "sha256": storage.sha256,
@@ -335,7 +337,7 @@ def test_reader_may_not_write(in_store, store):
     storage.write(uri, "of admin")
     in_store("reader")
     assert storage.read_bytes(uri) == b"of admin"
-    assert [file.uri for file in storage.list(uri)] == [uri]
+    assert [file.uri for file in storage.list_files(uri)] == [uri]
     for name in ("write", "create", "delete", "copy", "open"):
         fails(ACTIONS[name], uri, PermissionError, "access denied")
     in_store()

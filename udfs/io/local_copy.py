@@ -19,7 +19,7 @@ def fetch(uri: str, folder: Path) -> Path:
 
     Raises FileNotFoundError where nothing is there, and other OSErrors of gaixie.udfs.io.storage.
     """
-    files = storage.list(uri)
+    files = storage.list_files(uri)
     if not files:
         raise FileNotFoundError(f"{uri}: no such file or folder")
     root = folder / uri.rstrip("/").rpartition("/")[2]
@@ -30,7 +30,7 @@ def fetch(uri: str, folder: Path) -> Path:
 
 
 @contextmanager
-def on_disk(
+def local_copy(
     output: str | Path | None, *inputs: str | Path | None, overwrite: bool = True
 ) -> Iterator[list[Path | None]]:
     """Local paths of an output folder and of inputs: the same, or copies of what is remote.

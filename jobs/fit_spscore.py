@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from gaixie.jobs.fitting import data
-from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.spscore import SHIPPED
 from gaixie.udfs.text.segmenters import load_segmenter
@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
     try:
         given = (arguments.output, arguments.data, arguments.input, arguments.config)
-        with on_disk(*given) as (output, folder, arguments.input, arguments.config):
+        with local_copy(*given) as (output, folder, arguments.input, arguments.config):
             return run(arguments, folder, output)
     except (ValueError, OSError) as error:
         print(f"fit_spscore: {error}", file=sys.stderr)

@@ -29,8 +29,8 @@ import numpy as np
 
 from gaixie.jobs.encoders import bge_package, e5_package
 from gaixie.jobs.errors import JobError
+from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
-from gaixie.udfs.io.on_disk import on_disk
 from gaixie.udfs.metrics.encoder import Encoder, load_network, loading
 
 EXAMPLES = """\
@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse_arguments(argv)
     try:
         given, overwrite = (options.output, options.sentences), options.overwrite
-        with on_disk(*given, overwrite=overwrite) as (options.output, options.sentences):
+        with local_copy(*given, overwrite=overwrite) as (options.output, options.sentences):
             run(options)
     except (ValueError, OSError, ImportError, JobError) as error:
         print(f"make_encoder: {error}", file=sys.stderr)

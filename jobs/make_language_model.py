@@ -33,8 +33,8 @@ import pyarrow.parquet as pq
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.errors import run as run_job
 from gaixie.jobs.fitting import kneser_ney
+from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
-from gaixie.udfs.io.on_disk import on_disk
 from gaixie.udfs.io.text_tables import BATCH, read_columns
 from gaixie.udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
 from gaixie.udfs.meaning.language_model_kernel import (
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         inputs = [split_column(given) for given in options.input]
         given = [path for path, _ in inputs]
-        paths = on_disk(options.output, options.exclude, *given, overwrite=options.overwrite)
+        paths = local_copy(options.output, options.exclude, *given, overwrite=options.overwrite)
         with paths as (output, exclude, *files):
             output = check_output(output, MANIFEST, options.overwrite)
             excluded = Excluded(exclude, options.exclude, options.overlap)

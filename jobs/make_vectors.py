@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
-from gaixie.udfs.io.on_disk import on_disk
 from gaixie.udfs.meaning.vectors import MANIFEST, write_table
 from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse_arguments(argv)
     try:
         given = (options.output, *(text.partition(":")[0] for text in options.input))
-        with on_disk(*given, overwrite=options.overwrite) as (options.output, *paths):
+        with local_copy(*given, overwrite=options.overwrite) as (options.output, *paths):
             run(options, paths)
     except (ValueError, OSError, ImportError) as error:
         print(f"make_vectors: {error}", file=sys.stderr)

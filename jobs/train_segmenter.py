@@ -38,8 +38,8 @@ from gaixie.jobs.segmenter.corpus import (
 from gaixie.jobs.segmenter.report import card, table
 from gaixie.jobs.segmenter.scores import score_tags, score_words
 from gaixie.jobs.segmenter.train import MODEL_FILES, train
+from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
-from gaixie.udfs.io.on_disk import on_disk
 from gaixie.udfs.text.segmenters.ltp import CONFIG, LtpSegmenter
 
 EXAMPLES = """\
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse_arguments(argv)
     try:
         given, overwrite = (options.output, options.corpus), options.overwrite
-        with on_disk(*given, overwrite=overwrite) as (options.output, options.corpus):
+        with local_copy(*given, overwrite=overwrite) as (options.output, options.corpus):
             run(options)
     except (ValueError, OSError) as error:
         print(f"train_segmenter: {error}", file=sys.stderr)

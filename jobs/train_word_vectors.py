@@ -33,8 +33,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.errors import run as run_job
+from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
-from gaixie.udfs.io.on_disk import on_disk
 from gaixie.udfs.io.text_tables import read_columns
 from gaixie.udfs.metrics import in_words
 from gaixie.udfs.metrics.word_vectors import VECTORS_FILE
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     started = time.monotonic()
     try:
         segmenter = load_segmenter(options.segmenter)
-        place = on_disk(options.output, options.input, overwrite=options.overwrite)
+        place = local_copy(options.output, options.input, overwrite=options.overwrite)
         with place as (output, corpus), tempfile.TemporaryDirectory(prefix="gaixie-") as work:
             output = check_output(output, VECTORS_FILE, options.overwrite)
             cut = Path(work, "sentences")

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from gaixie.training.data.stage_data import StreamSettings
-from gaixie.training.loop.controller import ControllerSettings
+from gaixie.training.data.stage_data import BatchSettings, StreamSettings, check_curriculum
+from gaixie.training.loop.controller import ControllerSettings, Limits
 from gaixie.udfs.io import settings as settings_io
+from gaixie.udfs.io.settings import Strict
 
 Share = Annotated[float, Field(ge=0, lt=1)]
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class Data(Strict):
@@ -38,21 +35,9 @@ class Model(Strict):
         return self
 
 
-class Batch(Strict):
+class Batch(BatchSettings):
     pairs: int = Field(256, ge=1)
     micro_pairs: int = Field(64, ge=1)
-    max_characters: int | None = Field(None, ge=1)
-    multiple: int = Field(8, ge=1)
-    mix: Share = 0.0
-    block_rows: int = Field(500_000, ge=1)
-
-
-class Controller(Strict):
-    accuracy: float = Field(0.5, ge=0, le=1)
-    patience: int = Field(3, ge=1)
-    min_delta: float = Field(0.0, ge=0)
-    max_steps: int | None = Field(None, ge=1)
-    max_seconds: float | None = Field(None, gt=0)
 
 
 class Evaluation(Strict):
@@ -70,7 +55,7 @@ class Checkpoints(Strict):
     keep: int = Field(2, ge=1)
 
 
-class Stage(Strict):
+class StageOverrides(Strict):
     """What one stage has instead of the common setting; None: the common one."""
 
     learning_rate: float | None = Field(None, gt=0)
@@ -78,6 +63,16 @@ class Stage(Strict):
     max_steps: int | None = Field(None, ge=1)
     max_seconds: float | None = Field(None, gt=0)
     mix: Share | None = None
+
+
+class StageSettings(Strict):
+    """What one stage has in the end."""
+
+    learning_rate: float
+    warmup_steps: int
+    max_steps: int | None = None
+    max_seconds: float | None = None
+    mix: float = 0.0
 
 
 class Settings(Strict):
@@ -104,9 +99,11 @@ class Settings(Strict):
     weight_decay: float = Field(0.01, ge=0)
     clip: float = Field(1.0, gt=0)
 
-    controller: Controller = Controller()
-    curriculum: list[list[int]] = [[1], [2], [3]]
-    stages: dict[int, Stage] = {}
+    controller: Limits = Limits()
+    curriculum: Annotated[list[list[int]], AfterValidator(check_curriculum)] = Field(
+        [[1], [2], [3]]
+    )
+    stages: dict[int, StageOverrides] = Field({})
 
     evaluation: Evaluation = Evaluation()
     checkpoints: Checkpoints = Checkpoints()
@@ -129,9 +126,8 @@ class Settings(Strict):
         """Of the stages of training."""
         return range(1, len(self.curriculum) + 1)
 
-    def stage(self, number: int) -> Stage:
+    def stage(self, number: int) -> StageSettings:
         """The common settings, and over them the stage's own."""
-        own = self.stages.get(number, Stage()).model_dump(exclude_none=True)
         common = {
             "learning_rate": self.learning_rate,
             "warmup_steps": self.warmup_steps,
@@ -139,29 +135,23 @@ class Settings(Strict):
             "max_seconds": self.controller.max_seconds,
             "mix": self.batch.mix if number > 1 else 0.0,
         }
-        return Stage(**common | own)
+        own = self.stages.get(number, StageOverrides()).model_dump(exclude_none=True)
+        return StageSettings.model_validate(common | own)
 
     def of_controller(self, stage: int) -> ControllerSettings:
-        given, own = self.controller, self.stage(stage)
-        return ControllerSettings(
-            stages=len(self.curriculum),
-            accuracy=given.accuracy,
-            patience=given.patience,
-            min_delta=given.min_delta,
-            max_steps=own.max_steps,
-            max_seconds=own.max_seconds,
-        )
+        """What the controller of a stage needs."""
+        own = self.stage(stage).model_dump(include={"max_steps", "max_seconds"})
+        common = self.controller.model_dump()
+        return ControllerSettings.model_validate(common | own | {"stages": len(self.curriculum)})
 
     def of_stream(self, stage: int) -> StreamSettings:
-        batch = self.batch
+        """What the batches of a stage depend on. Raises ValidationError for settings at odds."""
+        common = self.batch.model_dump(include={*BatchSettings.model_fields})
         return StreamSettings(
-            batch_size=batch.pairs,
-            max_characters=batch.max_characters,
-            multiple=batch.multiple,
-            mix=self.stage(stage).mix,
-            block_rows=batch.block_rows,
+            batch_size=self.batch.pairs,
             seed=self.seed,
-            curriculum=tuple(map(tuple, self.curriculum)),
+            curriculum=self.curriculum,
+            **common | {"mix": self.stage(stage).mix},
         )
 
     def identity(self) -> dict[str, Any]:
@@ -203,9 +193,8 @@ def load_settings(path: str, assignments: list[str]) -> Settings:
     """
     settings = settings_io.load_settings(Settings, path, assignments=assignments)
     try:
-        for stage in settings.numbers or (1,):
+        for stage in settings.numbers:
             settings.of_stream(stage)  # checks what needs more than one setting
-    except ValueError as error:
-        place = "" if str(error).startswith("curriculum") else "batch: "
-        raise ValueError(f"{path}: {place}{error}") from None
+    except ValidationError as error:
+        raise ValueError(f"{path}: {settings_io.first_fault(error, 'batch')}") from None
     return settings

@@ -29,8 +29,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gaixie.training.modeling.tokenizer import BYTES, VOCABULARY_FILE, WORD, EntityAlignedTokenizer
-from gaixie.udfs.io.on_disk import on_disk
+from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+from gaixie.training.modeling.vocabulary import BYTES, VOCABULARY_FILE, WORD, kind_of
+from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.text_tables import read_columns
 from gaixie.udfs.text.entities import load_settings
 from gaixie.udfs.text.normalise import normalise
@@ -52,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def make(args: argparse.Namespace) -> None:
     """A tokenizer folder from the vocabulary of jobs/build_vocabulary.py; either may be in a store."""
-    with on_disk(args.output, args.vocabulary) as (output, vocabulary):
+    with local_copy(args.output, args.vocabulary) as (output, vocabulary):
         tokenizer, words = make_tokenizer(args, vocabulary)
         tokenizer.save_pretrained(output)
     print(
@@ -212,11 +213,6 @@ def count_tokens(
             shown = f"{done:,} of {len(texts):,}, {rate:,.0f} sentences/s, {left:.0f} s left"
             print(shown, file=sys.stderr)
     return sum(sorts.values()), sorts, kinds
-
-
-def kind_of(token: str) -> str:
-    """The kind of an indexed token's entity; of any other token, nothing that is a kind."""
-    return token[1:-1].rpartition("_")[0] if token[0] == "<" else ""
 
 
 _worker: EntityAlignedTokenizer | None = None

@@ -27,8 +27,8 @@ from gaixie.jobs.spark.parquet import write_partitioned
 from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES
+from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.manifest import NAME, RunFile, RunInput, RunManifest, RunRows
-from gaixie.udfs.io.on_disk import on_disk
 from gaixie.udfs.spark import (
     escape_bytes,
     held_back_column,
@@ -60,7 +60,7 @@ class Scorer:
 
 def load_scorer(settings: ScoreSettings) -> Scorer:
     try:
-        with on_disk(None, settings.model) as (_, folder):
+        with local_copy(None, settings.model) as (_, folder):
             model = SPScore.load(folder or settings.tier)
         if settings.tier not in (None, model.tier):
             raise ValueError(

@@ -9,7 +9,8 @@ import torch
 from transformers import BartConfig, BartForConditionalGeneration
 
 from gaixie.training.data.stage_loader import PairEncoder
-from gaixie.training.modeling.tokenizer import BOS, EOS, PAD, EntityAlignedTokenizer
+from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+from gaixie.training.modeling.vocabulary import BOS, EOS, PAD
 from gaixie.udfs.text.entities import load_settings
 
 ENTITIES = Path(__file__).parents[2] / "conf/entities.yaml"

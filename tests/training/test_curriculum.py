@@ -40,7 +40,7 @@ from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader
 from gaixie.training.loop.step import lr_at
 from gaixie.training.modeling.generation import paraphrase_list
 from gaixie.training.modeling.generator import Decoding
-from gaixie.training.settings import Settings, Stage, load_settings
+from gaixie.training.settings import Settings, StageSettings, load_settings
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = "training/curriculum.py"
@@ -638,7 +638,7 @@ def test_the_settings_that_ship_are_the_defaults():
 
 
 def test_learning_rate():
-    stage = Stage(learning_rate=1.0, warmup_steps=4, max_steps=12)
+    stage = StageSettings(learning_rate=1.0, warmup_steps=4, max_steps=12)
     rates = [lr_at(step, stage, "linear", 0.5) for step in range(1, 15)]
     assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
     assert rates[7] == 0.75  # half-way from 1 to 0.5

@@ -30,61 +30,63 @@ have one origin too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from gaixie.training.data.corpus import COLUMNS, Corpus, RowGroup, random_of
 
+Stages = TypeVar("Stages", bound=Sequence[Sequence[int]])
 
-@dataclass(frozen=True)
-class StreamSettings:
-    """Raises ValueError, in one line, for a value out of its range."""
 
-    batch_size: int = 64
-    """Pairs of a batch over all ranks."""
-    max_characters: int | None = None
+def check_curriculum(curriculum: Stages) -> Stages:
+    """The curriculum as it is. Raises ValueError for one that names no stage, or a stage twice."""
+    data = [stage for stages in curriculum for stage in stages]
+    if not data or not all(curriculum) or len({*data}) < len(data) or not {*data} <= {1, 2, 3}:
+        raise ValueError("expected lists of stages, each of 1, 2 and 3 at most once")
+    return curriculum
+
+
+class BatchSettings(BaseModel):
+    """How the pairs of a stage are cut into batches: a part of conf/curriculum.yaml's ``batch``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_characters: int | None = Field(None, ge=1)
     """Pairs × (longest source + longest paraphrase) of a batch over all ranks, in characters, which
     bounds its tokens with padding but for the two around each sentence and characters spelled in
     bytes. Long sentences then make smaller batches than batch_size, in steps of `multiple`; so many
     pairs that are longer still are a batch."""
-    multiple: int = 8
+    multiple: int = Field(8, ge=1)
     """With max_characters: what the pairs of every batch can be divided by."""
-    mix: float = 0.0
+    mix: float = Field(0.0, ge=0, lt=1)
     """Share of the pairs that come from earlier stages, drawn anew for every block."""
-    block_rows: int = 500_000
+    block_rows: int = Field(500_000, ge=1)
     """About how many pairs are in memory, and shuffled, at a time; a row group at least."""
-    seed: int = 13
-    curriculum: tuple[tuple[int, ...], ...] = ((1,), (2,), (3,))
+
+
+class StreamSettings(BatchSettings):
+    """What the batches of a stage depend on, beside the data."""
+
+    batch_size: int = Field(64, ge=1)
+    """Pairs of a batch over all ranks."""
+    seed: int = Field(13, ge=0)
+    curriculum: Annotated[tuple[tuple[int, ...], ...], AfterValidator(check_curriculum)] = (
+        (1,),
+        (2,),
+        (3,),
+    )
     """The stages of training in their order: each the stages of the data that it learns from."""
 
-    def __post_init__(self):
-        most = self.max_characters
-        data = [stage for stages in self.curriculum for stage in stages]
-        limits = {
-            "batch_size": (self.batch_size >= 1, "1 or more"),
-            "max_characters": (most is None or most >= 1, "1 or more, or none"),
-            "multiple": (self.multiple >= 1, "1 or more"),
-            "mix": (0 <= self.mix < 1, "from 0 to below 1"),
-            "block_rows": (self.block_rows >= 1, "1 or more"),
-            "seed": (self.seed >= 0, "0 or more"),
-            "curriculum": (
-                all(self.curriculum)
-                and data
-                and len({*data}) == len(data)
-                and {*data} <= {1, 2, 3},
-                "lists of stages, each of 1, 2 and 3 at most once",
-            ),
-        }
-        for name, (fits, expected) in limits.items():
-            if not fits:
-                raise ValueError(f"{name}: expected {expected}, not {getattr(self, name)}")
+    @model_validator(mode="after")
+    def _divides(self) -> StreamSettings:
         if self.batch_size % self.unit:
             raise ValueError(f"batch_size: {self.batch_size} is no multiple of {self.unit}")
+        return self
 
     @property
     def unit(self) -> int:
@@ -153,9 +155,7 @@ class StageStream:
         corpus = self.corpus
         split = None if corpus.is_split else [*corpus.shares[1:], corpus.split_seed]
         given = {"data": corpus.name, "rows": self.rows, "stage": self.stage, "split": split}
-        return (
-            given | asdict(self.settings) | {"curriculum": [*map(list, self.settings.curriculum)]}
-        )
+        return given | self.settings.model_dump(mode="json")
 
     def held_out(self, split: str, rows: int) -> pa.Table:
         """At most so many pairs of "validation" or "test", of each of its stages in their proportion.

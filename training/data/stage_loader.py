@@ -19,7 +19,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from gaixie.training.data.stage_data import START, Position, StageStream
-from gaixie.training.modeling.tokenizer import ENTITIES
+from gaixie.training.modeling.encode_plus import ENTITIES
 
 IGNORED = -100
 """The label that a loss passes over."""

@@ -30,38 +30,33 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 ACTIONS = ("continue", "save best", "next stage", "finish")
 CONTINUE, SAVE_BEST, NEXT_STAGE, FINISH = ACTIONS
 
 
-@dataclass(frozen=True)
-class ControllerSettings:
-    """Raises ValueError, in one line, for a value out of its range."""
+class Limits(BaseModel):
+    """When a stage ends: the section ``controller`` of conf/curriculum.yaml."""
 
-    stages: int = 3
-    accuracy: float = 0.5
-    """Of token prediction, 0 to 1: from here on generated text counts as readable."""
-    patience: int = 3
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    accuracy: float = Field(0.5, ge=0, le=1)
+    """Of token prediction: from here on generated text counts as readable."""
+    patience: int = Field(3, ge=1)
     """Readable evaluations in a row without an improvement that end a stage."""
-    min_delta: float = 0.0
+    min_delta: float = Field(0.0, ge=0, allow_inf_nan=False)
     """SPScore-zh: how much more than this the best has to be exceeded by."""
-    max_steps: int | None = None
+    max_steps: int | None = Field(None, ge=1)
     """Optimiser steps of one stage."""
-    max_seconds: float | None = None
+    max_seconds: float | None = Field(None, gt=0)
     """Seconds of one stage."""
 
-    def __post_init__(self):
-        limits = {
-            "stages": (self.stages >= 1, "1 or more"),
-            "accuracy": (0 <= self.accuracy <= 1, "from 0 to 1"),
-            "patience": (self.patience >= 1, "1 or more"),
-            "min_delta": (0 <= self.min_delta < math.inf, "0 or more"),
-            "max_steps": (self.max_steps is None or self.max_steps >= 1, "1 or more, or none"),
-            "max_seconds": (self.max_seconds is None or self.max_seconds > 0, "above 0, or none"),
-        }
-        for name, (fits, expected) in limits.items():
-            if not fits:
-                raise ValueError(f"{name}: expected {expected}, not {getattr(self, name)}")
+
+class ControllerSettings(Limits):
+    """The limits of one stage, in a curriculum of so many."""
+
+    stages: int = Field(3, ge=1)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A batch of the stream is what one step learns from, whatever the number of ranks and the size of the
 micro-batches: the loss is the mean over all label tokens of the batch. So two ranks take the same
-steps as one, but for rounding. Dropout hangs on the seed, the step and the rank, not on what ran
+steps as one, but for rounding. Dropout depends on the seed, the step and the rank, not on what ran
 before, so that a resumed run goes on as if it had never stopped.
 """
 
@@ -18,7 +18,7 @@ from accelerate.utils import DistributedType
 from torch.nn.functional import cross_entropy
 
 from gaixie.training.data.stage_loader import IGNORED, PairEncoder
-from gaixie.training.settings import Settings, Stage
+from gaixie.training.settings import Settings, StageSettings
 
 
 class MicroBatches:
@@ -111,7 +111,7 @@ def seed_step(seed: int, step: int, rank: int) -> None:
     torch.manual_seed((seed * 1_000_003 + step) * 1_009 + rank)
 
 
-def lr_at(step: int, stage: Stage, decay: str, min_share: float) -> float:
+def lr_at(step: int, stage: StageSettings, decay: str, min_share: float) -> float:
     """The learning rate of a stage's step, counted from 1.
 
     It rises linearly over the warm-up to the stage's learning rate, and falls (``linear`` or
@@ -123,8 +123,8 @@ def lr_at(step: int, stage: Stage, decay: str, min_share: float) -> float:
         return peak * step / warmup
     if decay == "constant" or stage.max_steps is None:
         return peak
-    place = min((step - warmup) / max(stage.max_steps - warmup, 1), 1)
-    share = 1 - place if decay == "linear" else (1 + math.cos(math.pi * place)) / 2
+    done = min((step - warmup) / max(stage.max_steps - warmup, 1), 1)
+    share = 1 - done if decay == "linear" else (1 + math.cos(math.pi * done)) / 2
     return peak * (min_share + (1 - min_share) * share)
 
 

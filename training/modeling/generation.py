@@ -21,7 +21,7 @@ import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from gaixie.training.modeling.generator import Decoding, Generator
-from gaixie.training.modeling.tokenizer import VOCABULARY_FILE
+from gaixie.training.modeling.vocabulary import VOCABULARY_FILE
 from gaixie.udfs.metrics.encoder import (
     PRECISIONS,
     VOCABULARIES,

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import torch
 
 from gaixie.training.data.stage_loader import padded
-from gaixie.training.modeling.tokenizer import ENTITIES, EntityAlignedTokenizer
+from gaixie.training.modeling.encode_plus import ENTITIES
+from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.udfs.text.normalise import normalise
 
 LENGTH_STEP = 16

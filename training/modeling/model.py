@@ -22,15 +22,16 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from gaixie.training.modeling.tokenizer import VOCABULARY_FILE, EntityAlignedTokenizer
+from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+from gaixie.training.modeling.vocabulary import VOCABULARY_FILE
 from gaixie.training.settings import Model
-from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.io.local_copy import local_copy
 
 
 def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrainedTokenizerBase:
     """Ours, from its folder, which may be in a store; without one that of the pretrained model."""
     if folder is not None:
-        with on_disk(None, folder) as (_, place):
+        with local_copy(None, folder) as (_, place):
             if not Path(place, VOCABULARY_FILE).is_file():
                 raise FileNotFoundError(f"tokenizer: {folder}: no {VOCABULARY_FILE} in it")
             return EntityAlignedTokenizer.from_pretrained(str(place))

@@ -27,44 +27,41 @@ is spelled like any other.
 
 from __future__ import annotations
 
-import json
 import logging
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoTokenizer, BatchEncoding, PretrainedConfig, PreTrainedTokenizer
-from transformers.tokenization_utils_base import PaddingStrategy, TruncationStrategy
+from transformers import AutoTokenizer, BatchEncoding, PretrainedConfig
 
-from gaixie.udfs.text.code_points import from_strings
-from gaixie.udfs.text.entities import EntityFinder, EntitySettings
-from gaixie.udfs.text.normalise import NORMALISATION, normalise
-from gaixie.udfs.text.segmenters import load_segmenter
+from gaixie.training.modeling.encode_plus import ENTITIES, SentenceTokenizer
+from gaixie.training.modeling.entity_codec import EntityCodec
+from gaixie.training.modeling.vocabulary import (
+    BOS,
+    EOS,
+    SETTINGS_FILE,
+    SPECIAL,
+    UNK,
+    VOCABULARY_FILE,
+    fixed_tokens,
+    read_settings,
+    read_tokens,
+    segmenter_name,
+    write_files,
+    write_settings,
+    write_tokens,
+)
+from gaixie.udfs.text.entities import EntitySettings
+from gaixie.udfs.text.normalise import NORMALISATION
 
 logger = logging.getLogger(__name__)
 
-VOCABULARY_FILE = "vocabulary.txt"
-SETTINGS_FILE = "entities.json"
-SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<mask>")
-PAD, BOS, EOS, UNK, MASK = range(len(SPECIAL))
-BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
-CHARACTERS = "".join(map(chr, range(0x20, 0x7F))) + "。、…—·“”‘’「」『』《》〈〉【】〔〕〇"
-"""Characters that are tokens whatever the words: printable ASCII, and punctuation under NFKC."""
 
-WORD = "word"
-ENTITIES = "entities"
-"""The column that holds an example's entity table."""
-
-
-class EntityAlignedTokenizer(PreTrainedTokenizer):
+class EntityAlignedTokenizer(SentenceTokenizer):
     """A tokenizer of transformers; from_words makes one, save_pretrained and from_pretrained keep it.
 
-    vocabulary_file: a token a line, in the order of their ids: SPECIAL, indexed tokens, BYTES, then
-    characters and words. settings_file: entity settings, k, the number of indices, and the
-    segmenter and normalisation that the vocabulary was made for.
+    vocabulary_file, settings_file: see training/modeling/vocabulary.py.
 
     Raises ValueError, in one line with the file's name, where a file is not what it should be. Warns,
     with both names, where segmenter or normalisation are other ones than the folder was made with.
@@ -74,21 +71,12 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
     model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
 
     def __init__(self, vocabulary_file: str, settings_file: str, **kwargs: Any):
-        self._settings = _read_settings(Path(settings_file))
-        self.word_characters: int = self._settings["word_characters"]
-        self.indices: int = self._settings["indices"]
+        self._settings = read_settings(Path(settings_file))
         entities = EntitySettings.model_validate(self._settings["entities"])
+        word_characters, indices = self._settings["word_characters"], self._settings["indices"]
         self.entity_kinds = entities.kinds
-        self._tokens = _read_tokens(Path(vocabulary_file), fixed_tokens(entities, self.indices))
-        self._ids = {token: index for index, token in enumerate(self._tokens)}
-        self._first_byte = self._ids[BYTES[0]]
-        # What text may become: no token of another sort, whatever the text says.
-        first_text = self._first_byte + len(BYTES)
-        self._text_ids = {token: self._ids[token] for token in self._tokens[first_text:]}
-        self._finder = EntityFinder(entities)
-        self._segmenter = load_segmenter("jieba")
-        self.missing_entities = 0
-        """Indexed tokens that decoding has dropped, as their sentence's table did not have them."""
+        tokens = read_tokens(Path(vocabulary_file), fixed_tokens(entities, indices))
+        self.codec = EntityCodec(tokens, entities, word_characters, indices)
         self._warn_of_versions(settings_file)
         names = ("pad_token", "bos_token", "eos_token", "unk_token", "mask_token")
         kwargs = dict(zip(names, SPECIAL, strict=True)) | kwargs
@@ -112,28 +100,14 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
 
         Raises ValueError for a word that is given twice, empty, or has the name of a token.
         """
-        words = list(words)
-        fixed = fixed_tokens(entities, indices)
-        for word in words:
-            if not word or word in fixed or any(mark in word for mark in "\n\r"):
-                raise ValueError(f"vocabulary: {word!r} cannot be a word")
-        [(word, times)] = Counter(words).most_common(1) or [("", 1)]
-        if times > 1:
-            raise ValueError(f"vocabulary: the word {word!r} is there twice")
-        spelled = {character for word in words for character in word} | {*CHARACTERS, *characters}
-        characters = sorted(spelled - set(words))
-        settings = {
-            "word_characters": word_characters,
-            "indices": indices,
-            "entities": entities.model_dump(mode="json"),
-            "normalisation": NORMALISATION,
-            "segmenter": _segmenter_name(load_segmenter("jieba")),
-        }
         with tempfile.TemporaryDirectory() as folder:
-            vocabulary, file = Path(folder, VOCABULARY_FILE), Path(folder, SETTINGS_FILE)
-            vocabulary.write_text("\n".join([*fixed, *characters, *words]) + "\n", "utf-8")
-            file.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
-            return cls(str(vocabulary), str(file), **kwargs)
+            files = write_files(Path(folder), words, entities, word_characters, indices, characters)
+            return cls(*map(str, files), **kwargs)
+
+    @property
+    def missing_entities(self) -> int:
+        """Indexed tokens that decoding has dropped, as their sentence's table did not have them."""
+        return self.codec.missing_entities
 
     # Encoding
 
@@ -156,172 +130,28 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         ]
         return batch
 
-    def _encode_plus(
-        self,
-        text,
-        text_pair=None,
-        add_special_tokens: bool = True,
-        padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
-        truncation_strategy: TruncationStrategy = TruncationStrategy.DO_NOT_TRUNCATE,
-        max_length: int | None = None,
-        pad_to_multiple_of: int | None = None,
-        padding_side: str | None = None,
-        return_tensors=None,
-        return_attention_mask: bool | None = None,
-        return_special_tokens_mask: bool = False,
-        return_length: bool = False,
-        is_split_into_words: bool = False,
-        return_entities: bool = False,
-        source_entities: str | Sequence[str] | None = None,
-        **kwargs: Any,
-    ) -> BatchEncoding:
-        if text_pair is not None:
-            raise ValueError("two sentences are encoded as text and text_target, not as text_pair")
-        single = isinstance(text, str)
-        texts = [text] if single else list(text)
-        if is_split_into_words or not all(isinstance(one, str) for one in texts):
-            raise ValueError("expected a sentence or a list of sentences")
-        tables = [source_entities] if isinstance(source_entities, str) else source_entities
-        rows, found = self._encode_texts(texts, tables, return_entities)
-        if add_special_tokens:
-            rows = [[BOS, *row, EOS] for row in rows]
-        if truncation_strategy != TruncationStrategy.DO_NOT_TRUNCATE and max_length:
-            rows = [self._truncate(row, max_length, add_special_tokens) for row in rows]
-        batch: dict[str, Any] = {"input_ids": rows}
-        if return_special_tokens_mask:
-            batch["special_tokens_mask"] = [[int(i < len(SPECIAL)) for i in row] for row in rows]
-        if return_length:
-            batch["length"] = [len(row) for row in rows]
-        if single and return_tensors is None and padding_strategy != PaddingStrategy.MAX_LENGTH:
-            batch = {name: column[0] for name, column in batch.items()}
-        batch = self.pad(
-            batch,
-            padding=padding_strategy.value,
-            max_length=max_length,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            return_attention_mask=return_attention_mask,
-            return_tensors=return_tensors,
-        )
-        if return_entities:
-            batch[ENTITIES] = found[0] if single and return_tensors is None else found
-        return batch
-
-    def _truncate(self, row: list[int], longest: int, special: bool) -> list[int]:
-        if len(row) <= longest:
-            return row
-        if not special:
-            return row[:longest]
-        return [*row[: max(longest - 1, 0)], EOS][:longest]
-
-    def _encode_texts(
+    def encode_sentences(
         self, texts: Sequence[str], tables: Sequence[str] | None, make_tables: bool
     ) -> tuple[list[list[int]], list[str]]:
-        """Ids of each text without special tokens, and the entity tables that were made.
-
-        With given tables only what stands in them is indexed, else with make_tables every entity.
-        """
-        known = [_tokens_by_text(table) for table in tables] if tables is not None else None
-        rows, plain = self._pieces(texts, known, make_tables)
-        words = iter(self._cut(plain))
-        ids, made = [], []
-        for number, pieces in enumerate(rows):
-            table = _Table(self._ids, self.indices, known[number] if known else {})
-            closed = known is not None or not make_tables
-            row: list[int] = []
-            for piece in pieces:
-                for word in (piece,) if piece else next(words):
-                    self._add(row, word, table, closed)
-            ids.append(row)
-            made.append(json.dumps(table.texts))
-        return ids, made
-
-    def _pieces(
-        self,
-        texts: Sequence[str],
-        known: list[dict[tuple[str, str], str]] | None,
-        all_entities: bool,
-    ) -> tuple[list[list[tuple[str, str] | None]], list[str]]:
-        """Entities (kind, text) of each text, None for what stands between; and all between, in order."""
-        rows, plain = [], []
-        for number, text in enumerate(map(normalise, texts)):
-            pieces, place = [], 0
-            for kind, start, end in self._finder.find(text) if known or all_entities else ():
-                entity = (kind, text[start:end])
-                if known and entity not in known[number]:
-                    continue
-                if start > place:
-                    plain.append(text[place:start])
-                    pieces.append(None)
-                pieces.append(entity)
-                place = end
-            if place < len(text):
-                plain.append(text[place:])
-                pieces.append(None)
-            rows.append(pieces)
-        return rows, plain
+        """See EntityCodec.encode."""
+        return self.codec.encode(texts, tables, make_tables)
 
     def count_words(self, texts: Sequence[str]) -> tuple[int, int]:
         """Words outside the entities of some texts, and how many of them are tokens."""
-        _, plain = self._pieces(texts, None, True)
-        words = [word for row in self._cut(plain) for word in row]
-        return len(words), sum(word in self._text_ids for word in words)
-
-    def _add(
-        self, row: list[int], word: str | tuple[str, str], table: _Table, closed: bool
-    ) -> None:
-        """Appends the ids of a word or of an entity (kind, text)."""
-        if isinstance(word, str):
-            index = self._text_ids.get(word)
-            if index is not None:
-                row.append(index)
-                return
-            entity = (WORD, word) if len(word) >= self.word_characters else None
-        else:
-            entity = word
-        if entity is not None:
-            index = table.known.get(entity)
-            if index is None and not closed:
-                index = table.add(entity)
-            if index is not None:
-                row.append(index)
-                return
-            word = entity[1]
-        for character in word:
-            index = self._text_ids.get(character)
-            if index is not None:
-                row.append(index)
-            else:
-                data = character.encode("utf-8", "surrogatepass")
-                row.extend(self._first_byte + byte for byte in data)
-
-    def _cut(self, texts: list[str]) -> list[list[str]]:
-        """The words of each text."""
-        if not texts:
-            return []
-        words = self._segmenter.word_ends(from_strings(texts))
-        ends, offsets = words.ends.tolist(), words.offsets.tolist()
-        cut = []
-        for text, (first, last) in zip(texts, pairwise(offsets), strict=True):
-            row, place = [], 0
-            for end in ends[first:last]:
-                row.append(text[place:end])
-                place = end
-            cut.append(row)
-        return cut
+        return self.codec.count_words(texts)
 
     def tokenize(
         self, text: str, pair=None, add_special_tokens: bool = False, **kwargs
     ) -> list[str]:
         """The tokens of a sentence, entities indexed."""
-        [row], _ = self._encode_texts([text], None, True)
-        return [self._tokens[index] for index in row]
+        [row], _ = self.codec.encode([text], None, True)
+        return [self.codec.tokens[index] for index in row]
 
     def pad(self, encoded_inputs, *args: Any, **kwargs: Any) -> BatchEncoding:
         """As every tokenizer's; entity tables pass as they are."""
         if isinstance(encoded_inputs, list | tuple):
             names = encoded_inputs[0].keys() if encoded_inputs else ()
-            encoded_inputs = {name: [one[name] for one in encoded_inputs] for name in names}
+            encoded_inputs = {name: [row[name] for row in encoded_inputs] for name in names}
         rest = {name: value for name, value in encoded_inputs.items() if name != ENTITIES}
         batch = super().pad(rest, *args, **kwargs)
         if ENTITIES in encoded_inputs:
@@ -348,56 +178,30 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         if len(token_ids) and isinstance(token_ids[0], list | tuple):
             tables = [entities] * len(token_ids) if entities is None else entities
             pairs = zip(token_ids, tables, strict=True)
-            return [self._decode(ids, skip_special_tokens, entities=table) for ids, table in pairs]
-        return self._decode(token_ids, skip_special_tokens, entities=entities)
+            return [self.codec.decode(ids, skip_special_tokens, table) for ids, table in pairs]
+        return self.codec.decode(token_ids, skip_special_tokens, entities)
 
     def batch_decode(self, sequences, skip_special_tokens: bool = True, **kwargs: Any) -> list[str]:
-        found = self.decode(sequences, skip_special_tokens, **kwargs)
-        return [found] if isinstance(found, str) else found
-
-    def _decode(
-        self, token_ids, skip_special_tokens: bool = True, entities: str | None = None, **kwargs
-    ) -> str:
-        table = json.loads(entities) if entities else {}
-        parts: list[str] = []
-        data = bytearray()
-        for index in token_ids:
-            if self._first_byte <= index < self._first_byte + len(BYTES):
-                data.append(index - self._first_byte)
-                continue
-            if data:
-                parts.append(_text_of(data))
-                data.clear()
-            if index < len(SPECIAL):
-                if not skip_special_tokens:
-                    parts.append(SPECIAL[index])
-            elif index < self._first_byte:
-                text = table.get(self._tokens[index])
-                self.missing_entities += text is None
-                parts.append(text or "")
-            else:
-                parts.append(self._tokens[index])
-        if data:
-            parts.append(_text_of(data))
-        return "".join(parts)
+        texts = self.decode(sequences, skip_special_tokens, **kwargs)
+        return [texts] if isinstance(texts, str) else texts
 
     # What transformers asks of a tokenizer
 
     @property
     def vocab_size(self) -> int:
-        return len(self._tokens)
+        return len(self.codec.tokens)
 
     def get_vocab(self) -> dict[str, int]:
-        return dict(self._ids)
+        return dict(self.codec.ids)
 
     def _convert_token_to_id(self, token: str) -> int:
-        return self._ids.get(token, UNK)
+        return self.codec.ids.get(token, UNK)
 
     def _convert_id_to_token(self, index: int) -> str:
-        return self._tokens[index]
+        return self.codec.tokens[index]
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
-        return self._decode([self._ids[token] for token in tokens])
+        return self.codec.decode([self.codec.ids[token] for token in tokens])
 
     def save_vocabulary(
         self, save_directory: str, filename_prefix: str | None = None
@@ -405,97 +209,18 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         prefix = f"{filename_prefix}-" if filename_prefix else ""
         vocabulary = Path(save_directory, prefix + VOCABULARY_FILE)
         settings = Path(save_directory, prefix + SETTINGS_FILE)
-        vocabulary.write_text("\n".join(self._tokens) + "\n", "utf-8")
-        text = json.dumps(self._settings, ensure_ascii=False, indent=2)
-        settings.write_text(text + "\n", "utf-8")
+        write_tokens(vocabulary, self.codec.tokens)
+        write_settings(settings, self._settings)
         return str(vocabulary), str(settings)
 
     def _warn_of_versions(self, path: str) -> None:
-        here = {"segmenter": _segmenter_name(self._segmenter), "normalisation": NORMALISATION}
+        here = {"segmenter": segmenter_name(), "normalisation": NORMALISATION}
         for name, value in here.items():
             if self._settings[name] != value:
                 logger.warning(
                     "%s: made with %s %s, but this is %s: the same text may get other ids",
                     *(path, name, self._settings[name], value),
                 )
-
-
-class _Table:
-    """The entity table of a sentence as it grows: token -> text, and (kind, text) -> id."""
-
-    def __init__(self, ids: dict[str, int], indices: int, known: dict[tuple[str, str], str]):
-        self._ids, self._indices = ids, indices
-        self.known = {entity: ids[token] for entity, token in known.items() if token in ids}
-        self.texts: dict[str, str] = {}
-        self._used: dict[str, int] = {}
-
-    def add(self, entity: tuple[str, str]) -> int | None:
-        """The id of a new entity; None where its kind has no index left."""
-        kind, text = entity
-        number = self._used.get(kind, 0) + 1
-        token = f"<{kind}_{number}>"
-        if number > self._indices or token not in self._ids:
-            return None
-        self._used[kind] = number
-        self.texts[token] = text
-        self.known[entity] = self._ids[token]
-        return self._ids[token]
-
-
-def fixed_tokens(entities: EntitySettings, indices: int) -> dict[str, None]:
-    """Tokens before the first character, in the order of their ids."""
-    kinds = (*entities.kinds, WORD)
-    indexed = (f"<{kind}_{number}>" for kind in kinds for number in range(1, indices + 1))
-    return dict.fromkeys((*SPECIAL, *indexed, *BYTES))
-
-
-def _tokens_by_text(table: str) -> dict[tuple[str, str], str]:
-    """(kind, text) -> token, of an entity table."""
-    return {
-        (token[1:-1].rpartition("_")[0], text): token for token, text in json.loads(table).items()
-    }
-
-
-def _text_of(data: bytearray) -> str:
-    """UTF-8, lone surrogates among it; bytes that are neither (a model may write any) are U+FFFD."""
-    try:
-        return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return data.decode("utf-8", "replace")
-
-
-def _segmenter_name(segmenter) -> str:
-    return f"{segmenter.name}-{segmenter.version}"
-
-
-def _read_settings(path: Path) -> dict[str, Any]:
-    try:
-        settings = json.loads(path.read_text("utf-8"))
-        missing = {"word_characters", "indices", "entities", "normalisation", "segmenter"} - set(
-            settings
-        )
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: not JSON: {error}") from error
-    if missing:
-        raise ValueError(f"{path}: no {min(missing)!r} in it")
-    return settings
-
-
-def _read_tokens(path: Path, fixed: dict[str, None]) -> list[str]:
-    tokens = path.read_text("utf-8").split("\n")[:-1]
-    if tokens[: len(fixed)] != list(fixed):
-        raise ValueError(
-            f"{path}: does not begin with the {len(fixed)} fixed tokens of its settings"
-        )
-    seen: dict[str, int] = {}
-    for number, token in enumerate(tokens, 1):
-        if not token:
-            raise ValueError(f"{path}, line {number}: empty")
-        if seen.setdefault(token, number) != number:
-            raise ValueError(
-                f"{path}, line {number}: {token!r} is there twice, first in line {seen[token]}"
-            )
-    return tokens
 
 
 class EntityAlignedConfig(PretrainedConfig):

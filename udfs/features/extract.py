@@ -13,6 +13,7 @@ from gaixie.udfs.text.segmenters import Segmenter
 
 FEATURES = ("acs", "spa", "pmd", "wpa", "lis", "sbleu", "sl", "lr")
 """The order of the columns, everywhere."""
+ACS, SPA, PMD, WPA, LIS, SBLEU, SL, LR = range(len(FEATURES))
 
 
 def reference(source: str, paraphrase: str, segmenter: Segmenter) -> dict[str, float]:
@@ -66,7 +67,7 @@ def _extract_rows(
     values_a, offsets_a, values_b, offsets_b, ends_a, words_a, ends_b, words_b, alnum
 ):
     rows = len(offsets_a) - 1
-    features = np.empty((rows, 8), np.float32)
+    features = np.empty((rows, LR + 1), np.float32)
     longest_a, longest_b = 0, 0
     for row in range(rows):
         longest_a = max(longest_a, offsets_a[row + 1] - offsets_a[row])
@@ -91,35 +92,35 @@ def _extract_rows(
         a = values_a[offsets_a[row] : offsets_a[row + 1]]
         b = values_b[offsets_b[row] : offsets_b[row + 1]]
         n, m = len(a), len(b)
-        features[row, 0] = acs.kernel(a, b)
+        features[row, ACS] = acs.kernel(a, b)
 
         runs, count, longest_run = tiles.shared_runs(a, b, buckets, chain, runs)
-        features[row, 4] = lis.kernel(longest_run, n)
+        features[row, LIS] = lis.kernel(longest_run, n)
 
         dense_n, dense_m = _without_spaces(a, dense_a), _without_spaces(b, dense_b)
         if dense_n == n and dense_m == m:
-            features[row, 5] = sbleu.kernel(runs, count, n, m, mark_a, mark_b)
+            features[row, SBLEU] = sbleu.kernel(runs, count, n, m, mark_a, mark_b)
         count = tiles.kernel(runs, count, mark_a, mark_b, partner)
-        features[row, 1] = spa.positional_alignment_kernel(partner, count, n, m)
+        features[row, SPA] = spa.positional_alignment_kernel(partner, count, n, m)
         mark_a[:n] = 0
         mark_b[:m] = 0
         if dense_n != n or dense_m != m:
             runs, count, _ = tiles.shared_runs(
                 dense_a[:dense_n], dense_b[:dense_m], buckets, chain, runs
             )
-            features[row, 5] = sbleu.kernel(runs, count, dense_n, dense_m, mark_a, mark_b)
+            features[row, SBLEU] = sbleu.kernel(runs, count, dense_n, dense_m, mark_a, mark_b)
 
-        features[row, 2] = pmd.kernel(
+        features[row, PMD] = pmd.kernel(
             a, b, clause_starts_a, clause_ends_a, clause_starts_b, clause_ends_b, shared_a, shared_b
         )
 
         row_ends_a = ends_a[words_a[row] : words_a[row + 1]]
         row_ends_b = ends_b[words_b[row] : words_b[row + 1]]
         shared = wpa.match_words(a, row_ends_a, b, row_ends_b, alnum, keys, starts, partner)
-        features[row, 3] = spa.positional_alignment_kernel(partner, shared, n, m)
+        features[row, WPA] = spa.positional_alignment_kernel(partner, shared, n, m)
 
-        features[row, 6] = sl.kernel(n)
-        features[row, 7] = lr.kernel(n, m)
+        features[row, SL] = sl.kernel(n)
+        features[row, LR] = lr.kernel(n, m)
     return features
 
 

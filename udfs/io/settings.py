@@ -49,10 +49,10 @@ def load_settings(
         raise ValueError(f"{path}: {first_fault(error)}") from None
 
 
-def first_fault(error: ValidationError) -> str:
-    """KEY: what is wrong with it, and the value if that is short."""
+def first_fault(error: ValidationError, whole: str = "settings") -> str:
+    """KEY: what is wrong with it, and the value if that is short. whole: KEY where several are at odds."""
     first = error.errors()[0]
-    key = ".".join(map(str, first["loc"])) or "settings"
+    key = ".".join(map(str, first["loc"])) or whole
     value = "" if first["type"] == "missing" else f" (given: {first['input']!r})"
     message = first["msg"].removeprefix("Value error, ")
     return f"{key}: {message}{value if len(value) <= 120 else ''}"

@@ -6,13 +6,13 @@ AWS from AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.
 
 Whatever is written appears complete or not at all. A store that is busy or drops a connection is
 asked again a few times; wrong credentials and missing buckets fail at once. Everything here raises
-OSError with one line that names the URI and what to mend: FileNotFoundError, FileExistsError,
-PermissionError (credentials or rights), ConnectionError (nothing answers), or OSError itself.
-boto3 and s3fs are imported where a URI needs them.
+OSError with one line that names the URI and what to fix (udfs/io/storage_errors.py). fsspec's file
+systems do the work; s3fs is imported where a URI needs it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -27,11 +27,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from gaixie.udfs.io.storage_errors import explained, refused
+
 ATTEMPTS = 5
 CONNECT_SECONDS = 5
 READ_SECONDS = 60
 BLOCK_BYTES = 8 * 2**20
 """What a read from a store fetches ahead."""
+DELETED_AT_ONCE = 1000
+"""Objects in one request: the most that S3 takes."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Upload:
 
 
 def join(uri: str, *parts: str) -> str:
+    """The URI of what lies below a folder."""
     return "/".join([uri.rstrip("/"), *parts])
 
 
@@ -62,29 +67,19 @@ def spark_uri(uri: str) -> str:
 
 def exists(uri: str) -> bool:
     """Whether there is a file, or a folder with something in it."""
-    if not _in_store(uri):
-        return _path(uri).exists()
-    return any(not entry["Key"].endswith("/") for entry in _entries(uri))
+    return bool(list_files(uri)) if _in_store(uri) else _path(uri).exists()
 
 
 def list_files(uri: str) -> list[File]:
     """Files of a file or folder, all levels, in order of their URIs; none where nothing is."""
-    if not _in_store(uri):
-        root = _path(uri)
-        with _explained(uri):
-            if not root.is_dir():
-                return [_local_file(uri, root)] if root.exists() else []
-            found = [path for path in root.rglob("*") if not path.is_dir()]
-            files = [
-                _local_file(join(uri, path.relative_to(root).as_posix()), path) for path in found
-            ]
-        return sorted(files, key=lambda file: file.uri)
-    scheme, bucket = uri.partition("://")[0], _bucket_and_key(uri)[0]
-    return [
-        File(f"{scheme}://{bucket}/{entry['Key']}", entry["Size"], entry["LastModified"])
-        for entry in _entries(uri)
-        if not entry["Key"].endswith("/")  # what some writers leave to mark a folder
-    ]
+    return sorted(
+        (
+            File(name, entry["size"], _modified(entry))
+            for name, entry in _entries(uri)
+            if not name.endswith("/")  # what some writers leave to mark a folder
+        ),
+        key=lambda file: file.uri,
+    )
 
 
 def children(uri: str) -> list[str]:
@@ -92,17 +87,16 @@ def children(uri: str) -> list[str]:
 
     Some stores, like file systems, keep folders of which all files were deleted.
     """
-    if not _in_store(uri):
-        with _explained(uri):
-            return sorted(path.name for path in _path(uri).iterdir()) if exists(uri) else []
-    client, bucket, key = _place(uri)
-    prefix, names = _folder(key), set()
-    with _explained(uri):
-        pages = client.get_paginator("list_objects_v2")
-        for page in pages.paginate(Bucket=bucket, Prefix=prefix, Delimiter="/"):
-            names.update(entry["Key"] for entry in page.get("Contents", ()))
-            names.update(entry["Prefix"] for entry in page.get("CommonPrefixes", ()))
-    return sorted({name[len(prefix) :].rstrip("/") for name in names} - {""})
+    system, root = filesystem(uri)
+    with explained(uri):
+        try:
+            names = system.ls(root, detail=False)
+        except FileNotFoundError as error:
+            if error.__cause__:  # of the store: there is no such bucket
+                raise
+            return []
+    below = (name.removeprefix(root.rstrip("/")).strip("/") for name in names)
+    return sorted({name for name in below if name})
 
 
 @contextmanager
@@ -113,23 +107,18 @@ def open_file(uri: str, mode: str = "rb") -> Iterator[BinaryIO]:
     """
     if mode not in ("rb", "wb"):
         raise ValueError(f"mode must be 'rb' or 'wb', not '{mode}'")
-    if not _in_store(uri):
-        if mode == "wb":
-            with _replacing(uri, os.replace) as file:
-                yield file
-            return
-        with _explained(uri):
-            file = _path(uri).open("rb")
-        with file:
+    if mode == "wb" and not _in_store(uri):
+        with _replacing(uri, os.replace) as file:
             yield file
         return
-    system, path = filesystem(uri)
-    with _explained(uri):
+    system, root = filesystem(uri)
+    options = {"block_size": BLOCK_BYTES, "cache_type": "readahead"}
+    with explained(uri):
         if mode == "rb":
-            file = system.open(path, "rb", block_size=BLOCK_BYTES, cache_type="readahead")
+            file = system.open(root, mode, **options if _in_store(uri) else {})
         else:
-            file = system.open(path, "wb", autocommit=False)
-    with _explained(uri, local=False):
+            file = system.open(root, mode, autocommit=False)
+    with explained(uri, local=False):
         if mode == "rb":
             with file:
                 yield file
@@ -144,26 +133,15 @@ def open_file(uri: str, mode: str = "rb") -> Iterator[BinaryIO]:
 
 
 def read_bytes(uri: str) -> bytes:
-    if not _in_store(uri):
-        with _explained(uri):
-            return _path(uri).read_bytes()
-    from botocore.exceptions import HTTPClientError, IncompleteReadError
-
-    client, bucket, key = _place(uri)
-    left = ATTEMPTS
-    with _explained(uri):
-        while True:
-            answer = client.get_object(Bucket=bucket, Key=key)
-            try:
-                return answer["Body"].read()
-            except (HTTPClientError, IncompleteReadError):  # broke off, where boto3 asks no more
-                left -= 1
-                if not left:
-                    raise
+    """The whole content of a file."""
+    system, root = filesystem(uri)
+    with explained(uri):
+        # One request, without asking for the size before.
+        return system.cat_file(root, **{"max_concurrency": 1} if _in_store(uri) else {})
 
 
 def read_json(uri: str) -> Any:
-    """Raises OSError where the file is no JSON."""
+    """The value of a JSON file. Raises OSError where the file is no JSON."""
     try:
         return json.loads(read_bytes(uri))
     except ValueError as error:
@@ -182,9 +160,9 @@ def write(uri: str, content: bytes | str) -> None:
         with _replacing(uri, os.replace) as file:
             file.write(data)
         return
-    client, bucket, key = _place(uri)
-    with _explained(uri):
-        client.put_object(Bucket=bucket, Key=key, Body=data)
+    system, root = filesystem(uri)
+    with explained(uri):
+        system.pipe_file(root, data)
 
 
 def write_json(uri: str, value: Any) -> None:
@@ -202,24 +180,26 @@ def create(uri: str, content: bytes | str) -> None:
         with _replacing(uri, os.link) as file:
             file.write(data)
         return
-    client, bucket, key = _place(uri)
+    system, _ = filesystem(uri)
+    bucket, key = _bucket_and_key(uri)
     token = secrets.token_hex(8)
     request = {"Bucket": bucket, "Key": key, "Body": data, "Metadata": {"created-by": token}}
-    with _explained(uri):
+    with explained(uri):
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                client.put_object(**request, IfNoneMatch="*")
+                system.call_s3("put_object", **request, IfNoneMatch="*")
                 return
-            except client.exceptions.ClientError as error:
-                code = error.response["Error"]["Code"]
+            except OSError as error:
+                answer = getattr(error.__cause__, "response", {})
+                code = answer.get("Error", {}).get("Code")
                 if code == "ConditionalRequestConflict" and attempt < ATTEMPTS:
                     time.sleep(0.2 * attempt)  # another request for this key was under way
                     continue
                 if code not in ("PreconditionFailed", "412"):
                     raise
-                # An answer that was lost makes the client ask again, and find its own object.
-                found = client.head_object(Bucket=bucket, Key=key)
-                if found["Metadata"].get("created-by") != token:
+                # An answer that was lost makes s3fs ask again, and find its own object.
+                there = system.call_s3("head_object", Bucket=bucket, Key=key)
+                if there["Metadata"].get("created-by") != token:
                     raise
                 return
 
@@ -228,22 +208,26 @@ def delete(uri: str) -> None:
     """Deletes a file or a folder with all that is in it; nothing happens where nothing is."""
     if not _in_store(uri):
         path = _path(uri)
-        with _explained(uri):
+        with explained(uri):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
         return
-    client, bucket, key = _place(uri)
+    system, _ = filesystem(uri)
+    bucket, key = _bucket_and_key(uri)
     if not key:
         raise OSError(f"{uri}: a whole bucket is not deleted here")
-    keys = [entry["Key"] for entry in _entries(uri)]
-    with _explained(uri):
-        for start in range(0, len(keys), 1000):
-            batch = [{"Key": key} for key in keys[start : start + 1000]]
-            answer = client.delete_objects(Bucket=bucket, Delete={"Objects": batch, "Quiet": True})
+    keys = [name.partition("://")[2].partition("/")[2] for name, _ in _entries(uri)]
+    with explained(uri):
+        for start in range(0, len(keys), DELETED_AT_ONCE):
+            objects = [{"Key": key} for key in keys[start : start + DELETED_AT_ONCE]]
+            # s3fs's own rm passes over objects that the store refuses to delete.
+            answer = system.call_s3(
+                "delete_objects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
+            )
             for error in answer.get("Errors", ()):
-                raise client.exceptions.ClientError({"Error": error}, "DeleteObjects")
+                raise refused(uri, error, "DeleteObjects")
 
 
 def copy(source: str, target: str) -> None:
@@ -252,14 +236,13 @@ def copy(source: str, target: str) -> None:
         with open_file(source) as reader, open_file(target, "wb") as writer:
             shutil.copyfileobj(reader, writer, BLOCK_BYTES)
         return
-    client, bucket, key = _place(target)
+    system, path = filesystem(target)
     if _in_store(source):
-        _, from_bucket, from_key = _place(source)
-        with _explained(source):
-            client.copy({"Bucket": from_bucket, "Key": from_key}, bucket, key)
-        return
-    with open_file(source) as reader, _explained(target):
-        client.upload_fileobj(reader, bucket, key)  # in parts and threads
+        with explained(source):
+            system.cp_file(filesystem(source)[1], path)
+    else:
+        with explained(target):
+            system.put_file(str(_path(source)), path)  # in parts, several at once
 
 
 def sha256(uri: str) -> str:
@@ -272,26 +255,31 @@ def uploads(uri: str) -> list[Upload]:
     """Multipart uploads under a folder that were begun and not ended; a file system has none."""
     if not _in_store(uri):
         return []
-    client, bucket, key = _place(uri)
-    scheme, found = uri.partition("://")[0], []
-    with _explained(uri):
-        pages = client.get_paginator("list_multipart_uploads")
-        for page in pages.paginate(Bucket=bucket, Prefix=key):
+    system, _ = filesystem(uri)
+    bucket, key = _bucket_and_key(uri)
+    scheme, begun, request = uri.partition("://")[0], [], {"Bucket": bucket, "Prefix": key}
+    with explained(uri):
+        while True:
+            page = system.call_s3("list_multipart_uploads", **request)
             for entry in page.get("Uploads", ()):
-                if entry["Key"] == key or entry["Key"].startswith(_folder(key)):
-                    place = f"{scheme}://{bucket}/{entry['Key']}"
-                    found.append(Upload(place, entry["UploadId"], entry["Initiated"]))
-    return sorted(found, key=lambda upload: (upload.uri, upload.upload_id))
+                if not key or f"{entry['Key']}/".startswith(f"{key}/"):
+                    name = f"{scheme}://{bucket}/{entry['Key']}"
+                    begun.append(Upload(name, entry["UploadId"], entry["Initiated"]))
+            if not page.get("IsTruncated"):
+                break
+            request |= {
+                "KeyMarker": page["NextKeyMarker"],
+                "UploadIdMarker": page["NextUploadIdMarker"],
+            }
+    return sorted(begun, key=lambda upload: (upload.uri, upload.upload_id))
 
 
 def abort_upload(upload: Upload) -> None:
     """Frees what a multipart upload took; one that has ended in the meantime is no error."""
-    client, bucket, key = _place(upload.uri)
-    with _explained(upload.uri):
-        try:
-            client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload.upload_id)
-        except client.exceptions.NoSuchUpload:
-            return
+    system, _ = filesystem(upload.uri)
+    bucket, key = _bucket_and_key(upload.uri)
+    with explained(upload.uri), contextlib.suppress(FileNotFoundError):
+        system.abort_mpu(bucket, key, upload.upload_id)
 
 
 def storage_options(uri: str) -> dict[str, Any]:
@@ -335,13 +323,25 @@ def _bucket_and_key(uri: str) -> tuple[str, str]:
     return bucket, key.strip("/")
 
 
-def _folder(key: str) -> str:
-    return f"{key}/" if key else ""
+def _modified(entry: dict[str, Any]) -> datetime:
+    """When a file was written last, of an entry of either file system."""
+    if "mtime" in entry:
+        return datetime.fromtimestamp(entry["mtime"], UTC)
+    return entry["LastModified"]
 
 
-def _local_file(uri: str, path: Path) -> File:
-    status = path.stat()
-    return File(uri, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+def _entries(uri: str) -> list[tuple[str, dict[str, Any]]]:
+    """(URI, fsspec's entry) of the file of this name, or of all in the folder of that name."""
+    system, root = filesystem(uri)
+    with explained(uri):
+        entries = system.find(root, detail=True).values()
+    start, top = uri.rstrip("/"), root.rstrip("/")
+    return [
+        (start + entry["name"].removeprefix(top), entry)
+        for entry in entries
+        if entry["type"] != "directory"  # which a store may keep after its last file is gone
+        and not (entry.get("islink") and os.path.isdir(entry["name"]))  # which may lead anywhere
+    ]
 
 
 @contextmanager
@@ -350,15 +350,15 @@ def _replacing(uri: str, publish: Callable[[Path, Path], None]) -> Iterator[Bina
     path = _path(uri)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with _explained(uri):
+        with explained(uri):
             path.parent.mkdir(parents=True, exist_ok=True)
             file = part.open("xb")
         with file:
             yield file
-            with _explained(uri):
+            with explained(uri):
                 file.flush()
                 os.fsync(file.fileno())
-        with _explained(uri):
+        with explained(uri):
             publish(part, path)
     finally:
         part.unlink(missing_ok=True)
@@ -384,115 +384,7 @@ def _settings() -> dict[str, Any]:
 
 
 @lru_cache(maxsize=8)
-def _client(environment: tuple) -> Any:
-    import boto3
-    from botocore.config import Config
-
-    return boto3.session.Session().client("s3", config=Config(**_settings()))
-
-
-@lru_cache(maxsize=8)
 def _s3_filesystem(environment: tuple) -> Any:
     from s3fs import S3FileSystem
 
     return S3FileSystem(**storage_options("s3://"), skip_instance_cache=True)
-
-
-def _place(uri: str) -> tuple[Any, str, str]:
-    """(client, bucket, key)."""
-    bucket, key = _bucket_and_key(uri)
-    with _explained(uri):
-        return _client(_environment()), bucket, key
-
-
-def _entries(uri: str) -> Iterator[dict[str, Any]]:
-    """Listed objects: the one of this key, then those in the folder of that name, by key."""
-    client, bucket, key = _place(uri)
-    with _explained(uri):
-        if key:  # sorts before all that begin with it
-            page = client.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
-            yield from (entry for entry in page.get("Contents", ()) if entry["Key"] == key)
-        pages = client.get_paginator("list_objects_v2")
-        for page in pages.paginate(Bucket=bucket, Prefix=_folder(key)):
-            yield from page.get("Contents", ())
-
-
-# Errors
-
-WRONG_CREDENTIALS = {
-    "InvalidAccessKeyId",
-    "SignatureDoesNotMatch",
-    "ExpiredToken",
-    "InvalidToken",
-    "InvalidClientTokenId",
-    "AuthorizationHeaderMalformed",
-    "RequestTimeTooSkewed",
-}
-
-
-@contextmanager
-def _explained(uri: str, local: bool = True) -> Iterator[None]:
-    """Makes what boto3, s3fs and the file system raise one line that names the URI.
-
-    local: also errors of the file system, which in a caller's own block may be about another file.
-    """
-    try:
-        yield
-    except Exception as error:
-        cause = error.__cause__ if isinstance(error, OSError) and error.__cause__ else error
-        if type(cause).__module__.partition(".")[0] in ("botocore", "boto3", "s3transfer"):
-            raise _store_error(uri, cause) from None
-        ours = str(error).startswith(f"{uri}: ")
-        if local and isinstance(error, OSError) and not ours:
-            raise _file_error(uri, error) from None
-        raise
-
-
-def _file_error(uri: str, error: OSError) -> OSError:
-    if isinstance(error, FileNotFoundError):
-        return FileNotFoundError(f"{uri}: no such file or folder")
-    if isinstance(error, FileExistsError):
-        return FileExistsError(f"{uri}: is already there")
-    return type(error)(f"{uri}: {(error.strerror or str(error)).splitlines()[0]}")
-
-
-def _store_error(uri: str, error: Exception) -> OSError:
-    from botocore import exceptions as boto
-
-    first_line = (str(error).splitlines() or [""])[0]
-    if isinstance(error, boto.ClientError):
-        details = error.response.get("Error", {})
-        code, message = str(details.get("Code", "")), details.get("Message", "")
-        if code == "NoSuchBucket":
-            return FileNotFoundError(f"{uri}: no such bucket; create it, or mend the name")
-        if code in ("NoSuchKey", "NoSuchUpload", "NotFound", "404"):
-            return FileNotFoundError(f"{uri}: no such object")
-        if code in ("PreconditionFailed", "ConditionalRequestConflict", "412"):
-            return FileExistsError(f"{uri}: is already there")
-        if code in WRONG_CREDENTIALS:
-            return PermissionError(
-                f"{uri}: the store does not accept the credentials ({code}); check "
-                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile or role in use"
-            )
-        if code in ("AccessDenied", "AllAccessDisabled", "Forbidden", "403"):
-            return PermissionError(
-                f"{uri}: access denied ({error.operation_name}); check the credentials in use "
-                "and what they may do there"
-            )
-        return OSError(f"{uri}: {code}: {(message.splitlines() or [first_line])[0]}")
-    credentials = (
-        boto.NoCredentialsError,
-        boto.PartialCredentialsError,
-        boto.CredentialRetrievalError,
-    )
-    if isinstance(error, (*credentials, boto.ProfileNotFound, boto.SSOError)):
-        return PermissionError(
-            f"{uri}: no credentials ({first_line}); set AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or run under a role"
-        )
-    if isinstance(error, boto.ConnectionError | boto.HTTPClientError):
-        return ConnectionError(
-            f"{uri}: the store cannot be reached ({first_line}); check AWS_ENDPOINT_URL_S3 "
-            "and the network"
-        )
-    return OSError(f"{uri}: {first_line}")

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
+from Levenshtein import distance
 
 from gaixie.udfs.compiled import entry, inner
 
@@ -63,7 +63,7 @@ def reference(x: Sequence, y: Sequence) -> tuple[Scan, list[tuple[int, int]]]:
     for k in range(1, ORDERS + 1):
         of_x = {tuple(x[i : i + k]) for i in range(n - k + 1)}
         grams.append(sum(tuple(y[j : j + k]) in of_x for j in range(m - k + 1)))
-    return Scan(table[m][n], Levenshtein.distance(x, y), tuple(grams)), pairs[::-1]
+    return Scan(table[m][n], distance(x, y), tuple(grams)), pairs[::-1]
 
 
 @entry

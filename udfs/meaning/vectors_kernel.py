@@ -16,8 +16,11 @@ UNIT = 256
 
 ALIGNED = 0.6
 """Words of a higher cosine are aligned."""
-SIDE = 9
+KEPT, KEPT_PLAIN, MOST, SECOND, SUM, GONE, REPLACED, REPLACED_COSINE, SAME = range(9)
 """Columns of a side."""
+SIDE = SAME + 1
+F1, F1_PLAIN, INVERTED, MOVED, WORDS_A, WORDS_B, LEFT_COSINE = range(2 * SIDE, 2 * SIDE + 7)
+"""Columns of both sides, behind those of each; vectors.NAMES has all in this order."""
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
@@ -116,9 +119,19 @@ def insert_rows(cells, values):
 
 @entry
 def fill_rows(
-    values_a, offsets_a, values_b, offsets_b, ends_a, words_a, ends_b, words_b, alnum, tables, room,
+    values_a,
+    offsets_a,
+    values_b,
+    offsets_b,
+    ends_a,
+    words_a,
+    ends_b,
+    words_b,
+    alnum,
+    tables,
+    room,
     rows,
-):  # fmt: skip
+):
     """Fills rows, float32 (pairs, len(NAMES)); see udfs.meaning.vectors."""
     for pair in range(len(rows)):
         a = values_a[offsets_a[pair] : offsets_a[pair + 1]]
@@ -144,14 +157,16 @@ def _fill_row(a, b, n, m, tables, room, row):
     _compare(left_a, left_b, room)
     _describe_side(tables.weights, room.a, n, row[:SIDE])
     _describe_side(tables.weights, room.b, m, row[SIDE : 2 * SIDE])
-    row[18] = 2 * row[0] * row[9] / max(row[0] + row[9], 1e-6)
-    row[19] = 2 * row[1] * row[10] / max(row[1] + row[10], 1e-6)
-    row[22] = n
-    row[23] = m
+    kept, other = row[KEPT], row[SIDE + KEPT]
+    row[F1] = 2 * kept * other / max(kept + other, 1e-6)
+    kept, other = row[KEPT_PLAIN], row[SIDE + KEPT_PLAIN]
+    row[F1_PLAIN] = 2 * kept * other / max(kept + other, 1e-6)
+    row[WORDS_A] = n
+    row[WORDS_B] = m
     if left_a and left_b:
         _sum_left(tables.weights, left_a, room.a)
         _sum_left(tables.weights, left_b, room.b)
-        row[24] = _cosine(room.a.sums, room.b.sums)
+        row[LEFT_COSINE] = _cosine(room.a.sums, room.b.sums)
     _describe_order(len(a), len(b), n, room.a, room.b, row)
 
 
@@ -295,15 +310,15 @@ def _describe_side(weights, side, count, out):
         same += weight if side.same[k] else np.float32(0)
         replaced += weight if other else np.float32(0)
         cosines += weight * cosine if other else np.float32(0)
-    out[0] = kept / total
-    out[1] = plain / count
-    out[2] = most
-    out[3] = second
-    out[4] = total - kept
-    out[5] = lost / total
-    out[6] = replaced / total
-    out[7] = cosines / replaced if replaced else np.nan
-    out[8] = same / total
+    out[KEPT] = kept / total
+    out[KEPT_PLAIN] = plain / count
+    out[MOST] = most
+    out[SECOND] = second
+    out[SUM] = total - kept
+    out[GONE] = lost / total
+    out[REPLACED] = replaced / total
+    out[REPLACED_COSINE] = cosines / replaced if replaced else np.nan
+    out[SAME] = same / total
 
 
 @inner
@@ -322,9 +337,9 @@ def _describe_order(length_a, length_b, n, a, b, out):
             partners[aligned] = j
             aligned += 1
     if crossed:
-        out[20] = inverted / crossed
+        out[INVERTED] = inverted / crossed
     if aligned:
-        out[21] = moved / aligned
+        out[MOVED] = moved / aligned
 
 
 @inner

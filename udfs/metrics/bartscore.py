@@ -45,7 +45,7 @@ BATCH_TOKENS = 2048
 """Tokens in a batch: each needs a row of the whole vocabulary in memory."""
 
 
-def plain(log_probabilities: np.ndarray, tokens: Sequence[int]) -> float:
+def reference(log_probabilities: np.ndarray, tokens: Sequence[int]) -> float:
     """BARTScore of one sentence: log-probabilities (tokens, vocabulary), and its tokens."""
     return sum(float(log_probabilities[t, token]) for t, token in enumerate(tokens)) / len(tokens)
 

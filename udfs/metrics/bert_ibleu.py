@@ -25,7 +25,7 @@ from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 from gaixie.udfs.metrics.self_bleu import SelfBLEU
 
 
-def plain(bertscore: float, self_bleu: float, beta: float = 4.0) -> float:
+def reference(bertscore: float, self_bleu: float, beta: float = 4.0) -> float:
     """BERT-iBLEU of a BERTScore and a Self-BLEU, both as shares."""
     if bertscore <= 0 or self_bleu >= 1:
         return 0.0

@@ -49,7 +49,7 @@ CELLS_AT_ONCE = 1 << 20
 """Cosines computed at a time."""
 
 
-def plain(
+def reference(
     paraphrase: np.ndarray,
     reference: np.ndarray,
     paraphrase_weights: np.ndarray,

@@ -38,7 +38,9 @@ SMOOTHING = ("exp", "floor", "add-k", "none")
 counts 1 / 2^k matches; 0.1 matches; one match and one n-gram more for every order above 1; none."""
 
 
-def plain(paraphrase: str, references: list[str], tokenize: str = "char", order: int = 4) -> float:
+def reference(
+    paraphrase: str, references: list[str], tokenize: str = "char", order: int = 4
+) -> float:
     """BLEU of one sentence, smoothed as ``exp`` does."""
     cut = tokenizer(tokenize)
     tokens, others = cut(paraphrase), [cut(reference) for reference in references]

@@ -51,7 +51,7 @@ def levels(standard: str = "2021") -> Mapping[str, int]:
         return {row["word"]: int(row["level"]) for row in csv.DictReader(file, delimiter="\t")}
 
 
-def plain(text: Sequence[str], of_levels: range, standard: str = "2021") -> float:
+def reference(text: Sequence[str], of_levels: range, standard: str = "2021") -> float:
     """Share of a text's words whose level is in the range."""
     found = [levels(standard).get(word, BEYOND) for word in text]
     return sum(level in of_levels for level in found) / len(found) if found else float("nan")

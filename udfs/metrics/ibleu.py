@@ -31,9 +31,9 @@ from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 from gaixie.udfs.metrics.self_bleu import SelfBLEU
 
 
-def plain(source: str, paraphrase: str, references: list[str], alpha: float = 0.3) -> float:
+def reference(source: str, paraphrase: str, references: list[str], alpha: float = 0.3) -> float:
     """iBLEU of one pair, by character."""
-    return bleu.plain(paraphrase, references) - alpha * self_bleu.plain(source, paraphrase)
+    return bleu.reference(paraphrase, references) - alpha * self_bleu.reference(source, paraphrase)
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ class METEOR(Metric):
         return [None if row is None else [word.lower() for word in row] for row in rows]
 
 
-def plain(
+def reference(
     paraphrase: Sequence[str],
     reference: Sequence[str],
     stages: Sequence[Callable[[str, str], bool]] = (str.__eq__, are_synonyms),

@@ -32,7 +32,7 @@ from gaixie.udfs.metrics.similarity import SentenceSimilarity
 SIMILARITIES = ("bertscore", "sentence")
 
 
-def plain(similarities: Sequence[float], distance: float, omega: float, gamma: float) -> float:
+def reference(similarities: Sequence[float], distance: float, omega: float, gamma: float) -> float:
     """ParaScore of the similarities to source and references, and the normalised edit distance."""
     diversity = gamma if distance > gamma else distance * (gamma + 1) / gamma - 1
     return max(similarities) + omega * diversity

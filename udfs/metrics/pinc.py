@@ -22,7 +22,7 @@ from gaixie.udfs.metrics.grams import SACREBLEU_TOKENIZERS, overlap, tokenize_co
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 
 
-def plain(source: str, paraphrase: str, tokenize: str = "char", order: int = 4) -> float:
+def reference(source: str, paraphrase: str, tokenize: str = "char", order: int = 4) -> float:
     """PINC of one pair."""
     a, b = tokenizer(tokenize)(source), tokenizer(tokenize)(paraphrase)
     orders = range(1, min(order, len(b)) + 1)

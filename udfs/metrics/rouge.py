@@ -38,7 +38,7 @@ SUMMARIES = {
 }
 
 
-def plain(paraphrase: str, reference: str, variant: str = "l", tokenize: str = "char") -> float:
+def reference(paraphrase: str, reference: str, variant: str = "l", tokenize: str = "char") -> float:
     """ROUGE of one sentence against one reference."""
     a, b = tokenizer(tokenize)(paraphrase), tokenizer(tokenize)(reference)
     if variant == "l":

@@ -111,7 +111,7 @@ def tokens(column: pa.Array, tokenize: str, segmenter: str) -> list[list[str] | 
 Tokens = Sequence[str]
 
 
-def plain(
+def reference(
     source: Tokens, paraphrase: Tokens, references: Sequence[Tokens], deletion: str = "precision"
 ) -> float:
     """SARI of one sentence as tokens, by the definition."""

@@ -17,9 +17,9 @@ from gaixie.udfs.metrics import bleu
 from gaixie.udfs.metrics.metric import Pairs
 
 
-def plain(source: str, paraphrase: str, tokenize: str = "char", order: int = 4) -> float:
+def reference(source: str, paraphrase: str, tokenize: str = "char", order: int = 4) -> float:
     """Self-BLEU of one pair, smoothed as ``exp`` does."""
-    return bleu.plain(paraphrase, [source], tokenize, order)
+    return bleu.reference(paraphrase, [source], tokenize, order)
 
 
 @dataclass(frozen=True)

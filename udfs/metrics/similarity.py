@@ -22,7 +22,7 @@ from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 PAIRS_AT_ONCE = 16_384
 
 
-def plain(source: np.ndarray, paraphrase: np.ndarray) -> float:
+def reference(source: np.ndarray, paraphrase: np.ndarray) -> float:
     """Cosine of the means of two sentences' token embeddings, (tokens, width) each."""
     a, b = source.mean(axis=0), paraphrase.mean(axis=0)
     return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))

@@ -18,8 +18,8 @@ them over for Chinese. Martin et al. 2018 (tseval) and EASSE have them as code. 
   that stands twice counts twice. Characters include punctuation, not spaces.
 * A sentence ends at 。 ! ? or a full stop that no letter or digit follows, and has a letter or a
   digit. ASSET takes the difference of the two counts, EASSE, as here, their ratio.
-* Replaced: the replacements among the edit operations that rapidfuzz finds (the Levenshtein
-  package's, which tseval asks); other shortest ways may replace less.
+* Replaced: the replacements among the edit operations that the Levenshtein package finds, as
+  in tseval; other shortest ways may replace less.
 * Rank: place of a word, from 0, among the 50,000 most frequent of jieba's dictionary, or of the
   ``vocabulary.tsv`` that jobs/build_vocabulary.py writes. Content words are those of them whose
   part of speech there is neither "function word" nor "other"; words without a rank do not count.
@@ -74,11 +74,11 @@ def compression(source: Sentence, paraphrase: Sentence) -> float:
 
 
 def replaced(source: Sentence, paraphrase: Sentence) -> float:
-    from rapidfuzz.distance import Levenshtein
+    from Levenshtein import editops
 
-    edits = Levenshtein.editops(source.characters, paraphrase.characters)
+    edits = editops(source.characters, paraphrase.characters)
     shorter = min(len(source.characters), len(paraphrase.characters))
-    return _ratio(sum(edit.tag == "replace" for edit in edits), shorter)
+    return _ratio(sum(operation == "replace" for operation, _, _ in edits), shorter)
 
 
 def deleted(source: Sentence, paraphrase: Sentence) -> float:
@@ -115,7 +115,7 @@ def tree_depth(heads: Sequence[int]) -> int:
     while place.any():
         place, depth = above[place], depth + 1
         if depth > len(heads):
-            raise ValueError(f"no dependency tree, its words hang on each other: {heads}")
+            raise ValueError(f"no dependency tree, its words depend on each other: {heads}")
     return depth
 
 

@@ -88,7 +88,7 @@ def _is_word(token: str) -> bool:
     return any(map(str.isalnum, token))
 
 
-def plain(source: Sequence[str], paraphrase: Sequence[str], vectors: WordVectors) -> float:
+def reference(source: Sequence[str], paraphrase: Sequence[str], vectors: WordVectors) -> float:
     """WEEM4PG of two sentences as words, by the definition."""
     if not source or not paraphrase:
         return 0.0

@@ -163,19 +163,21 @@ def test_values_that_cannot_be(values, message):
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    "values",
     [
-        ({"stages": 0}, "stages: expected 1 or more, not 0"),
-        ({"accuracy": 1.5}, "accuracy: expected from 0 to 1, not 1.5"),
-        ({"patience": 0}, "patience: expected 1 or more, not 0"),
-        ({"min_delta": -0.1}, "min_delta: expected 0 or more, not -0.1"),
-        ({"min_delta": math.nan}, "min_delta: expected 0 or more, not nan"),
-        ({"max_steps": 0}, "max_steps: expected 1 or more, or none, not 0"),
-        ({"max_seconds": 0.0}, "max_seconds: expected above 0, or none, not 0.0"),
+        {"stages": 0},
+        {"accuracy": 1.5},
+        {"patience": 0},
+        {"min_delta": -0.1},
+        {"min_delta": math.nan},
+        {"max_steps": 0},
+        {"max_seconds": 0.0},
+        {"patiance": 3},
     ],
 )
-def test_settings_that_cannot_be(values, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+def test_settings_that_cannot_be(values):
+    [name] = values
+    with pytest.raises(ValueError, match=f"^1 validation error for ControllerSettings\n{name}\n"):
         ControllerSettings(**values)
 
 

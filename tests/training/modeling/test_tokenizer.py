@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
 
-from gaixie.training.modeling.tokenizer import (
+from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+from gaixie.training.modeling.vocabulary import (
     BOS,
     BYTES,
     EOS,
@@ -21,7 +22,6 @@ from gaixie.training.modeling.tokenizer import (
     SPECIAL,
     UNK,
     VOCABULARY_FILE,
-    EntityAlignedTokenizer,
 )
 from gaixie.udfs.text.entities import EntitySettings, load_settings
 from gaixie.udfs.text.normalise import normalise

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tiny_models import CHARACTERS, tiny_bert
 
 from gaixie.udfs.metrics import bertscore
-from gaixie.udfs.metrics.bertscore import BERTScore, match, plain
+from gaixie.udfs.metrics.bertscore import BERTScore, match, reference
 from gaixie.udfs.metrics.metric import Pairs
 
 
@@ -80,7 +80,7 @@ def test_equals_the_package_with_a_baseline(folder, sentences, tmp_path):
     assert "|baseline:tiny.tsv|" in metric.signature()
 
 
-def test_equals_plain(folder, sentences):
+def test_equals_the_reference(folder, sentences):
     ours, theirs, _ = sentences
     metric = BERTScore(folder, idf=True)
     encoder = bertscore.load_encoder(folder)
@@ -89,7 +89,7 @@ def test_equals_plain(folder, sentences):
     for row, pair in enumerate(zip(ours, theirs, strict=True)):
         embedded = encoder.token_embeddings(pair)
         ids = np.split(embedded.ids, embedded.offsets[1:2])
-        wanted = plain(embedded[0].numpy(), embedded[1].numpy(), *(weights[i] for i in ids))
+        wanted = reference(embedded[0].numpy(), embedded[1].numpy(), *(weights[i] for i in ids))
         np.testing.assert_allclose(found[row], wanted, atol=2e-6)
 
 
@@ -101,8 +101,8 @@ def test_by_hand():
     # so P = 2/3 and F1 = 2 · .8 · 2/3 / (.8 + 2/3) = 8/11.
     ours = np.array([[1.0, 0], [0, 1]])
     theirs = np.array([[0.6, 0.8], [0.8, 0.6]])
-    assert plain(ours, theirs, [1, 1], [3, 1]) == pytest.approx((0.8, 0.8, 0.8))
-    assert plain(ours, theirs[:1], [2, 1], [1]) == pytest.approx((2 / 3, 0.8, 8 / 11))
+    assert reference(ours, theirs, [1, 1], [3, 1]) == pytest.approx((0.8, 0.8, 0.8))
+    assert reference(ours, theirs[:1], [2, 1], [1]) == pytest.approx((2 / 3, 0.8, 8 / 11))
 
 
 @st.composite
@@ -123,13 +123,13 @@ def batch(draw):
 
 @given(batch())
 @settings(max_examples=50)
-def test_match_equals_plain_whatever_the_padding(sides):
+def test_match_equals_the_reference_whatever_the_padding(sides):
     found = match(*(torch.from_numpy(part) for side in sides for part in side)).numpy()
     for row, scores in enumerate(found):
         cut = [[part[row][side[2][row]] for part in side[:2]] for side in sides]
         (ours, our_weights), (theirs, their_weights) = cut
         np.testing.assert_allclose(
-            scores, plain(ours, theirs, our_weights, their_weights), rtol=1e-6, atol=1e-9
+            scores, reference(ours, theirs, our_weights, their_weights), rtol=1e-6, atol=1e-9
         )
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
-from gaixie.udfs.metrics.bleu import BLEU, SMOOTHING, plain
+from gaixie.udfs.metrics.bleu import BLEU, SMOOTHING, reference
 from gaixie.udfs.metrics.metric import Pairs
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -45,7 +45,7 @@ def one(metric, paraphrase, references):
 
 @pytest.mark.parametrize(("paraphrase", "references", "expected"), GOLDEN)
 def test_golden(paraphrase, references, expected):
-    assert plain(paraphrase, references) == pytest.approx(expected, abs=1e-9)
+    assert reference(paraphrase, references) == pytest.approx(expected, abs=1e-9)
     assert one(BLEU(), paraphrase, references) == pytest.approx(expected, abs=1e-9)
 
 
@@ -100,7 +100,7 @@ def test_as_the_plain_definition(rows, tokenize):
     for paraphrase, references in rows:
         references = [r for r in references if r is not None]
         score = one(BLEU(tokenize), paraphrase, references)
-        assert score == pytest.approx(plain(paraphrase, references, tokenize), abs=1e-9)
+        assert score == pytest.approx(reference(paraphrase, references, tokenize), abs=1e-9)
         assert 0 <= score <= 100
 
 

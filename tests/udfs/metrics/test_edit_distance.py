@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.udfs.metrics.edit_distance import EditDistance, plain
+from gaixie.udfs.metrics.edit_distance import EditDistance, reference
 from gaixie.udfs.metrics.metric import Pairs
 
 GOLDEN = [
@@ -28,7 +28,7 @@ def scores(sources, paraphrases):
 
 @pytest.mark.parametrize(("source", "paraphrase", "expected"), GOLDEN)
 def test_golden(source, paraphrase, expected):
-    assert plain(source, paraphrase) == pytest.approx(expected)
+    assert reference(source, paraphrase) == pytest.approx(expected)
     assert scores([source], [paraphrase])[0] == pytest.approx(expected)
 
 
@@ -40,7 +40,7 @@ TEXT = st.one_of(
 @given(TEXT, TEXT)
 def test_as_the_plain_definition(source, paraphrase):
     there, back, copy = scores([source, paraphrase, source], [paraphrase, source, source])
-    assert there == pytest.approx(plain(source, paraphrase))
+    assert there == pytest.approx(reference(source, paraphrase))
     assert there == back
     assert 0 <= there <= 1
     assert (there == 0) == (source == paraphrase)

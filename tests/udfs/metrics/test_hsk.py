@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.metrics import hsk
-from gaixie.udfs.metrics.hsk import HSKEasy, HSKHard, levels, plain
+from gaixie.udfs.metrics.hsk import HSKEasy, HSKHard, levels, reference
 from gaixie.udfs.metrics.metric import Pairs
 from gaixie.udfs.metrics.words import words
 
@@ -78,11 +78,11 @@ def test_missing_package(monkeypatch):
 
 
 @given(st.lists(st.text("我很高兴安慰精致。𠮷a ", max_size=10), max_size=5))
-def test_fast_equals_plain(texts):
+def test_fast_equals_the_reference(texts):
     cut = words(pa.array(texts, pa.string()))
     for metric, of_levels in ((HSKEasy(), EASY), (HSKHard(), HARD)):
         found = metric.sentence_scores(Pairs.of([None] * len(texts), texts))
-        expected = [plain(row, of_levels) for row in cut]
+        expected = [reference(row, of_levels) for row in cut]
         assert found.tolist() == pytest.approx(expected, nan_ok=True)
         assert np.all(np.isnan(found) | ((found >= 0) & (found <= 1)))
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.metrics.bleu import BLEU
-from gaixie.udfs.metrics.ibleu import IBLEU, SelfIBLEU, plain
+from gaixie.udfs.metrics.ibleu import IBLEU, SelfIBLEU, reference
 from gaixie.udfs.metrics.metric import Pairs
 from gaixie.udfs.metrics.self_bleu import SelfBLEU
 
@@ -31,7 +31,7 @@ GOLDEN = [
 @pytest.mark.parametrize(("source", "paraphrase", "references", "expected"), GOLDEN)
 def test_golden(source, paraphrase, references, expected):
     pairs = Pairs.of([source], [paraphrase], references)
-    assert plain(source, paraphrase, references) == pytest.approx(expected)
+    assert reference(source, paraphrase, references) == pytest.approx(expected)
     assert IBLEU().sentence_scores(pairs)[0] == pytest.approx(expected)
     assert IBLEU().corpus_score(pairs) == pytest.approx(expected)
 
@@ -41,7 +41,7 @@ def test_is_bleu_less_self_bleu(source, paraphrase, references, alpha):
     pairs = Pairs.of([source], [paraphrase], *([r] for r in references))
     metric = IBLEU(alpha)
     score = metric.sentence_scores(pairs)[0]
-    assert score == pytest.approx(plain(source, paraphrase, references, alpha), abs=1e-9)
+    assert score == pytest.approx(reference(source, paraphrase, references, alpha), abs=1e-9)
     own = SelfBLEU().sentence_scores(pairs)[0]
     assert score == pytest.approx(BLEU().sentence_scores(pairs)[0] - alpha * own, abs=1e-9)
     assert metric.range[0] - 1e-9 <= score <= metric.range[1] + 1e-9

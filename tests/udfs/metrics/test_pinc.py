@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.metrics.metric import Pairs
-from gaixie.udfs.metrics.pinc import PINC, plain
+from gaixie.udfs.metrics.pinc import PINC, reference
 
 GOLDEN = [
     ("今天天气很好", "今天天气很好", 0.0),
@@ -26,7 +26,7 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("source", "paraphrase", "expected"), GOLDEN)
 def test_golden(source, paraphrase, expected):
-    assert plain(source, paraphrase) == pytest.approx(expected)
+    assert reference(source, paraphrase) == pytest.approx(expected)
     assert PINC().sentence_scores(Pairs.of([source], [paraphrase]))[0] == pytest.approx(expected)
 
 
@@ -38,7 +38,7 @@ TEXT = st.one_of(
 @given(TEXT, TEXT, st.sampled_from(["char", "zh", "13a"]), st.integers(1, 6))
 def test_as_the_plain_definition(source, paraphrase, tokenize, order):
     score = PINC(tokenize, order).sentence_scores(Pairs.of([source], [paraphrase]))[0]
-    assert score == pytest.approx(plain(source, paraphrase, tokenize, order))
+    assert score == pytest.approx(reference(source, paraphrase, tokenize, order))
     assert 0 <= score <= 1
     copy = PINC(tokenize, order).sentence_scores(Pairs.of([source], [source]))[0]
     assert copy == 0

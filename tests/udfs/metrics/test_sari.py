@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.metrics.metric import Pairs
-from gaixie.udfs.metrics.sari import SARI, plain, score_of, statistics
+from gaixie.udfs.metrics.sari import SARI, reference, score_of, statistics
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "mcts"
 TEXT = st.text("我你他好𠮷 a", max_size=8)
@@ -135,7 +135,7 @@ def test_signature():
     st.lists(st.tuples(TEXT, TEXT, TEXT, st.none() | TEXT), min_size=1, max_size=4),
     st.sampled_from(["precision", "f1"]),
 )
-def test_fast_equals_plain(rows, deletion):
+def test_fast_equals_the_reference(rows, deletion):
     columns = [list(column) for column in zip(*rows, strict=True)]
     found = SARI(deletion=deletion).sentence_scores(Pairs.of(*columns))
     for row, value in zip(rows, found, strict=True):
@@ -143,7 +143,7 @@ def test_fast_equals_plain(rows, deletion):
             None if text is None else list(text.replace(" ", "")) for text in row
         ]
         given_references = [reference for reference in references if reference is not None]
-        expected = plain(source, paraphrase, given_references, deletion)
+        expected = reference(source, paraphrase, given_references, deletion)
         assert value == pytest.approx(expected)
         assert 0 <= value <= 100
 

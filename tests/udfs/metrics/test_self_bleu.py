@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gaixie.udfs.metrics.bleu import BLEU
 from gaixie.udfs.metrics.metric import Pairs
-from gaixie.udfs.metrics.self_bleu import SelfBLEU, plain
+from gaixie.udfs.metrics.self_bleu import SelfBLEU, reference
 
 TEXT = st.one_of(
     st.text("的一是 ", max_size=30), st.text(st.characters(codec="utf-8"), max_size=12)
@@ -28,7 +28,7 @@ def test_golden():
 def test_is_bleu_against_the_source(source, paraphrase):
     pairs = Pairs.of([source], [paraphrase])
     score = SelfBLEU().sentence_scores(pairs)[0]
-    assert score == pytest.approx(plain(source, paraphrase), abs=1e-9)
+    assert score == pytest.approx(reference(source, paraphrase), abs=1e-9)
     assert score == BLEU().sentence_scores(Pairs.of([None], [paraphrase], [source]))[0]
 
 

@@ -205,7 +205,7 @@ def test_tree_depth(heads, depth):
 
 @pytest.mark.parametrize("heads", [[1], [2, 1], [0, 3, 2]])
 def test_no_tree(heads):
-    with pytest.raises(ValueError, match="hang on each other"):
+    with pytest.raises(ValueError, match="depend on each other"):
         tree_depth(heads)
 
 

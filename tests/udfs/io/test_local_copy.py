@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gaixie.udfs.io import storage
-from gaixie.udfs.io.on_disk import on_disk
+from gaixie.udfs.io.local_copy import local_copy
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def root(store, monkeypatch) -> str:
 
 
 def test_local_paths_stay_what_they_are(tmp_path):
-    with on_disk(tmp_path / "out", "gold.txt", None) as (output, corpus, nothing):
+    with local_copy(tmp_path / "out", "gold.txt", None) as (output, corpus, nothing):
         assert (output, corpus, nothing) == (tmp_path / "out", Path("gold.txt"), None)
 
 
@@ -26,7 +26,7 @@ def test_files_and_folders_come_and_go(root):
     storage.write(f"{root}/model/a.json", "{}")
     storage.write(f"{root}/model/trees/b.txt", "tree")
     storage.write(f"{root}/gold.txt", "我/r 们/k")
-    with on_disk(f"{root}/new", f"{root}/model", f"{root}/gold.txt") as (output, model, gold):
+    with local_copy(f"{root}/new", f"{root}/model", f"{root}/gold.txt") as (output, model, gold):
         assert gold.read_text("utf-8") == "我/r 们/k"
         found = {str(path.relative_to(model)) for path in model.rglob("*") if path.is_file()}
         assert found == {"a.json", "trees/b.txt"}
@@ -39,7 +39,7 @@ def test_files_and_folders_come_and_go(root):
 
 def test_a_failed_job_leaves_nothing(root):
     def fail():
-        with on_disk(f"{root}/failed") as (output,):
+        with local_copy(f"{root}/failed") as (output,):
             output.mkdir(parents=True)
             (output / "half.txt").write_text("half")
             raise ValueError("no sense")
@@ -53,7 +53,7 @@ def test_what_is_there_is_not_written_over(root):
     storage.write(f"{root}/kept/a.json", "{}")
     with (
         pytest.raises(FileExistsError, match="--overwrite replaces it"),
-        on_disk(f"{root}/kept", overwrite=False),
+        local_copy(f"{root}/kept", overwrite=False),
     ):
         pytest.fail("went on")
 
@@ -61,6 +61,6 @@ def test_what_is_there_is_not_written_over(root):
 def test_missing_input(root):
     with (
         pytest.raises(FileNotFoundError, match="nowhere: no such file"),
-        on_disk(None, f"{root}/nowhere"),
+        local_copy(None, f"{root}/nowhere"),
     ):
         pytest.fail("went on")

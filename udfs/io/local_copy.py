@@ -30,7 +30,7 @@ def fetch(uri: str, folder: Path) -> Path:
 
 
 @contextmanager
-def on_disk(
+def local_copy(
     output: str | Path | None, *inputs: str | Path | None, overwrite: bool = True
 ) -> Iterator[list[Path | None]]:
     """Local paths of an output folder and of inputs: the same, or copies of what is remote.

@@ -1,0 +1,126 @@
+"""The files of a tokenizer, vocabulary.txt and entities.json, and the names of its tokens.
+
+vocabulary.txt has a token a line, in the order of their ids: SPECIAL, indexed tokens, BYTES, then
+characters and words. entities.json has the entity settings, k, the number of indices, and the
+segmenter and normalisation that the vocabulary was made for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from gaixie.udfs.text.entities import EntitySettings
+from gaixie.udfs.text.normalise import NORMALISATION
+from gaixie.udfs.text.segmenters import load_segmenter
+
+VOCABULARY_FILE = "vocabulary.txt"
+SETTINGS_FILE = "entities.json"
+SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<mask>")
+PAD, BOS, EOS, UNK, MASK = range(len(SPECIAL))
+BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+CHARACTERS = "".join(map(chr, range(0x20, 0x7F))) + "。、…—·“”‘’「」『』《》〈〉【】〔〕〇"
+"""Characters that are tokens whatever the words: printable ASCII, and punctuation under NFKC."""
+
+WORD = "word"
+"""The kind of an unknown long word."""
+SETTINGS = {"word_characters", "indices", "entities", "normalisation", "segmenter"}
+"""What entities.json holds."""
+
+
+def fixed_tokens(entities: EntitySettings, indices: int) -> dict[str, None]:
+    """Tokens before the first character, in the order of their ids."""
+    kinds = (*entities.kinds, WORD)
+    indexed = (f"<{kind}_{number}>" for kind in kinds for number in range(1, indices + 1))
+    return dict.fromkeys((*SPECIAL, *indexed, *BYTES))
+
+
+def kind_of(token: str) -> str:
+    """The kind of an indexed token's entity; of any other token, nothing that is a kind."""
+    return token[1:-1].rpartition("_")[0] if token.startswith("<") else ""
+
+
+def segmenter_name() -> str:
+    """Name and version of the segmenter that cuts the text between the entities."""
+    segmenter = load_segmenter("jieba")
+    return f"{segmenter.name}-{segmenter.version}"
+
+
+def write_files(
+    folder: Path,
+    words: Iterable[str],
+    entities: EntitySettings,
+    word_characters: int,
+    indices: int,
+    characters: Iterable[str],
+) -> tuple[Path, Path]:
+    """Writes vocabulary and settings of a new tokenizer; see EntityAlignedTokenizer.from_words."""
+    words = list(words)
+    fixed = fixed_tokens(entities, indices)
+    for word in words:
+        if not word or word in fixed or any(mark in word for mark in "\n\r"):
+            raise ValueError(f"vocabulary: {word!r} cannot be a word")
+    [(word, times)] = Counter(words).most_common(1) or [("", 1)]
+    if times > 1:
+        raise ValueError(f"vocabulary: the word {word!r} is there twice")
+    spelled = {character for word in words for character in word} | {*CHARACTERS, *characters}
+    settings = {
+        "word_characters": word_characters,
+        "indices": indices,
+        "entities": entities.model_dump(mode="json"),
+        "normalisation": NORMALISATION,
+        "segmenter": segmenter_name(),
+    }
+    tokens = [*fixed, *sorted(spelled - set(words)), *words]
+    return write_tokens(folder / VOCABULARY_FILE, tokens), write_settings(
+        folder / SETTINGS_FILE, settings
+    )
+
+
+def write_tokens(path: Path, tokens: Iterable[str]) -> Path:
+    """Writes a vocabulary.txt."""
+    path.write_text("\n".join(tokens) + "\n", "utf-8")
+    return path
+
+
+def write_settings(path: Path, settings: dict[str, Any]) -> Path:
+    """Writes an entities.json."""
+    path.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
+    return path
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """An entities.json. Raises ValueError, in one line with the file's name, where it is none."""
+    try:
+        settings = json.loads(path.read_text("utf-8"))
+        missing = SETTINGS - set(settings)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: not JSON: {error}") from error
+    if missing:
+        raise ValueError(f"{path}: no {min(missing)!r} in it")
+    return settings
+
+
+def read_tokens(path: Path, fixed: dict[str, None]) -> list[str]:
+    """The tokens of a vocabulary.txt that begins with the fixed ones.
+
+    Raises ValueError, in one line with the file's name, where it does not, and for a token that is
+    empty or there twice.
+    """
+    tokens = path.read_text("utf-8").split("\n")[:-1]
+    if tokens[: len(fixed)] != list(fixed):
+        raise ValueError(
+            f"{path}: does not begin with the {len(fixed)} fixed tokens of its settings"
+        )
+    seen: dict[str, int] = {}
+    for number, token in enumerate(tokens, 1):
+        if not token:
+            raise ValueError(f"{path}, line {number}: empty")
+        if seen.setdefault(token, number) != number:
+            raise ValueError(
+                f"{path}, line {number}: {token!r} is there twice, first in line {seen[token]}"
+            )
+    return tokens

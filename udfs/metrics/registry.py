@@ -1,0 +1,105 @@
+"""The metrics by name, and what a name with settings, ``parascore:omega=0.1``, makes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from functools import partial
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from gaixie.udfs.metrics.bartscore import BARTScore
+from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.bleu import BLEU
+from gaixie.udfs.metrics.chrf import ChrF
+from gaixie.udfs.metrics.edit_distance import EditDistance
+from gaixie.udfs.metrics.free import Free
+from gaixie.udfs.metrics.hsk import HSKEasy, HSKHard
+from gaixie.udfs.metrics.ibleu import IBLEU, SelfIBLEU
+from gaixie.udfs.metrics.meteor import METEOR
+from gaixie.udfs.metrics.metric import Metric
+from gaixie.udfs.metrics.parascore import ParaScore
+from gaixie.udfs.metrics.pinc import PINC
+from gaixie.udfs.metrics.rouge import ROUGE
+from gaixie.udfs.metrics.sari import SARI
+from gaixie.udfs.metrics.self_bleu import SelfBLEU
+from gaixie.udfs.metrics.similarity import SentenceSimilarity
+from gaixie.udfs.metrics.simplification import FEATURES, Feature
+from gaixie.udfs.metrics.spscore import SPScoreZh
+from gaixie.udfs.metrics.ter import TER
+from gaixie.udfs.metrics.weem4pg import WEEM4PG
+from gaixie.udfs.spscore import JUDGEMENTS
+
+METRICS: dict[str, Callable[..., Metric]] = {
+    "spscore": partial(SPScoreZh, "spscore"),
+    **{f"spscore-{name}": partial(SPScoreZh, name) for name in JUDGEMENTS},
+    "bleu": BLEU,
+    "self-bleu": SelfBLEU,
+    "ibleu": IBLEU,
+    "self-ibleu": SelfIBLEU,
+    "chrf": ChrF,
+    "ter": TER,
+    "rouge-1": partial(ROUGE, "1"),
+    "rouge-2": partial(ROUGE, "2"),
+    "rouge-l": partial(ROUGE, "l"),
+    "meteor": METEOR,
+    "pinc": PINC,
+    "edit-distance": EditDistance,
+    "sari": SARI,
+    "weem4pg": WEEM4PG,
+    "hsk-easy": HSKEasy,
+    "hsk-hard": HSKHard,
+    **{name: partial(Feature, name) for name in FEATURES},
+    "similarity": SentenceSimilarity,
+    "bertscore": BERTScore,
+    "parascore": ParaScore,
+    "bert-ibleu": BERTiBLEU,
+    "bartscore": BARTScore,
+}
+"""What makes the metric of a name: a class, or a partial of one that fixes its first fields."""
+
+
+def load_metric(spec: str, **defaults: str) -> Metric:
+    """The metric of ``NAME`` or ``NAME:SETTING=VALUE:…``; ``NAME-free`` is its reference-free reading.
+
+    defaults: values of settings, for the metrics that have them. Raises ValueError of one line for
+    a name or a setting that does not exist, and for a value that is not of the setting's type.
+    """
+    name, _, rest = spec.partition(":")
+    settings = re.split(r":(?=\w+=)", rest) if rest else []  # values may hold colons
+    base = name.removesuffix("-free")
+    if base not in METRICS:
+        near = get_close_matches(name, METRICS, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise ValueError(f"unknown metric {name!r}: {hint}known are {', '.join(METRICS)}")
+    types = setting_types(METRICS[base])
+    values: dict[str, Any] = {key: value for key, value in defaults.items() if key in types}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or key not in types:
+            raise ValueError(f"metric {spec!r}: expected SETTING=VALUE of {', '.join(types)}")
+        try:
+            values[key] = TypeAdapter(types[key]).validate_strings(text)
+        except ValidationError:
+            kind = getattr(types[key], "__name__", types[key])
+            raise ValueError(f"metric {spec!r}: {text!r} is not of type {kind}") from None
+    metric = METRICS[base](**values)
+    return Free(metric) if base != name else metric
+
+
+def setting_types(make: Callable[..., Metric]) -> Mapping[str, Any]:
+    """The types of a metric's settings by their names: the fields that METRICS leaves open."""
+    cls, fixed = (make.func, len(make.args)) if isinstance(make, partial) else (make, 0)
+    hints = get_type_hints(cls)
+    return {field.name: hints[field.name] for field in fields(cls)[fixed:]}
+
+
+def in_words(error: Exception) -> str:
+    """One line for what a metric raises; what to install where a package is missing."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"the package {error.name} is missing; pip install 'gaixie[metrics]' brings it"
+    return " ".join(str(error).split())

@@ -133,8 +133,8 @@ def metric(spec: str, **defaults: str) -> Callable[..., Column]:
         from gaixie.udfs.metrics import Pairs
 
         arrays = [pa.array(column, pa.string(), from_pandas=True) for column in columns]
-        found = _worker_metric(spec, **defaults).sentence_scores(Pairs.of(*arrays))
-        return pd.Series(found)
+        scores = _worker_metric(spec, **defaults).sentence_scores(Pairs.of(*arrays))
+        return pd.Series(scores)
 
     return score
 

@@ -44,5 +44,5 @@ def bounds(shares: Sequence[float]) -> list[tuple[int, float]]:
 def splits_of(source: pa.Array | pa.ChunkedArray, shares: Sequence[float], seed: int) -> np.ndarray:
     """Number in SPLITS of each sentence: int64, shape (rows,). shares: add up to 1."""
     taken, ends = zip(*bounds(shares), strict=True)
-    place = (source_hashes(source, seed) >> np.uint64(11)) / 2**53
-    return np.array(taken)[np.searchsorted(ends[:-1], place, side="right")]
+    position = (source_hashes(source, seed) >> np.uint64(11)) / 2**53
+    return np.array(taken)[np.searchsorted(ends[:-1], position, side="right")]

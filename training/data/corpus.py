@@ -76,11 +76,11 @@ class Corpus:
         """Row groups in which a split's pairs are, from the footers of the stage's files."""
         files = [storage.join(self.uri, path) for path in self._files(stage, split)]
         with ThreadPoolExecutor(16) as pool:
-            found = [group for groups in pool.map(_row_groups, files) for group in groups]
-        if not found:
+            row_groups = [group for groups in pool.map(_row_groups, files) for group in groups]
+        if not row_groups:
             what = f"{split} pairs" if self.is_split else "pairs"
             raise ValueError(f"{self.uri}: stage {stage} has no {what}")
-        return found
+        return row_groups
 
     def read(self, group: RowGroup, split: str, columns: Sequence[str] = COLUMNS) -> pa.Table:
         """The pairs of a row group that are in a split."""
@@ -100,8 +100,8 @@ class Corpus:
         """
         groups = self.groups(stage, split)
         parts: list[pa.Table] = []
-        for place in random_of(self.split_seed, stage).permutation(len(groups)):
-            parts.append(self.read(groups[place], split))
+        for index in random_of(self.split_seed, stage).permutation(len(groups)):
+            parts.append(self.read(groups[index], split))
             if sum(map(len, parts)) >= rows:
                 break
         table = pa.concat_tables(parts).slice(0, rows).combine_chunks()
@@ -140,5 +140,5 @@ def _row_groups(uri: str) -> list[RowGroup]:
 
 
 def random_of(*numbers: int) -> np.random.Generator:
-    """Random numbers that hang on these alone. Seeds that end in 0 would be those without the 0."""
+    """Random numbers that depend on these alone. Seeds that end in 0 would be those without the 0."""
     return np.random.default_rng([number + 1 for number in numbers])

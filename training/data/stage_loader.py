@@ -99,10 +99,10 @@ class StageLoader:
             pin_memory=self.pin_memory,
             worker_init_fn=_end_quietly,
         )
-        for one in batches:
-            if isinstance(one, Exception):
-                raise one
-            batch, position, pairs = one
+        for item in batches:
+            if isinstance(item, Exception):
+                raise item
+            batch, position, pairs = item
             self.position, self.pairs = Position(*position), self.pairs + pairs
             yield batch
 
@@ -139,7 +139,7 @@ def _end_quietly(_: int) -> None:
 
 
 class _Batches(IterableDataset):
-    """(encoded batch, next position, pairs); an error that a user can mend comes as an item.
+    """(encoded batch, next position, pairs); an error that a user can fix comes as an item.
 
     DataLoader would hand a worker's error on with its whole trace as the message.
     """

@@ -66,10 +66,10 @@ def from_generations(text: str, sources: Sequence[str], close_spaces: bool) -> S
     best: dict[str | None, str | None] = {}
     for source, paraphrase in read_columns(file, ["source", "paraphrase"]):
         best.setdefault(_clean(source, close_spaces), _clean(paraphrase, close_spaces))
-    found = [best.get(source) for source in sources]
-    if not any(found):
+    paraphrases = [best.get(source) for source in sources]
+    if not any(paraphrases):
         raise ValueError(f"{file}: has no paraphrase of any source")
-    return System(name, f"file {file}", found)
+    return System(name, f"file {file}", paraphrases)
 
 
 def from_model(
@@ -100,10 +100,10 @@ def split_name(text: str) -> tuple[str, str]:
 def check_names(names: Sequence[str]) -> None:
     if not names:
         raise ValueError("nothing to evaluate: give --system, --generations or --model")
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if name == COPY:
             raise ValueError(f"a system cannot be called {COPY!r}, which is the baseline's name")
-        if not name or name in names[:place]:
+        if not name or name in names[:index]:
             raise ValueError(
                 f"the name {name!r} is given to two systems" if name else "a system without a name"
             )

@@ -127,11 +127,11 @@ class Checkpoints:
         }
 
     def _prune(self) -> None:
-        found = _steps(self.folder)
-        kept = {*found[-self.keep :]}
+        steps = _steps(self.folder)
+        kept = {*steps[-self.keep :]}
         kept |= {self._read(step)["progress"]["best_step"] for step in kept}
         self._wait()
-        for step in found:
+        for step in steps:
             if step not in kept:
                 shutil.rmtree(self.path(step))
 
@@ -145,14 +145,14 @@ class Checkpoints:
         other settings, or of another backend or number of processes where that matters, and without
         `resume` for any.
         """
-        found: list[Any] = [None, None]
+        answer: list[Any] = [None, None]
         if self.accelerator.is_main_process:
             try:
-                found[0] = self._find(resume)
+                answer[0] = self._find(resume)
             except (OSError, ValueError) as error:
-                found[1] = error
-        broadcast_object_list(found)
-        description, error = found
+                answer[1] = error
+        broadcast_object_list(answer)
+        description, error = answer
         if error is not None:
             raise error
         return RunState.from_dict(description["progress"]) if description else None
@@ -162,9 +162,9 @@ class Checkpoints:
         if not resume:
             here = [str(self.folder)] if _steps(self.folder) else []
             there = [self.mirror] if self.mirror and self._mirrored() else []
-            for place in here + there:
+            for folder in here + there:
                 raise ValueError(
-                    f"{place}: has checkpoints already; take another, or --resume auto"
+                    f"{folder}: has checkpoints already; take another, or --resume auto"
                 )
         elif self.mirror:
             self._fetch()

@@ -137,26 +137,26 @@ def evaluate(
     readable = accuracy >= settings.accuracy
     improved = readable and (state.best is None or score > state.best + settings.min_delta)
     if improved:
-        found = f"mean SPScore-zh {score:.4f} " + (
+        finding = f"mean SPScore-zh {score:.4f} " + (
             "is the stage's first" if state.best is None else f"is above {state.best:.4f}"
         )
         state = replace(state, best=score, best_evaluation=number, misses=0)
     elif readable:
         state = replace(state, misses=state.misses + 1)
-        found = (
+        finding = (
             f"mean SPScore-zh {score:.4f} is no improvement on {state.best:.4f}, "
             f"{state.misses} of {settings.patience} in a row"
         )
     else:
-        found = f"accuracy {accuracy:.4f} is below {settings.accuracy:g}: not readable yet"
+        finding = f"accuracy {accuracy:.4f} is below {settings.accuracy:g}: not readable yet"
 
     ended = _end_of_stage(settings, state)
     last = state.stage == settings.stages
     if ended is None:
-        action, reason = SAVE_BEST if improved else CONTINUE, found
+        action, reason = SAVE_BEST if improved else CONTINUE, finding
     else:
         action = FINISH if last else NEXT_STAGE
-        reason = f"{found}; stage {state.stage} {ended}; {_weights(state)}"
+        reason = f"{finding}; stage {state.stage} {ended}; {_weights(state)}"
     decision = Decision(
         action=action,
         reason=reason,

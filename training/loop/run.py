@@ -134,19 +134,19 @@ class Run:
     def train(self, resume: bool) -> int:
         """The exit code."""
         self.describe()
-        found = self.checkpoints.find(resume)
-        if found and found.controller.finished and self._model_is_there():
-            self.display.say(f"finished at step {found.step:,}, before: {self.output / 'model'}")
+        saved = self.checkpoints.find(resume)
+        if saved and saved.controller.finished and self._model_is_there():
+            self.display.say(f"finished at step {saved.step:,}, before: {self.output / 'model'}")
             self.checkpoints.close()
             return 0
         optimizer = make_optimizer(self.network, self.settings)
         self.model, self.optimizer = prepare(
             self.accelerator, self.network, optimizer, self.settings
         )
-        if found:
-            self.state = found
-            self.checkpoints.load(found.step)
-            self.display.say(f"goes on from {self.checkpoints.path(found.step)}")
+        if saved:
+            self.state = saved
+            self.checkpoints.load(saved.step)
+            self.display.say(f"goes on from {self.checkpoints.path(saved.step)}")
         self.log.start(self.state.step)
         self._started = time.monotonic() - self.state.seconds
         before = signal.signal(signal.SIGTERM, self._on_sigterm)
@@ -256,7 +256,7 @@ class Run:
         """
         at, step = self.state.controller, self.state.step
         settings = self.settings.of_controller(at.stage)
-        found = validate(
+        result = validate(
             self.accelerator,
             self.model,
             self.encode,
@@ -266,9 +266,9 @@ class Run:
             self.metric,
         )
         after, decision = controller.evaluate(
-            settings, at, step, self.state.seconds, found.accuracy, found.score
+            settings, at, step, self.state.seconds, result.accuracy, result.score
         )
-        self.log.evaluation(decision, found)
+        self.log.evaluation(decision, result)
         self.display.say(
             f"step {step:,}, evaluation {decision.evaluation}, stage {decision.stage}: "
             f"{decision.action}: {decision.reason}"
@@ -306,7 +306,7 @@ class Run:
 
     def _model_is_there(self) -> bool:
         folders = [str(self.output), *filter(None, [self.settings.mirror])]
-        return all(storage.exists(storage.join(one, "model/config.json")) for one in folders)
+        return all(storage.exists(storage.join(folder, "model/config.json")) for folder in folders)
 
     def _on_sigterm(self, *_: Any) -> None:
         self._told = True

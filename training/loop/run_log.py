@@ -1,4 +1,4 @@
-"""What a run writes about itself: log.jsonl, history.jsonl, settings.yaml, TensorBoard, the picture.
+"""What a run writes about itself: log.jsonl, history.jsonl, settings.yaml, TensorBoard, the plot.
 
 An Interval collects the steps since the last line of log.jsonl on each rank. `together` adds the ranks'
 up, in the one message in which they also agree on the time and on whether to stop.
@@ -20,7 +20,7 @@ import yaml
 from accelerate import Accelerator
 
 from gaixie.training.data.stage_data import Position, StageStream
-from gaixie.training.loop import plots as picture
+from gaixie.training.loop import plots
 from gaixie.training.loop.controller import Decision
 from gaixie.training.loop.step import Done
 from gaixie.training.loop.validation import Found
@@ -71,8 +71,8 @@ class Interval:
             device=accelerator.device,
         )
         values = torch.cat([numbers, torch.stack(self.losses).double()])
-        found = accelerator.reduce(values, "sum").tolist()
-        stops, tokens, waiting, spent, seconds, *losses = found
+        sums = accelerator.reduce(values, "sum").tolist()
+        stops, tokens, waiting, spent, seconds, *losses = sums
         waiting /= accelerator.num_processes
         return Agreed(losses, int(tokens), waiting, spent, seconds, stops > 0)
 
@@ -143,18 +143,18 @@ class RunLog:
                 "checkpoints are from before; try a lower learning_rate or clip"
             )
 
-    def evaluation(self, decision: Decision, found: Found) -> None:
+    def evaluation(self, decision: Decision, result: Found) -> None:
         line = asdict(decision) | {
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "signature": self.signature,
-            "samples": found.samples,
+            "samples": result.samples,
         }
         self._write("history.jsonl", line)
-        named = {"accuracy": found.accuracy, "spscore": found.score, "stage": decision.stage}
+        named = {"accuracy": result.accuracy, "spscore": result.score, "stage": decision.stage}
         values = {name: value for name, value in named.items() if value is not None}
         self._track(decision.step, values)
         if self.main:
-            picture.draw(self.output)
+            plots.draw(self.output)
 
     def _write(self, name: str, line: dict[str, Any]) -> None:
         if self.main:

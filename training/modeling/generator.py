@@ -5,7 +5,7 @@
     generator.counts                                        # of all that this one was asked for
 
 A batch holds sources of one limit of new tokens alone, so that a paraphrase by beam search does not
-hang on what else is asked for (but for the last bits of sums over padding). Samples do.
+depend on what else is asked for (but for the last bits of sums over padding). Samples do.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Generator:
         Best is by the search's own score; samples stand in the order of log_probability if scored.
         progress is called with the number of sentences done since it was called last.
         """
-        found: list[list[Candidate]] = [[] for _ in sources]
+        answers: list[list[Candidate]] = [[] for _ in sources]
         rows = [k for k, source in enumerate(sources) if has_text(source)]
         self.counts["sentences"] += len(sources)
         self.counts["no text"] += len(sources) - len(rows)
@@ -144,9 +144,9 @@ class Generator:
                     *(limit, decoding, scored),
                 )
                 for k, candidates in zip(places, made, strict=True):
-                    found[rows[k]] = candidates
+                    answers[rows[k]] = candidates
                 progress(len(places))
-        return found
+        return answers
 
     def _encode(self, sources: list[str]) -> tuple[list[list[int]], list[str | None]]:
         """Tokens of each source, and its entity table if the tokenizer makes one."""
@@ -164,12 +164,12 @@ class Generator:
     def _batches(self, lengths: list[int], decoding: Decoding) -> Iterator[tuple[int, list[int]]]:
         """(limit of new tokens, sources of the batch), the longest first: memory runs out early."""
 
-        def limit(place: int) -> int:
-            relative = 2 * LENGTH_STEP * -(-lengths[place] // LENGTH_STEP)
+        def limit(index: int) -> int:
+            relative = 2 * LENGTH_STEP * -(-lengths[index] // LENGTH_STEP)
             most = decoding.max_new_tokens or relative
             return min(most, self._most_new) if self._most_new else most
 
-        order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+        order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
         for most, places in groupby(order, limit):
             places = list(places)
             for start in range(0, len(places), decoding.batch_size):
@@ -207,12 +207,12 @@ class Generator:
         if scored and kept:
             of, line = (torch.tensor(part, device=device) for part in zip(*kept, strict=True))
             scores = self._log_probabilities(inputs[of], mask[of], written[line])
-        found: list[list[Candidate]] = [[] for _ in sources]
+        rows: list[list[Candidate]] = [[] for _ in sources]
         for (row, _), text, score in zip(kept, texts, scores, strict=True):
-            found[row].append(Candidate(text, score))
+            rows[row].append(Candidate(text, score))
         if decoding.sample and scored:
-            found = [sorted(row, key=lambda one: -one.log_probability) for row in found]
-        return found
+            rows = [sorted(row, key=lambda candidate: -candidate.log_probability) for row in rows]
+        return rows
 
     def _chosen(
         self,
@@ -255,7 +255,7 @@ class Generator:
         """Mean log-probability of the tokens of each line of written up to its end.
 
         inputs, mask: (lines, tokens) of the sources. written: (lines, 1 + tokens), the start token first.
-        One more pass, with all tokens at once: the search's own scores hang on length_penalty, the
+        One more pass, with all tokens at once: the search's own scores depend on length_penalty, the
         samples' on top_p and temperature.
         """
         ends = torch.tensor(self._end_tokens(), device=written.device)

@@ -31,10 +31,10 @@ from gaixie.udfs.io.local_copy import local_copy
 def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrainedTokenizerBase:
     """Ours, from its folder, which may be in a store; without one that of the pretrained model."""
     if folder is not None:
-        with local_copy(None, folder) as (_, place):
-            if not Path(place, VOCABULARY_FILE).is_file():
+        with local_copy(None, folder) as (_, local):
+            if not Path(local, VOCABULARY_FILE).is_file():
                 raise FileNotFoundError(f"tokenizer: {folder}: no {VOCABULARY_FILE} in it")
-            return EntityAlignedTokenizer.from_pretrained(str(place))
+            return EntityAlignedTokenizer.from_pretrained(str(local))
     with _named(pretrained):
         tokenizer = AutoTokenizer.from_pretrained(pretrained)
         if tokenizer.pad_token_id is None:
@@ -52,7 +52,7 @@ def tokens_digest(tokenizer: PreTrainedTokenizerBase) -> str:
 def build_model(
     settings: Model, tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> PreTrainedModel:
-    """Weights of a new model hang on torch's seed alone."""
+    """Weights of a new model depend on torch's seed alone."""
     if settings.pretrained is not None:
         with _named(settings.pretrained):
             model = AutoModelForSeq2SeqLM.from_pretrained(settings.pretrained, dtype=torch.float32)

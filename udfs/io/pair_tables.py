@@ -41,8 +41,8 @@ def read_table(
         raise ValueError(f"{path}: expected CSV, TSV, JSON lines or Parquet ({reason})") from None
     for column in columns:
         if column not in table.columns:
-            found = ", ".join(map(str, table.columns))
-            raise ValueError(f"{path}: no column {column!r}, expected it beside: {found}")
+            there = ", ".join(map(str, table.columns))
+            raise ValueError(f"{path}: no column {column!r}, expected it beside: {there}")
     if table.empty:
         raise ValueError(f"{path}: no rows")
     return table[[*columns, *(name for name in optional if name in table.columns)]]

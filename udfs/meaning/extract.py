@@ -59,7 +59,7 @@ def reference(
     a: str, b: str, words_a: list[str], words_b: list[str], resources: Resources
 ) -> dict[str, float]:
     """The columns of the families for a normalised pair, given with its words: their definitions."""
-    found = {
+    values = {
         "surface": surface.reference(a, b, words_a, words_b),
         "facts": facts.reference(a, b, words_a, words_b),
         "vectors": vectors.reference(words_a, words_b, resources.vectors),
@@ -68,7 +68,7 @@ def reference(
     return {
         column: value
         for family, columns in FAMILIES.items()
-        for column, value in zip(columns, found[family].values(), strict=True)
+        for column, value in zip(columns, values[family].values(), strict=True)
     }
 
 
@@ -80,7 +80,7 @@ def extract_core(
     NaN for missing. Raises ValueError for a sentence that the kernels do not take.
     """
     rows = len(a.offsets) - 1
-    found = np.empty((rows, len(CORE_FEATURES)), np.float32)
+    columns = np.empty((rows, len(CORE_FEATURES)), np.float32)
     for start in range(0, rows, BLOCK):
         here = slice(start, min(start + BLOCK, rows))
         pairs = [_block(column, here) for column in (a, b, words_a, words_b)]
@@ -90,8 +90,8 @@ def extract_core(
             vectors.features(*pairs, resources.vectors),
             language_model.features(*pairs[:2], resources.language_model),
         )
-        np.concatenate(families, axis=1, out=found[here])
-    return found
+        np.concatenate(families, axis=1, out=columns[here])
+    return columns
 
 
 def _block(column: CodePoints | Words, rows: slice) -> CodePoints | Words:

@@ -95,9 +95,9 @@ class LanguageModel(NamedTuple):
             raise ValueError(f"{path}: expected JSON ({error})") from None
         expected = {"format": FORMAT, "version": VERSION, "normalisation": NORMALISATION}
         for key, value in expected.items():
-            found = manifest.get(key) if isinstance(manifest, dict) else None
-            if found != value:
-                raise ValueError(f"{path}: {key} {found!r}, but this version reads {value!r}")
+            actual = manifest.get(key) if isinstance(manifest, dict) else None
+            if actual != value:
+                raise ValueError(f"{path}: {key} {actual!r}, but this version reads {value!r}")
         tables = Tables(*(_array(folder, *item) for item in _TYPES._asdict().items()))
         if manifest.get("digest") != digest(tables):
             raise ValueError(
@@ -132,11 +132,11 @@ def _array(folder: Path, name: str, kind: str) -> np.ndarray:
 
 def digest(tables: Tables) -> str:
     """Ten hexadecimal digits of SHA-256 over the arrays and their shapes."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for name, array in tables._asdict().items():
-        found.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        found.update(np.ascontiguousarray(array))
-    return found.hexdigest()[:10]
+        checksum.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        checksum.update(np.ascontiguousarray(array))
+    return checksum.hexdigest()[:10]
 
 
 def features(a: CodePoints, b: CodePoints, model: LanguageModel) -> np.ndarray:

@@ -88,8 +88,8 @@ def classes() -> np.ndarray:
     for kind, characters in enumerate((STATEMENT, QUESTION, EXCLAMATION), 1):
         for character in characters:
             table[ord(character)] |= kind << END_SHIFT
-    for place, character in enumerate(BRACKETS):
-        table[ord(character)] |= (place // 2 + 1) << BRACKET_SHIFT | CLOSING * (place % 2)
+    for index, character in enumerate(BRACKETS):
+        table[ord(character)] |= (index // 2 + 1) << BRACKET_SHIFT | CLOSING * (index % 2)
     table[ord(QUOTE)] |= (len(BRACKETS) // 2 + 1) << BRACKET_SHIFT
     return table[: np.flatnonzero(table)[-1] + 2].copy()
 

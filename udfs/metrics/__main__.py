@@ -11,7 +11,7 @@ scores of the whole with their signatures follow on standard error (--corpus: th
 standard output). Files: lines of text, or with one FILE a table (.tsv or .csv with a header,
 .jsonl, .parquet; - is standard input, TSV or JSON lines). A metric's settings follow its name: parascore:omega=0.1.
 NAME-free reads the source in the reference's place.
-Exit codes: 0 done, 2 something to mend (one line says what).
+Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations

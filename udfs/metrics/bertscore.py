@@ -5,7 +5,7 @@
     F1 = 2 P R / (P + R)
 
 Source: Zhang et al. 2020, *BERTScore: Evaluating Text Generation with BERT* (ICLR), section 3.
-The figures are those of the ``bert-score`` package. As there, white space at the ends is
+The numbers are those of the ``bert-score`` package. As there, white space at the ends is
 dropped; the two special tokens weigh nothing but can be matched; idf(t) = log((M + 1) / (c + 1))
 with c the references among all M that contain t; a sentence without tokens scores 0; of several
 references each of P, R and F1 takes its best. A baseline b rescales x to (x − b) / (1 − b).
@@ -112,8 +112,8 @@ class BERTScore(Metric):
         scores = np.full((len(paraphrase), 3), np.nan)
         for start in range(0, len(scores), PAIRS_AT_ONCE):
             chunk = [side[start : start + PAIRS_AT_ONCE] for side in texts]
-            rows, found = _score_chunk(encoder, chunk, weights)
-            np.fmax.at(scores, start + rows, found)
+            rows, values = _score_chunk(encoder, chunk, weights)
+            np.fmax.at(scores, start + rows, values)
         return (scores - base) / (1 - base)
 
     def signature(self) -> str:

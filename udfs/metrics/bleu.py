@@ -5,7 +5,7 @@
 p_n = n-grams of the paraphrase that match, each at most as often as the reference with the most of
 it has it, / n-grams of the paraphrase; m = its tokens, r = tokens of the reference closest in
 length. Sources: Papineni et al. 2002, *BLEU: a Method for Automatic Evaluation of Machine
-Translation*; the figures are those of sacrebleu (Post 2018, *A Call for Clarity in Reporting BLEU
+Translation*; the numbers are those of sacrebleu (Post 2018, *A Call for Clarity in Reporting BLEU
 Scores*).
 
 Decided here, and as sacrebleu's own command does: the score of a sentence leaves out orders for

@@ -50,9 +50,9 @@ def _lines(code: str, node: dict | list) -> Iterator[tuple[str, list[str]]]:
         yield from _lines(code + part, child)
 
 
-def are_synonyms(one: str, other: str) -> bool:
+def are_synonyms(word: str, other: str) -> bool:
     """Whether two words are equal or stand together on a line of words that mean the same."""
-    if one == other:
+    if word == other:
         return True
     nothing: frozenset[str] = frozenset()
-    return not meanings().get(one, nothing).isdisjoint(meanings().get(other, nothing))
+    return not meanings().get(word, nothing).isdisjoint(meanings().get(other, nothing))

@@ -119,11 +119,11 @@ def reference(
     matches = []
     for match in stages:
         for i, word in reversed(list(left)):
-            found = [j for j, other in free if match(word, other)]
-            if found:
-                matches.append((i, found[-1]))
+            partners = [j for j, other in free if match(word, other)]
+            if partners:
+                matches.append((i, partners[-1]))
                 left.remove((i, word))
-                free.remove((found[-1], reference[found[-1]]))
+                free.remove((partners[-1], reference[partners[-1]]))
     return score_of(sorted(matches), len(paraphrase), len(reference), **parameters)
 
 

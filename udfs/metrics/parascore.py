@@ -126,9 +126,9 @@ def tune_omega(
     there = np.isfinite(human + similarity + diversity)
     if there.sum() < 2 or np.ptp(human[there]) == 0:
         raise ValueError("omega cannot be tuned: fewer than two pairs that differ in human score")
-    found = []
+    correlations = []
     for omega in sorted(candidates):
         scores = (similarity + omega * diversity)[there]
-        found.append((float(measures[correlation](scores, human[there]).statistic), -omega))
-    best, omega = max(found)
+        correlations.append((float(measures[correlation](scores, human[there]).statistic), -omega))
+    best, omega = max(correlations)
     return -omega, best

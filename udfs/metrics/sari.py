@@ -22,7 +22,7 @@ that equals source and reference has 100 / 3, not 100: nothing is added or delet
 Decided here:
 
 * Of deletions only precision counts, as the paper has it. ``deletion="f1"`` takes F1 instead, which
-  is what EASSE does unless told otherwise, and what many printed figures are.
+  is what EASSE does unless told otherwise, and what many printed numbers are.
 * Texts are in lower case, as EASSE has them by default, otherwise as they come.
 * ``tokenize``: ``char``, every character but spaces; ``zh-word``, words of the segmenter,
   normalised; ``13a``, sacrebleu's words for English.

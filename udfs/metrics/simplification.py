@@ -111,9 +111,9 @@ def tree_depth(heads: Sequence[int]) -> int:
     Raises ValueError where the heads are no tree.
     """
     above = np.array([0, *heads])
-    place, depth = above, 0
-    while place.any():
-        place, depth = above[place], depth + 1
+    ancestor, depth = above, 0
+    while ancestor.any():
+        ancestor, depth = above[ancestor], depth + 1
         if depth > len(heads):
             raise ValueError(f"no dependency tree, its words depend on each other: {heads}")
     return depth
@@ -248,8 +248,8 @@ def load_ranks(vocabulary: str | None = None) -> Mapping[str, int]:
 def _depths(column: pa.Array, parse: Callable[[list[str]], list[int]]) -> list[float]:
     """Depth of each text's deepest tree; NaN for a null or an empty text."""
     texts = [normalise(text or "") for text in column.to_pylist()]
-    found = iter(parse([text for text in texts if text]))
-    return [next(found) if text else float("nan") for text in texts]
+    depths = iter(parse([text for text in texts if text]))
+    return [next(depths) if text else float("nan") for text in texts]
 
 
 def _check_parser(parser: str | None) -> None:
@@ -313,11 +313,11 @@ def _ltp_depths(folder: str) -> Callable[[list[str]], list[int]]:
         model.tokenizer.batch_encode_plus = model.tokenizer.__call__
 
     def depths(texts: list[str]) -> list[int]:
-        found = []
+        deepest = []
         for text in texts:
             sentences = [s for s in re.findall(r".*?(?:[。!?]+|$)", text) if s]
             trees = model.pipeline(sentences, tasks=["cws", "dep"]).dep
-            found.append(max(tree_depth(tree["head"]) for tree in trees))
-        return found
+            deepest.append(max(tree_depth(tree["head"]) for tree in trees))
+        return deepest
 
     return depths

@@ -261,9 +261,9 @@ def bootstrap_interval(
     starts = np.searchsorted(index[order], np.arange(index.max() + 2))
     members = [order[a:b] for a, b in pairwise(starts)]
     rng = np.random.default_rng(seed)
-    found = []
+    resampled = []
     for _ in range(samples):
         rows = np.concatenate([members[k] for k in rng.integers(0, len(members), len(members))])
-        found.append(statistic(*(column[rows] for column in columns)))
-    low, high = np.percentile(found, (2.5, 97.5))
+        resampled.append(statistic(*(column[rows] for column in columns)))
+    low, high = np.percentile(resampled, (2.5, 97.5))
     return float(low), float(high)

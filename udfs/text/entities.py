@@ -76,9 +76,9 @@ def load_settings(path: str | Path) -> EntitySettings:
         raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "settings"
+        key = ".".join(map(str, first["loc"])) or "settings"
         message = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{path}: {place}: {message}") from None
+        raise ValueError(f"{path}: {key}: {message}") from None
 
 
 class EntityFinder:
@@ -89,9 +89,9 @@ class EntityFinder:
 
     def find(self, text: str) -> list[Entity]:
         """The entities of a normalised text, in order, none overlapping another."""
-        found, place = [], 0
+        entities, position = [], 0
         search = self._first.search
-        while match := search(text, place):
+        while match := search(text, position):
             start = match.start()
             # The longest of all kinds; max keeps the first of equals.
             ends = [
@@ -99,10 +99,10 @@ class EntityFinder:
                 for kind, pattern in self._patterns
                 if (other := pattern.match(text, start))
             ]
-            end, kind = max(ends, key=lambda one: one[0])
-            found.append(Entity(kind, start, end))
-            place = end
-        return found
+            end, kind = max(ends, key=lambda candidate: candidate[0])
+            entities.append(Entity(kind, start, end))
+            position = end
+        return entities
 
     @cached_property
     def _patterns(self) -> list[tuple[str, re.Pattern]]:

@@ -61,15 +61,15 @@ class Number(NamedTuple):
 def find(text: str, words: Sequence[str]) -> list[Number]:
     """The numbers of a normalised text, given with its words, in order: the definition."""
     edges = [0, *accumulate(map(len, words))]
-    numbers, place = [], 0
-    while place < len(text):
-        if match := CODE.match(text, place):
-            place = match.end()
-        elif match := NUMBER.match(text, place):
+    numbers, position = [], 0
+    while position < len(text):
+        if match := CODE.match(text, position):
+            position = match.end()
+        elif match := NUMBER.match(text, position):
             numbers.append(_number(text, edges, match))
-            place = match.end()
+            position = match.end()
         else:
-            place += 1
+            position += 1
     return numbers
 
 

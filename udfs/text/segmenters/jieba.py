@@ -121,9 +121,9 @@ def _route(chars, tables, ids, score, step):
     score[n] = 0.0
     for i in range(n - 1, -1, -1):
         char = chars[i]
-        found = characters[char] if char < len(characters) else 0
-        ids[i] = found & ID_MASK
-        if not found & IN_BLOCK:
+        row = characters[char] if char < len(characters) else 0
+        ids[i] = row & ID_MASK
+        if not row & IN_BLOCK:
             score[i] = 0.0
             step[i] = 0
             continue

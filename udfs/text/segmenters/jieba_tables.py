@@ -171,7 +171,7 @@ def build() -> Tables:
     characters, ids = _number_characters(words, lengths, frequencies, emissions)
     log_total = math.log(int(frequencies.sum()))
     distinct, weight = np.unique(-frequencies, return_inverse=True)
-    # math.log, as numpy's may differ in the last bit, and ties between routes hang on that bit.
+    # math.log, as numpy's may differ in the last bit, and ties between routes depend on that bit.
     logs = [math.log(-frequency) - log_total for frequency in distinct.tolist()]
     start, transitions = _probabilities(folder, "start"), _probabilities(folder, "trans")
     return Tables(

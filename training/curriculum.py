@@ -34,6 +34,7 @@ from gaixie.training.settings import load_settings
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Runs the script; its exit code."""
     args = _arguments(argv)
     logging.getLogger("accelerate").setLevel(logging.ERROR)  # warns of tied weights at each save
     disable_progress_bar()

@@ -48,6 +48,7 @@ from gaixie.udfs.metrics.encoder import PRECISIONS
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Runs the script; its exit code."""
     args = _arguments(argv)
     try:
         evaluate(args)

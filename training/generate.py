@@ -60,6 +60,7 @@ COLUMNS = {
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Runs the script; its exit code."""
     args = _arguments(argv)
     try:
         generate(args)
@@ -124,10 +125,10 @@ def table_of(
             rows.append((number, rank, source, candidate.text, candidate.log_probability))
         if not own:
             rows.append((number, None, source, None, None))
-    columns = list(zip(*rows, strict=True))
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
     scores = spscore.outputs(columns[2], columns[3]).astype(np.float64)
     if by_score:
-        order = np.lexsort([-np.nan_to_num(scores[:, -1]), columns[0]])
+        order = np.lexsort([-np.nan_to_num(scores[:, -1]), np.array(columns[0])])
         columns = [[column[k] for k in order] for column in columns]
         columns[1] = [row[1] for row in rows]  # as many of a source as before, counted anew
         scores = scores[order]

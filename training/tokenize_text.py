@@ -42,6 +42,7 @@ SHOWN_BATCHES = 20
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Runs the script; its exit code."""
     args = _arguments(argv)
     try:
         args.command(args)
@@ -215,7 +216,8 @@ def count_tokens(
     return sum(sorts.values()), sorts, kinds
 
 
-_worker: EntityAlignedTokenizer | None = None
+_worker: EntityAlignedTokenizer
+"""Of a worker process, set as it starts."""
 
 
 def _start_worker(folder: str) -> None:
@@ -271,12 +273,12 @@ def pairs(args: argparse.Namespace) -> None:
         *sorted(counts_of.items(), key=lambda item: -item[1]["source"]),
         ("all", total),
     ]:
-        kept = max(counts["kept"], 1)
+        whole = max(counts["kept"], 1)
         table.add_row(
             *(kind, f"{counts['source']:,}"),
             f"{counts['kept']:,} ({counts['kept'] / max(counts['source'], 1):.1%})",
-            f"{counts['token'] / kept:.1%}",
-            f"{counts['back'] / kept:.1%}",
+            f"{counts['token'] / whole:.1%}",
+            f"{counts['back'] / whole:.1%}",
         )
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
     console.print(table)
@@ -300,6 +302,7 @@ def others(texts: list[str], size: int):
 
 
 def load(folder: str) -> EntityAlignedTokenizer:
+    """The tokenizer of a folder. Raises FileNotFoundError where there is none."""
     if not Path(folder, VOCABULARY_FILE).is_file():
         raise FileNotFoundError(f"{folder}: no tokenizer, expected a {VOCABULARY_FILE} in it")
     return EntityAlignedTokenizer.from_pretrained(folder)
@@ -307,8 +310,8 @@ def load(folder: str) -> EntityAlignedTokenizer:
 
 def batches(path: Path, column: str, limit: int | None) -> Iterator[list[str]]:
     """Sentences of a file, BATCH at a time; nulls are passed over."""
-    texts = (text for (text,) in read_columns(str(path), [column], "surrogateescape"))
-    texts = islice((text for text in texts if text is not None), limit)
+    column_of = read_columns(str(path), [column], "surrogateescape")
+    texts = islice((text for (text,) in column_of if text is not None), limit)
     while part := list(islice(texts, BATCH)):
         yield part
 
@@ -361,7 +364,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     command_parser.set_defaults(command=show)
 
     for name, command in (("file", file), ("report", report), ("pairs", pairs)):
-        command_parser = commands.add_parser(name, help=command.__doc__.splitlines()[0])
+        command_parser = commands.add_parser(name, help=(command.__doc__ or "").splitlines()[0])
         command_parser.add_argument("tokenizer")
         command_parser.add_argument("text", type=Path)
         command_parser.add_argument("--column", default="source" if name == "pairs" else "text")

@@ -27,7 +27,7 @@ def source_hash(text: str, seed: int) -> int:
 def source_hashes(source: pa.Array | pa.ChunkedArray, seed: int) -> np.ndarray:
     """source_hash of a column: uint64, shape (rows,)."""
     text, _ = normalise_column(source)
-    data = memoryview(np.ascontiguousarray(text.values, np.dtype("<u4")).view(np.uint8))
+    data = np.ascontiguousarray(text.values, np.dtype("<u4")).view(np.uint8).data
     ends = (4 * text.offsets).tolist()
     return np.array([xxh3_64_intdigest(data[a:b], seed) for a, b in pairwise(ends)], np.uint64)
 

@@ -18,8 +18,11 @@ COLUMNS = ["source", "paraphrase"]
 
 
 class RowGroup(NamedTuple):
+    """A row group of a Parquet file."""
+
     uri: str
-    index: int
+    number: int
+    """In its file, from 0."""
     rows: int
 
 
@@ -86,7 +89,7 @@ class Corpus:
         """The pairs of a row group that are in a split."""
         with _named(group.uri), storage.open_file(group.uri) as file:
             reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
-            table = reader.read_row_group(group.index, [*columns])
+            table = reader.read_row_group(group.number, [*columns])
         if self.is_split:
             return table
         split_of = splits_of(table["source"], self.shares, self.split_seed)

@@ -56,25 +56,25 @@ class BatchSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    max_characters: int | None = Field(None, ge=1)
+    max_characters: int | None = Field(default=None, ge=1)
     """Pairs × (longest source + longest paraphrase) of a batch over all ranks, in characters, which
     bounds its tokens with padding but for the two around each sentence and characters spelled in
     bytes. Long sentences then make smaller batches than batch_size, in steps of `multiple`; so many
     pairs that are longer still are a batch."""
-    multiple: int = Field(8, ge=1)
+    multiple: int = Field(default=8, ge=1)
     """With max_characters: what the pairs of every batch can be divided by."""
-    mix: float = Field(0.0, ge=0, lt=1)
+    mix: float = Field(default=0.0, ge=0, lt=1)
     """Share of the pairs that come from earlier stages, drawn anew for every block."""
-    block_rows: int = Field(500_000, ge=1)
+    block_rows: int = Field(default=500_000, ge=1)
     """About how many pairs are in memory, and shuffled, at a time; a row group at least."""
 
 
 class StreamSettings(BatchSettings):
     """What the batches of a stage depend on, beside the data."""
 
-    batch_size: int = Field(64, ge=1)
+    batch_size: int = Field(default=64, ge=1)
     """Pairs of a batch over all ranks."""
-    seed: int = Field(13, ge=0)
+    seed: int = Field(default=13, ge=0)
     curriculum: Annotated[tuple[tuple[int, ...], ...], AfterValidator(check_curriculum)] = (
         (1,),
         (2,),
@@ -110,7 +110,7 @@ class Batch(NamedTuple):
 
     next: Position
     pairs: int
-    """Of the whole batch, over all ranks."""
+    """How many pairs the whole batch has, over all ranks."""
     source: list[str]
     paraphrase: list[str]
 
@@ -201,7 +201,7 @@ class StageStream:
             epoch, first = epoch + 1, 0
 
     def pair_ids(self, after: Position) -> list[str]:
-        """Of the pairs of a batch, over all ranks. after: the position behind it."""
+        """The pair_ids of a batch, over all ranks. after: the position behind it."""
         number, columns = after.block, (*COLUMNS, "pair_id")
         groups = self._blocks(after.epoch)[number]
         table, batches = self._block(after.epoch, number, groups, columns)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -91,6 +91,10 @@ class StageLoader:
         """Given so far, over all ranks and epochs."""
 
     def __iter__(self) -> Iterator[Any]:
+        return self.batches()
+
+    def batches(self) -> Generator[Any, None, None]:
+        """The batches, whose close() ends the worker processes."""
         batches = DataLoader(
             _Batches(self.stream, self.encode, self.position),
             batch_size=None,

@@ -26,7 +26,7 @@ PANELS = 4
 
 
 def write(folder: Path, result: dict[str, Any]) -> None:
-    """All of the report. result: as training/evaluate.py makes it."""
+    """Writes the whole report. result: as training/evaluate.py makes it."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(_plain(result), ensure_ascii=False, indent=1)
     (folder / "evaluation.json").write_text(text + "\n", "utf-8")
@@ -73,6 +73,7 @@ def _number(value: float, digits: int) -> str:
 
 
 def markdown(result: dict[str, Any]) -> str:
+    """The text of evaluation.md."""
     first, *others = result["measures"]
     systems = result["systems"]
     parts = [HEAD.format(**result), f"## {first['title']}\n"]

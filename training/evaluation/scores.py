@@ -31,6 +31,8 @@ SAMPLES = 1_000
 
 @dataclass(frozen=True)
 class Measure:
+    """A metric as a report has it."""
+
     name: str
     title: str
     signature: str
@@ -43,13 +45,13 @@ class Measure:
 
 
 class Estimate(NamedTuple):
-    """Of the rows that have a score. NaN where there are none, or for sd only one."""
+    """Statistics of the rows that have a score. NaN where there are none, or for sd only one."""
 
     mean: float
     sd: float
     """Standard deviation of the rows' scores, by n − 1."""
     low: float
-    """Of the mean's 95 % interval."""
+    """Lower bound of the mean's 95 % interval."""
     high: float
     rows: int
 
@@ -138,6 +140,7 @@ def entities_kept(source: str, paraphrase: str, finder: EntityFinder) -> float:
 
 
 def stands_in(entity: str, text: str) -> bool:
+    """Whether an entity is in a text, and not as a part of a longer number or Latin word."""
     before = r"(?<![A-Za-z0-9])(?<!\d\.)" if _is_word(entity[0]) else ""
     behind = r"(?![A-Za-z0-9])(?!\.\d)" if _is_word(entity[-1]) else ""
     return re.search(before + re.escape(entity) + behind, text) is not None
@@ -180,5 +183,5 @@ def estimates(
         low, high = np.quantile(drawn, [0.025, 0.975]) if len(drawn) else (np.nan, np.nan)
         mean = values.mean() if len(values) else np.nan
         sd = values.std(ddof=1) if len(values) > 1 else np.nan
-        estimate_of[key] = Estimate(*map(float, (mean, sd, low, high)), len(values))
+        estimate_of[key] = Estimate(float(mean), float(sd), float(low), float(high), len(values))
     return estimate_of

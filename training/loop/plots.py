@@ -54,6 +54,7 @@ def spans(log: list[dict[str, Any]], history: list[dict[str, Any]]) -> list[tupl
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The JSON lines of a file; none where there is no file."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

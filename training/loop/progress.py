@@ -21,10 +21,11 @@ class Display:
         self._line_at = time.monotonic()
 
     def say(self, text: str) -> None:
+        """Prints a line."""
         self.console.print(text, markup=False)
 
     def start_stage(self, stage: int, done: int, steps: int | None) -> None:
-        """steps: of the stage's budget; None without one."""
+        """Starts a stage's bar. steps: of the stage's budget; None without one."""
         self.close()
         if self.console.is_terminal and not self.console.quiet:
             columns = (TextColumn("{task.description}"), BarColumn(12), MofNCompleteColumn())
@@ -37,7 +38,7 @@ class Display:
             self._bar.start()
 
     def update(self, line: dict[str, Any], done: int, left: float | None) -> None:
-        """line: of log.jsonl; it waits for data. done: steps of the stage. left: seconds of its budget."""
+        """Shows where the stage stands. line: of log.jsonl. done: steps of the stage. left: seconds of its budget."""
         status = (
             f"loss {line['loss']:.4f}, {line['tokens_per_second']:,.0f} tokens/s, "
             f"waits {line['waiting']:.0%}"
@@ -51,6 +52,7 @@ class Display:
             self.say(f"stage {line['stage']}, step {line['step']:,}: {status}")
 
     def close(self) -> None:
+        """Ends the bar."""
         if self._bar:
             self._bar.stop()
             self._bar = None

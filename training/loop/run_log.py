@@ -29,23 +29,25 @@ from gaixie.training.settings import Settings
 
 @dataclass(frozen=True)
 class Agreed:
-    """Of an interval, the same on every rank."""
+    """Sums of an interval, the same on every rank."""
 
     losses: list[float]
-    """Of each step: the mean over all its label tokens."""
+    """Loss of each step: the mean over all its label tokens."""
     tokens: int
-    """Of sources and paraphrases."""
+    """Tokens of sources and paraphrases."""
     waiting: float
     """Seconds in which a rank waited for data, on average."""
     spent: float
     """Seconds, by the main process's clock; evaluations and checkpoints are not among them."""
     seconds: float
-    """Of the run so far, by the same clock."""
+    """Seconds of the run so far, by the same clock."""
     stop: bool
     """Some rank was told to."""
 
 
 class Interval:
+    """The steps since the last line of log.jsonl, on one rank."""
+
     def __init__(self) -> None:
         self.losses: list[torch.Tensor] = []
         self.positions: list[Position] = []
@@ -54,14 +56,14 @@ class Interval:
         self.started = time.monotonic()
 
     def add(self, done: Done, waiting: float, position: Position) -> None:
-        """position: behind the step's batch."""
+        """Adds a step. position: behind the step's batch."""
         self.losses.append(done.loss)
         self.positions.append(position)
         self.tokens += done.tokens
         self.waiting += waiting
 
     def together(self, accelerator: Accelerator, stop: bool, seconds: float) -> Agreed:
-        """All ranks call it. Losses stay on the device until here, so that no step waits for one."""
+        """Sums over all ranks, which all call it. Losses stay on the device until here, so that no step waits for one."""
         clock = (
             [time.monotonic() - self.started, seconds] if accelerator.is_main_process else [0, 0]
         )
@@ -86,7 +88,7 @@ class RunLog:
         self.main = accelerator.is_main_process
 
     def start(self, step: int) -> None:
-        """step: the last one that stays of what TensorBoard has."""
+        """Writes settings.yaml and opens TensorBoard, which keeps what it has up to a step."""
         if self.main:
             self.output.mkdir(parents=True, exist_ok=True)
             text = yaml.safe_dump(self.settings.model_dump(mode="json"), allow_unicode=True)
@@ -144,6 +146,7 @@ class RunLog:
             )
 
     def evaluation(self, decision: Decision, result: Found) -> None:
+        """Writes the evaluation's line of history.jsonl and draws the plot."""
         line = asdict(decision) | {
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "signature": self.signature,

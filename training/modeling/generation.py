@@ -118,6 +118,7 @@ class Progress:
         self._started = self._shown = time.monotonic()
 
     def add(self, sentences: int) -> None:
+        """Counts sentences that are done, and prints a line when it is time."""
         self.done += sentences
         now = time.monotonic()
         if now - self._shown < PROGRESS_SECONDS:

@@ -52,7 +52,7 @@ class Decoding:
     top_p: float = 0.95
     temperature: float = 1.0
     seed: int = 13
-    """Of the samples of one call."""
+    """Seed of the samples of one call."""
     n_best: int = 1
     max_new_tokens: int | None = None
     """None: twice the source's tokens, these rounded up to LENGTH_STEP."""
@@ -82,7 +82,7 @@ class Decoding:
             )
 
     def arguments(self) -> dict[str, Any]:
-        """Of the model's generate()."""
+        """The arguments of the model's generate()."""
         if self.sample:
             drawn = self.n_best + SPARE_SAMPLES * self.drop_copies
             nucleus = {"top_p": self.top_p, "temperature": self.temperature, "top_k": 0}
@@ -91,6 +91,8 @@ class Decoding:
 
 
 class Candidate(NamedTuple):
+    """A paraphrase that the model wrote."""
+
     text: str
     log_probability: float
     """Mean over its tokens, the last one's end among them; NaN where it was not asked for."""
@@ -129,19 +131,23 @@ class Generator:
         progress is called with the number of sentences done since it was called last.
         """
         answers: list[list[Candidate]] = [[] for _ in sources]
-        rows = [k for k, source in enumerate(sources) if has_text(source)]
+        texts = {k: source for k, source in enumerate(sources) if source and has_text(source)}
+        rows = [*texts]
         self.counts["sentences"] += len(sources)
         self.counts["no text"] += len(sources) - len(rows)
         progress(len(sources) - len(rows))
-        ids, tables = self._encode([sources[k] for k in rows])
+        ids, tables = self._encode([*texts.values()])
         with self._evaluating(), torch.random.fork_rng(enabled=decoding.sample):
             if decoding.sample:
                 torch.manual_seed(decoding.seed)
             for limit, places in self._batches(list(map(len, ids)), decoding):
-                batch = [sources[rows[k]] for k in places]
                 made = self._generate(
-                    *(batch, [ids[k] for k in places], [tables[k] for k in places]),
-                    *(limit, decoding, scored),
+                    [texts[rows[k]] for k in places],
+                    [ids[k] for k in places],
+                    [tables[k] for k in places],
+                    limit,
+                    decoding,
+                    scored,
                 )
                 for k, candidates in zip(places, made, strict=True):
                     answers[rows[k]] = candidates
@@ -170,8 +176,8 @@ class Generator:
             return min(most, self._most_new) if self._most_new else most
 
         order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-        for most, places in groupby(order, limit):
-            places = list(places)
+        for most, group in groupby(order, limit):
+            places = list(group)
             for start in range(0, len(places), decoding.batch_size):
                 yield most, places[start : start + decoding.batch_size]
 
@@ -205,8 +211,8 @@ class Generator:
                 texts.append(text)
         scores = [float("nan")] * len(kept)
         if scored and kept:
-            of, line = (torch.tensor(part, device=device) for part in zip(*kept, strict=True))
-            scores = self._log_probabilities(inputs[of], mask[of], written[line])
+            of, at = (torch.tensor(part, device=device) for part in zip(*kept, strict=True))
+            scores = self._log_probabilities(inputs[of], mask[of], written[at])
         rows: list[list[Candidate]] = [[] for _ in sources]
         for (row, _), text, score in zip(kept, texts, scores, strict=True):
             rows[row].append(Candidate(text, score))

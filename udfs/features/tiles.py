@@ -29,7 +29,7 @@ def reference(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
     characters, in the order of source and then paraphrase, unless a tile of its round covers it.
     """
     marked_a, marked_b = [False] * len(source), [False] * len(paraphrase)
-    tiles = []
+    tiles: list[tuple[int, int, int]] = []
     while True:
         longest, matches = MINIMUM_TILE, []
         for i in range(len(source)):

@@ -35,12 +35,12 @@ class Scan(NamedTuple):
     """Length of the longest common subsequence."""
     distance: int
     """Insertions, deletions and substitutions that make y of x."""
-    grams: tuple[int, int, int, int]
+    grams: tuple[int, ...]
     """Places in y of n-grams that x has as well, for n from 1 to ORDERS."""
 
 
-def reference(x: Sequence, y: Sequence) -> tuple[Scan, list[tuple[int, int]]]:
-    """By the definitions; and the pairs (place in x, place in y) of one longest common subsequence.
+def reference(x: Sequence[object], y: Sequence[object]) -> tuple[Scan, list[tuple[int, int]]]:
+    """The scan by its definitions, and the pairs (index in x, index in y) of one longest common subsequence.
 
     Where several are longest, it is the one that is met by walking back from both ends, over x first.
     """

@@ -73,10 +73,10 @@ class Differences(NamedTuple):
     """What one side has and the other has not: (lost, new) of each kind."""
 
     numbers: tuple[list[Number], list[Number]]
-    latin: tuple[Counter, Counter]
+    latin: tuple[Counter[str], Counter[str]]
     names: tuple[list[str], list[str]]
     foreign: tuple[set[str], set[str]]
-    items: tuple[Counter, Counter]
+    items: tuple[Counter[int], Counter[int]]
     """Numbers of ITEMS, and how many."""
 
 
@@ -144,7 +144,7 @@ def explain(a: str, b: str, words_a: list[str], words_b: list[str]) -> list[str]
     return lines
 
 
-def _total(items: Counter, kind: str = "") -> int:
+def _total(items: Counter[int], kind: str = "") -> int:
     """Lost or new words of a kind, or of all."""
     return sum(
         count
@@ -153,8 +153,8 @@ def _total(items: Counter, kind: str = "") -> int:
     )
 
 
-def _switched(lost: Counter, new: Counter) -> list[tuple[int, int]]:
-    """Of each pair of opposites, the side that went and the side that came."""
+def _switched(lost: Counter[int], new: Counter[int]) -> list[tuple[int, int]]:
+    """(lost side, new side) of each pair of opposites that was switched."""
     return [
         (gone, come)
         for first in range(OPPOSITES_FROM, len(ITEMS), 2)
@@ -196,10 +196,11 @@ def _foreign(text: str) -> set[str]:
     return characters - {"·"}
 
 
-def _items(text: str, words: Sequence[str]) -> Counter:
+def _items(text: str, words: Sequence[str]) -> Counter[int]:
     """How often a text has each item."""
     edges = {0, *accumulate(map(len, words))}
-    counts, position, matched = Counter(), 0, 0
+    counts: Counter[int] = Counter()
+    position = matched = 0
     while position < len(text):
         for length in range(min(LONGEST_WORD, len(text) - position), 0, -1):
             word, end = text[position : position + length], position + length

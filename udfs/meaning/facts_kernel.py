@@ -251,7 +251,7 @@ def _find_names(start, stop, s, words_of_other, names, slots, marks, places):
 
 @inner
 def _missed_names(count, s, others, t, slots, marks, places):
-    """Of the words that _find_names left, those that are names and not among the other's letters."""
+    """Counts the words of _find_names that are names and not among the other side's letters."""
     matched = 0
     for k in range(count):
         slot, mark = slots[k], marks[k]

@@ -72,7 +72,7 @@ class Scratch(NamedTuple):
 def scratch(longest: int) -> Scratch:
     """Room for sentences of up to longest characters."""
     pair, blocks = 2 * longest + 1, longest // 64 + 1
-    return Scratch(
+    arrays: list[np.ndarray] = [
         np.zeros(pair * blocks, np.uint64),
         np.empty((longest + 1) * blocks, np.uint64),
         np.empty(6 * blocks, np.uint64),
@@ -86,7 +86,8 @@ def scratch(longest: int) -> Scratch:
         np.empty(LANES),
         np.empty(LANES, np.int32),
         np.zeros(KINDS_OF_BRACKETS, np.int32),
-    )
+    ]
+    return Scratch(*arrays)
 
 
 @entry

@@ -16,7 +16,7 @@ LANES, _LANE = 4, 16
 
 @inner
 def ratio(part, whole):
-    """A share, NaN of nothing."""
+    """A share; NaN where the whole is 0."""
     return part / whole if whole else np.nan
 
 

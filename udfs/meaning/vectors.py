@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Tables(NamedTuple):
     weights: np.ndarray
 
 
-_TYPES = Tables("uint64", "int8", "float32")
+_TYPES = dict(zip(Tables._fields, ("uint64", "int8", "float32"), strict=True))
 
 
 class VectorTable(NamedTuple):
@@ -86,9 +86,7 @@ class VectorTable(NamedTuple):
             raise ValueError(
                 f"{path}: {kind[0]} {kind[1]}, but this version reads {FORMAT} {VERSION}"
             )
-        tables = Tables(
-            *(_array(folder, *field) for field in zip(Tables._fields, _TYPES, strict=True))
-        )
+        tables = Tables(*(_array(folder, name, kind) for name, kind in _TYPES.items()))
         if manifest.get("digest") != digest(tables):
             raise ValueError(
                 f"{path}: digest {manifest.get('digest')}, but its arrays have {digest(tables)}; "
@@ -120,7 +118,7 @@ def digest(tables: Tables) -> str:
 
 
 def write_table(
-    folder: Path, words: Sequence[str], vectors: np.ndarray, weights: np.ndarray, **card
+    folder: Path, words: Sequence[str], vectors: np.ndarray, weights: np.ndarray, **card: Any
 ) -> VectorTable:
     """Writes a table. Of words that differ in the case of ASCII letters alone the first is kept.
 
@@ -193,7 +191,9 @@ class Partner(NamedTuple):
     same: bool
 
 
-def partners(words_a: list[str], words_b: list[str], table: VectorTable) -> tuple[list, list]:
+def partners(
+    words_a: list[str], words_b: list[str], table: VectorTable
+) -> tuple[list[Partner], list[Partner]]:
     """The Partner of each content word of two sentences, by the definition."""
     taken: dict[int, int] = {}
     for i, word in enumerate(words_a):
@@ -206,7 +206,7 @@ def partners(words_a: list[str], words_b: list[str], table: VectorTable) -> tupl
     left_b = [j for j in range(len(words_b)) if j not in equal_b]
     vector = {word: _vector(word, table) for word in {*words_a, *words_b}}
 
-    def best(word, others, candidates):
+    def best(word: str, others: list[str], candidates: list[int]) -> Partner:
         cosines = [float(vector[word] @ vector[others[k]]) / kernels.UNIT**2 for k in candidates]
         if not cosines or max(cosines) <= 0:
             return Partner(-1, 0.0, False)
@@ -229,11 +229,9 @@ def explain(
     words_a: list[str], words_b: list[str], table: VectorTable, count: int = 2
 ) -> list[str]:
     """The content words whose loss or addition weighs most, in short English phrases."""
-    content = [[word for word in words if _is_content(word)] for words in (words_a, words_b)]
+    a, b = ([word for word in words if _is_content(word)] for words in (words_a, words_b))
     phrases = []
-    for words, matches, verb in zip(
-        content, partners(*content, table), ("lost", "new"), strict=True
-    ):
+    for words, matches, verb in zip((a, b), partners(a, b, table), ("lost", "new"), strict=True):
         losses = [
             (_weight(word, table) * (1 - partner.cosine), word)
             for word, partner in zip(words, matches, strict=True)
@@ -284,7 +282,9 @@ def reference(words_a: list[str], words_b: list[str], table: VectorTable) -> dic
     return values
 
 
-def _side_values(words: list[str], matches: list[Partner], table: VectorTable):
+def _side_values(
+    words: list[str], matches: list[Partner], table: VectorTable
+) -> Iterator[tuple[str, float]]:
     weights = np.array([_weight(word, table) for word in words])
     cosines = np.array([partner.cosine for partner in matches])
     same = np.array([partner.same for partner in matches])

@@ -57,7 +57,7 @@ def reference(
 ) -> tuple[float, float, float]:
     """(P, R, F1) of two sentences: token embeddings of length 1 (tokens, width), and their weights."""
 
-    def share(tokens, weights, others) -> float:
+    def share(tokens: np.ndarray, weights: np.ndarray, others: np.ndarray) -> float:
         best = [max(float(x @ y) for y in others) for x in tokens]
         total = float(sum(weights))
         return sum(w * b for w, b in zip(weights, best, strict=True)) / total if total else 0.0
@@ -171,7 +171,7 @@ def _score_chunk(
     lengths = np.diff(embedded.offsets)
     scores = np.empty((len(rows), 3))
     longest = np.maximum(lengths[ours], lengths[theirs])
-    for batch in batches(longest**2, CELLS_AT_ONCE):
+    for batch in batches((longest**2).tolist(), CELLS_AT_ONCE):
         a, b = (_pad(embedded, side[batch], weights) for side in (ours, theirs))
         scores[batch] = match(*a, *b).double().cpu().numpy()
     return rows, scores

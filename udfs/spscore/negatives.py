@@ -237,7 +237,7 @@ def add_clause(text: str, other: str, rng: random.Random) -> str:
     return "".join([*clauses[:position], rng.choice(added) + "，", *clauses[position:]])
 
 
-def _without(text: str, matches: list[re.Match], rng: random.Random) -> str:
+def _without(text: str, matches: list[re.Match[str]], rng: random.Random) -> str:
     """The text without one of the matches; empty where there is none."""
     if not matches:
         return ""

@@ -37,6 +37,8 @@ KINDS = (
 
 
 class Entity(NamedTuple):
+    """An entity in a text."""
+
     kind: str
     start: int
     """Place of the first character in the text, and of the one behind the last."""
@@ -44,7 +46,7 @@ class Entity(NamedTuple):
 
 
 class EntitySettings(BaseModel):
-    """conf/entities.yaml. Raises ValidationError (a ValueError) for unknown kinds or keys."""
+    """The settings of conf/entities.yaml. Raises ValidationError (a ValueError) for unknown kinds or keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -105,12 +107,12 @@ class EntityFinder:
         return entities
 
     @cached_property
-    def _patterns(self) -> list[tuple[str, re.Pattern]]:
+    def _patterns(self) -> list[tuple[str, re.Pattern[str]]]:
         sources = patterns(self.settings)
         return [(kind, re.compile(sources[kind])) for kind in self.settings.kinds]
 
     @cached_property
-    def _first(self) -> re.Pattern:
+    def _first(self) -> re.Pattern[str]:
         """Where the next entity begins, whichever it is."""
         return re.compile(
             "|".join(f"(?:{pattern.pattern})" for _, pattern in self._patterns) or "(?!)"

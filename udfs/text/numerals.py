@@ -51,6 +51,8 @@ CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
 class Number(NamedTuple):
+    """A number in a text."""
+
     value: float
     weak: bool
     start: int
@@ -73,7 +75,7 @@ def find(text: str, words: Sequence[str]) -> list[Number]:
     return numbers
 
 
-def _number(text: str, edges: list[int], match: re.Match) -> Number:
+def _number(text: str, edges: list[int], match: re.Match[str]) -> Number:
     start, end = match.span()
     numeral, share, sign = match.groups()
     number = value(numeral)
@@ -98,6 +100,8 @@ def value(numeral: str) -> float:
     arabic = rf"([0-9,]+)(?:\.([0-9]+))?[多余]?({_UNIT}*)"
     chinese = rf"([{_CHINESE}]++)(?:点({_DIGIT}+)|[多余])?({_UNIT}*)"
     match = re.fullmatch(arabic, numeral) or re.fullmatch(chinese, numeral)
+    if match is None:
+        raise ValueError(f"{numeral!r} is no numeral")
     whole, decimals, units = match.groups(default="")
     number = _row(whole.replace(",", "")) if whole[0].isascii() else _chinese(whole)
     if decimals:

@@ -84,7 +84,7 @@ class JiebaSegmenter:
 
 def _read_only(array: np.ndarray, dtype: type) -> np.ndarray:
     """The array as the one type that the kernels are compiled for (numba tells writable ones)."""
-    view = np.ascontiguousarray(array, dtype).view()
+    view: np.ndarray = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view
 

@@ -15,7 +15,7 @@ stage ends. conf/curriculum.yaml explains every setting. OUTPUT holds
   settings.yaml          as they were, --set included
 
 SIGTERM: a checkpoint at the next of the log_steps, then the end. Exit codes: 0 done, 2 something to
-mend (one line says what), 130 interrupted, 143 stopped. `accelerate launch` makes 1 of all but the first;
+fix (one line says what), 130 interrupted, 143 stopped. `accelerate launch` makes 1 of all but the first;
 one process needs no launcher, python training/curriculum.py … is the same.
 """
 
@@ -34,6 +34,7 @@ from gaixie.training.settings import load_settings
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Runs the script; its exit code."""
     args = _arguments(argv)
     logging.getLogger("accelerate").setLevel(logging.ERROR)  # warns of tied weights at each save
     disable_progress_bar()

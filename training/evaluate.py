@@ -19,7 +19,7 @@ system alone. Both are counted.
   OUTPUT/evaluation.png     every system's means with their intervals
   OUTPUT/scores.parquet     row, source, system, paraphrase and its scores
 
-Exit codes: 0 done, 2 something to mend (one line says what).
+Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from gaixie.udfs.metrics.encoder import PRECISIONS
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Runs the script; its exit code."""
     args = _arguments(argv)
     try:
         evaluate(args)
@@ -74,7 +75,7 @@ def evaluate(args: argparse.Namespace) -> None:
     )
     named = [split_name(text) for text in (*args.system, *args.generations, *args.model)]
     check_names([name for name, _ in named])
-    found, left_out = measures(args.metrics and tuple(args.metrics.split(",")), args.encoder)
+    chosen, left_out = measures(args.metrics and tuple(args.metrics.split(",")), args.encoder)
     for title, reason in left_out.items():
         print(f"{title} is left out: {reason}", file=sys.stderr)
     for text in args.model:  # all of them, before one writes for hours
@@ -82,7 +83,7 @@ def evaluate(args: argparse.Namespace) -> None:
     sources, systems, without_source = read_systems(args)
     systems += [from_generations(text, sources, args.close_spaces) for text in args.generations]
     systems += [from_model(text, sources, decoding, args) for text in args.model]
-    scores = score(sources, systems, found)
+    scores = score(sources, systems, chosen)
     table = estimates(scores, np.array(sources), args.samples, args.seed)
     result = {
         "pairs": args.pairs,
@@ -95,23 +96,23 @@ def evaluate(args: argparse.Namespace) -> None:
         "seed": args.seed,
         "systems": [
             {
-                "name": one.name,
-                "made_by": one.made_by,
-                "rows": len(sources) - one.paraphrases.count(None),
-                "left_out": one.paraphrases.count(None),
-                "measures": {m.name: table[one.name, m.name]._asdict() for m in found},
+                "name": system.name,
+                "made_by": system.made_by,
+                "rows": len(sources) - system.paraphrases.count(None),
+                "left_out": system.paraphrases.count(None),
+                "measures": {m.name: table[system.name, m.name]._asdict() for m in chosen},
             }
-            for one in systems
+            for system in systems
         ],
         "measures": [
             {name: getattr(m, name) for name in ("name", "title", "better", "digits", "signature")}
-            for m in found
+            for m in chosen
         ],
         "left_out": left_out,
         "cases": cases(sources, systems, scores, args.cases, args.seed),
     }
     write(args.output, result)
-    pq.write_table(sentence_table(sources, systems, scores, found), args.output / "scores.parquet")
+    pq.write_table(sentence_table(sources, systems, scores, chosen), args.output / "scores.parquet")
     print_table(result)
     print(args.output / "evaluation.md")
 

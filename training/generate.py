@@ -18,7 +18,7 @@ without a paraphrase.
 
 Entities stand in the paraphrase as in the source; an indexed token that the source does not have is
 dropped and counted. Progress and the counts are on standard error.
-Exit codes: 0 done, 2 something to mend (one line says what).
+Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ COLUMNS = {
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Runs the script; its exit code."""
     args = _arguments(argv)
     try:
         generate(args)
@@ -97,8 +98,8 @@ def generate(args: argparse.Namespace) -> None:
     done = 0
     with writing(args.output, schema) as write:
         while chunk := list(islice(sources, CHUNK)):
-            found = generator.candidates(chunk, decoding, progress=progress.add)
-            write(table_of(chunk, found, done + 1, spscore, schema, args.rank_by == "spscore"))
+            candidates = generator.candidates(chunk, decoding, progress=progress.add)
+            write(table_of(chunk, candidates, done + 1, spscore, schema, args.rank_by == "spscore"))
             done += len(chunk)
     if not done:
         raise ValueError("standard input: no sentences")
@@ -108,7 +109,7 @@ def generate(args: argparse.Namespace) -> None:
 
 def table_of(
     sources: Sequence[str | None],
-    found: Sequence[Sequence[Candidate]],
+    candidates: Sequence[Sequence[Candidate]],
     first: int,
     spscore: SPScore,
     schema: pa.Schema,
@@ -119,15 +120,15 @@ def table_of(
     by_score: a source's candidates by their score, the highest first, not by the model's order.
     """
     rows: list[tuple[Any, ...]] = []
-    for number, (source, candidates) in enumerate(zip(sources, found, strict=True), first):
-        for rank, one in enumerate(candidates, 1):
-            rows.append((number, rank, source, one.text, one.log_probability))
-        if not candidates:
+    for number, (source, own) in enumerate(zip(sources, candidates, strict=True), first):
+        for rank, candidate in enumerate(own, 1):
+            rows.append((number, rank, source, candidate.text, candidate.log_probability))
+        if not own:
             rows.append((number, None, source, None, None))
-    columns = list(zip(*rows, strict=True))
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
     scores = spscore.outputs(columns[2], columns[3]).astype(np.float64)
     if by_score:
-        order = np.lexsort([-np.nan_to_num(scores[:, -1]), columns[0]])
+        order = np.lexsort([-np.nan_to_num(scores[:, -1]), np.array(columns[0])])
         columns = [[column[k] for k in order] for column in columns]
         columns[1] = [row[1] for row in rows]  # as many of a source as before, counted anew
         scores = scores[order]

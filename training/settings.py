@@ -18,13 +18,17 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Data(Strict):
+    """What a run trains on, and which sources it keeps apart."""
+
     uri: str
     validation: Share = 0.01
     test: Share = 0.01
-    split_seed: int = Field(13, ge=0)
+    split_seed: int = Field(default=13, ge=0)
 
 
 class Model(Strict):
+    """A new model, by its configuration, or one that was trained before."""
+
     config: dict[str, Any] | None = None
     pretrained: str | None = None
 
@@ -36,32 +40,38 @@ class Model(Strict):
 
 
 class Batch(BatchSettings):
-    pairs: int = Field(256, ge=1)
-    micro_pairs: int = Field(64, ge=1)
+    """The pairs of an optimiser step, and how they are cut up."""
+
+    pairs: int = Field(default=256, ge=1)
+    micro_pairs: int = Field(default=64, ge=1)
 
 
 class Evaluation(Strict):
-    steps: int = Field(1_000, ge=1)
-    pairs: int = Field(2_000, ge=1)
-    generate: int = Field(500, ge=1)
-    batch_size: int = Field(64, ge=1)
-    num_beams: int = Field(1, ge=1)
-    max_new_tokens: int = Field(128, ge=1)
+    """How often and on how much a model is evaluated."""
+
+    steps: int = Field(default=1_000, ge=1)
+    pairs: int = Field(default=2_000, ge=1)
+    generate: int = Field(default=500, ge=1)
+    batch_size: int = Field(default=64, ge=1)
+    num_beams: int = Field(default=1, ge=1)
+    max_new_tokens: int = Field(default=128, ge=1)
     tier: str = "core"
 
 
 class Checkpoints(Strict):
-    steps: int = Field(1_000, ge=1)
-    keep: int = Field(2, ge=1)
+    """How often a checkpoint is written, and how many are kept."""
+
+    steps: int = Field(default=1_000, ge=1)
+    keep: int = Field(default=2, ge=1)
 
 
 class StageOverrides(Strict):
     """What one stage has instead of the common setting; None: the common one."""
 
-    learning_rate: float | None = Field(None, gt=0)
-    warmup_steps: int | None = Field(None, ge=0)
-    max_steps: int | None = Field(None, ge=1)
-    max_seconds: float | None = Field(None, gt=0)
+    learning_rate: float | None = Field(default=None, gt=0)
+    warmup_steps: int | None = Field(default=None, ge=0)
+    max_steps: int | None = Field(default=None, ge=1)
+    max_seconds: float | None = Field(default=None, gt=0)
     mix: Share | None = None
 
 
@@ -76,38 +86,38 @@ class StageSettings(Strict):
 
 
 class Settings(Strict):
-    """conf/curriculum.yaml."""
+    """The settings of conf/curriculum.yaml."""
 
     data: Data
     tokenizer: str | None
     output: str
     mirror: str | None = None
     model: Model
-    seed: int = Field(13, ge=0)
+    seed: int = Field(default=13, ge=0)
 
     batch: Batch = Batch()
-    max_length: int = Field(256, ge=8)
-    workers: int = Field(2, ge=0)
+    max_length: int = Field(default=256, ge=8)
+    workers: int = Field(default=2, ge=0)
 
     bf16: bool = False
     gradient_checkpointing: bool = False
-    label_smoothing: float = Field(0.1, ge=0, lt=1)
-    learning_rate: float = Field(5e-4, gt=0)
-    warmup_steps: int = Field(1_000, ge=0)
+    label_smoothing: float = Field(default=0.1, ge=0, lt=1)
+    learning_rate: float = Field(default=5e-4, gt=0)
+    warmup_steps: int = Field(default=1_000, ge=0)
     decay: Literal["cosine", "linear", "constant"] = "cosine"
-    min_learning_rate: float = Field(0.1, ge=0, le=1)
-    weight_decay: float = Field(0.01, ge=0)
-    clip: float = Field(1.0, gt=0)
+    min_learning_rate: float = Field(default=0.1, ge=0, le=1)
+    weight_decay: float = Field(default=0.01, ge=0)
+    clip: float = Field(default=1.0, gt=0)
 
     controller: Limits = Limits()
     curriculum: Annotated[list[list[int]], AfterValidator(check_curriculum)] = Field(
-        [[1], [2], [3]]
+        default=[[1], [2], [3]]
     )
-    stages: dict[int, StageOverrides] = Field({})
+    stages: dict[int, StageOverrides] = Field(default={})
 
     evaluation: Evaluation = Evaluation()
     checkpoints: Checkpoints = Checkpoints()
-    log_steps: int = Field(10, ge=1)
+    log_steps: int = Field(default=10, ge=1)
     tracking: Literal["tensorboard"] | None = "tensorboard"
 
     @model_validator(mode="after")
@@ -123,7 +133,7 @@ class Settings(Strict):
 
     @property
     def numbers(self) -> range:
-        """Of the stages of training."""
+        """The numbers of the stages of training, from 1."""
         return range(1, len(self.curriculum) + 1)
 
     def stage(self, number: int) -> StageSettings:
@@ -150,7 +160,7 @@ class Settings(Strict):
         return StreamSettings(
             batch_size=self.batch.pairs,
             seed=self.seed,
-            curriculum=self.curriculum,
+            curriculum=tuple(map(tuple, self.curriculum)),
             **common | {"mix": self.stage(stage).mix},
         )
 
@@ -160,7 +170,7 @@ class Settings(Strict):
         What is not in it may change when a run goes on: where files are, budgets and what the
         controller waits for, evaluation, checkpoints, and how the work is cut up.
         """
-        free = {
+        free: dict[str, Any] = {
             "data": {"uri"},  # the loader compares what is there
             "output": True,
             "mirror": True,

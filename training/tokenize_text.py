@@ -9,7 +9,7 @@
 
 Text files are lines; .jsonl, .csv and .parquet have a column (--column, by default text). report
 compares with a tokenizer of characters, and a BPE of the same size trained on the same text.
-Exit codes: 0 done, 2 something to mend (one line says what).
+Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ SHOWN_BATCHES = 20
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Runs the script; its exit code."""
     args = _arguments(argv)
     try:
         args.command(args)
@@ -215,7 +216,8 @@ def count_tokens(
     return sum(sorts.values()), sorts, kinds
 
 
-_worker: EntityAlignedTokenizer | None = None
+_worker: EntityAlignedTokenizer
+"""Of a worker process, set as it starts."""
 
 
 def _start_worker(folder: str) -> None:
@@ -244,7 +246,7 @@ def encode(
 def pairs(args: argparse.Namespace) -> None:
     """How many entities of the sources their paraphrases keep, and how many of those come back."""
     tokenizer = load(args.tokenizer)
-    found: dict[str, Counter[str]] = {}
+    counts_of: dict[str, Counter[str]] = {}
     columns = read_columns(str(args.text), [args.column, args.target], "surrogateescape")
     rows = islice((row for row in columns if None not in row), args.limit)
     count = 0
@@ -256,7 +258,7 @@ def pairs(args: argparse.Namespace) -> None:
             targets, batch["labels"], batch["entities"], written, strict=True
         ):
             for token, entity in json.loads(table).items():
-                counts = found.setdefault(kind_of(token), Counter())
+                counts = counts_of.setdefault(kind_of(token), Counter())
                 kept = entity in normalise(target)
                 counts["source"] += 1
                 counts["kept"] += kept
@@ -266,14 +268,17 @@ def pairs(args: argparse.Namespace) -> None:
     if not count:
         raise ValueError(f"{args.text}: no pairs")
     table = Table("entity", "in sources", "kept by the target", "as its token", "back verbatim")
-    total = sum(found.values(), Counter())
-    for kind, counts in [*sorted(found.items(), key=lambda one: -one[1]["source"]), ("all", total)]:
-        kept = max(counts["kept"], 1)
+    total = sum(counts_of.values(), Counter())
+    for kind, counts in [
+        *sorted(counts_of.items(), key=lambda item: -item[1]["source"]),
+        ("all", total),
+    ]:
+        whole = max(counts["kept"], 1)
         table.add_row(
             *(kind, f"{counts['source']:,}"),
             f"{counts['kept']:,} ({counts['kept'] / max(counts['source'], 1):.1%})",
-            f"{counts['token'] / kept:.1%}",
-            f"{counts['back'] / kept:.1%}",
+            f"{counts['token'] / whole:.1%}",
+            f"{counts['back'] / whole:.1%}",
         )
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
     console.print(table)
@@ -297,6 +302,7 @@ def others(texts: list[str], size: int):
 
 
 def load(folder: str) -> EntityAlignedTokenizer:
+    """The tokenizer of a folder. Raises FileNotFoundError where there is none."""
     if not Path(folder, VOCABULARY_FILE).is_file():
         raise FileNotFoundError(f"{folder}: no tokenizer, expected a {VOCABULARY_FILE} in it")
     return EntityAlignedTokenizer.from_pretrained(folder)
@@ -304,8 +310,8 @@ def load(folder: str) -> EntityAlignedTokenizer:
 
 def batches(path: Path, column: str, limit: int | None) -> Iterator[list[str]]:
     """Sentences of a file, BATCH at a time; nulls are passed over."""
-    texts = (text for (text,) in read_columns(str(path), [column], "surrogateescape"))
-    texts = islice((text for text in texts if text is not None), limit)
+    column_of = read_columns(str(path), [column], "surrogateescape")
+    texts = islice((text for (text,) in column_of if text is not None), limit)
     while part := list(islice(texts, BATCH)):
         yield part
 
@@ -322,48 +328,56 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     commands = parser.add_subparsers(required=True, metavar="make | show | file | report | pairs")
 
-    one = commands.add_parser("make", help="a tokenizer from a vocabulary")
-    one.add_argument(
+    command_parser = commands.add_parser("make", help="a tokenizer from a vocabulary")
+    command_parser.add_argument(
         "vocabulary", help="vocabulary.tsv of jobs/build_vocabulary.py: a path, s3:// or s3a://"
     )
-    one.add_argument("--output", required=True, metavar="FOLDER", help="a path, s3:// or s3a://")
-    one.add_argument("--entities", default=str(CONFIG), metavar="YAML")
-    one.add_argument("--words", type=int, default=60_000, help="at most so many, the most frequent")
-    one.add_argument(
+    command_parser.add_argument(
+        "--output", required=True, metavar="FOLDER", help="a path, s3:// or s3a://"
+    )
+    command_parser.add_argument("--entities", default=str(CONFIG), metavar="YAML")
+    command_parser.add_argument(
+        "--words", type=int, default=60_000, help="at most so many, the most frequent"
+    )
+    command_parser.add_argument(
         "--common-characters",
         action="store_true",
         help="the 3,755 of GB 2312's first level too, beside those of all the words: other characters "
         "are spelled in bytes, and a small model does not spell well",
     )
-    one.add_argument(
+    command_parser.add_argument(
         "--word-characters",
         type=int,
         default=4,
         metavar="K",
         help="unknown words from K characters on are entities",
     )
-    one.add_argument("--indices", type=int, default=16, help="entities of one kind in a sentence")
-    one.set_defaults(command=make)
+    command_parser.add_argument(
+        "--indices", type=int, default=16, help="entities of one kind in a sentence"
+    )
+    command_parser.set_defaults(command=make)
 
-    one = commands.add_parser("show", help="one sentence as coloured tokens")
-    one.add_argument("tokenizer")
-    one.add_argument("sentence")
-    one.add_argument("--target", help="its paraphrase, to see how the pair is aligned")
-    one.set_defaults(command=show)
+    command_parser = commands.add_parser("show", help="one sentence as coloured tokens")
+    command_parser.add_argument("tokenizer")
+    command_parser.add_argument("sentence")
+    command_parser.add_argument("--target", help="its paraphrase, to see how the pair is aligned")
+    command_parser.set_defaults(command=show)
 
     for name, command in (("file", file), ("report", report), ("pairs", pairs)):
-        one = commands.add_parser(name, help=command.__doc__.splitlines()[0])
-        one.add_argument("tokenizer")
-        one.add_argument("text", type=Path)
-        one.add_argument("--column", default="source" if name == "pairs" else "text")
-        one.add_argument("--limit", type=int, metavar="N")
+        command_parser = commands.add_parser(name, help=(command.__doc__ or "").splitlines()[0])
+        command_parser.add_argument("tokenizer")
+        command_parser.add_argument("text", type=Path)
+        command_parser.add_argument("--column", default="source" if name == "pairs" else "text")
+        command_parser.add_argument("--limit", type=int, metavar="N")
         if name == "pairs":
-            one.add_argument("--target", default="paraphrase", metavar="COLUMN")
+            command_parser.add_argument("--target", default="paraphrase", metavar="COLUMN")
         else:
-            one.add_argument("--processes", type=int, default=os.cpu_count(), metavar="N")
+            command_parser.add_argument(
+                "--processes", type=int, default=os.cpu_count(), metavar="N"
+            )
         if name == "file":
-            one.add_argument("--output", type=Path, required=True, metavar="JSONL")
-        one.set_defaults(command=command)
+            command_parser.add_argument("--output", type=Path, required=True, metavar="JSONL")
+        command_parser.set_defaults(command=command)
     return parser.parse_args(argv)
 
 

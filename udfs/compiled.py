@@ -6,7 +6,11 @@ that they hand over, and counting every view of a row took a third of the time.
 
 from __future__ import annotations
 
-from numba import njit
+from typing import Any
+
+import numba
+
+njit: Any = numba.njit  # whose type hints do not know _nrt and the wrappers
 
 entry = njit(cache=True, nogil=True, _nrt=False)
 """A kernel that Python calls."""

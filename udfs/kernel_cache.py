@@ -18,12 +18,14 @@ class ByModule(UserProvidedCacheLocator):
 
     @classmethod
     def get_suitable_cache_subpath(cls, py_file: str) -> str:
+        """The folder below the cache: the module's package, for a file of ours."""
         folder = Path(py_file).parent
         if not folder.is_relative_to(HERE):
             return super().get_suitable_cache_subpath(py_file)
         return ".".join(folder.relative_to(HERE.parent).parts)
 
-    def get_source_stamp(self):
+    def get_source_stamp(self) -> object:
+        """What has to be equal for a kept kernel to be used."""
         if not Path(self._py_file).is_relative_to(HERE):
             return super().get_source_stamp()
         return "the cache folder's name"

@@ -111,9 +111,9 @@ def stage_udf(
         for name, points in cuts.items():
             rows = (origin == name) & score.notna()
             stages[rows] = stage_of(
-                score[rows],
+                score[rows].to_numpy(),
                 points,
-                meaning[0][rows] if meaning else None,
+                meaning[0][rows].to_numpy() if meaning else None,
                 (min_meaning or {}).get(name, 0.0),
             )
         return stages
@@ -162,8 +162,8 @@ def metric(spec: str, **defaults: str) -> Callable[..., Column]:
         from gaixie.udfs.metrics import Pairs
 
         arrays = [pa.array(column, pa.string(), from_pandas=True) for column in columns]
-        found = _worker_metric(spec, **defaults).sentence_scores(Pairs.of(*arrays))
-        return pd.Series(found)
+        scores = _worker_metric(spec, **defaults).sentence_scores(Pairs.of(*arrays))
+        return pd.Series(scores)
 
     return score
 
@@ -176,7 +176,7 @@ def _worker_metric(spec: str, **defaults: str) -> Metric:
 
 
 @udf(StringType(), useArrow=False)
-def escape_bytes(data):
+def escape_bytes(data: bytes | None) -> str | None:
     """Text whose undecodable bytes read \\xNN: nothing of the row is lost."""
     return None if data is None else bytes(data).decode("utf-8", "backslashreplace")
 

@@ -27,7 +27,7 @@ def source_hash(text: str, seed: int) -> int:
 def source_hashes(source: pa.Array | pa.ChunkedArray, seed: int) -> np.ndarray:
     """source_hash of a column: uint64, shape (rows,)."""
     text, _ = normalise_column(source)
-    data = memoryview(np.ascontiguousarray(text.values, np.dtype("<u4")).view(np.uint8))
+    data = np.ascontiguousarray(text.values, np.dtype("<u4")).view(np.uint8).data
     ends = (4 * text.offsets).tolist()
     return np.array([xxh3_64_intdigest(data[a:b], seed) for a, b in pairwise(ends)], np.uint64)
 
@@ -44,5 +44,5 @@ def bounds(shares: Sequence[float]) -> list[tuple[int, float]]:
 def splits_of(source: pa.Array | pa.ChunkedArray, shares: Sequence[float], seed: int) -> np.ndarray:
     """Number in SPLITS of each sentence: int64, shape (rows,). shares: add up to 1."""
     taken, ends = zip(*bounds(shares), strict=True)
-    place = (source_hashes(source, seed) >> np.uint64(11)) / 2**53
-    return np.array(taken)[np.searchsorted(ends[:-1], place, side="right")]
+    position = (source_hashes(source, seed) >> np.uint64(11)) / 2**53
+    return np.array(taken)[np.searchsorted(ends[:-1], position, side="right")]

@@ -46,7 +46,9 @@ def stage(
     NaN reaches none. With a meaning below min_meaning, at most 1.
     """
     score = np.asarray(score, np.float32)
-    stages = sum((score >= np.float32(cut)).astype(np.int8) for cut in cuts)
+    stages = np.zeros(score.shape, np.int8)
+    for cut in cuts:
+        stages += score >= np.float32(cut)
     if meaning is None:
         return stages
     lost = np.asarray(meaning, np.float32) < np.float32(min_meaning)

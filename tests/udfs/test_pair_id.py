@@ -16,7 +16,7 @@ from gaixie.udfs.pair_id import pair_ids
 
 ROOT = Path(__file__).parents[2]
 
-# Written down once: releases and re-runs hang on them.
+# Written down once: releases and re-runs depend on them.
 GOLDEN = [
     ("今天天气很好", "天气今天很好", "llm", "834205f22cc7a8dea0510ef70a1601a8"),
     ("a", "b", "parallel", "1f323cefd8008ea4212053774e8cbadc"),

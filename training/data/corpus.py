@@ -19,8 +19,11 @@ COLUMNS = ["source", "paraphrase"]
 
 
 class RowGroup(NamedTuple):
+    """A row group of a Parquet file."""
+
     uri: str
-    index: int
+    number: int
+    """In its file, from 0."""
     rows: int
 
 
@@ -66,17 +69,17 @@ class Corpus:
         """Row groups in which a split's pairs are, from the footers of the stage's files."""
         files = [storage.join(self.uri, path) for path in self._files(stage, split)]
         with ThreadPoolExecutor(16) as pool:
-            found = [group for groups in pool.map(_row_groups, files) for group in groups]
-        if not found:
+            row_groups = [group for groups in pool.map(_row_groups, files) for group in groups]
+        if not row_groups:
             what = f"{split} pairs" if self.is_split else "pairs"
             raise ValueError(f"{self.uri}: stage {stage} has no {what}")
-        return found
+        return row_groups
 
     def read(self, group: RowGroup, split: str, columns: Sequence[str] = COLUMNS) -> pa.Table:
         """The pairs of a row group that are in a split."""
         with _named(group.uri), storage.open_file(group.uri) as file:
             reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
-            table = reader.read_row_group(group.index, [*columns])
+            table = reader.read_row_group(group.number, [*columns])
         if self.is_split:
             return table
         split_of = splits_of(table["source"], self.shares, self.split_seed)
@@ -90,8 +93,8 @@ class Corpus:
         """
         groups = self.groups(stage, split)
         parts: list[pa.Table] = []
-        for place in random_of(self.split_seed, stage).permutation(len(groups)):
-            parts.append(self.read(groups[place], split))
+        for index in random_of(self.split_seed, stage).permutation(len(groups)):
+            parts.append(self.read(groups[index], split))
             if sum(map(len, parts)) >= rows:
                 break
         table = pa.concat_tables(parts).slice(0, rows).combine_chunks()

@@ -21,7 +21,7 @@ encoding it.
 A stage of training is one stage of the run or release, or several that are shuffled together: see
 StreamSettings.curriculum.
 
-A pair's split hangs on its source alone (udfs/splits.py). A release that was split keeps its splits.
+A pair's split depends on its source alone (udfs/splits.py). A release that was split keeps its splits.
 
 A release mixes its origins in every file. In a run each file has one origin, so a block of a run may
 have one origin too.
@@ -56,25 +56,25 @@ class BatchSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    max_characters: int | None = Field(None, ge=1)
+    max_characters: int | None = Field(default=None, ge=1)
     """Pairs × (longest source + longest paraphrase) of a batch over all ranks, in characters, which
     bounds its tokens with padding but for the two around each sentence and characters spelled in
     bytes. Long sentences then make smaller batches than batch_size, in steps of `multiple`; so many
     pairs that are longer still are a batch."""
-    multiple: int = Field(8, ge=1)
+    multiple: int = Field(default=8, ge=1)
     """With max_characters: what the pairs of every batch can be divided by."""
-    mix: float = Field(0.0, ge=0, lt=1)
+    mix: float = Field(default=0.0, ge=0, lt=1)
     """Share of the pairs that come from earlier stages, drawn anew for every block."""
-    block_rows: int = Field(500_000, ge=1)
+    block_rows: int = Field(default=500_000, ge=1)
     """About how many pairs are in memory, and shuffled, at a time; a row group at least."""
 
 
 class StreamSettings(BatchSettings):
     """What the batches of a stage depend on, beside the data."""
 
-    batch_size: int = Field(64, ge=1)
+    batch_size: int = Field(default=64, ge=1)
     """Pairs of a batch over all ranks."""
-    seed: int = Field(13, ge=0)
+    seed: int = Field(default=13, ge=0)
     curriculum: Annotated[tuple[tuple[int, ...], ...], AfterValidator(check_curriculum)] = (
         (1,),
         (2,),
@@ -110,7 +110,7 @@ class Batch(NamedTuple):
 
     next: Position
     pairs: int
-    """Of the whole batch, over all ranks."""
+    """How many pairs the whole batch has, over all ranks."""
     source: list[str]
     paraphrase: list[str]
 
@@ -139,7 +139,7 @@ class StageStream:
         self.corpus, self.stage, self.settings = corpus, stage, settings
         self.rank, self.world = rank, world
         earlier, self._stages = settings.curriculum[: stage - 1], settings.curriculum[stage - 1]
-        self._groups = [one for number in self._stages for one in corpus.groups(number)]
+        self._groups = [group for number in self._stages for group in corpus.groups(number)]
         self.rows = sum(group.rows for group in self._groups)
         """Pairs in the row groups; without splits of the corpus, validation and test among them."""
         if self.rows < settings.unit:
@@ -148,10 +148,12 @@ class StageStream:
         if settings.mix:
             if stage == 1:
                 raise ValueError(f"mix: {settings.mix:g}, but no stage is earlier than stage 1")
-            self._earlier = [one for stages in earlier for k in stages for one in corpus.groups(k)]
+            self._earlier = [
+                group for stages in earlier for k in stages for group in corpus.groups(k)
+            ]
 
     def identity(self) -> dict[str, Any]:
-        """All that the list of batches hangs on: a position means nothing under another identity."""
+        """All that the list of batches depends on: a position means nothing under another identity."""
         corpus = self.corpus
         split = None if corpus.is_split else [*corpus.shares[1:], corpus.split_seed]
         given = {"data": corpus.name, "rows": self.rows, "stage": self.stage, "split": split}
@@ -186,12 +188,12 @@ class StageStream:
             for number in range(first, len(blocks)):
                 table, batches = self._block(epoch, number, blocks[number])
                 seen, given = max(seen, len(table)), given + len(batches)
-                for place in range(skipped, len(batches)):
+                for index in range(skipped, len(batches)):
                     if count % workers == worker:
-                        rows = table.take(batches[place][self.rank :: self.world])
+                        rows = table.take(batches[index][self.rank :: self.world])
                         columns = (rows[name].to_pylist() for name in COLUMNS)
-                        after = Position(epoch, number, place + 1)
-                        yield Batch(after, len(batches[place]), *columns)
+                        after = Position(epoch, number, index + 1)
+                        yield Batch(after, len(batches[index]), *columns)
                     count += 1
                 skipped = 0
             if first == 0 and not given:
@@ -199,7 +201,7 @@ class StageStream:
             epoch, first = epoch + 1, 0
 
     def pair_ids(self, after: Position) -> list[str]:
-        """Of the pairs of a batch, over all ranks. after: the position behind it."""
+        """The pair_ids of a batch, over all ranks. after: the position behind it."""
         number, columns = after.block, (*COLUMNS, "pair_id")
         groups = self._blocks(after.epoch)[number]
         table, batches = self._block(after.epoch, number, groups, columns)
@@ -265,13 +267,13 @@ def cut_batches(
         longest_source = longest_paraphrase = 0
         most = settings.batch_size // unit
         widths = zip(source[rows].max(1).tolist(), paraphrase[rows].max(1).tolist(), strict=True)
-        for place, (a, b) in enumerate(widths):
+        for index, (a, b) in enumerate(widths):
             longest_source, longest_paraphrase = max(longest_source, a), max(longest_paraphrase, b)
-            units = place - bounds[-1] + 1
+            units = index - bounds[-1] + 1
             size = units * unit * (longest_source + longest_paraphrase)
             if units > 1 and (units > most or size > settings.max_characters):
-                bounds.append(place)
+                bounds.append(index)
                 longest_source, longest_paraphrase = a, b
         bounds += [len(rows)] if len(rows) else []
     batches = [rows[a:b].ravel() for a, b in pairwise(bounds)]
-    return [batches[place] for place in random.permutation(len(batches))]
+    return [batches[index] for index in random.permutation(len(batches))]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -91,6 +91,10 @@ class StageLoader:
         """Given so far, over all ranks and epochs."""
 
     def __iter__(self) -> Iterator[Any]:
+        return self.batches()
+
+    def batches(self) -> Generator[Any, None, None]:
+        """The batches, whose close() ends the worker processes."""
         batches = DataLoader(
             _Batches(self.stream, self.encode, self.position),
             batch_size=None,
@@ -99,10 +103,10 @@ class StageLoader:
             pin_memory=self.pin_memory,
             worker_init_fn=_end_quietly,
         )
-        for one in batches:
-            if isinstance(one, Exception):
-                raise one
-            batch, position, pairs = one
+        for item in batches:
+            if isinstance(item, Exception):
+                raise item
+            batch, position, pairs = item
             self.position, self.pairs = Position(*position), self.pairs + pairs
             yield batch
 
@@ -139,7 +143,7 @@ def _end_quietly(_: int) -> None:
 
 
 class _Batches(IterableDataset):
-    """(encoded batch, next position, pairs); an error that a user can mend comes as an item.
+    """(encoded batch, next position, pairs); an error that a user can fix comes as an item.
 
     DataLoader would hand a worker's error on with its whole trace as the message.
     """

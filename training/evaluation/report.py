@@ -1,4 +1,4 @@
-"""The report of an evaluation: a table for the terminal, evaluation.json, evaluation.md and its picture."""
+"""The report of an evaluation: a table for the terminal, evaluation.json, evaluation.md and its plot."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ for. Means of sentence scores, ± their standard deviation, with 95 % intervals 
 COLOURS = {"copy": "#9aa0a6", "model": "#c0392b", "file": "#c0392b"}
 COLUMN_COLOUR = "#2c5f8a"
 PANELS = 4
-"""In a line of the picture."""
+"""In a line of the plot."""
 
 
 def write(folder: Path, result: dict[str, Any]) -> None:
-    """All of the report. result: as training/evaluate.py makes it."""
+    """Writes the whole report. result: as training/evaluate.py makes it."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(_plain(result), ensure_ascii=False, indent=1)
     (folder / "evaluation.json").write_text(text + "\n", "utf-8")
     (folder / "evaluation.md").write_text(markdown(result), "utf-8")
-    picture(result, folder / "evaluation.png")
+    plot(result, folder / "evaluation.png")
 
 
 def _plain(value: Any) -> Any:
     """What JSON holds: NaN as null."""
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_table(result: dict[str, Any]) -> None:
     """A column for each system: mean, deviation and interval, on standard output."""
     systems = result["systems"]
-    table = Table("", *(each["name"] for each in systems))
-    table.add_row("rows", *(f"{each['rows']:,}" for each in systems))
-    table.add_row("left out", *(f"{each['left_out']:,}" for each in systems))
+    table = Table("", *(system["name"] for system in systems))
+    table.add_row("rows", *(f"{system['rows']:,}" for system in systems))
+    table.add_row("left out", *(f"{system['left_out']:,}" for system in systems))
     for measure in result["measures"]:
-        table.add_row(_title(measure), *(_cell(each, measure, "\n") for each in systems))
+        table.add_row(_title(measure), *(_cell(system, measure, "\n") for system in systems))
     Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
     print("mean ± standard deviation of the rows (95 % interval of the mean)")
 
@@ -73,19 +73,28 @@ def _number(value: float, digits: int) -> str:
 
 
 def markdown(result: dict[str, Any]) -> str:
+    """The text of evaluation.md."""
     first, *others = result["measures"]
     systems = result["systems"]
     parts = [HEAD.format(**result), f"## {first['title']}\n"]
     rows = [
-        [one["name"], _cell(one, first), f"{one['rows']:,}", f"{one['left_out']:,}", one["made_by"]]
-        for one in systems
+        [
+            entry["name"],
+            _cell(entry, first),
+            f"{entry['rows']:,}",
+            f"{entry['left_out']:,}",
+            entry["made_by"],
+        ]
+        for entry in systems
     ]
     head = ["system", f"mean ± sd (95 % interval) {first['better']}", "rows", "left out"]
     parts.append(_table([*head, "made by"], rows))
     parts.append("## Beside it\n")
-    rows = [[_title(measure), *(_cell(each, measure) for each in systems)] for measure in others]
-    parts.append(_table(["", *(each["name"] for each in systems)], rows))
-    counts = [f"{each['name']} {each['measures']['entities']['rows']:,}" for each in systems]
+    rows = [
+        [_title(measure), *(_cell(system, measure) for system in systems)] for measure in others
+    ]
+    parts.append(_table(["", *(system["name"] for system in systems)], rows))
+    counts = [f"{system['name']} {system['measures']['entities']['rows']:,}" for system in systems]
     parts.append(
         f"Rows with an entity in the source, the rows of entities kept: {', '.join(counts)}.\n"
     )
@@ -96,8 +105,8 @@ def markdown(result: dict[str, Any]) -> str:
     for case in result["cases"]:
         rows = [["source", case["source"], ""]]
         rows += [
-            [one["system"], one["paraphrase"], _number(one["spscore"], 3)]
-            for one in case["paraphrases"]
+            [entry["system"], entry["paraphrase"], _number(entry["spscore"], 3)]
+            for entry in case["paraphrases"]
         ]
         parts.append(_table(["", "sentence", first["title"]], rows))
     parts.append("## Signatures\n")
@@ -112,17 +121,17 @@ def _table(header: list[str], rows: list[list[str]]) -> str:
     )
 
 
-def picture(result: dict[str, Any], path: Path) -> None:
+def plot(result: dict[str, Any], path: Path) -> None:
     """A panel for each measure, a line for each system: mean, and interval as a bar."""
     from matplotlib.figure import Figure  # takes a second to import
 
-    systems, found = result["systems"], result["measures"]
-    lines = -(-len(found) // PANELS)
+    systems, measures = result["systems"], result["measures"]
+    lines = -(-len(measures) // PANELS)
     height = lines * (1.1 + 0.32 * len(systems))
     figure = Figure(figsize=(11, height + 0.4), layout="constrained")
-    axes = figure.subplots(lines, min(PANELS, len(found)), squeeze=False, sharey=True)
-    for place, measure in enumerate(found):
-        axis = axes.flat[place]
+    axes = figure.subplots(lines, min(PANELS, len(measures)), squeeze=False, sharey=True)
+    for index, measure in enumerate(measures):
+        axis = axes.flat[index]
         for row, system in enumerate(systems):
             estimate = system["measures"][measure["name"]]
             colour = COLOURS.get("copy" if not row else system["made_by"].split()[0], COLUMN_COLOUR)
@@ -143,9 +152,9 @@ def picture(result: dict[str, Any], path: Path) -> None:
         for side in ("top", "right", "left"):
             axis.spines[side].set_visible(False)
         axis.tick_params(axis="y", length=0)
-    for axis in axes.flat[len(found) :]:
+    for axis in axes.flat[len(measures) :]:
         axis.set_visible(False)
-    axes.flat[0].set_yticks(range(len(systems)), [each["name"] for each in systems])
+    axes.flat[0].set_yticks(range(len(systems)), [system["name"] for system in systems])
     axes.flat[0].set_ylim(len(systems) - 0.4, -0.6)
     figure.suptitle(
         f"means and 95 % intervals, {result['evaluated']:,} rows (↑ higher is better, ↓ lower; "

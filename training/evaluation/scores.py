@@ -31,6 +31,8 @@ SAMPLES = 1_000
 
 @dataclass(frozen=True)
 class Measure:
+    """A metric as a report has it."""
+
     name: str
     title: str
     signature: str
@@ -43,13 +45,13 @@ class Measure:
 
 
 class Estimate(NamedTuple):
-    """Of the rows that have a score. NaN where there are none, or for sd only one."""
+    """Statistics of the rows that have a score. NaN where there are none, or for sd only one."""
 
     mean: float
     sd: float
     """Standard deviation of the rows' scores, by n − 1."""
     low: float
-    """Of the mean's 95 % interval."""
+    """Lower bound of the mean's 95 % interval."""
     high: float
     rows: int
 
@@ -63,7 +65,7 @@ def measures(
     there. encoder: of the metrics that have one; None is their own. Raises ValueError or OSError, in one
     line, for an unknown metric, one that needs a reference, and one asked for that cannot be loaded.
     """
-    found, left_out = [], {}
+    usable, left_out = [], {}
     optional = specs is None and encoder is None
     for spec in dict.fromkeys(("spscore", *(specs or METRICS))):
         own = spec.split(":")[0] == "bartscore"  # its model is no encoder
@@ -79,8 +81,8 @@ def measures(
                 raise
             left_out[metric.title] = str(error)
         else:
-            found.append(_measure(spec, metric))
-    return [*found, *own_measures()], left_out
+            usable.append(_measure(spec, metric))
+    return [*usable, *own_measures()], left_out
 
 
 def _measure(spec: str, metric: Metric) -> Measure:
@@ -126,7 +128,7 @@ def entities_kept(source: str, paraphrase: str, finder: EntityFinder) -> float:
     Both normalised. An entity does not stand in the middle of a longer number or Latin name: 3月 is not
     in 13月.
     """
-    entities = {source[one.start : one.end] for one in finder.find(source)}
+    entities = {source[start:end] for _, start, end in finder.find(source)}
     if not entities:
         return float("nan")
     # What stands in a longer word of the source already, as a digit may, need not stand alone.
@@ -138,6 +140,7 @@ def entities_kept(source: str, paraphrase: str, finder: EntityFinder) -> float:
 
 
 def stands_in(entity: str, text: str) -> bool:
+    """Whether an entity is in a text, and not as a part of a longer number or Latin word."""
     before = r"(?<![A-Za-z0-9])(?<!\d\.)" if _is_word(entity[0]) else ""
     behind = r"(?![A-Za-z0-9])(?!\.\d)" if _is_word(entity[-1]) else ""
     return re.search(before + re.escape(entity) + behind, text) is not None
@@ -173,12 +176,12 @@ def estimates(
             times = np.bincount(random.integers(groups, size=groups), minlength=groups)
             total, count = times @ sums
             row[:] = total / count
-    found = {}
-    for place, key in enumerate(scores):
-        values, drawn = columns[there[:, place], place], means[:, place]
+    estimate_of = {}
+    for index, key in enumerate(scores):
+        values, drawn = columns[there[:, index], index], means[:, index]
         drawn = drawn[np.isfinite(drawn)]
         low, high = np.quantile(drawn, [0.025, 0.975]) if len(drawn) else (np.nan, np.nan)
         mean = values.mean() if len(values) else np.nan
         sd = values.std(ddof=1) if len(values) > 1 else np.nan
-        found[key] = Estimate(*map(float, (mean, sd, low, high)), len(values))
-    return found
+        estimate_of[key] = Estimate(float(mean), float(sd), float(low), float(high), len(values))
+    return estimate_of

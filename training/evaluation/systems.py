@@ -22,11 +22,13 @@ COPY = "copy"
 
 @dataclass(frozen=True)
 class System:
+    """A system and its paraphrases."""
+
     name: str
     made_by: str
-    """As the report says it."""
+    """What made the paraphrases, in the report's words."""
     paraphrases: list[str | None]
-    """Of each row, normalised."""
+    """The paraphrase of each row, normalised; None where there is none."""
 
 
 def read_systems(args: argparse.Namespace) -> tuple[list[str], list[System], int]:
@@ -41,11 +43,11 @@ def read_systems(args: argparse.Namespace) -> tuple[list[str], list[System], int
         column: [_clean(text, args.close_spaces) for text in texts]
         for column, texts in zip(columns, zip(*rows, strict=True), strict=True)
     }
-    kept = [k for k, source in enumerate(table[args.source]) if source is not None]
+    kept = {k: source for k, source in enumerate(table[args.source]) if source is not None}
     if not kept:
         raise ValueError(f"{args.pairs}: no row has text in column '{args.source}'")
-    sources = [table[args.source][k] for k in kept]
-    systems = [System(COPY, "each source as it is", sources)]
+    sources = [*kept.values()]
+    systems = [System(COPY, "each source as it is", [*sources])]
     systems += [
         System(name, f"column {column}", [table[column][k] for k in kept]) for name, column in named
     ]
@@ -54,27 +56,29 @@ def read_systems(args: argparse.Namespace) -> tuple[list[str], list[System], int
 
 def _clean(text: str | None, close_spaces: bool) -> str | None:
     """The text normalised; None where it has none."""
-    if not has_text(text):
+    if text is None or not has_text(text):
         return None
     text = normalise(text)
     return SPACE_BESIDE_CHINESE.sub("", text) if close_spaces else text
 
 
 def from_generations(text: str, sources: Sequence[str], close_spaces: bool) -> System:
+    """The system NAME=FILE of --generations. Raises ValueError where no source matches."""
     name, file = split_name(text)
     check_extension(file, TABLES)
     best: dict[str | None, str | None] = {}
     for source, paraphrase in read_columns(file, ["source", "paraphrase"]):
         best.setdefault(_clean(source, close_spaces), _clean(paraphrase, close_spaces))
-    found = [best.get(source) for source in sources]
-    if not any(found):
+    paraphrases = [best.get(source) for source in sources]
+    if not any(paraphrases):
         raise ValueError(f"{file}: has no paraphrase of any source")
-    return System(name, f"file {file}", found)
+    return System(name, f"file {file}", paraphrases)
 
 
 def from_model(
     text: str, sources: Sequence[str], decoding: Decoding, args: argparse.Namespace
 ) -> System:
+    """The system NAME=FOLDER of --model, which writes its paraphrases now."""
     name, folder = split_name(text)
     generator = load_generator(folder, args.device, args.precision)
     different = list(dict.fromkeys(sources))
@@ -98,12 +102,13 @@ def split_name(text: str) -> tuple[str, str]:
 
 
 def check_names(names: Sequence[str]) -> None:
+    """Raises ValueError for no system, and for a name that is missing, taken or given twice."""
     if not names:
         raise ValueError("nothing to evaluate: give --system, --generations or --model")
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if name == COPY:
             raise ValueError(f"a system cannot be called {COPY!r}, which is the baseline's name")
-        if not name or name in names[:place]:
+        if not name or name in names[:index]:
             raise ValueError(
                 f"the name {name!r} is given to two systems" if name else "a system without a name"
             )

@@ -15,21 +15,21 @@ from gaixie.udfs.metrics import Pairs
 
 
 def score(
-    sources: Sequence[str], systems: Sequence[System], found: Sequence[Measure]
+    sources: Sequence[str], systems: Sequence[System], measures: Sequence[Measure]
 ) -> dict[tuple[str, str], np.ndarray]:
     """(system, measure) -> float64, shape (rows,), NaN where the system has no paraphrase."""
     scores = {}
-    for one in systems:
-        there = np.array([text is not None for text in one.paraphrases])
+    for system in systems:
+        there = np.array([text is not None for text in system.paraphrases])
         pairs = Pairs.of(
-            [source for source, text in zip(sources, one.paraphrases, strict=True) if text],
-            [text for text in one.paraphrases if text],
+            [source for source, text in zip(sources, system.paraphrases, strict=True) if text],
+            [text for text in system.paraphrases if text],
         )
-        print(f"{one.name}: scoring {len(pairs):,} rows", file=sys.stderr)
-        for measure in found:
+        print(f"{system.name}: scoring {len(pairs):,} rows", file=sys.stderr)
+        for measure in measures:
             column = np.full(len(sources), np.nan)
             column[there] = measure.score(pairs) if len(pairs) else []
-            scores[one.name, measure.name] = column
+            scores[system.name, measure.name] = column
     return scores
 
 
@@ -43,7 +43,7 @@ def cases(
     """Some sources that every system has a paraphrase of, drawn by seed, in the table's order."""
     first: dict[str, int] = {}
     for row, source in enumerate(sources):
-        if all(one.paraphrases[row] for one in systems):
+        if all(system.paraphrases[row] for system in systems):
             first.setdefault(source, row)
     drawn = np.random.default_rng(seed).permutation(list(first.values()))[:count]
     return [
@@ -51,11 +51,11 @@ def cases(
             "source": sources[row],
             "paraphrases": [
                 {
-                    "system": one.name,
-                    "paraphrase": one.paraphrases[row],
-                    "spscore": float(scores[one.name, "spscore"][row]),
+                    "system": system.name,
+                    "paraphrase": system.paraphrases[row],
+                    "spscore": float(scores[system.name, "spscore"][row]),
                 }
-                for one in systems[1:]
+                for system in systems[1:]
             ],
         }
         for row in sorted(drawn.tolist())
@@ -66,16 +66,16 @@ def sentence_table(
     sources: Sequence[str],
     systems: Sequence[System],
     scores: dict[tuple[str, str], np.ndarray],
-    found: Sequence[Measure],
+    measures: Sequence[Measure],
 ) -> pa.Table:
     """A row for each source and system, the scores null where there is none."""
     columns: dict[str, Any] = {
         "source": [source for _ in systems for source in sources],
-        "system": [one.name for one in systems for _ in sources],
-        "paraphrase": pa.array([t for one in systems for t in one.paraphrases], pa.string()),
+        "system": [system.name for system in systems for _ in sources],
+        "paraphrase": pa.array([t for system in systems for t in system.paraphrases], pa.string()),
     }
-    for measure in found:
-        values = np.concatenate([scores[one.name, measure.name] for one in systems])
+    for measure in measures:
+        values = np.concatenate([scores[system.name, measure.name] for system in systems])
         columns[measure.name] = pa.array(values, from_pandas=True)
     table = pa.table(columns)
-    return table.replace_schema_metadata({m.name: m.signature for m in found})
+    return table.replace_schema_metadata({m.name: m.signature for m in measures})

@@ -48,7 +48,7 @@ class RunState:
     step: int
     """Optimiser steps so far, over all stages."""
     seconds: float
-    """Of training so far, without the time between a stop and the next start."""
+    """Seconds of training so far, without the time between a stop and the next start."""
     controller: State
     loader: dict[str, Any] | None
     """StageLoader.state_dict() of the stage; None before its first batch."""
@@ -57,15 +57,17 @@ class RunState:
 
     @classmethod
     def start(cls) -> RunState:
+        """The state before the first step."""
         return cls(0, 0.0, State(), None, None)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RunState:
+        """The state of a checkpoint's state.json."""
         return replace(cls(**values), controller=State.from_dict(values["controller"]))
 
 
 class Checkpoints:
-    """Of one run. All ranks call save, load and find; identity: Settings.identity and the tokenizer's digest."""
+    """The checkpoints of one run. All ranks call save, load and find. identity: Settings.identity and the tokenizer's digest."""
 
     def __init__(
         self,
@@ -77,8 +79,8 @@ class Checkpoints:
     ):
         self.accelerator, self.keep, self.identity = accelerator, keep, identity
         self.output, self.folder = Path(output), Path(output, "checkpoints")
-        self._root = mirror
-        self.mirror = storage.join(mirror, "checkpoints") if mirror else None
+        self._root = mirror or ""
+        self.mirror = storage.join(mirror, "checkpoints") if mirror else ""
         self._uploader = ThreadPoolExecutor(1) if self.mirror else None
         self._upload: Future | None = None
         self._lock: int | None = None
@@ -115,6 +117,7 @@ class Checkpoints:
         self.accelerator.wait_for_everyone()
 
     def path(self, step: int) -> Path:
+        """The folder of the checkpoint of a step."""
         return self.folder / f"step-{step:08}"
 
     def _description(self, state: RunState) -> dict[str, Any]:
@@ -127,11 +130,11 @@ class Checkpoints:
         }
 
     def _prune(self) -> None:
-        found = _steps(self.folder)
-        kept = {*found[-self.keep :]}
+        steps = _steps(self.folder)
+        kept = {*steps[-self.keep :]}
         kept |= {self._read(step)["progress"]["best_step"] for step in kept}
         self._wait()
-        for step in found:
+        for step in steps:
             if step not in kept:
                 shutil.rmtree(self.path(step))
 
@@ -145,16 +148,16 @@ class Checkpoints:
         other settings, or of another backend or number of processes where that matters, and without
         `resume` for any.
         """
-        found: list[Any] = [None, None]
+        answer: list[Any] = [None, None]
         if self.accelerator.is_main_process:
             try:
-                found[0] = self._find(resume)
+                answer[0] = self._find(resume)
             except (OSError, ValueError) as error:
-                found[1] = error
-        broadcast_object_list(found)
-        description, error = found
-        if error is not None:
-            raise error
+                answer[1] = error
+        broadcast_object_list(answer)
+        description, refusal = answer
+        if refusal is not None:
+            raise refusal
         return RunState.from_dict(description["progress"]) if description else None
 
     def _find(self, resume: bool) -> dict[str, Any] | None:
@@ -162,9 +165,9 @@ class Checkpoints:
         if not resume:
             here = [str(self.folder)] if _steps(self.folder) else []
             there = [self.mirror] if self.mirror and self._mirrored() else []
-            for place in here + there:
+            for folder in here + there:
                 raise ValueError(
-                    f"{place}: has checkpoints already; take another, or --resume auto"
+                    f"{folder}: has checkpoints already; take another, or --resume auto"
                 )
         elif self.mirror:
             self._fetch()
@@ -237,7 +240,7 @@ class Checkpoints:
             self._upload = self._uploader.submit(self._mirror, _steps(self.folder))
 
     def _wait(self) -> None:
-        """Until the upload is done."""
+        """Waits until the upload is done."""
         if self._upload:
             self._upload.result()
 

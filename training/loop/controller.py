@@ -41,22 +41,22 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    accuracy: float = Field(0.5, ge=0, le=1)
-    """Of token prediction: from here on generated text counts as readable."""
-    patience: int = Field(3, ge=1)
+    accuracy: float = Field(default=0.5, ge=0, le=1)
+    """Accuracy of token prediction: from here on generated text counts as readable."""
+    patience: int = Field(default=3, ge=1)
     """Readable evaluations in a row without an improvement that end a stage."""
-    min_delta: float = Field(0.0, ge=0, allow_inf_nan=False)
+    min_delta: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """SPScore-zh: how much more than this the best has to be exceeded by."""
-    max_steps: int | None = Field(None, ge=1)
+    max_steps: int | None = Field(default=None, ge=1)
     """Optimiser steps of one stage."""
-    max_seconds: float | None = Field(None, gt=0)
+    max_seconds: float | None = Field(default=None, gt=0)
     """Seconds of one stage."""
 
 
 class ControllerSettings(Limits):
     """The limits of one stage, in a curriculum of so many."""
 
-    stages: int = Field(3, ge=1)
+    stages: int = Field(default=3, ge=1)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class State:
     evaluation: int = 0
     """Evaluations so far, over all stages."""
     step: int = 0
-    """Of the last evaluation, as seconds."""
+    """The step of the last evaluation; seconds likewise."""
     seconds: float = 0.0
     stage_step: int = 0
     """The step at which the stage began, as stage_seconds."""
@@ -109,7 +109,7 @@ class Decision:
     accuracy: float
     score: float | None
     best: float | None
-    """Of the stage, this evaluation included; None: there are no best weights to restore."""
+    """Best score of the stage, this evaluation included; None: there are no best weights to restore."""
     best_evaluation: int | None
     improved: bool
     """The current weights are the stage's best: save them, also where the stage ends."""
@@ -135,28 +135,30 @@ def evaluate(
     number = state.evaluation + 1
     state = replace(state, evaluation=number, step=step, seconds=seconds)
     readable = accuracy >= settings.accuracy
-    improved = readable and (state.best is None or score > state.best + settings.min_delta)
+    improved = readable and (
+        state.best is None or (score is not None and score > state.best + settings.min_delta)
+    )
     if improved:
-        found = f"mean SPScore-zh {score:.4f} " + (
+        finding = f"mean SPScore-zh {score:.4f} " + (
             "is the stage's first" if state.best is None else f"is above {state.best:.4f}"
         )
         state = replace(state, best=score, best_evaluation=number, misses=0)
     elif readable:
         state = replace(state, misses=state.misses + 1)
-        found = (
+        finding = (
             f"mean SPScore-zh {score:.4f} is no improvement on {state.best:.4f}, "
             f"{state.misses} of {settings.patience} in a row"
         )
     else:
-        found = f"accuracy {accuracy:.4f} is below {settings.accuracy:g}: not readable yet"
+        finding = f"accuracy {accuracy:.4f} is below {settings.accuracy:g}: not readable yet"
 
     ended = _end_of_stage(settings, state)
     last = state.stage == settings.stages
     if ended is None:
-        action, reason = SAVE_BEST if improved else CONTINUE, found
+        action, reason = SAVE_BEST if improved else CONTINUE, finding
     else:
         action = FINISH if last else NEXT_STAGE
-        reason = f"{found}; stage {state.stage} {ended}; {_weights(state)}"
+        reason = f"{finding}; stage {state.stage} {ended}; {_weights(state)}"
     decision = Decision(
         action=action,
         reason=reason,
@@ -203,7 +205,7 @@ def _end_of_stage(settings: ControllerSettings, state: State) -> str | None:
 
 
 def _weights(state: State) -> str:
-    """Which weights a stage that has ended leaves."""
+    """Says which weights a stage that has ended leaves."""
     if state.best is None:
         return "it was never readable, so the current weights stay"
     return f"the best weights are those of evaluation {state.best_evaluation}, {state.best:.4f}"

@@ -1,4 +1,4 @@
-"""A picture of a run from its logs: loss, accuracy and score over the steps, stage by stage."""
+"""A plot of a run from its logs: loss, accuracy and score over the steps, stage by stage."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def draw(output: Path) -> Path:
     axes = figure.subplots(3, sharex=True)
     axes[0].plot([line["step"] for line in log], [line["loss"] for line in log], lw=1)
     for axis, name in ((axes[1], "accuracy"), (axes[2], "score")):
-        found = [line for line in history if line[name] is not None]
-        axis.plot([line["step"] for line in found], [line[name] for line in found], marker=".")
+        known = [line for line in history if line[name] is not None]
+        axis.plot([line["step"] for line in known], [line[name] for line in known], marker=".")
     best = [line for line in history if line["improved"]]
     axes[2].plot(
         *([line[name] for line in best] for name in ("step", "score")),
@@ -54,6 +54,7 @@ def spans(log: list[dict[str, Any]], history: list[dict[str, Any]]) -> list[tupl
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The JSON lines of a file; none where there is no file."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

@@ -21,36 +21,38 @@ class Display:
         self._line_at = time.monotonic()
 
     def say(self, text: str) -> None:
+        """Prints a line."""
         self.console.print(text, markup=False)
 
     def start_stage(self, stage: int, done: int, steps: int | None) -> None:
-        """steps: of the stage's budget; None without one."""
+        """Starts a stage's bar. steps: of the stage's budget; None without one."""
         self.close()
         if self.console.is_terminal and not self.console.quiet:
             columns = (TextColumn("{task.description}"), BarColumn(12), MofNCompleteColumn())
             self._bar = Progress(
-                *columns, TextColumn("{task.fields[figures]}"), console=self.console
+                *columns, TextColumn("{task.fields[status]}"), console=self.console
             )
             self._task = self._bar.add_task(
-                f"stage {stage}", total=steps, completed=done, figures=""
+                f"stage {stage}", total=steps, completed=done, status=""
             )
             self._bar.start()
 
     def update(self, line: dict[str, Any], done: int, left: float | None) -> None:
-        """line: of log.jsonl; it waits for data. done: steps of the stage. left: seconds of its budget."""
-        figures = (
+        """Shows where the stage stands. line: of log.jsonl. done: steps of the stage. left: seconds of its budget."""
+        status = (
             f"loss {line['loss']:.4f}, {line['tokens_per_second']:,.0f} tokens/s, "
             f"waits {line['waiting']:.0%}"
         )
         if left is not None:
-            figures += f", {left:,.0f} s left"
+            status += f", {left:,.0f} s left"
         if self._bar:
-            self._bar.update(self._task, completed=done, figures=figures)
+            self._bar.update(self._task, completed=done, status=status)
         elif time.monotonic() - self._line_at >= LINE_SECONDS:
             self._line_at = time.monotonic()
-            self.say(f"stage {line['stage']}, step {line['step']:,}: {figures}")
+            self.say(f"stage {line['stage']}, step {line['step']:,}: {status}")
 
     def close(self) -> None:
+        """Ends the bar."""
         if self._bar:
             self._bar.stop()
             self._bar = None

@@ -47,7 +47,7 @@ COLLECTIVE_HOURS = 2
 
 
 class OneRankError(RuntimeError):
-    """What the other ranks may not have seen."""
+    """An error that the other ranks may not have seen."""
 
 
 @contextmanager
@@ -64,7 +64,7 @@ class Stopped(Exception):
 
 
 class Run:
-    """Everything is read and checked here, before the first step and before anything is written."""
+    """A run: everything is read and checked here, before the first step and before anything is written."""
 
     def __init__(self, settings: Settings):
         self.settings = settings
@@ -112,7 +112,7 @@ class Run:
         self._launcher = os.getppid() if "ACCELERATE_MIXED_PRECISION" in os.environ else None
 
     def describe(self) -> int:
-        """What would be trained, and on what."""
+        """Says what would be trained, and on what."""
         weights = sum(parameter.numel() for parameter in self.network.parameters())
         world, batch = self.accelerator.num_processes, self.settings.batch
         self.display.say(f"data: {self.corpus.name}, {self.corpus.uri}")
@@ -132,21 +132,21 @@ class Run:
         return 0
 
     def train(self, resume: bool) -> int:
-        """The exit code."""
+        """Trains until the last stage is finished; returns the exit code."""
         self.describe()
-        found = self.checkpoints.find(resume)
-        if found and found.controller.finished and self._model_is_there():
-            self.display.say(f"finished at step {found.step:,}, before: {self.output / 'model'}")
+        saved = self.checkpoints.find(resume)
+        if saved and saved.controller.finished and self._model_is_there():
+            self.display.say(f"finished at step {saved.step:,}, before: {self.output / 'model'}")
             self.checkpoints.close()
             return 0
         optimizer = make_optimizer(self.network, self.settings)
         self.model, self.optimizer = prepare(
             self.accelerator, self.network, optimizer, self.settings
         )
-        if found:
-            self.state = found
-            self.checkpoints.load(found.step)
-            self.display.say(f"goes on from {self.checkpoints.path(found.step)}")
+        if saved:
+            self.state = saved
+            self.checkpoints.load(saved.step)
+            self.display.say(f"goes on from {self.checkpoints.path(saved.step)}")
         self.log.start(self.state.step)
         self._started = time.monotonic() - self.state.seconds
         before = signal.signal(signal.SIGTERM, self._on_sigterm)
@@ -169,7 +169,7 @@ class Run:
     # A stage
 
     def stage(self) -> None:
-        """Steps and evaluations until the controller leaves the stage."""
+        """Trains one stage: steps and evaluations until the controller leaves it."""
         settings, number = self.settings, self.state.controller.stage
         own = settings.stage(number)
         micro_batches = MicroBatches(self.encode, settings.batch.micro_pairs)
@@ -181,7 +181,7 @@ class Run:
         self.display.start_stage(number, self.state.step - first, own.max_steps)
         if self._evaluation_due() and self._evaluate():  # a run that was stopped just before it
             return
-        interval, batches = Interval(), iter(loader)
+        interval, batches = Interval(), loader.batches()
         while True:
             asked = time.monotonic()
             with one_rank():
@@ -224,7 +224,7 @@ class Run:
         agreed = interval.together(self.accelerator, stop, time.monotonic() - self._started)
         self.log.check(interval, agreed.losses, self.streams[at.stage], step)
         self.state = replace(self.state, seconds=agreed.seconds)
-        line = self.log.interval(agreed, step, at.stage, rate, self.state.loader)
+        line = self.log.interval(agreed, step, at.stage, rate, self.state.loader or {})
         own, done = self.settings.stage(at.stage), step - at.stage_step
         left = []  # seconds, by either budget
         if own.max_steps is not None:
@@ -256,7 +256,7 @@ class Run:
         """
         at, step = self.state.controller, self.state.step
         settings = self.settings.of_controller(at.stage)
-        found = validate(
+        result = validate(
             self.accelerator,
             self.model,
             self.encode,
@@ -266,9 +266,9 @@ class Run:
             self.metric,
         )
         after, decision = controller.evaluate(
-            settings, at, step, self.state.seconds, found.accuracy, found.score
+            settings, at, step, self.state.seconds, result.accuracy, result.score
         )
-        self.log.evaluation(decision, found)
+        self.log.evaluation(decision, result)
         self.display.say(
             f"step {step:,}, evaluation {decision.evaluation}, stage {decision.stage}: "
             f"{decision.action}: {decision.reason}"
@@ -287,7 +287,7 @@ class Run:
     # What a run leaves
 
     def finish(self) -> None:
-        """OUTPUT/model; all ranks, as ZeRO-3 gathers its weights."""
+        """Writes OUTPUT/model. All ranks call it, as ZeRO-3 gathers its weights."""
         self.display.close()
         plain = self.accelerator.unwrap_model(self.model)
         # Elsewhere it would give copies of tied weights, each to be written.
@@ -306,7 +306,7 @@ class Run:
 
     def _model_is_there(self) -> bool:
         folders = [str(self.output), *filter(None, [self.settings.mirror])]
-        return all(storage.exists(storage.join(one, "model/config.json")) for one in folders)
+        return all(storage.exists(storage.join(folder, "model/config.json")) for folder in folders)
 
     def _on_sigterm(self, *_: Any) -> None:
         self._told = True

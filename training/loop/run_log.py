@@ -1,4 +1,4 @@
-"""What a run writes about itself: log.jsonl, history.jsonl, settings.yaml, TensorBoard, the picture.
+"""What a run writes about itself: log.jsonl, history.jsonl, settings.yaml, TensorBoard, the plot.
 
 An Interval collects the steps since the last line of log.jsonl on each rank. `together` adds the ranks'
 up, in the one message in which they also agree on the time and on whether to stop.
@@ -20,7 +20,7 @@ import yaml
 from accelerate import Accelerator
 
 from gaixie.training.data.stage_data import Position, StageStream
-from gaixie.training.loop import plots as picture
+from gaixie.training.loop import plots
 from gaixie.training.loop.controller import Decision
 from gaixie.training.loop.step import Done
 from gaixie.training.loop.validation import Found
@@ -29,23 +29,25 @@ from gaixie.training.settings import Settings
 
 @dataclass(frozen=True)
 class Agreed:
-    """Of an interval, the same on every rank."""
+    """Sums of an interval, the same on every rank."""
 
     losses: list[float]
-    """Of each step: the mean over all its label tokens."""
+    """Loss of each step: the mean over all its label tokens."""
     tokens: int
-    """Of sources and paraphrases."""
+    """Tokens of sources and paraphrases."""
     waiting: float
     """Seconds in which a rank waited for data, on average."""
     spent: float
     """Seconds, by the main process's clock; evaluations and checkpoints are not among them."""
     seconds: float
-    """Of the run so far, by the same clock."""
+    """Seconds of the run so far, by the same clock."""
     stop: bool
     """Some rank was told to."""
 
 
 class Interval:
+    """The steps since the last line of log.jsonl, on one rank."""
+
     def __init__(self) -> None:
         self.losses: list[torch.Tensor] = []
         self.positions: list[Position] = []
@@ -54,14 +56,14 @@ class Interval:
         self.started = time.monotonic()
 
     def add(self, done: Done, waiting: float, position: Position) -> None:
-        """position: behind the step's batch."""
+        """Adds a step. position: behind the step's batch."""
         self.losses.append(done.loss)
         self.positions.append(position)
         self.tokens += done.tokens
         self.waiting += waiting
 
     def together(self, accelerator: Accelerator, stop: bool, seconds: float) -> Agreed:
-        """All ranks call it. Losses stay on the device until here, so that no step waits for one."""
+        """Sums over all ranks, which all call it. Losses stay on the device until here, so that no step waits for one."""
         clock = (
             [time.monotonic() - self.started, seconds] if accelerator.is_main_process else [0, 0]
         )
@@ -71,8 +73,8 @@ class Interval:
             device=accelerator.device,
         )
         values = torch.cat([numbers, torch.stack(self.losses).double()])
-        found = accelerator.reduce(values, "sum").tolist()
-        stops, tokens, waiting, spent, seconds, *losses = found
+        sums = accelerator.reduce(values, "sum").tolist()
+        stops, tokens, waiting, spent, seconds, *losses = sums
         waiting /= accelerator.num_processes
         return Agreed(losses, int(tokens), waiting, spent, seconds, stops > 0)
 
@@ -86,7 +88,7 @@ class RunLog:
         self.main = accelerator.is_main_process
 
     def start(self, step: int) -> None:
-        """step: the last one that stays of what TensorBoard has."""
+        """Writes settings.yaml and opens TensorBoard, which keeps what it has up to a step."""
         if self.main:
             self.output.mkdir(parents=True, exist_ok=True)
             text = yaml.safe_dump(self.settings.model_dump(mode="json"), allow_unicode=True)
@@ -143,18 +145,19 @@ class RunLog:
                 "checkpoints are from before; try a lower learning_rate or clip"
             )
 
-    def evaluation(self, decision: Decision, found: Found) -> None:
+    def evaluation(self, decision: Decision, result: Found) -> None:
+        """Writes the evaluation's line of history.jsonl and draws the plot."""
         line = asdict(decision) | {
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "signature": self.signature,
-            "samples": found.samples,
+            "samples": result.samples,
         }
         self._write("history.jsonl", line)
-        named = {"accuracy": found.accuracy, "spscore": found.score, "stage": decision.stage}
+        named = {"accuracy": result.accuracy, "spscore": result.score, "stage": decision.stage}
         values = {name: value for name, value in named.items() if value is not None}
         self._track(decision.step, values)
         if self.main:
-            picture.draw(self.output)
+            plots.draw(self.output)
 
     def _write(self, name: str, line: dict[str, Any]) -> None:
         if self.main:

@@ -42,7 +42,7 @@ class Done(NamedTuple):
     loss: torch.Tensor
     """This rank's share: the sum over the ranks is the mean loss of a token."""
     tokens: int
-    """Of sources and paraphrases, this rank's."""
+    """Tokens of sources and paraphrases on this rank."""
 
 
 def train_step(

@@ -27,6 +27,8 @@ SAMPLES = 3
 
 @dataclass(frozen=True)
 class Found:
+    """What an evaluation has measured."""
+
     accuracy: float
     """Share of the label tokens that are predicted, given those before them; 0 to 1."""
     score: float | None
@@ -66,6 +68,7 @@ def token_accuracy(
     pairs: pa.Table,
     batch_size: int,
 ) -> float:
+    """Share of label tokens that the model predicts given those before them, over all ranks."""
     rows, counts = stripe(accelerator, by_length(pairs["source"]))
     right = total = 0
     for start in range(0, len(rows), batch_size):
@@ -88,6 +91,7 @@ def mean_score(
     settings: Evaluation,
     metric: Metric,
 ) -> tuple[float, list[list[str]]]:
+    """Mean score of the paraphrases of sources over all ranks, and a few samples of this rank."""
     rows, counts = stripe(accelerator, by_length(sources))
     own = sources.take(rows).to_pylist()
     with accelerator.autocast():

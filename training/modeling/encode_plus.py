@@ -41,7 +41,7 @@ class SentenceTokenizer(PreTrainedTokenizer):
         """Ids of each text without special tokens, and their entity tables."""
         raise NotImplementedError
 
-    def _encode_plus(
+    def _encode_plus(  # type: ignore[override]  # the rest is in options
         self,
         text: Any,
         text_pair: Any = None,
@@ -73,7 +73,7 @@ class SentenceTokenizer(PreTrainedTokenizer):
         single = single and options.get("return_tensors") is None
         if single and padding_strategy != PaddingStrategy.MAX_LENGTH:
             batch = {name: column[0] for name, column in batch.items()}
-        padding = {name: options.get(name) for name in PADDING}
+        padding: dict[str, Any] = {name: options.get(name) for name in PADDING}
         encoding = self.pad(batch, padding_strategy.value, max_length, **padding)
         if return_entities:
             encoding[ENTITIES] = entities[0] if single else entities

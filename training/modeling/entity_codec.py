@@ -26,7 +26,7 @@ class EntityCodec:
     def __init__(
         self, tokens: Sequence[str], entities: EntitySettings, word_characters: int, indices: int
     ):
-        """tokens: all, in the order of their ids. word_characters, indices: as in from_words."""
+        """tokens: all of them, in the order of their ids. word_characters, indices: as in from_words."""
         self.tokens = tokens
         self.ids = {token: index for index, token in enumerate(tokens)}
         self.word_characters, self.indices = word_characters, indices
@@ -101,9 +101,11 @@ class EntityCodec:
         all_entities: bool,
     ) -> tuple[list[list[EntityText | None]], list[str]]:
         """Entities (kind, text) of each text, None for what stands between; and all between, in order."""
-        rows, plain = [], []
+        rows: list[list[EntityText | None]] = []
+        plain: list[str] = []
         for number, text in enumerate(map(normalise, texts)):
-            pieces, end_before = [], 0
+            pieces: list[EntityText | None] = []
+            end_before = 0
             for kind, start, end in self._finder.find(text) if known or all_entities else ():
                 entity = (kind, text[start:end])
                 if known and entity not in known[number]:

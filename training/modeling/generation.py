@@ -67,7 +67,7 @@ def _load(folder: str, device: str, precision: str) -> tuple[Any, Any]:
     if precision not in PRECISIONS:
         raise ValueError(f"precision {precision!r}: expected {' or '.join(PRECISIONS)}")
     try:
-        place = torch.empty(0, device=choose_device(device)).device
+        target = torch.empty(0, device=choose_device(device)).device
     except (RuntimeError, AssertionError):  # the latter: torch without CUDA
         raise ValueError(f"device {device!r}: there is none here") from None
     with loading(folder):
@@ -88,15 +88,15 @@ def _load(folder: str, device: str, precision: str) -> tuple[Any, Any]:
                 "two were not made for each other"
             )
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    return model.to(place, dtype), tokenizer
+    return model.to(target, dtype), tokenizer
 
 
 def paraphrase_list(
     folder: str, sources: Sequence[str | None], decoding: Decoding | None = None
 ) -> list[str | None]:
     """The best paraphrase of each source by the model of a folder; null where there is none."""
-    found = load_generator(folder).candidates(sources, decoding or Decoding(), scored=False)
-    return [row[0].text if row else None for row in found]
+    rows = load_generator(folder).candidates(sources, decoding or Decoding(), scored=False)
+    return [row[0].text if row else None for row in rows]
 
 
 def in_words(counts: Counter[str]) -> str:
@@ -118,6 +118,7 @@ class Progress:
         self._started = self._shown = time.monotonic()
 
     def add(self, sentences: int) -> None:
+        """Counts sentences that are done, and prints a line when it is time."""
         self.done += sentences
         now = time.monotonic()
         if now - self._shown < PROGRESS_SECONDS:

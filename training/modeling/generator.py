@@ -5,7 +5,7 @@
     generator.counts                                        # of all that this one was asked for
 
 A batch holds sources of one limit of new tokens alone, so that a paraphrase by beam search does not
-hang on what else is asked for (but for the last bits of sums over padding). Samples do.
+depend on what else is asked for (but for the last bits of sums over padding). Samples do.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Decoding:
     top_p: float = 0.95
     temperature: float = 1.0
     seed: int = 13
-    """Of the samples of one call."""
+    """Seed of the samples of one call."""
     n_best: int = 1
     max_new_tokens: int | None = None
     """None: twice the source's tokens, these rounded up to LENGTH_STEP."""
@@ -82,7 +82,7 @@ class Decoding:
             )
 
     def arguments(self) -> dict[str, Any]:
-        """Of the model's generate()."""
+        """The arguments of the model's generate()."""
         if self.sample:
             drawn = self.n_best + SPARE_SAMPLES * self.drop_copies
             nucleus = {"top_p": self.top_p, "temperature": self.temperature, "top_k": 0}
@@ -91,6 +91,8 @@ class Decoding:
 
 
 class Candidate(NamedTuple):
+    """A paraphrase that the model wrote."""
+
     text: str
     log_probability: float
     """Mean over its tokens, the last one's end among them; NaN where it was not asked for."""
@@ -128,25 +130,29 @@ class Generator:
         Best is by the search's own score; samples stand in the order of log_probability if scored.
         progress is called with the number of sentences done since it was called last.
         """
-        found: list[list[Candidate]] = [[] for _ in sources]
-        rows = [k for k, source in enumerate(sources) if has_text(source)]
+        answers: list[list[Candidate]] = [[] for _ in sources]
+        texts = {k: source for k, source in enumerate(sources) if source and has_text(source)}
+        rows = [*texts]
         self.counts["sentences"] += len(sources)
         self.counts["no text"] += len(sources) - len(rows)
         progress(len(sources) - len(rows))
-        ids, tables = self._encode([sources[k] for k in rows])
+        ids, tables = self._encode([*texts.values()])
         with self._evaluating(), torch.random.fork_rng(enabled=decoding.sample):
             if decoding.sample:
                 torch.manual_seed(decoding.seed)
             for limit, places in self._batches(list(map(len, ids)), decoding):
-                batch = [sources[rows[k]] for k in places]
                 made = self._generate(
-                    *(batch, [ids[k] for k in places], [tables[k] for k in places]),
-                    *(limit, decoding, scored),
+                    [texts[rows[k]] for k in places],
+                    [ids[k] for k in places],
+                    [tables[k] for k in places],
+                    limit,
+                    decoding,
+                    scored,
                 )
                 for k, candidates in zip(places, made, strict=True):
-                    found[rows[k]] = candidates
+                    answers[rows[k]] = candidates
                 progress(len(places))
-        return found
+        return answers
 
     def _encode(self, sources: list[str]) -> tuple[list[list[int]], list[str | None]]:
         """Tokens of each source, and its entity table if the tokenizer makes one."""
@@ -164,14 +170,14 @@ class Generator:
     def _batches(self, lengths: list[int], decoding: Decoding) -> Iterator[tuple[int, list[int]]]:
         """(limit of new tokens, sources of the batch), the longest first: memory runs out early."""
 
-        def limit(place: int) -> int:
-            relative = 2 * LENGTH_STEP * -(-lengths[place] // LENGTH_STEP)
+        def limit(index: int) -> int:
+            relative = 2 * LENGTH_STEP * -(-lengths[index] // LENGTH_STEP)
             most = decoding.max_new_tokens or relative
             return min(most, self._most_new) if self._most_new else most
 
-        order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
-        for most, places in groupby(order, limit):
-            places = list(places)
+        order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+        for most, group in groupby(order, limit):
+            places = list(group)
             for start in range(0, len(places), decoding.batch_size):
                 yield most, places[start : start + decoding.batch_size]
 
@@ -205,14 +211,14 @@ class Generator:
                 texts.append(text)
         scores = [float("nan")] * len(kept)
         if scored and kept:
-            of, line = (torch.tensor(part, device=device) for part in zip(*kept, strict=True))
-            scores = self._log_probabilities(inputs[of], mask[of], written[line])
-        found: list[list[Candidate]] = [[] for _ in sources]
+            of, at = (torch.tensor(part, device=device) for part in zip(*kept, strict=True))
+            scores = self._log_probabilities(inputs[of], mask[of], written[at])
+        rows: list[list[Candidate]] = [[] for _ in sources]
         for (row, _), text, score in zip(kept, texts, scores, strict=True):
-            found[row].append(Candidate(text, score))
+            rows[row].append(Candidate(text, score))
         if decoding.sample and scored:
-            found = [sorted(row, key=lambda one: -one.log_probability) for row in found]
-        return found
+            rows = [sorted(row, key=lambda candidate: -candidate.log_probability) for row in rows]
+        return rows
 
     def _chosen(
         self,
@@ -255,7 +261,7 @@ class Generator:
         """Mean log-probability of the tokens of each line of written up to its end.
 
         inputs, mask: (lines, tokens) of the sources. written: (lines, 1 + tokens), the start token first.
-        One more pass, with all tokens at once: the search's own scores hang on length_penalty, the
+        One more pass, with all tokens at once: the search's own scores depend on length_penalty, the
         samples' on top_p and temperature.
         """
         ends = torch.tensor(self._end_tokens(), device=written.device)

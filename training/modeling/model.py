@@ -31,11 +31,11 @@ from gaixie.udfs.io.local_copy import local_copy
 def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrainedTokenizerBase:
     """Ours, from its folder, which may be in a store; without one that of the pretrained model."""
     if folder is not None:
-        with local_copy(None, folder) as (_, place):
-            if not Path(place, VOCABULARY_FILE).is_file():
+        with local_copy(None, folder) as (_, local):
+            if not Path(local, VOCABULARY_FILE).is_file():
                 raise FileNotFoundError(f"tokenizer: {folder}: no {VOCABULARY_FILE} in it")
-            return EntityAlignedTokenizer.from_pretrained(str(place))
-    with _named(pretrained):
+            return EntityAlignedTokenizer.from_pretrained(str(local))
+    with _named(str(pretrained)):
         tokenizer = AutoTokenizer.from_pretrained(pretrained)
         if tokenizer.pad_token_id is None:
             raise ValueError("its tokenizer has no padding token")
@@ -43,7 +43,7 @@ def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrai
 
 
 def tokens_digest(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Of the tokens in the order of their ids."""
+    """SHA-256 of the tokens in the order of their ids: 16 hexadecimal digits."""
     vocabulary = tokenizer.get_vocab()
     tokens = "\n".join(sorted(vocabulary, key=vocabulary.__getitem__))
     return hashlib.sha256(tokens.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -52,12 +52,12 @@ def tokens_digest(tokenizer: PreTrainedTokenizerBase) -> str:
 def build_model(
     settings: Model, tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> PreTrainedModel:
-    """Weights of a new model hang on torch's seed alone."""
+    """A new model, or one that is read. The weights of a new one depend on torch's seed alone."""
     if settings.pretrained is not None:
         with _named(settings.pretrained):
             model = AutoModelForSeq2SeqLM.from_pretrained(settings.pretrained, dtype=torch.float32)
     else:
-        model = BartForConditionalGeneration(_config(settings.config, tokenizer))
+        model = BartForConditionalGeneration(_config(settings.config or {}, tokenizer))
     _check(model, tokenizer, settings.pretrained or "config", max_length)
     return model
 
@@ -98,9 +98,9 @@ def _check(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str, max_length: int
 ) -> None:
     """Raises ValueError for a tokenizer that does not fit the model, and for too few positions."""
-    rows = model.get_input_embeddings().num_embeddings
-    ours = isinstance(tokenizer, EntityAlignedTokenizer)
-    if rows != len(tokenizer) and (ours or rows < len(tokenizer)):  # some models have spare rows
+    rows: Any = model.get_input_embeddings().num_embeddings
+    aligned = isinstance(tokenizer, EntityAlignedTokenizer)
+    if rows != len(tokenizer) and (aligned or rows < len(tokenizer)):  # some models have spare rows
         raise ValueError(
             f"model: {name} has {rows:,} tokens, but the tokenizer {len(tokenizer):,}: they do not "
             "belong together"

@@ -148,7 +148,7 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         return [self.codec.tokens[index] for index in row]
 
     def pad(self, encoded_inputs, *args: Any, **kwargs: Any) -> BatchEncoding:
-        """As every tokenizer's; entity tables pass as they are."""
+        """Pads as every tokenizer does; entity tables pass as they are."""
         if isinstance(encoded_inputs, list | tuple):
             names = encoded_inputs[0].keys() if encoded_inputs else ()
             encoded_inputs = {name: [row[name] for row in encoded_inputs] for name in names}
@@ -159,6 +159,7 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         return batch
 
     def build_inputs_with_special_tokens(self, token_ids_0, token_ids_1=None) -> list[int]:
+        """A sentence's ids between BOS and EOS."""
         return [BOS, *token_ids_0, EOS]
 
     # Decoding
@@ -181,7 +182,10 @@ class EntityAlignedTokenizer(SentenceTokenizer):
             return [self.codec.decode(ids, skip_special_tokens, table) for ids, table in pairs]
         return self.codec.decode(token_ids, skip_special_tokens, entities)
 
-    def batch_decode(self, sequences, skip_special_tokens: bool = True, **kwargs: Any) -> list[str]:
+    def batch_decode(  # type: ignore[override]  # skips what is special unless told otherwise
+        self, sequences: Any, skip_special_tokens: bool = True, **kwargs: Any
+    ) -> list[str]:
+        """decode for a list of sentences; always a list."""
         texts = self.decode(sequences, skip_special_tokens, **kwargs)
         return [texts] if isinstance(texts, str) else texts
 

@@ -29,7 +29,7 @@ def reference(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
     characters, in the order of source and then paraphrase, unless a tile of its round covers it.
     """
     marked_a, marked_b = [False] * len(source), [False] * len(paraphrase)
-    tiles = []
+    tiles: list[tuple[int, int, int]] = []
     while True:
         longest, matches = MINIMUM_TILE, []
         for i in range(len(source)):
@@ -127,8 +127,8 @@ def kernel(runs, count, marked_a, marked_b, partner):
     The longest run left is a tile if no tile covers a part of it; otherwise its uncovered stretches
     are shorter runs, to be looked at in their turn. The runs left are a binary heap.
     """
-    for place in range(count // 2 - 1, -1, -1):
-        _sift_down(runs, count, place)
+    for slot in range(count // 2 - 1, -1, -1):
+        _sift_down(runs, count, slot)
     tiles = 0
     while count > 0:
         i, j, length = unpack(runs[0])
@@ -155,26 +155,26 @@ def kernel(runs, count, marked_a, marked_b, partner):
 
 
 @njit(cache=True, nogil=True)
-def _sift_down(heap, count, place):
+def _sift_down(heap, count, slot):
     """Puts heap[place] below its smaller children."""
-    run = heap[place]
-    child = 2 * place + 1
+    run = heap[slot]
+    child = 2 * slot + 1
     while child < count:
         if child + 1 < count and heap[child + 1] < heap[child]:
             child += 1
         if run <= heap[child]:
             break
-        heap[place] = heap[child]
-        place, child = child, 2 * child + 1
+        heap[slot] = heap[child]
+        slot, child = child, 2 * child + 1
     if count > 0:
-        heap[place] = run
+        heap[slot] = run
 
 
 @njit(cache=True, nogil=True)
 def _push(heap, count, run):
     """Adds a run to a heap of count."""
-    place = count
-    while place > 0 and run < heap[(place - 1) // 2]:
-        heap[place] = heap[(place - 1) // 2]
-        place = (place - 1) // 2
-    heap[place] = run
+    slot = count
+    while slot > 0 and run < heap[(slot - 1) // 2]:
+        heap[slot] = heap[(slot - 1) // 2]
+        slot = (slot - 1) // 2
+    heap[slot] = run

@@ -6,11 +6,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from gaixie.udfs.io import storage
 
 
 def remote(path: str | Path | None) -> bool:
+    """Whether a path is a URI of an object store."""
     return path is not None and "://" in str(path)
 
 
@@ -32,8 +34,10 @@ def fetch(uri: str, folder: Path) -> Path:
 @contextmanager
 def local_copy(
     output: str | Path | None, *inputs: str | Path | None, overwrite: bool = True
-) -> Iterator[list[Path | None]]:
+) -> Iterator[list[Any]]:
     """Local paths of an output folder and of inputs: the same, or copies of what is remote.
+
+    Paths, and None where None is given.
 
     What stands in a remote output's local folder is uploaded once the block has ended well. Raises
     FileExistsError where that would be written over and must not.

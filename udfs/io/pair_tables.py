@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -31,8 +32,8 @@ def read_table(
         elif ending in (".jsonl", ".ndjson", ".json"):
             table = pd.read_json(path, lines=True, dtype=False, convert_dates=False)
         elif ending in (".csv", ".tsv"):
-            tabs = {"sep": "\t", "quoting": 3} if ending == ".tsv" else {}
-            names = {"names": header, "header": None} if header else {}
+            tabs: dict[str, Any] = {"sep": "\t", "quoting": 3} if ending == ".tsv" else {}
+            names: dict[str, Any] = {"names": header, "header": None} if header else {}
             table = pd.read_csv(path, dtype=str, keep_default_na=False, **tabs, **names)
         else:
             raise ValueError(f"ending {ending!r}")
@@ -41,8 +42,8 @@ def read_table(
         raise ValueError(f"{path}: expected CSV, TSV, JSON lines or Parquet ({reason})") from None
     for column in columns:
         if column not in table.columns:
-            found = ", ".join(map(str, table.columns))
-            raise ValueError(f"{path}: no column {column!r}, expected it beside: {found}")
+            there = ", ".join(map(str, table.columns))
+            raise ValueError(f"{path}: no column {column!r}, expected it beside: {there}")
     if table.empty:
         raise ValueError(f"{path}: no rows")
     return table[[*columns, *(name for name in optional if name in table.columns)]]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import secrets
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from gaixie.udfs.io.storage_errors import explained, refused
 
@@ -40,6 +41,8 @@ DELETED_AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class File:
+    """A file of a listing."""
+
     uri: str
     size: int
     """Bytes."""
@@ -101,7 +104,7 @@ def children(uri: str) -> list[str]:
 
 @contextmanager
 def open_file(uri: str, mode: str = "rb") -> Iterator[BinaryIO]:
-    """A binary file to read ("rb", seekable) or write ("wb"), inside a with block.
+    """Opens a binary file to read ("rb", seekable) or write ("wb"), inside a with block.
 
     What is written is there once the block ends; where the block raises, nothing is.
     """
@@ -248,7 +251,7 @@ def copy(source: str, target: str) -> None:
 def sha256(uri: str) -> str:
     """SHA-256 of a file as 64 hexadecimal digits; reads it in blocks."""
     with open_file(uri) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(cast(io.BufferedReader, file), "sha256").hexdigest()
 
 
 def uploads(uri: str) -> list[Upload]:
@@ -346,7 +349,7 @@ def _entries(uri: str) -> list[tuple[str, dict[str, Any]]]:
 
 @contextmanager
 def _replacing(uri: str, publish: Callable[[Path, Path], None]) -> Iterator[BinaryIO]:
-    """A hidden file beside uri that takes its name once the block has ended."""
+    """Opens a hidden file beside uri that takes its name once the block has ended."""
     path = _path(uri)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
@@ -367,7 +370,7 @@ def _replacing(uri: str, publish: Callable[[Path, Path], None]) -> Iterator[Bina
 # The store
 
 
-def _environment() -> tuple:
+def _environment() -> tuple[Any, ...]:
     """What a client depends on: kept clients serve one process and one set of variables."""
     return os.getpid(), *sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))
 
@@ -384,7 +387,7 @@ def _settings() -> dict[str, Any]:
 
 
 @lru_cache(maxsize=8)
-def _s3_filesystem(environment: tuple) -> Any:
+def _s3_filesystem(environment: tuple[Any, ...]) -> Any:
     from s3fs import S3FileSystem
 
     return S3FileSystem(**storage_options("s3://"), skip_instance_cache=True)

@@ -54,7 +54,7 @@ def _file_error(uri: str, error: OSError) -> OSError:
     return type(error)(f"{uri}: {(error.strerror or str(error)).splitlines()[0]}")
 
 
-def _store_error(uri: str, error: Exception) -> OSError:
+def _store_error(uri: str, error: BaseException) -> OSError:
     from botocore import exceptions as boto
 
     first_line = (str(error).splitlines() or [""])[0]

@@ -9,7 +9,7 @@ import codecs
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -57,7 +57,7 @@ def read_columns(
 def read_lines(name: str, errors: str = "replace") -> Iterator[str]:
     """The lines of a file, whatever its extension."""
     with _opened(name) as (label, file):
-        yield from (line for (line,) in _text_rows(label, ".txt", file, [], errors))
+        yield from (line or "" for (line,) in _text_rows(label, ".txt", file, [], errors))
 
 
 @contextmanager
@@ -94,12 +94,14 @@ def _parquet_rows(name: str, file: BinaryIO, columns: Sequence[str]) -> Iterator
 def _text_rows(
     name: str, kind: str, file: BinaryIO, columns: Sequence[str], errors: str
 ) -> Iterator[Row]:
-    """kind: ends in the extension."""
+    """Rows of a text file. kind: ends in its extension."""
     text = _lines(name, file, errors)
     if kind.endswith((".jsonl", ".ndjson")):
         yield from _json_rows(name, text, columns, errors)
     elif kind.endswith((".csv", ".tsv")):
-        tabs = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if kind.endswith(".tsv") else {}
+        tabs: dict[str, Any] = (
+            {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if kind.endswith(".tsv") else {}
+        )
         table = csv.DictReader(text, **tabs)
         if table.fieldnames is None:
             return  # an empty file
@@ -146,7 +148,7 @@ def _json_rows(
         yield tuple(values)
 
 
-def _check_columns(name: str, columns: Sequence[str], there: Sequence[str]) -> None:
+def _check_columns(name: str, columns: Sequence[str], there: Collection[str]) -> None:
     for column in columns:
         if column not in there:
             raise ValueError(f"{name}: no column '{column}', it has: {', '.join(there)}")

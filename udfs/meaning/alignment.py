@@ -35,12 +35,12 @@ class Scan(NamedTuple):
     """Length of the longest common subsequence."""
     distance: int
     """Insertions, deletions and substitutions that make y of x."""
-    grams: tuple[int, int, int, int]
+    grams: tuple[int, ...]
     """Places in y of n-grams that x has as well, for n from 1 to ORDERS."""
 
 
-def reference(x: Sequence, y: Sequence) -> tuple[Scan, list[tuple[int, int]]]:
-    """By the definitions; and the pairs (place in x, place in y) of one longest common subsequence.
+def reference(x: Sequence[object], y: Sequence[object]) -> tuple[Scan, list[tuple[int, int]]]:
+    """The scan by its definitions, and the pairs (index in x, index in y) of one longest common subsequence.
 
     Where several are longest, it is the one that is met by walking back from both ends, over x first.
     """
@@ -93,7 +93,7 @@ def scan(x, y, masks, history, vectors):
 def _scan_block(n, y, masks, history):
     """scan where x fits into one machine word: the usual case."""
     rest, plus, minus = ~_ZERO, ~_ZERO, _ZERO
-    one = two = three = _ZERO  # ends in x of the n-grams that end here in y
+    ends_1 = ends_2 = ends_3 = _ZERO  # ends in x of the n-grams that end here in y
     grams_1 = grams_2 = grams_3 = grams_4 = 0
     distance = n
     last = np.uint64(n - 1)
@@ -112,13 +112,13 @@ def _scan_block(n, y, masks, history):
         plus = (down << _ONE) | ~(diagonal | up)
         minus = up & diagonal
 
-        four = (three << _ONE) & mask
-        three = (two << _ONE) & mask
-        two = (one << _ONE) & mask
-        one = mask
-        grams_1 += one != _ZERO
-        grams_2 += two != _ZERO
-        grams_3 += three != _ZERO
+        four = (ends_3 << _ONE) & mask
+        ends_3 = (ends_2 << _ONE) & mask
+        ends_2 = (ends_1 << _ONE) & mask
+        ends_1 = mask
+        grams_1 += ends_1 != _ZERO
+        grams_2 += ends_2 != _ZERO
+        grams_3 += ends_3 != _ZERO
         grams_4 += four != _ZERO
     return _bits(~rest, n), distance, grams_1, grams_2, grams_3, grams_4
 
@@ -160,19 +160,19 @@ def _scan_blocks(n, y, masks, history, vectors, blocks):
             vectors[2 * blocks + k] = up & diagonal
             up_in, down_in = up_out, down_out
 
-            one, two, three = (
+            ends_1, ends_2, ends_3 = (
                 vectors[3 * blocks + k],
                 vectors[4 * blocks + k],
                 vectors[5 * blocks + k],
             )
             found_1 |= mask
-            found_4 |= ((three << _ONE) | three_in) & mask
-            vectors[5 * blocks + k] = ((two << _ONE) | two_in) & mask
+            found_4 |= ((ends_3 << _ONE) | three_in) & mask
+            vectors[5 * blocks + k] = ((ends_2 << _ONE) | two_in) & mask
             found_3 |= vectors[5 * blocks + k]
-            vectors[4 * blocks + k] = ((one << _ONE) | one_in) & mask
+            vectors[4 * blocks + k] = ((ends_1 << _ONE) | one_in) & mask
             found_2 |= vectors[4 * blocks + k]
             vectors[3 * blocks + k] = mask
-            one_in, two_in, three_in = one >> _63, two >> _63, three >> _63
+            one_in, two_in, three_in = ends_1 >> _63, ends_2 >> _63, ends_3 >> _63
         grams_1 += found_1 != _ZERO
         grams_2 += found_2 != _ZERO
         grams_3 += found_3 != _ZERO

@@ -26,11 +26,11 @@ def fetch(typing, slots, start):
     """Has the cache line of slots[start] fetched, without waiting for it."""
 
     def write(context, builder, signature, arguments):
-        place = builder.bitcast(_place(context, builder, signature, arguments), _BYTE)
+        address = builder.bitcast(_place(context, builder, signature, arguments), _BYTE)
         to_read, keep, data = _INT(0), _INT(3), _INT(1)
         kind = ir.FunctionType(ir.VoidType(), [_BYTE, _INT, _INT, _INT])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [place, to_read, keep, data])
+        builder.call(function, [address, to_read, keep, data])
         return context.get_dummy_value()
 
     return types.void(slots, start), write
@@ -44,11 +44,11 @@ def search(typing, slots, start, tag):
     """
 
     def write(context, builder, signature, arguments):
-        place = _place(context, builder, signature, arguments)
-        bucket = builder.load(builder.bitcast(place, _SLOTS.as_pointer()), align=4)
+        address = _place(context, builder, signature, arguments)
+        bucket = builder.load(builder.bitcast(address, _SLOTS.as_pointer()), align=4)
         rest = builder.xor(bucket, _same(builder, arguments[2]))
-        found = builder.icmp_unsigned("<", rest, _SLOTS([1 << TAG_BITS] * WAYS))
-        rest = builder.select(found, rest, _SLOTS([0] * WAYS))
+        below = builder.icmp_unsigned("<", rest, _SLOTS([1 << TAG_BITS] * WAYS))
+        rest = builder.select(below, rest, _SLOTS([0] * WAYS))
         kind = ir.FunctionType(_INT, [_SLOTS])
         name = f"llvm.vector.reduce.or.v{WAYS}i32"
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [rest])

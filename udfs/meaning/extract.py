@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ FAMILIES = {
 CORE_FEATURES = (*FEATURES, *(name for names in FAMILIES.values() for name in names))
 """The order of the columns, everywhere."""
 
+Column = TypeVar("Column", CodePoints, Words)
 BLOCK = 4096
 """Pairs at a time: fewer, and every family finds its tables pushed out of the cache more often."""
 
@@ -59,7 +60,7 @@ def reference(
     a: str, b: str, words_a: list[str], words_b: list[str], resources: Resources
 ) -> dict[str, float]:
     """The columns of the families for a normalised pair, given with its words: their definitions."""
-    found = {
+    values = {
         "surface": surface.reference(a, b, words_a, words_b),
         "facts": facts.reference(a, b, words_a, words_b),
         "vectors": vectors.reference(words_a, words_b, resources.vectors),
@@ -68,7 +69,7 @@ def reference(
     return {
         column: value
         for family, columns in FAMILIES.items()
-        for column, value in zip(columns, found[family].values(), strict=True)
+        for column, value in zip(columns, values[family].values(), strict=True)
     }
 
 
@@ -80,21 +81,22 @@ def extract_core(
     NaN for missing. Raises ValueError for a sentence that the kernels do not take.
     """
     rows = len(a.offsets) - 1
-    found = np.empty((rows, len(CORE_FEATURES)), np.float32)
+    columns = np.empty((rows, len(CORE_FEATURES)), np.float32)
     for start in range(0, rows, BLOCK):
         here = slice(start, min(start + BLOCK, rows))
-        pairs = [_block(column, here) for column in (a, b, words_a, words_b)]
+        texts = _block(a, here), _block(b, here)
+        words = _block(words_a, here), _block(words_b, here)
         families = (
-            extract_code_points(*pairs),
-            counted.features(*pairs),
-            vectors.features(*pairs, resources.vectors),
-            language_model.features(*pairs[:2], resources.language_model),
+            extract_code_points(*texts, *words),
+            counted.features(*texts, *words),
+            vectors.features(*texts, *words, resources.vectors),
+            language_model.features(*texts, resources.language_model),
         )
-        np.concatenate(families, axis=1, out=found[here])
-    return found
+        np.concatenate(families, axis=1, out=columns[here])
+    return columns
 
 
-def _block(column: CodePoints | Words, rows: slice) -> CodePoints | Words:
+def _block(column: Column, rows: slice) -> Column:
     """Some rows of a column of sentences, or of their words, not copied."""
     offsets = column.offsets[rows.start : rows.stop + 1]
     return type(column)(column[0][offsets[0] : offsets[-1]], offsets - offsets[0])

@@ -137,7 +137,7 @@ def is_name(word: str, frequency: int, tag: str) -> bool:
 def names() -> frozenset[str]:
     """The names of the dictionary. Raises ModuleNotFoundError if jieba is not installed."""
     spec = importlib.util.find_spec("jieba")  # its import would set up logging
-    if spec is None:
+    if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("the package 'jieba' is missing", name="jieba")
     dictionary = Path(spec.submodule_search_locations[0]) / "dict.txt"
     fields = dictionary.read_text("utf-8").split()

@@ -73,10 +73,10 @@ class Differences(NamedTuple):
     """What one side has and the other has not: (lost, new) of each kind."""
 
     numbers: tuple[list[Number], list[Number]]
-    latin: tuple[Counter, Counter]
+    latin: tuple[Counter[str], Counter[str]]
     names: tuple[list[str], list[str]]
     foreign: tuple[set[str], set[str]]
-    items: tuple[Counter, Counter]
+    items: tuple[Counter[int], Counter[int]]
     """Numbers of ITEMS, and how many."""
 
 
@@ -102,15 +102,15 @@ def reference(a: str, b: str, words_a: list[str], words_b: list[str]) -> dict[st
     """The columns of a normalised pair, given with its words: the definition."""
     if max(len(a), len(b)) > numbering.LONGEST:
         return dict.fromkeys(NAMES, float("nan"))
-    found = differences(a, b, words_a, words_b)
-    lost, new = found.items
-    facts_lost, facts_new = (_total(side) - side[NEGATION] for side in found.items)
+    facts = differences(a, b, words_a, words_b)
+    lost, new = facts.items
+    facts_lost, facts_new = (_total(side) - side[NEGATION] for side in facts.items)
     negation = new[NEGATION] - lost[NEGATION]
     values = [
-        *map(len, found.numbers),
-        *(side.total() for side in found.latin),
-        *map(len, found.names),
-        *map(len, found.foreign),
+        *map(len, facts.numbers),
+        *(side.total() for side in facts.latin),
+        *map(len, facts.names),
+        *map(len, facts.foreign),
         _total(lost, "pronoun") + _total(new, "pronoun"),
         _total(lost, "question") + _total(new, "question"),
         facts_lost,
@@ -125,9 +125,9 @@ def reference(a: str, b: str, words_a: list[str], words_b: list[str]) -> dict[st
 
 def explain(a: str, b: str, words_a: list[str], words_b: list[str]) -> list[str]:
     """The differences of a normalised pair for people: ``number 3000 lost``, ``negation dropped``, ``增加 became 减少``."""
-    found = differences(a, b, words_a, words_b)
+    facts = differences(a, b, words_a, words_b)
     lines = []
-    for verb, numbers, latin, named, foreign, items in zip(("lost", "added"), *found, strict=True):
+    for verb, numbers, latin, named, foreign, items in zip(("lost", "added"), *facts, strict=True):
         lines += [f"number {number.value:.12g} {verb}" for number in numbers]
         lines += [f"{word} {verb}" for word in latin.elements()]
         lines += [f"name {word} {verb}" for word in named]
@@ -139,12 +139,12 @@ def explain(a: str, b: str, words_a: list[str], words_b: list[str]) -> list[str]
                 lines.append(f"negation {dropped}" + (f" {count} times" if count > 1 else ""))
             elif item < OPPOSITES_FROM:
                 lines.append(f"{kind} {word} {verb}")
-    for gone, come in _switched(*found.items):
+    for gone, come in _switched(*facts.items):
         lines.append(f"{ITEMS[gone][1]} became {ITEMS[come][1]}")
     return lines
 
 
-def _total(items: Counter, kind: str = "") -> int:
+def _total(items: Counter[int], kind: str = "") -> int:
     """Lost or new words of a kind, or of all."""
     return sum(
         count
@@ -153,8 +153,8 @@ def _total(items: Counter, kind: str = "") -> int:
     )
 
 
-def _switched(lost: Counter, new: Counter) -> list[tuple[int, int]]:
-    """Of each pair of opposites, the side that went and the side that came."""
+def _switched(lost: Counter[int], new: Counter[int]) -> list[tuple[int, int]]:
+    """(lost side, new side) of each pair of opposites that was switched."""
     return [
         (gone, come)
         for first in range(OPPOSITES_FROM, len(ITEMS), 2)
@@ -196,24 +196,25 @@ def _foreign(text: str) -> set[str]:
     return characters - {"·"}
 
 
-def _items(text: str, words: Sequence[str]) -> Counter:
+def _items(text: str, words: Sequence[str]) -> Counter[int]:
     """How often a text has each item."""
     edges = {0, *accumulate(map(len, words))}
-    counts, place, matched = Counter(), 0, 0
-    while place < len(text):
-        for length in range(min(LONGEST_WORD, len(text) - place), 0, -1):
-            word, end = text[place : place + length], place + length
-            alone = (place in edges or place == matched) and end in edges
+    counts: Counter[int] = Counter()
+    position = matched = 0
+    while position < len(text):
+        for length in range(min(LONGEST_WORD, len(text) - position), 0, -1):
+            word, end = text[position : position + length], position + length
+            alone = (position in edges or position == matched) and end in edges
             if word in lexicon() and (length > 1 or word in ANYWHERE or alone):
                 break
         else:
-            place += 1
+            position += 1
             continue
         hits = lexicon()[word]
         if hits[:1] == [NEGATION] and length <= 2:
             after = text[end : end + 1]
-            if after in ("", "?") or (length == 1 and place and after == text[place - 1]):
+            if after in ("", "?") or (length == 1 and position and after == text[position - 1]):
                 hits = [YES_NO]
         counts.update(hits)
-        place = matched = end
+        position = matched = end
     return counts

@@ -181,14 +181,14 @@ def _read(text, ends, noted, characters, tree, edges, items, values, weak, latin
         word, end = -1, i + 1
         if alone or anywhere[node]:
             word = np.int64(word_at[node])
-        place = i + 1
-        while place < n and (follow[node] >> np.uint64(text[place] & 63)) & np.uint64(1):
-            node = step(node, text[place], tree_edges, children)
+        position = i + 1
+        while position < n and (follow[node] >> np.uint64(text[position] & 63)) & np.uint64(1):
+            node = step(node, text[position], tree_edges, children)
             if node == 0:
                 break
-            place += 1
+            position += 1
             if word_at[node] >= 0:
-                word, end = np.int64(word_at[node]), place
+                word, end = np.int64(word_at[node]), position
         if word < 0:
             continue
         matched = end
@@ -210,11 +210,11 @@ def _missed_numbers(values, weak, others, taken):
     for k in range(len(others)):
         taken[k] = 0
     for k in range(len(values)):
-        place = 0
-        while place < len(others) and (taken[place] or others[place] != values[k]):
-            place += 1
-        if place < len(others):
-            taken[place] = 1
+        position = 0
+        while position < len(others) and (taken[position] or others[position] != values[k]):
+            position += 1
+        if position < len(others):
+            taken[position] = 1
         else:
             missed += not weak[k]
     return missed
@@ -225,9 +225,9 @@ def _missed_latin(words, others):
     """How many of either have no equal, one for one."""
     shared = 0
     for k in range(len(words)):
-        for place in range(len(others)):
-            if others[place] == words[k]:
-                others[place] = 0
+        for position in range(len(others)):
+            if others[position] == words[k]:
+                others[position] = 0
                 shared += 1
                 break
     return len(words) - shared, len(others) - shared
@@ -251,18 +251,18 @@ def _find_names(start, stop, s, words_of_other, names, slots, marks, places):
 
 @inner
 def _missed_names(count, s, others, t, slots, marks, places):
-    """Of the words that _find_names left, those that are names and not among the other's letters."""
-    found = 0
+    """Counts the words of _find_names that are names and not among the other side's letters."""
+    matched = 0
     for k in range(count):
         slot, mark = slots[k], marks[k]
         cell = t.names[slot]
         while (cell != 0) & (cell != mark):
             slot = (slot + 1) & (len(t.names) - 1)
             cell = t.names[slot]
-        places[found] = places[k]
-        found += cell == mark
+        places[matched] = places[k]
+        matched += cell == mark
     missed = 0
-    for k in range(found):
+    for k in range(matched):
         begin, end = s.begins[places[k]], s.begins[places[k] + 1]
         code = min(np.int64(s.codes[s.letters[end - 1]]), len(t.characters) - 1)
         if end - begin > 2 and t.characters[code] & IS_PLACE:
@@ -313,8 +313,8 @@ def _compare(items_a, items_b, row):
     for k in range(_QUESTIONS, _QUESTIONS_END):
         questions += abs(np.int64(items_b[k]) - np.int64(items_a[k]))
     for k in range(OPPOSITES_FROM, _ITEMS, 2):
-        one, other = items_b[k] - items_a[k], items_b[k + 1] - items_a[k + 1]
-        opposites += (one < 0 and other > 0) or (one > 0 and other < 0)
+        change, next_change = items_b[k] - items_a[k], items_b[k + 1] - items_a[k + 1]
+        opposites += (change < 0 and next_change > 0) or (change > 0 and next_change < 0)
     negation = np.int64(items_b[NEGATION]) - np.int64(items_a[NEGATION])
     row[8] = pronouns
     row[9] = questions

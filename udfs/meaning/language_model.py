@@ -58,7 +58,7 @@ FOLDER = Path(__file__).parents[1] / "models/language-model-zh"
 MANIFEST, FORMAT, VERSION = "language_model.json", "gaixie-language-model", 1
 STRETCH, EXPECTED = 3, 1.0
 """Characters of an odd spot, and the gain in nats below which the mean of theirs is odd."""
-_TYPES = Tables("uint16", "float32", "uint32", "float32")
+_TYPES = dict(zip(Tables._fields, ("uint16", "float32", "uint32", "float32"), strict=True))
 
 _SIDE = (
     *("mean", "gain", "deviation", "end"),
@@ -95,10 +95,10 @@ class LanguageModel(NamedTuple):
             raise ValueError(f"{path}: expected JSON ({error})") from None
         expected = {"format": FORMAT, "version": VERSION, "normalisation": NORMALISATION}
         for key, value in expected.items():
-            found = manifest.get(key) if isinstance(manifest, dict) else None
-            if found != value:
-                raise ValueError(f"{path}: {key} {found!r}, but this version reads {value!r}")
-        tables = Tables(*(_array(folder, *item) for item in _TYPES._asdict().items()))
+            actual = manifest.get(key) if isinstance(manifest, dict) else None
+            if actual != value:
+                raise ValueError(f"{path}: {key} {actual!r}, but this version reads {value!r}")
+        tables = Tables(*(_array(folder, *item) for item in _TYPES.items()))
         if manifest.get("digest") != digest(tables):
             raise ValueError(
                 f"{path}: digest {manifest.get('digest')}, but its arrays have {digest(tables)};"
@@ -111,7 +111,7 @@ class LanguageModel(NamedTuple):
         return self._read(text).log_p[1:]
 
     def _read(self, text: str) -> Positions:
-        """Of a sentence, the first position being that of its begin."""
+        """Positions of a sentence; the first is that of its begin."""
         room = kernels.positions(len(text) + 2, self.order)
         kernels.read_text(from_strings([text]).values, self.tables, room)
         return room
@@ -132,11 +132,11 @@ def _array(folder: Path, name: str, kind: str) -> np.ndarray:
 
 def digest(tables: Tables) -> str:
     """Ten hexadecimal digits of SHA-256 over the arrays and their shapes."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for name, array in tables._asdict().items():
-        found.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        found.update(np.ascontiguousarray(array))
-    return found.hexdigest()[:10]
+        checksum.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        checksum.update(np.ascontiguousarray(array).data)
+    return checksum.hexdigest()[:10]
 
 
 def features(a: CodePoints, b: CodePoints, model: LanguageModel) -> np.ndarray:
@@ -218,7 +218,7 @@ def reference_positions(text: str, tables: Tables) -> list[Position]:
 
 
 def _numbers(text: str, tables: Tables) -> list[int]:
-    """Of begin, the characters, and the end."""
+    """The numbers of begin, the characters, and the end."""
     known = len(tables.characters)
     codes = (ord(character) for character in text)
     numbers = [int(tables.characters[c]) if c < known else kernels.UNKNOWN for c in codes]

@@ -54,7 +54,7 @@ class Positions(NamedTuple):
 def positions(count: int, order: int) -> Positions:
     """Room for so many."""
     grams = (order - 1, count)
-    return Positions(
+    arrays: list[np.ndarray] = [
         np.empty(count, np.uint16),
         np.empty(count, np.uint64),
         *np.zeros((2, *grams), np.uint32),  # where no n-gram ends yet, bucket 0 is as good as any
@@ -62,7 +62,8 @@ def positions(count: int, order: int) -> Positions:
         np.empty(count, np.uint8),
         np.empty(count, np.float32),
         np.empty(count, np.float32),
-    )
+    ]
+    return Positions(*arrays)
 
 
 @njit(cache=True, nogil=True)
@@ -74,7 +75,7 @@ def extend_hash(value, character):
 
 @njit(cache=True, nogil=True)
 def first_slot(value, buckets):
-    """Of the bucket of a hash. buckets: uint64."""
+    """The first slot of the bucket of a hash. buckets: uint64."""
     return (((value >> _HALF) * buckets) >> _HALF) * np.uint64(WAYS)
 
 
@@ -145,7 +146,7 @@ def _forget_crossing(ids, grams):
 
 @inner
 def _interpolate(ids, tables, grams, log_p, gains, matched):
-    """From what was looked up to log_p, gains and matched."""
+    """Computes log_p, gains and matched from what was looked up."""
     unigrams, scales = tables.unigrams, tables.scales
     log_p, gains, matched = log_p[1 : len(ids)], gains[1 : len(ids)], matched[1 : len(ids)]
     row, step = grams[0, 1:], scales[0, 0]

@@ -88,8 +88,8 @@ def classes() -> np.ndarray:
     for kind, characters in enumerate((STATEMENT, QUESTION, EXCLAMATION), 1):
         for character in characters:
             table[ord(character)] |= kind << END_SHIFT
-    for place, character in enumerate(BRACKETS):
-        table[ord(character)] |= (place // 2 + 1) << BRACKET_SHIFT | CLOSING * (place % 2)
+    for index, character in enumerate(BRACKETS):
+        table[ord(character)] |= (index // 2 + 1) << BRACKET_SHIFT | CLOSING * (index % 2)
     table[ord(QUOTE)] |= (len(BRACKETS) // 2 + 1) << BRACKET_SHIFT
     return table[: np.flatnonzero(table)[-1] + 2].copy()
 
@@ -115,7 +115,7 @@ def scratch(longest: int) -> Numbers:
     """Room for sentences of up to longest characters."""
     pair = 2 * longest + 2
     cells = 1 << (4 * longest + 16).bit_length()
-    return Numbers(
+    arrays: list[np.ndarray] = [
         classes(),
         np.zeros(len(classes()), np.uint16),  # memory that is not touched costs nothing
         np.empty(pair, np.int32),
@@ -126,7 +126,8 @@ def scratch(longest: int) -> Numbers:
         np.empty(pair, np.uint64),
         np.empty(pair, np.int32),
         np.zeros(cells, np.int32),
-    )
+    ]
+    return Numbers(*arrays)
 
 
 @inlined

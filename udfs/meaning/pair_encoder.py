@@ -18,12 +18,15 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import torch
 
 FORMAT_VERSION = 1
 DESCRIPTION, CONFIG, TOKENIZER, WEIGHTS = (
@@ -53,7 +56,7 @@ class Batch(NamedTuple):
     paraphrase: Any
 
 
-def pair_network(config: dict, tasks: int):
+def pair_network(config: dict[str, Any], tasks: int) -> Any:
     """The network, with random weights: a ``torch.nn.Module``.
 
     Called with a :class:`Batch`, it gives (logits (pairs, tasks), logits of tokens (pairs, tokens)).
@@ -72,7 +75,7 @@ def pair_network(config: dict, tasks: int):
             self.dropout = nn.Dropout(0.1)
             self.tasks = nn.Linear(width, tasks)
 
-        def forward(self, batch: Batch):
+        def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
             states = self.encoder(
                 input_ids=batch.ids, token_type_ids=batch.types, attention_mask=batch.mask
             ).last_hidden_state
@@ -86,7 +89,7 @@ def pair_network(config: dict, tasks: int):
             mixed = torch.tanh(self.mix(self.dropout(pooled)))
             return self.tasks(self.dropout(mixed)).float(), wrong
 
-    def _mean(states, side):
+    def _mean(states: torch.Tensor, side: torch.Tensor) -> torch.Tensor:
         return (states * side.unsqueeze(-1)).sum(1) / side.sum(1, keepdim=True).clamp(min=1)
 
     return PairNetwork()
@@ -95,13 +98,15 @@ def pair_network(config: dict, tasks: int):
 class PairEncoder:
     """A trained network with its tokenizer, on one device. Get one from :meth:`load`."""
 
-    def __init__(self, network, tokenizer, tasks: Sequence[str], digest: str, device: str):
+    def __init__(
+        self, network: Any, tokenizer: Any, tasks: Sequence[str], digest: str, device: str
+    ) -> None:
         self.network, self.tokenizer, self.tasks = network, tokenizer, tuple(tasks)
         self.digest, self.device = digest, device
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> PairEncoder:
-        """device: ``auto`` is the GPU where there is one.
+        """The encoder of a folder. device: ``auto`` is the GPU where there is one.
 
         Raises ImportError without torch or transformers, FileNotFoundError or ValueError of one
         line for a folder that holds no such model, is damaged or of another version.
@@ -147,12 +152,14 @@ class PairEncoder:
         return out
 
 
-def most_tokens(network) -> int:
+def most_tokens(network: Any) -> int:
     """Tokens of a pair that a network reads."""
     return min(MAXIMUM_TOKENS, network.encoder.config.max_position_embeddings)
 
 
-def encode(tokenizer, source: Sequence[str], paraphrase: Sequence[str], most: int) -> list:
+def encode(
+    tokenizer: Any, source: Sequence[str], paraphrase: Sequence[str], most: int
+) -> list[Any]:
     """``tokenizers.Encoding`` of each pair, of at most so many tokens."""
     tokenizer.enable_truncation(most, strategy="longest_first")
     tokenizer.no_padding()
@@ -171,7 +178,7 @@ def batches(lengths: Sequence[int], limit: int) -> Iterator[list[int]]:
         yield rows
 
 
-def collate(encoded: Sequence) -> Batch:
+def collate(encoded: Sequence[Any]) -> Batch:
     """A batch of ``tokenizers.Encoding``, padded with zeros."""
     import torch
 
@@ -186,7 +193,12 @@ def collate(encoded: Sequence) -> Batch:
 
 
 def write_folder(
-    folder: Path, network, config: dict, tokenizer, tasks: Sequence[str], summary: dict
+    folder: Path,
+    network: Any,
+    config: dict[str, Any],
+    tokenizer: Any,
+    tasks: Sequence[str],
+    summary: dict[str, Any],
 ) -> None:
     """Writes what :meth:`PairEncoder.load` reads."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -205,7 +217,7 @@ def write_folder(
     (folder / DESCRIPTION).write_text(text + "\n", "utf-8")
 
 
-def write_weights(path: Path, weights: dict) -> None:
+def write_weights(path: Path, weights: Mapping[str, torch.Tensor]) -> None:
     """Matrices as int8 with a float32 scale for each row, all else as float16, in one .npz."""
     arrays = {}
     for name, tensor in weights.items():
@@ -219,7 +231,7 @@ def write_weights(path: Path, weights: dict) -> None:
     np.savez_compressed(path, **arrays)
 
 
-def read_weights(path: Path) -> dict:
+def read_weights(path: Path) -> dict[str, torch.Tensor]:
     """What write_weights wrote, as float32 tensors by name. ValueError for a damaged file."""
     import torch
 

@@ -125,7 +125,7 @@ def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else float("nan")
 
 
-def _unit(x: Sequence, y: Sequence) -> tuple[list[float], list[tuple[int, int]]]:
+def _unit(x: Sequence[str], y: Sequence[str]) -> tuple[list[float], list[tuple[int, int]]]:
     """The columns of _UNIT, and the common subsequence."""
     n, m, longer = len(x), len(y), max(len(x), len(y))
     shared = (Counter(x) & Counter(y)).total()
@@ -167,7 +167,7 @@ def _touches(word: str, others: Iterable[str]) -> bool:
     return not set(_letters(word)).isdisjoint("".join(others))
 
 
-def _partners(x: list, y: list) -> list[tuple[int, int]]:
+def _partners(x: list[str], y: list[str]) -> list[tuple[int, int]]:
     """Places of x and y, k-th occurrence with k-th occurrence, in the order of x."""
     left, pairs = list(range(len(y))), []
     for i, item in enumerate(x):
@@ -193,11 +193,14 @@ def _order(x: list[str], y: list[str]) -> list[float]:
 
 
 def _gaps(x: list[str], y: list[str], pairs: list[tuple[int, int]]) -> list[float]:
-    gap_of_x, gap_of_y, sizes = {}, {}, [(0, 0)]
+    gap_of_x: dict[int, int] = {}
+    gap_of_y: dict[int, int] = {}
+    sizes = [(0, 0)]
     for gap, ((i, j), (k, m)) in enumerate(pairwise([(-1, -1), *pairs, (len(x), len(y))])):
         gap_of_x |= dict.fromkeys(range(i + 1, k), gap)
         gap_of_y |= dict.fromkeys(range(j + 1, m), gap)
-        sizes.append(tuple(len(_letters("".join(w))) for w in (x[i + 1 : k], y[j + 1 : m])))
+        words = "".join(x[i + 1 : k]), "".join(y[j + 1 : m])
+        sizes.append((len(_letters(words[0])), len(_letters(words[1]))))
     out_x, out_y = list(gap_of_x), list(gap_of_y)
     moved = [
         (gap_of_x[out_x[i]], gap_of_y[out_y[j]])

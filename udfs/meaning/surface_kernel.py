@@ -72,7 +72,7 @@ class Scratch(NamedTuple):
 def scratch(longest: int) -> Scratch:
     """Room for sentences of up to longest characters."""
     pair, blocks = 2 * longest + 1, longest // 64 + 1
-    return Scratch(
+    arrays: list[np.ndarray] = [
         np.zeros(pair * blocks, np.uint64),
         np.empty((longest + 1) * blocks, np.uint64),
         np.empty(6 * blocks, np.uint64),
@@ -86,7 +86,8 @@ def scratch(longest: int) -> Scratch:
         np.empty(LANES),
         np.empty(LANES, np.int32),
         np.zeros(KINDS_OF_BRACKETS, np.int32),
-    )
+    ]
+    return Scratch(*arrays)
 
 
 @entry
@@ -171,16 +172,16 @@ def _unit(x, y, shared, masks, history, vectors, row):
     """The seven columns of a unit; returns the length of the common subsequence."""
     n, m = len(x), len(y)
     longer = max(n, m)
-    lcs, distance, one, two, three, four = scan(x, y, masks, history, vectors)
+    lcs, distance, grams_1, grams_2, grams_3, grams_4 = scan(x, y, masks, history, vectors)
     new = 0.0
     if m > 0:
-        new += 1 - one / m
+        new += 1 - grams_1 / m
     if m > 1:
-        new += 1 - two / (m - 1)
+        new += 1 - grams_2 / (m - 1)
     if m > 2:
-        new += 1 - three / (m - 2)
+        new += 1 - grams_3 / (m - 2)
     if m > 3:
-        new += 1 - four / (m - 3)
+        new += 1 - grams_4 / (m - 3)
     row[0] = ratio(shared, n)
     row[1] = 1 - ratio(shared, m)
     row[2] = ratio(new, min(m, 4))
@@ -299,10 +300,10 @@ def _letter_marks(m, known, kinds, of_a, of_b, row):
 def _end(text, marks, classes):
     """The kind of the sentence by the marks behind its last letter."""
     for k in range(1, len(marks) + 1):
-        place = len(text) - k
-        if marks[len(marks) - k] != place:
+        position = len(text) - k
+        if marks[len(marks) - k] != position:
             break
-        kind = np.int64(classes[min(np.int64(text[place]), len(classes) - 1)])
+        kind = np.int64(classes[min(np.int64(text[position]), len(classes) - 1)])
         if (kind >> END_SHIFT) & END_MASK:
             return (kind >> END_SHIFT) & END_MASK
     return 0
@@ -312,8 +313,8 @@ def _end(text, marks, classes):
 def _unbalanced(text, marks, classes, brackets):
     quote = KINDS_OF_BRACKETS - 1
     brackets[:] = 0
-    for place in marks:
-        kind = np.int64(classes[min(np.int64(text[place]), len(classes) - 1)])
+    for position in marks:
+        kind = np.int64(classes[min(np.int64(text[position]), len(classes) - 1)])
         brackets[kind >> BRACKET_SHIFT] += -1 if kind & CLOSING else 1
     total = brackets[quote] & 1
     for k in range(1, quote):

@@ -16,7 +16,7 @@ LANES, _LANE = 4, 16
 
 @inner
 def ratio(part, whole):
-    """A share, NaN of nothing."""
+    """A share; NaN where the whole is 0."""
     return part / whole if whole else np.nan
 
 
@@ -54,9 +54,9 @@ def inverted(places, count):
     """Share of pairs that stand in the opposite order."""
     crossed = 0
     for k in range(1, count):
-        place = places[k]
+        position = places[k]
         for p in range(k):
-            crossed += places[p] > place
+            crossed += places[p] > position
     return ratio(crossed, count * (count - 1) // 2)
 
 
@@ -115,11 +115,11 @@ def exchanged(x, y, partner_x, partner_y, chains, left, right):
 def letter_spans(text, marks, before, starts, ends):
     """Clauses with letters, as places among the letters; returns their number. marks: of the text."""
     count = start = 0
-    for place in marks:
-        if cuts_code(text, place):
-            starts[count], ends[count] = start, before[place]
-            count += start < before[place]
-            start = before[place]
+    for position in marks:
+        if cuts_code(text, position):
+            starts[count], ends[count] = start, before[position]
+            count += start < before[position]
+            start = before[position]
     starts[count], ends[count] = start, before[len(text)]
     return count + (start < before[len(text)])
 

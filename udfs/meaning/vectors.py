@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Tables(NamedTuple):
     weights: np.ndarray
 
 
-_TYPES = Tables("uint64", "int8", "float32")
+_TYPES = dict(zip(Tables._fields, ("uint64", "int8", "float32"), strict=True))
 
 
 class VectorTable(NamedTuple):
@@ -86,9 +86,7 @@ class VectorTable(NamedTuple):
             raise ValueError(
                 f"{path}: {kind[0]} {kind[1]}, but this version reads {FORMAT} {VERSION}"
             )
-        tables = Tables(
-            *(_array(folder, *field) for field in zip(Tables._fields, _TYPES, strict=True))
-        )
+        tables = Tables(*(_array(folder, name, kind) for name, kind in _TYPES.items()))
         if manifest.get("digest") != digest(tables):
             raise ValueError(
                 f"{path}: digest {manifest.get('digest')}, but its arrays have {digest(tables)}; "
@@ -112,15 +110,15 @@ def _array(folder: Path, name: str, kind: str) -> np.ndarray:
 
 def digest(tables: Tables) -> str:
     """Ten hexadecimal digits of SHA-256 over the arrays."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for array in tables:
-        found.update(f"{array.dtype}{array.shape}".encode())
-        found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()[:10]
+        checksum.update(f"{array.dtype}{array.shape}".encode())
+        checksum.update(np.ascontiguousarray(array).data)
+    return checksum.hexdigest()[:10]
 
 
 def write_table(
-    folder: Path, words: Sequence[str], vectors: np.ndarray, weights: np.ndarray, **card
+    folder: Path, words: Sequence[str], vectors: np.ndarray, weights: np.ndarray, **card: Any
 ) -> VectorTable:
     """Writes a table. Of words that differ in the case of ASCII letters alone the first is kept.
 
@@ -193,7 +191,9 @@ class Partner(NamedTuple):
     same: bool
 
 
-def partners(words_a: list[str], words_b: list[str], table: VectorTable) -> tuple[list, list]:
+def partners(
+    words_a: list[str], words_b: list[str], table: VectorTable
+) -> tuple[list[Partner], list[Partner]]:
     """The Partner of each content word of two sentences, by the definition."""
     taken: dict[int, int] = {}
     for i, word in enumerate(words_a):
@@ -206,12 +206,12 @@ def partners(words_a: list[str], words_b: list[str], table: VectorTable) -> tupl
     left_b = [j for j in range(len(words_b)) if j not in equal_b]
     vector = {word: _vector(word, table) for word in {*words_a, *words_b}}
 
-    def best(word, others, candidates):
+    def best(word: str, others: list[str], candidates: list[int]) -> Partner:
         cosines = [float(vector[word] @ vector[others[k]]) / kernels.UNIT**2 for k in candidates]
         if not cosines or max(cosines) <= 0:
             return Partner(-1, 0.0, False)
-        place = int(np.argmax(cosines))
-        return Partner(candidates[place], cosines[place], False)
+        index = int(np.argmax(cosines))
+        return Partner(candidates[index], cosines[index], False)
 
     return (
         [
@@ -229,12 +229,12 @@ def explain(
     words_a: list[str], words_b: list[str], table: VectorTable, count: int = 2
 ) -> list[str]:
     """The content words whose loss or addition weighs most, in short English phrases."""
-    content = [[word for word in words if _is_content(word)] for words in (words_a, words_b)]
+    a, b = ([word for word in words if _is_content(word)] for words in (words_a, words_b))
     phrases = []
-    for words, found, verb in zip(content, partners(*content, table), ("lost", "new"), strict=True):
+    for words, matches, verb in zip((a, b), partners(a, b, table), ("lost", "new"), strict=True):
         losses = [
             (_weight(word, table) * (1 - partner.cosine), word)
-            for word, partner in zip(words, found, strict=True)
+            for word, partner in zip(words, matches, strict=True)
             if partner.cosine < 0.5 and _weight(word, table) > 0.5
         ]
         worst = sorted(losses, key=lambda loss: -loss[0])[:count]
@@ -249,14 +249,14 @@ def reference(words_a: list[str], words_b: list[str], table: VectorTable) -> dic
     values = dict.fromkeys(NAMES, float("nan"))
     if not a or not b:
         return values
-    found_a, found_b = partners(a, b, table)
-    for side, words, found in (("source", a, found_a), ("paraphrase", b, found_b)):
-        values |= {f"{side}_{name}": value for name, value in _side_values(words, found, table)}
+    matches_a, matches_b = partners(a, b, table)
+    for side, words, matches in (("source", a, matches_a), ("paraphrase", b, matches_b)):
+        values |= {f"{side}_{name}": value for name, value in _side_values(words, matches, table)}
     for name in ("f1", "f1_plain"):
         kept = f"kept{name.removeprefix('f1')}"
         r, p = values[f"source_{kept}"], values[f"paraphrase_{kept}"]
         values[name] = 2 * r * p / max(r + p, 1e-6)
-    aligned = [(i, partner.word) for i, partner in enumerate(found_a) if partner.cosine > 0.6]
+    aligned = [(i, partner.word) for i, partner in enumerate(matches_a) if partner.cosine > 0.6]
     length_a, length_b = sum(map(len, words_a)), sum(map(len, words_b))
     if aligned:
         shifts = [
@@ -271,10 +271,10 @@ def reference(words_a: list[str], words_b: list[str], table: VectorTable) -> dic
     left = [
         [
             _weight(word, table) * _vector(word, table)
-            for word, partner in zip(words, found, strict=True)
+            for word, partner in zip(words, matches, strict=True)
             if not partner.same
         ]
-        for words, found in ((a, found_a), (b, found_b))
+        for words, matches in ((a, matches_a), (b, matches_b))
     ]
     if all(left):
         x, y = (np.sum(vectors, axis=0) for vectors in left)
@@ -282,10 +282,12 @@ def reference(words_a: list[str], words_b: list[str], table: VectorTable) -> dic
     return values
 
 
-def _side_values(words: list[str], found: list[Partner], table: VectorTable):
+def _side_values(
+    words: list[str], matches: list[Partner], table: VectorTable
+) -> Iterator[tuple[str, float]]:
     weights = np.array([_weight(word, table) for word in words])
-    cosines = np.array([partner.cosine for partner in found])
-    same = np.array([partner.same for partner in found])
+    cosines = np.array([partner.cosine for partner in matches])
+    same = np.array([partner.same for partner in matches])
     losses = sorted(weights * (1 - cosines), reverse=True)
     replaced = ~same & (cosines > 0.6)
     mean = (

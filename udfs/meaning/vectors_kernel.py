@@ -61,11 +61,12 @@ class Room(NamedTuple):
 
 def room(words_a: int, words_b: int, dimensions: int) -> Room:
     """Room for sentences of up to so many words."""
-    sides = [
+    a, b = (
         Side(
             np.empty(words, np.uint64),
             np.empty(words, np.int64),
-            *np.empty((2, words), np.int32),
+            np.empty(words, np.int32),
+            np.empty(words, np.int32),
             np.empty(words, np.float32),
             np.empty(words, np.int32),
             np.empty(words, np.uint8),
@@ -74,8 +75,8 @@ def room(words_a: int, words_b: int, dimensions: int) -> Room:
             np.empty(dimensions),
         )
         for words in (words_a, words_b)
-    ]
-    return Room(*sides, np.empty((words_a, words_b), np.float32), np.empty(dimensions, np.int32))
+    )
+    return Room(a, b, np.empty((words_a, words_b), np.float32), np.empty(dimensions, np.int32))
 
 
 @njit(cache=True, nogil=True)

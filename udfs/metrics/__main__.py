@@ -11,7 +11,7 @@ scores of the whole with their signatures follow on standard error (--corpus: th
 standard output). Files: lines of text, or with one FILE a table (.tsv or .csv with a header,
 .jsonl, .parquet; - is standard input, TSV or JSON lines). A metric's settings follow its name: parascore:omega=0.1.
 NAME-free reads the source in the reference's place.
-Exit codes: 0 done, 2 something to mend (one line says what).
+Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import json
 import math
 import sys
 import textwrap
-from typing import TextIO
+from io import BufferedReader
+from typing import Any, TextIO, cast
 
 import numpy as np
 
@@ -32,6 +33,7 @@ TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Runs the command; its exit code."""
     args = _arguments(argv)
     try:
         metrics = [load_metric(spec) for spec in args.metrics.split(",")]
@@ -53,7 +55,7 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
     """Columns of two files of lines, or of one table. Raises ValueError that names file and column."""
     if args.paraphrase:
         names = [args.source, args.paraphrase, *args.reference]
-        columns = [[*read_lines(name, "strict")] for name in names]
+        columns: list[list[str | None]] = [[*read_lines(name, "strict")] for name in names]
         for name, column in zip(names, columns, strict=True):
             if len(column) != len(columns[0]):
                 raise ValueError(
@@ -72,7 +74,7 @@ def _table(name: str, columns: list[str]) -> list[list[str | None]]:
     if not name.endswith(TABLES) and name != STANDARD:
         raise ValueError(f"{name}: one file must be a table, {', '.join(TABLES)}; or give two")
     standard = TABLES[0]
-    if name == STANDARD and sys.stdin.buffer.peek(1).startswith(b"{"):
+    if name == STANDARD and cast(BufferedReader, sys.stdin.buffer).peek(1).startswith(b"{"):
         standard = ".jsonl"
     rows = read_columns(name, columns, "strict", standard)
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
@@ -93,6 +95,7 @@ def print_sentences(metrics: list[Metric], pairs: Pairs, as_json: bool) -> None:
 
 
 def print_corpus(metrics: list[Metric], pairs: Pairs, file: TextIO) -> None:
+    """A line for each metric: its name, the score of all pairs, its signature."""
     lines = []
     for metric in metrics:
         arrow = "↑" if metric.higher_is_better else "↓"
@@ -105,7 +108,7 @@ def describe() -> str:
     """A line or two for each metric: what it says, its range and which way is better."""
     lines = ["metrics:"]
     for name, make in METRICS.items():
-        metric = make if hasattr(make, "range") else make()  # what depends on settings
+        metric: Any = make if hasattr(make, "range") else make()  # what depends on settings
         low, high = (f"{bound:g}" for bound in metric.range)
         text = f"{metric.summary} {low} to {high}, {'higher' if metric.higher_is_better else 'lower'} is better"
         text += "; needs --reference." if metric.needs_reference else "."

@@ -91,10 +91,10 @@ class BARTScore(Metric):
                 for row, texts in enumerate(zip(given, paraphrases, strict=True))
                 if None not in texts
             ]
-            found = self.log_likelihoods(
+            likelihoods = self.log_likelihoods(
                 [given[row] for row in rows], [paraphrases[row] for row in rows]
             )
-            scores[rows] = np.fmax(scores[rows], found)
+            scores[rows] = np.fmax(scores[rows], likelihoods)
         return scores
 
     def log_likelihoods(self, given: Sequence[str], texts: Sequence[str]) -> np.ndarray:

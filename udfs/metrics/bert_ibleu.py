@@ -77,5 +77,5 @@ class BERTiBLEU(Metric):
             self.title,
             ("beta", self.beta),
             ("tok", self.tokenize),
-            *(tuple(part.split(":", 1)) for part in of),
+            *((key, value) for key, _, value in (part.partition(":") for part in of)),
         )

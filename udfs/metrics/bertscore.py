@@ -5,7 +5,7 @@
     F1 = 2 P R / (P + R)
 
 Source: Zhang et al. 2020, *BERTScore: Evaluating Text Generation with BERT* (ICLR), section 3.
-The figures are those of the ``bert-score`` package. As there, white space at the ends is
+The numbers are those of the ``bert-score`` package. As there, white space at the ends is
 dropped; the two special tokens weigh nothing but can be matched; idf(t) = log((M + 1) / (c + 1))
 with c the references among all M that contain t; a sentence without tokens scores 0; of several
 references each of P, R and F1 takes its best. A baseline b rescales x to (x − b) / (1 − b).
@@ -57,7 +57,7 @@ def reference(
 ) -> tuple[float, float, float]:
     """(P, R, F1) of two sentences: token embeddings of length 1 (tokens, width), and their weights."""
 
-    def share(tokens, weights, others) -> float:
+    def share(tokens: np.ndarray, weights: np.ndarray, others: np.ndarray) -> float:
         best = [max(float(x @ y) for y in others) for x in tokens]
         total = float(sum(weights))
         return sum(w * b for w, b in zip(weights, best, strict=True)) / total if total else 0.0
@@ -112,8 +112,8 @@ class BERTScore(Metric):
         scores = np.full((len(paraphrase), 3), np.nan)
         for start in range(0, len(scores), PAIRS_AT_ONCE):
             chunk = [side[start : start + PAIRS_AT_ONCE] for side in texts]
-            rows, found = _score_chunk(encoder, chunk, weights)
-            np.fmax.at(scores, start + rows, found)
+            rows, values = _score_chunk(encoder, chunk, weights)
+            np.fmax.at(scores, start + rows, values)
         return (scores - base) / (1 - base)
 
     def signature(self) -> str:
@@ -171,7 +171,7 @@ def _score_chunk(
     lengths = np.diff(embedded.offsets)
     scores = np.empty((len(rows), 3))
     longest = np.maximum(lengths[ours], lengths[theirs])
-    for batch in batches(longest**2, CELLS_AT_ONCE):
+    for batch in batches((longest**2).tolist(), CELLS_AT_ONCE):
         a, b = (_pad(embedded, side[batch], weights) for side in (ours, theirs))
         scores[batch] = match(*a, *b).double().cpu().numpy()
     return rows, scores

@@ -5,7 +5,7 @@
 p_n = n-grams of the paraphrase that match, each at most as often as the reference with the most of
 it has it, / n-grams of the paraphrase; m = its tokens, r = tokens of the reference closest in
 length. Sources: Papineni et al. 2002, *BLEU: a Method for Automatic Evaluation of Machine
-Translation*; the figures are those of sacrebleu (Post 2018, *A Call for Clarity in Reporting BLEU
+Translation*; the numbers are those of sacrebleu (Post 2018, *A Call for Clarity in Reporting BLEU
 Scores*).
 
 Decided here, and as sacrebleu's own command does: the score of a sentence leaves out orders for
@@ -46,7 +46,7 @@ def reference(
     tokens, others = cut(paraphrase), [cut(reference) for reference in references]
     logs, smoothing, any_match = [], 1, False
     for n in range(1, min(order, len(tokens)) + 1):
-        clip = Counter()
+        clip: Counter[tuple[str, ...]] = Counter()
         for other in others:
             clip |= _grams(other, n)
         matches = sum((_grams(tokens, n) & clip).values())
@@ -60,7 +60,7 @@ def reference(
     return 100 * min(1.0, exp(1 - closest / len(tokens))) * exp(sum(logs) / len(logs))
 
 
-def _grams(tokens: list[str], n: int) -> Counter:
+def _grams(tokens: list[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
 
 

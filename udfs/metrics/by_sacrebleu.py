@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def corpus_score(metric: SacrebleuMetric, pairs: Pairs) -> float:
     if not rows:
         return float("nan")
     most = max(len(references) for _, references in rows)
-    streams = [[r[k] if k < len(r) else None for _, r in rows] for k in range(most)]
+    streams: Any = [[r[k] if k < len(r) else None for _, r in rows] for k in range(most)]
     return metric.corpus_score([p for p, _ in rows], streams).score
 
 

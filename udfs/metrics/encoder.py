@@ -15,8 +15,9 @@ import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +31,8 @@ WEIGHTS = ("*.safetensors", "*.bin")
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
 
-class TokenEmbeddings(NamedTuple):
+@dataclass(frozen=True)
+class TokenEmbeddings:
     """Embeddings of the tokens of some texts, special tokens included."""
 
     vectors: torch.Tensor
@@ -41,9 +43,11 @@ class TokenEmbeddings(NamedTuple):
     """(tokens,) int64: the tokens' numbers in the vocabulary."""
 
     def __getitem__(self, text: int) -> torch.Tensor:
+        """The rows of a text's tokens."""
         return self.vectors[self.offsets[text] : self.offsets[text + 1]]
 
     def token_ids(self, text: int) -> np.ndarray:
+        """The numbers of a text's tokens."""
         return self.ids[self.offsets[text] : self.offsets[text + 1]]
 
 
@@ -112,8 +116,8 @@ class Encoder:
         if not self.keep_tokens or not texts:
             return self._embed(texts)
         new = [text for text in dict.fromkeys(texts) if text not in self._kept]
-        found = self._embed(new)
-        here = {text: (found[k], found.token_ids(k)) for k, text in enumerate(new)}
+        embedded = self._embed(new)
+        here = {text: (embedded[k], embedded.token_ids(k)) for k, text in enumerate(new)}
         rows = [here[text] if text in here else self._kept[text] for text in texts]
         if sum(len(ids) for _, ids in (*self._kept.values(), *here.values())) > self.keep_tokens:
             self._kept.clear()
@@ -130,9 +134,9 @@ class Encoder:
         width = self.network.config.hidden_size
         vectors = torch.empty((int(offsets[-1]), width), device=self.device)
         for rows, hidden, mask in self._batches(ids):
-            place = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in rows])
+            order = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in rows])
             unit = torch.nn.functional.normalize(hidden[mask], dim=-1)
-            vectors[torch.from_numpy(place).to(self.device)] = unit
+            vectors[torch.from_numpy(order).to(self.device)] = unit
         flat = np.concatenate([np.asarray(row, np.int64) for row in ids] or [np.empty(0, np.int64)])
         return TokenEmbeddings(vectors, offsets, flat)
 

@@ -37,6 +37,7 @@ class Tokens(NamedTuple):
     present: np.ndarray
 
     def columns(self, *chosen: int) -> Tokens:
+        """The number of columns."""
         return Tokens(self.values, self.offsets[list(chosen)], self.present[list(chosen)])
 
 
@@ -61,7 +62,7 @@ class Overlap(NamedTuple):
 
 
 def tokenizer(name: str) -> Callable[[str], list[str]]:
-    """From a sentence to its tokens: one of SACREBLEU_TOKENIZERS, or rouge_score's ``word``.
+    """The function from a sentence to its tokens: one of SACREBLEU_TOKENIZERS, or rouge_score's ``word``.
 
     sacrebleu's are its own code. ``word`` is what rouge_score does without a stemmer: runs of
     lower-cased ASCII letters and digits.
@@ -187,9 +188,10 @@ def overlap(tokens: Tokens, order: int) -> Overlap:
     scored = tokens.present[0] & tokens.present[1:].any(axis=0)
     length = np.where(scored, np.diff(tokens.offsets[0]), 0)
     counts = np.zeros((3, len(scored), order), np.int64)
+    matches, distinct, shared = counts
     closest = np.zeros(len(scored), np.int64)
     _overlap_rows(*tokens, scored, counts, closest)
-    return Overlap(*counts, length, closest, scored)
+    return Overlap(matches, distinct, shared, length, closest, scored)
 
 
 @njit(cache=True, nogil=True)

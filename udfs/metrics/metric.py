@@ -53,14 +53,14 @@ class Metric(ABC):
     """A metric with its settings, which subclasses state as fields of a frozen dataclass."""
 
     name: ClassVar[str]
-    """As on the command line: lower case, words joined by hyphens."""
+    """The name on the command line: lower case, words joined by hyphens."""
     title: ClassVar[str]
-    """As in tables: Self-iBLEU."""
+    """The name in tables: Self-iBLEU."""
     summary: ClassVar[str]
     """One sentence that says what a score means."""
     range: ClassVar[tuple[float, float]]
     higher_is_better: ClassVar[bool]
-    """Of the paraphrase, by the metric's own idea of it."""
+    """Whether a higher score means a better paraphrase, as the metric sees it."""
     needs_source: ClassVar[bool] = True
     needs_reference: ClassVar[bool] = False
     uses_reference: ClassVar[bool] = False

@@ -88,9 +88,8 @@ class ParaScore(Metric):
         return np.where(distance > self.gamma, self.gamma, below)
 
     def _similarity(self) -> BERTScore | SentenceSimilarity:
-        settings = {"layer": self.layer, "device": self.device, "precision": self.precision}
         kind = BERTScore if self.similarity == "bertscore" else SentenceSimilarity
-        return kind(self.model, **settings)
+        return kind(self.model, layer=self.layer, device=self.device, precision=self.precision)
 
     def signature(self) -> str:
         of = self._similarity().signature().split("|")[1:-1]
@@ -99,7 +98,7 @@ class ParaScore(Metric):
             ("omega", self.omega),
             ("gamma", self.gamma),
             ("sim", self.similarity),
-            *(tuple(part.split(":", 1)) for part in of),
+            *((key, value) for key, _, value in (part.partition(":") for part in of)),
         )
 
 
@@ -121,14 +120,16 @@ def tune_omega(
     measures = {"spearman": stats.spearmanr, "pearson": stats.pearsonr}
     if correlation not in measures:
         raise ValueError(f"correlation {correlation!r}: expected {' or '.join(measures)}")
-    human = np.asarray(human, np.float64)
+    ratings = np.asarray(human, np.float64)
     similarity, diversity = metric.similarities(pairs), metric.diversity(pairs)
-    there = np.isfinite(human + similarity + diversity)
-    if there.sum() < 2 or np.ptp(human[there]) == 0:
+    there = np.isfinite(ratings + similarity + diversity)
+    if there.sum() < 2 or np.ptp(ratings[there]) == 0:
         raise ValueError("omega cannot be tuned: fewer than two pairs that differ in human score")
-    found = []
+    correlations = []
     for omega in sorted(candidates):
         scores = (similarity + omega * diversity)[there]
-        found.append((float(measures[correlation](scores, human[there]).statistic), -omega))
-    best, omega = max(found)
+        correlations.append(
+            (float(measures[correlation](scores, ratings[there]).statistic), -omega)
+        )
+    best, omega = max(correlations)
     return -omega, best

@@ -93,6 +93,7 @@ def load_metric(spec: str, **defaults: str) -> Metric:
 
 def setting_types(make: Callable[..., Metric]) -> Mapping[str, Any]:
     """The types of a metric's settings by their names: the fields that METRICS leaves open."""
+    cls: Any
     cls, fixed = (make.func, len(make.args)) if isinstance(make, partial) else (make, 0)
     hints = get_type_hints(cls)
     return {field.name: hints[field.name] for field in fields(cls)[fixed:]}

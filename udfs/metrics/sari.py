@@ -22,7 +22,7 @@ that equals source and reference has 100 / 3, not 100: nothing is added or delet
 Decided here:
 
 * Of deletions only precision counts, as the paper has it. ``deletion="f1"`` takes F1 instead, which
-  is what EASSE does unless told otherwise, and what many printed figures are.
+  is what EASSE does unless told otherwise, and what many printed numbers are.
 * Texts are in lower case, as EASSE has them by default, otherwise as they come.
 * ``tokenize``: ``char``, every character but spaces; ``zh-word``, words of the segmenter,
   normalised; ``13a``, sacrebleu's words for English.
@@ -96,7 +96,8 @@ class SARI(Metric):
         ]
         present = np.array([[row is not None for row in column] for column in columns], bool)
         rows = np.flatnonzero(present[0] & present[1] & present[2:].any(axis=0))
-        return rows, statistics(*([column[row] for row in rows] for column in columns))
+        source, paraphrase, *references = ([column[row] for row in rows] for column in columns)
+        return rows, statistics(source, paraphrase, *references)
 
 
 def tokens(column: pa.Array, tokenize: str, segmenter: str) -> list[list[str] | None]:
@@ -130,7 +131,7 @@ def reference(
     return 100 * total / 3 / len(ORDERS)
 
 
-def _grams(tokens: Tokens, n: int, times: int) -> Counter:
+def _grams(tokens: Tokens, n: int, times: int) -> Counter[tuple[str, ...]]:
     """Counts of the n-grams, as often as there are references."""
     counts = Counter(tuple(tokens[k : k + n]) for k in range(len(tokens) - n + 1))
     return Counter({gram: times * count for gram, count in counts.items()})
@@ -144,7 +145,9 @@ def _ratios(both: int, paraphrase: int, references: int) -> dict[str, float]:
 
 
 def statistics(
-    source: Sequence[Tokens], paraphrase: Sequence[Tokens], *references: Sequence[Tokens | None]
+    source: Sequence[Tokens | None],
+    paraphrase: Sequence[Tokens | None],
+    *references: Sequence[Tokens | None],
 ) -> np.ndarray:
     """Sums of every row: float64, shape (rows, 4 orders, 3 operations, 3 sums).
 

@@ -66,14 +66,17 @@ class Sentence(NamedTuple):
 
 
 def sentence_splits(source: Sentence, paraphrase: Sentence) -> float:
+    """Sentences of the paraphrase over those of the source."""
     return _ratio(paraphrase.sentences, source.sentences)
 
 
 def compression(source: Sentence, paraphrase: Sentence) -> float:
+    """Characters of the paraphrase over those of the source."""
     return _ratio(len(paraphrase.characters), len(source.characters))
 
 
 def replaced(source: Sentence, paraphrase: Sentence) -> float:
+    """Replaced characters over the characters of the shorter side."""
     from Levenshtein import editops
 
     edits = editops(source.characters, paraphrase.characters)
@@ -82,16 +85,19 @@ def replaced(source: Sentence, paraphrase: Sentence) -> float:
 
 
 def deleted(source: Sentence, paraphrase: Sentence) -> float:
+    """Share of the source's words that the paraphrase does not have."""
     gone = Counter(source.words) - Counter(paraphrase.words)
     return _ratio(gone.total(), len(source.words))
 
 
 def added(source: Sentence, paraphrase: Sentence) -> float:
+    """Share of the paraphrase's words that the source does not have."""
     new = Counter(paraphrase.words) - Counter(source.words)
     return _ratio(new.total(), len(paraphrase.words))
 
 
 def reordered(source: Sentence, paraphrase: Sentence) -> float:
+    """Shared words that are not in the same order, over the words of the source."""
     from rapidfuzz.distance import LCSseq
 
     kept = (Counter(source.words) & Counter(paraphrase.words)).total()
@@ -111,9 +117,9 @@ def tree_depth(heads: Sequence[int]) -> int:
     Raises ValueError where the heads are no tree.
     """
     above = np.array([0, *heads])
-    place, depth = above, 0
-    while place.any():
-        place, depth = above[place], depth + 1
+    ancestor, depth = above, 0
+    while ancestor.any():
+        ancestor, depth = above[ancestor], depth + 1
         if depth > len(heads):
             raise ValueError(f"no dependency tree, its words depend on each other: {heads}")
     return depth
@@ -124,6 +130,8 @@ def _ratio(part: float, whole: float) -> float:
 
 
 class Kind(NamedTuple):
+    """What there is to say of a feature, and how it is computed."""
+
     summary: str
     range: tuple[float, float]
     higher_is_simpler: bool
@@ -199,7 +207,7 @@ class Feature(Metric):
 
     def _sentences(self, column: pa.Array) -> list[Sentence | None]:
         rows = zip(column.to_pylist(), words(column, self.segmenter), strict=True)
-        return [None if text is None else sentence_of(text, cut) for text, cut in rows]
+        return [None if cut is None else sentence_of(text, cut) for text, cut in rows]
 
 
 def sentence_of(text: str, cut: Sequence[str]) -> Sentence:
@@ -219,7 +227,7 @@ def load_ranks(vocabulary: str | None = None) -> Mapping[str, int]:
     """
     if vocabulary is None:
         package = importlib.metadata.distribution("jieba")
-        fields = Path(package.locate_file("jieba/dict.txt")).read_text("utf-8").split()
+        fields = Path(str(package.locate_file("jieba/dict.txt"))).read_text("utf-8").split()
         rows = zip(fields[::3], fields[1::3], fields[2::3], strict=True)
         counted = [(-int(count), word, class_of(tag, "jieba")) for word, count, tag in rows]
     else:
@@ -248,8 +256,8 @@ def load_ranks(vocabulary: str | None = None) -> Mapping[str, int]:
 def _depths(column: pa.Array, parse: Callable[[list[str]], list[int]]) -> list[float]:
     """Depth of each text's deepest tree; NaN for a null or an empty text."""
     texts = [normalise(text or "") for text in column.to_pylist()]
-    found = iter(parse([text for text in texts if text]))
-    return [next(found) if text else float("nan") for text in texts]
+    depths = iter(parse([text for text in texts if text]))
+    return [next(depths) if text else float("nan") for text in texts]
 
 
 def _check_parser(parser: str | None) -> None:
@@ -264,7 +272,7 @@ def _check_parser(parser: str | None) -> None:
 
 @lru_cache(maxsize=1)
 def load_parser(parser: str) -> Callable[[list[str]], list[int]]:
-    """From texts to the depth of each one's deepest tree.
+    """Loads a parser: a function from texts to the depth of each text's deepest tree.
 
     parser: ``spacy:MODEL`` or ``ltp:FOLDER``. Raises ValueError, in one line, where it is missing.
     """
@@ -313,11 +321,11 @@ def _ltp_depths(folder: str) -> Callable[[list[str]], list[int]]:
         model.tokenizer.batch_encode_plus = model.tokenizer.__call__
 
     def depths(texts: list[str]) -> list[int]:
-        found = []
+        deepest = []
         for text in texts:
             sentences = [s for s in re.findall(r".*?(?:[。!?]+|$)", text) if s]
             trees = model.pipeline(sentences, tasks=["cws", "dep"]).dep
-            found.append(max(tree_depth(tree["head"]) for tree in trees))
-        return found
+            deepest.append(max(tree_depth(tree["head"]) for tree in trees))
+        return deepest
 
     return depths

@@ -47,8 +47,8 @@ class SPScoreZh(Metric):
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         model, segmenter = self.loaded()
-        found = model.outputs(pairs.source, pairs.paraphrase, segmenter)
-        return found[:, OUTPUTS.index(self.output)].astype(np.float64)
+        outputs = model.outputs(pairs.source, pairs.paraphrase, segmenter)
+        return outputs[:, OUTPUTS.index(self.output)].astype(np.float64)
 
     def signature(self) -> str:
         model, segmenter = self.loaded()

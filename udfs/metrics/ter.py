@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class TER(Metric):
             ("sacrebleu", version("sacrebleu")),
         )
 
-    def _sacrebleu(self):
+    def _sacrebleu(self) -> Any:
         from sacrebleu.metrics.ter import TER as Sacrebleu
 
         return Sacrebleu(self.normalized, self.no_punct, self.asian_support, self.case_sensitive)

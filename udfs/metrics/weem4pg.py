@@ -94,12 +94,12 @@ def reference(source: Sequence[str], paraphrase: Sequence[str], vectors: WordVec
         return 0.0
     total = 0.0
     for word in paraphrase:
-        nearest = -1.0 if word in vectors.index else 0.0
+        nearest = -1.0 if word in vectors.rows else 0.0
         for other in source:
             if word == other:
                 cosine = 1.0
-            elif word in vectors.index and other in vectors.index:
-                pair = (vectors.matrix[vectors.index[w]] for w in (word, other))
+            elif word in vectors.rows and other in vectors.rows:
+                pair = (vectors.matrix[vectors.rows[w]] for w in (word, other))
                 cosine = float(np.dot(*pair))
             else:
                 cosine = 0.0

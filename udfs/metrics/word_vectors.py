@@ -24,12 +24,12 @@ _HEADER = re.compile(rb"\d+ \d+\r?\n")
 
 
 class WordVectors(NamedTuple):
-    """index: row of each word. matrix: float32, shape (words, dimensions), rows of length 1.
+    """rows: row of each word. matrix: float32, shape (words, dimensions), rows of length 1.
 
     A vector of zeros stays one.
     """
 
-    index: Mapping[str, int]
+    rows: Mapping[str, int]
     matrix: np.ndarray
 
 

@@ -24,5 +24,5 @@ def words(column: pa.Array, segmenter: str = "jieba") -> list[list[str] | None]:
 
 def segmenter_version(segmenter: str) -> str:
     """Name and version of a segmenter, for a signature: ``jieba-rjieba-0.2.2``."""
-    found = _segmenter(segmenter)
-    return f"{found.name}-{found.version}"
+    loaded = _segmenter(segmenter)
+    return f"{loaded.name}-{loaded.version}"

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +51,7 @@ SHIPPED = Path(__file__).parents[1] / "models" / "spscore-zh"
 """Holds a folder for each tier."""
 SHIPPED_ENCODER = SHIPPED / "full" / "encoder"
 
-Texts = Sequence[str | None] | pa.Array | pa.ChunkedArray
+Texts: TypeAlias = Sequence[str | None] | pa.Array | pa.ChunkedArray
 
 
 class SPScore:
@@ -63,7 +63,7 @@ class SPScore:
         heads: Mapping[str, Head],
         segmenter: str = "",
         resources: Mapping[str, str] | None = None,
-        summary: dict | None = None,
+        summary: dict[str, Any] | None = None,
         penalties: Mapping[str, float] | None = None,
         encoder: str | None = None,
         core: str = "core",
@@ -100,8 +100,8 @@ class SPScore:
                 )
         known = [*self.columns, *OUTPUTS]
         self._places: list[np.ndarray] = []
-        for place, (name, head) in enumerate(self.heads.items()):
-            given = known[: len(self.columns) + place]
+        for index, (name, head) in enumerate(self.heads.items()):
+            given = known[: len(self.columns) + index]
             unknown = [column for column in head.columns if column not in given]
             if unknown:
                 raise ValueError(f"head {name}: the tier {tier} has no column {unknown[0]!r}")
@@ -117,8 +117,8 @@ class SPScore:
         backend: str = "lightgbm",
         seeds: int = 3,
         segmenter: str = "",
-        summary: dict | None = None,
-        parameters: dict | None = None,
+        summary: dict[str, Any] | None = None,
+        parameters: dict[str, Any] | None = None,
     ) -> SPScore:
         """A head for each output, each the mean of ``seeds`` regressions on all features.
 
@@ -171,11 +171,11 @@ class SPScore:
         values = np.empty((width + len(OUTPUTS), len(features)), np.float32)
         values[:width] = features.T
         penalties = penalty(features, self.columns, self.penalties)
-        for place, (name, head) in enumerate(self.heads.items(), width):
-            found = head.model.predict(values[self._places[place - width]].T)
-            values[place] = np.clip(found, 0, 1)
+        for row, (name, head) in enumerate(self.heads.items(), width):
+            predicted = head.model.predict(values[self._places[row - width]].T)
+            values[row] = np.clip(predicted, 0, 1)
             if self.penalties and name in PENALISED:
-                values[place] *= penalties
+                values[row] *= penalties
         return values[width:].T
 
     def features(self, a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
@@ -213,18 +213,18 @@ class SPScore:
             raise ValueError(f"{len(source)} sources, but {len(paraphrase)} paraphrases")
         segmenter = segmenter or load_segmenter()
         (a, flags_a), (b, flags_b) = normalise_column(source), normalise_column(paraphrase)
-        found = self.features(a, b, segmenter.word_ends(a), segmenter.word_ends(b))
-        found[((flags_a | flags_b) & (NULL | UNDECODABLE)) != 0] = np.nan
-        return found
+        features = self.features(a, b, segmenter.word_ends(a), segmenter.word_ends(b))
+        features[((flags_a | flags_b) & (NULL | UNDECODABLE)) != 0] = np.nan
+        return features
 
     def outputs(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
     ) -> np.ndarray:
-        """predict for pairs as they come: NaN where a side is null or undecodable."""
+        """The outputs of pairs as they come: see predict. NaN where a side is null or undecodable."""
         features = self.extract(source, paraphrase, segmenter)
-        found = self.predict(features)
-        found[np.isnan(features[:, FEATURES.index("sl")])] = np.nan
-        return found
+        outputs = self.predict(features)
+        outputs[np.isnan(features[:, FEATURES.index("sl")])] = np.nan
+        return outputs
 
     def score(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
@@ -304,23 +304,23 @@ class SPScore:
         path = folder / files.DESCRIPTION
         description, contents = files.read(folder)
         try:
-            found = cls._unpacked(description, contents)
+            model = cls._unpacked(description, contents)
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path}: {error}") from error
-        if found.tier != "paper":
+        if model.tier != "paper":
             here = Resources.load().digests()
-            if found.tier == "full":
+            if model.tier == "full":
                 if folder != SHIPPED / "full":
-                    found.encoder = str(folder / "encoder")
+                    model.encoder = str(folder / "encoder")
                 if (folder / "core").is_dir():
-                    found.core = str(folder / "core")
-                here |= _read_beside(folder / "encoder", found.core)
-            if found.resources != here:
+                    model.core = str(folder / "core")
+                here |= _read_beside(folder / "encoder", model.core)
+            if model.resources != here:
                 raise ValueError(
-                    f"{path}: fitted with {_joined(found.resources)}, but the tables here are "
+                    f"{path}: fitted with {_joined(model.resources)}, but the tables here are "
                     f"{_joined(here)}; fit it again, or take those tables"
                 )
-        return found
+        return model
 
     def _packed(self) -> tuple[dict[str, Any], dict[str, bytes]]:
         """(description, contents) of udfs.spscore.files."""
@@ -350,14 +350,14 @@ class SPScore:
             raise ValueError(
                 f"normalisation {description['normalisation']!r}, expected {NORMALISATION!r}"
             )
-        for found, known in zip_longest(description["columns"], TIERS[tier]):
-            if found != known:
-                raise ValueError(f"column {found!r} where the tier {tier} has {known!r}")
+        for column, known in zip_longest(description["columns"], TIERS[tier]):
+            if column != known:
+                raise ValueError(f"column {column!r} where the tier {tier} has {known!r}")
         heads = unpack(description["heads"], contents)
         names = ("segmenter", "resources", "summary", "penalties")
         return cls(tier, heads, *(description[name] for name in names))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         # The tables for prediction are ten times the size of what they are made from.
         packed = zlib.compress(pickle.dumps(self._packed()))
         return _restore, (packed, self.encoder, self.core, self.read_from)

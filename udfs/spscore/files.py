@@ -49,10 +49,10 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     except (AttributeError, KeyError, TypeError):
         raise ValueError(f"{path}: expected the heads, each with its files") from None
     contents = {name: _read(folder / name) for name in names}
-    found = digest(description, contents)
-    if found != description["digest"]:
+    actual = digest(description, contents)
+    if actual != description["digest"]:
         raise ValueError(
-            f"{path}: digest {description['digest']}, but its heads have {found}; "
+            f"{path}: digest {description['digest']}, but its heads have {actual}; "
             "the model files are not those that were saved"
         )
     return description, contents
@@ -73,10 +73,10 @@ def write(folder: Path, description: dict[str, Any], contents: dict[str, bytes])
 def digest(description: dict[str, Any], contents: dict[str, bytes]) -> str:
     """Ten hexadecimal digits of SHA-256 over heads, penalties, and the files of the heads."""
     decisive = [description["heads"], description["penalties"]]
-    found = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode())
+    checksum = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode())
     for name, content in sorted(contents.items()):
-        found.update(f"\n{name} {len(content)}\n".encode() + content)
-    return found.hexdigest()[:10]
+        checksum.update(f"\n{name} {len(content)}\n".encode() + content)
+    return checksum.hexdigest()[:10]
 
 
 def _read(path: Path) -> bytes:

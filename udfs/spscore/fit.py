@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -56,7 +57,7 @@ def fit_model(
     names: Sequence[str] = FEATURES,
     backend: str = "lightgbm",
     seeds: int = 3,
-    parameters: dict | None = None,
+    parameters: dict[str, Any] | None = None,
     monotone: Mapping[str, int] | None = None,
 ) -> TreeModel | NetworkModel:
     """The mean of ``seeds`` regressions of target on features, for one head. Deterministic.
@@ -101,7 +102,7 @@ def fit_trees(
     weight: np.ndarray,
     seeds: int,
     names: list[str],
-    parameters: dict,
+    parameters: dict[str, Any],
     monotone: Mapping[str, int],
 ) -> TreeModel:
     """LightGBM regressions that differ in their seed. ValueError for an unknown parameter."""
@@ -138,7 +139,7 @@ def fit_network(
     weight: np.ndarray,
     seeds: int,
     names: list[str],
-    parameters: dict,
+    parameters: dict[str, Any],
 ) -> NetworkModel:
     """Networks that differ in their seed and in the rows they see."""
     import warnings
@@ -171,7 +172,7 @@ def fit_network(
     return NetworkModel(centre, scale, logarithm, networks)
 
 
-def _known(parameters: dict, defaults: dict, backend: str) -> dict:
+def _known(parameters: dict[str, Any], defaults: dict[str, Any], backend: str) -> dict[str, Any]:
     for name in parameters:
         if name not in defaults:
             raise ValueError(
@@ -181,14 +182,14 @@ def _known(parameters: dict, defaults: dict, backend: str) -> dict:
 
 
 def group_folds(
-    groups: Sequence, folds: int, seed: int | None = None
+    groups: Sequence[Any], folds: int, seed: int | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(rows to fit on, rows held out) for each fold; all rows of a group fall on one side.
 
     Groups are dealt out in the order of their appearance, or shuffled by a seed. Raises ValueError
     where there are fewer groups than folds.
     """
-    numbers: dict = {}
+    numbers: dict[Any, int] = {}
     index = np.array([numbers.setdefault(group, len(numbers)) for group in groups], int)
     if len(numbers) < folds or folds < 2:
         raise ValueError(
@@ -205,14 +206,14 @@ def group_folds(
 def cross_validate(
     features: np.ndarray,
     target: np.ndarray,
-    groups: Sequence,
+    groups: Sequence[Any],
     weight: np.ndarray | None = None,
     *,
     extra: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
-    extra_groups: Sequence = (),
+    extra_groups: Sequence[Any] = (),
     folds: int = 10,
     fold_seed: int | None = None,
-    **settings,
+    **settings: Any,
 ) -> np.ndarray:
     """Out-of-fold outputs, shape (rows, 5): each from models that never saw the row's group.
 
@@ -223,20 +224,20 @@ def cross_validate(
     fold_seed: for group_folds. settings: for SPScore.fit.
     """
     weight = np.ones(len(target)) if weight is None else weight
-    groups = np.asarray(groups, object)
-    extra_groups = np.asarray(extra_groups, object)
+    group_of = np.asarray(groups, object)
+    group_of_extra = np.asarray(extra_groups, object)
     scores = np.empty(np.shape(target), np.float32)
-    for fitted, held_out in group_folds(groups.tolist(), folds, fold_seed):
+    for fitted, held_out in group_folds(group_of.tolist(), folds, fold_seed):
         rows = [features[fitted]], [target[fitted]], [weight[fitted]]
         if extra is not None:
             unseen = np.ones(len(extra[1]), bool)
-            if len(extra_groups):
-                hidden = set(groups[held_out].tolist())
-                unseen = np.array([group not in hidden for group in extra_groups.tolist()], bool)
+            if len(group_of_extra):
+                hidden = set(group_of[held_out].tolist())
+                unseen = np.array([group not in hidden for group in group_of_extra.tolist()], bool)
             for part, column in zip(rows, extra, strict=True):
                 part.append(column[unseen])
-        joined = [np.concatenate(part) for part in rows]
-        scores[held_out] = SPScore.fit(*joined, **settings).predict(features[held_out])
+        x, y, w = (np.concatenate(part) for part in rows)
+        scores[held_out] = SPScore.fit(x, y, w, **settings).predict(features[held_out])
     return scores
 
 
@@ -253,7 +254,11 @@ def spearman(scores: np.ndarray, target: np.ndarray) -> float:
 
 
 def bootstrap_interval(
-    statistic, columns: tuple[np.ndarray, ...], groups: Sequence, samples: int = 1000, seed: int = 0
+    statistic: Callable[..., float],
+    columns: tuple[np.ndarray, ...],
+    groups: Sequence[Any] | np.ndarray,
+    samples: int = 1000,
+    seed: int = 0,
 ) -> tuple[float, float]:
     """95 % percentile interval of statistic(*columns), resampling whole groups (sources)."""
     _, index = np.unique(np.asarray(groups), return_inverse=True)
@@ -261,9 +266,9 @@ def bootstrap_interval(
     starts = np.searchsorted(index[order], np.arange(index.max() + 2))
     members = [order[a:b] for a, b in pairwise(starts)]
     rng = np.random.default_rng(seed)
-    found = []
+    resampled = []
     for _ in range(samples):
         rows = np.concatenate([members[k] for k in rng.integers(0, len(members), len(members))])
-        found.append(statistic(*(column[rows] for column in columns)))
-    low, high = np.percentile(found, (2.5, 97.5))
+        resampled.append(statistic(*(column[rows] for column in columns)))
+    low, high = np.percentile(resampled, (2.5, 97.5))
     return float(low), float(high)

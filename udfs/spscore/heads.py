@@ -35,7 +35,8 @@ class Head(NamedTuple):
 
 def pack(heads: Mapping[str, Head]) -> tuple[dict[str, Any], dict[str, bytes]]:
     """(description of each head, content of each of their files by name)."""
-    descriptions, contents = {}, {}
+    descriptions: dict[str, Any] = {}
+    contents: dict[str, bytes] = {}
     for name, head in heads.items():
         own = head.model.files()
         descriptions[name] = {

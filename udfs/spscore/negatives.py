@@ -141,23 +141,23 @@ def one_edit(text: str, rng: random.Random, operation: str | None = None) -> str
     # Half of the new characters are frequent, half come from the sentence itself.
     new = rng.choice(_FREQUENT if rng.random() < 0.5 or not text else text)
     if operation == "insertion" or not text:
-        place = rng.randrange(len(text) + 1)
-        return text[:place] + new + text[place:]
-    place = rng.randrange(len(text))
+        position = rng.randrange(len(text) + 1)
+        return text[:position] + new + text[position:]
+    position = rng.randrange(len(text))
     if operation == "deletion":
-        return text[:place] + text[place + 1 :]
-    while new == text[place]:
+        return text[:position] + text[position + 1 :]
+    while new == text[position]:
         new = rng.choice(_FREQUENT)
-    return text[:place] + new + text[place + 1 :]
+    return text[:position] + new + text[position + 1 :]
 
 
 def replace_characters(text: str, other: str, rng: random.Random, share: float = 0.3) -> str:
     """The text with a share of its Han characters replaced, half by frequent ones."""
     places = [k for k, character in enumerate(text) if "\u4e00" <= character <= "\u9fff"]
     characters = list(text)
-    for place in rng.sample(places, round(share * len(places))):
+    for position in rng.sample(places, round(share * len(places))):
         pool = _FREQUENT if rng.random() < 0.5 or not other else other
-        characters[place] = rng.choice(pool)
+        characters[position] = rng.choice(pool)
     return "".join(characters)
 
 
@@ -196,9 +196,9 @@ def insert_negation(words: Tagged, rng: random.Random) -> str:
     ]
     if not places:
         return ""
-    place = rng.choice(places)
+    position = rng.choice(places)
     return "".join(
-        (rng.choice(("不", "没有")) if k == place else "") + word
+        (rng.choice(("不", "没有")) if k == position else "") + word
         for k, (word, _) in enumerate(words)
     )
 
@@ -231,13 +231,13 @@ def add_clause(text: str, other: str, rng: random.Random) -> str:
     clauses = [clause.group() for clause in _CLAUSE.finditer(text)]
     if not added or not clauses:
         return ""
-    place = rng.randrange(len(clauses) + 1)
-    if place == len(clauses) and clauses[-1][-1] not in ",，。！？!?;；":
+    position = rng.randrange(len(clauses) + 1)
+    if position == len(clauses) and clauses[-1][-1] not in ",，。！？!?;；":
         return text + "，" + rng.choice(added)
-    return "".join([*clauses[:place], rng.choice(added) + "，", *clauses[place:]])
+    return "".join([*clauses[:position], rng.choice(added) + "，", *clauses[position:]])
 
 
-def _without(text: str, matches: list[re.Match], rng: random.Random) -> str:
+def _without(text: str, matches: list[re.Match[str]], rng: random.Random) -> str:
     """The text without one of the matches; empty where there is none."""
     if not matches:
         return ""

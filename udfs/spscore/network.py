@@ -7,6 +7,7 @@ scikit-learn trains the weights (``udfs/spscore/fit.py``) and is not needed to u
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,11 @@ class NetworkModel:
 
     def files(self) -> dict[str, bytes]:
         """What ``from_files`` reads, by file name."""
-        arrays = {"centre": self.centre, "scale": self.scale, "logarithm": self.logarithm}
+        arrays: dict[str, Any] = {
+            "centre": self.centre,
+            "scale": self.scale,
+            "logarithm": self.logarithm,
+        }
         for seed, layers in enumerate(self.networks):
             for depth, (weights, biases) in enumerate(layers):
                 arrays[f"weights_{seed}_{depth}"] = weights
@@ -57,11 +62,13 @@ class NetworkModel:
 
     @classmethod
     def from_files(cls, files: dict[str, bytes]) -> NetworkModel:
+        """The model of what files gave."""
         (content,) = files.values()
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            networks: list[list] = []
+            networks: list[list[tuple[np.ndarray, np.ndarray]]] = []
             while f"weights_{len(networks)}_0" in arrays:
-                seed, layers = len(networks), []
+                seed = len(networks)
+                layers: list[tuple[np.ndarray, np.ndarray]] = []
                 while f"weights_{seed}_{len(layers)}" in arrays:
                     key = f"{seed}_{len(layers)}"
                     layers.append((arrays[f"weights_{key}"], arrays[f"biases_{key}"]))

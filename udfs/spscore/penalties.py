@@ -12,7 +12,9 @@ COUNTED = 2
 """A penalty counts so many of a kind at most."""
 
 
-def penalty(features: np.ndarray, columns: Sequence[str], factors: Mapping[str, float]):
+def penalty(
+    features: np.ndarray, columns: Sequence[str], factors: Mapping[str, float]
+) -> np.ndarray:
     """The product of factor ** count over the counted columns: float32 in [0, 1], shape (rows,).
 
     features: shape (rows, len(columns)). NaN counts as none, and more than COUNTED as COUNTED.

@@ -43,7 +43,7 @@ class TreeModel:
 
     @cached_property
     def monotone(self) -> tuple[int, ...]:
-        """Of each column: 1 where a higher value never lowers the prediction, -1 where it never
+        """For each column: 1 where a higher value never lowers the prediction, -1 where it never
         raises it, else 0; as the models themselves state it."""
         stated = [_header(text).get("monotone_constraints", "").split() for text in self.texts]
         columns = len(_header(self.texts[0])["feature_names"].split())
@@ -56,6 +56,7 @@ class TreeModel:
 
     @classmethod
     def from_files(cls, files: dict[str, bytes]) -> TreeModel:
+        """The model of what files gave."""
         return cls([text.decode() for _, text in sorted(files.items())])
 
 
@@ -105,7 +106,8 @@ def read_trees(models: list[str]) -> Tables:
     splits, linear leaves, zero as a missing value, an objective that transforms its output, more
     than 64 leaves).
     """
-    splits, leaf_values = [], []
+    splits: list[Split] = []
+    leaf_values: list[np.ndarray] = []
     for model in models:
         header, *blocks = model.split("\nTree=")
         if "\nobjective=regression\n" not in header or "\nnum_class=1\n" not in header:

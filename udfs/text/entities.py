@@ -38,6 +38,8 @@ KINDS = (
 
 
 class Entity(NamedTuple):
+    """An entity in a text."""
+
     kind: str
     start: int
     """Place of the first character in the text, and of the one behind the last."""
@@ -45,7 +47,7 @@ class Entity(NamedTuple):
 
 
 class EntitySettings(BaseModel):
-    """conf/entities.yaml. Raises ValidationError (a ValueError) for unknown kinds or keys."""
+    """The settings of conf/entities.yaml. Raises ValidationError (a ValueError) for unknown kinds or keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -82,9 +84,9 @@ class EntityFinder:
 
     def find(self, text: str) -> list[Entity]:
         """The entities of a normalised text, in order, none overlapping another."""
-        found, place = [], 0
+        entities, position = [], 0
         search = self._first.search
-        while match := search(text, place):
+        while match := search(text, position):
             start = match.start()
             # The longest of all kinds; max keeps the first of equals.
             ends = [
@@ -92,18 +94,18 @@ class EntityFinder:
                 for kind, pattern in self._patterns
                 if (other := pattern.match(text, start))
             ]
-            end, kind = max(ends, key=lambda one: one[0])
-            found.append(Entity(kind, start, end))
-            place = end
-        return found
+            end, kind = max(ends, key=lambda candidate: candidate[0])
+            entities.append(Entity(kind, start, end))
+            position = end
+        return entities
 
     @cached_property
-    def _patterns(self) -> list[tuple[str, re.Pattern]]:
+    def _patterns(self) -> list[tuple[str, re.Pattern[str]]]:
         sources = patterns(self.settings)
         return [(kind, re.compile(sources[kind])) for kind in self.settings.kinds]
 
     @cached_property
-    def _first(self) -> re.Pattern:
+    def _first(self) -> re.Pattern[str]:
         """Where the next entity begins, whichever it is."""
         return re.compile(
             "|".join(f"(?:{pattern.pattern})" for _, pattern in self._patterns) or "(?!)"

@@ -53,7 +53,7 @@ def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     if pa.types.is_string(texts.type) or pa.types.is_binary(texts.type):
-        offset_type = np.int32
+        offset_type: type = np.int32
     elif pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type):
         offset_type = np.int64
     else:
@@ -65,7 +65,8 @@ def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
         flags[np.asarray(texts.is_null())] = NULL
     if rows == 0:
         return CodePoints(np.empty(0, np.uint32), np.zeros(1, np.int64)), flags
-    byte_offsets = np.frombuffer(offset_buffer, offset_type)[texts.offset : texts.offset + rows + 1]
+    all_offsets: np.ndarray = np.frombuffer(offset_buffer, offset_type)
+    byte_offsets = all_offsets[texts.offset : texts.offset + rows + 1]
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer else np.empty(0, np.uint8)
     text = CodePoints(*_normalise_rows(data, byte_offsets, flags, *_tables()))
     slow = np.flatnonzero(flags & _NEEDS_DEFINITION)
@@ -115,7 +116,7 @@ def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @njit(cache=True, nogil=True)
-def is_han(code: np.uint32) -> bool:
+def is_han(code):
     """Whether a code point is a CJK ideograph (unified, extension or compatibility; 〇 counts)."""
     if code < 0x3007:
         return False
@@ -206,7 +207,9 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
     return values[:w], offsets
 
 
-def _replace_rows(text, rows, data, byte_offsets) -> CodePoints:
+def _replace_rows(
+    text: CodePoints, rows: np.ndarray, data: np.ndarray, byte_offsets: np.ndarray
+) -> CodePoints:
     """The column with the given rows normalised by the definition."""
     replacements = []
     for row in rows:

@@ -51,6 +51,8 @@ CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
 class Number(NamedTuple):
+    """A number in a text."""
+
     value: float
     weak: bool
     start: int
@@ -61,19 +63,19 @@ class Number(NamedTuple):
 def find(text: str, words: Sequence[str]) -> list[Number]:
     """The numbers of a normalised text, given with its words, in order: the definition."""
     edges = [0, *accumulate(map(len, words))]
-    numbers, place = [], 0
-    while place < len(text):
-        if match := CODE.match(text, place):
-            place = match.end()
-        elif match := NUMBER.match(text, place):
+    numbers, position = [], 0
+    while position < len(text):
+        if match := CODE.match(text, position):
+            position = match.end()
+        elif match := NUMBER.match(text, position):
             numbers.append(_number(text, edges, match))
-            place = match.end()
+            position = match.end()
         else:
-            place += 1
+            position += 1
     return numbers
 
 
-def _number(text: str, edges: list[int], match: re.Match) -> Number:
+def _number(text: str, edges: list[int], match: re.Match[str]) -> Number:
     start, end = match.span()
     numeral, share, sign = match.groups()
     number = value(numeral)
@@ -98,6 +100,8 @@ def value(numeral: str) -> float:
     arabic = rf"([0-9,]+)(?:\.([0-9]+))?[多余]?({_UNIT}*)"
     chinese = rf"([{_CHINESE}]++)(?:点({_DIGIT}+)|[多余])?({_UNIT}*)"
     match = re.fullmatch(arabic, numeral) or re.fullmatch(chinese, numeral)
+    if match is None:
+        raise ValueError(f"{numeral!r} is no numeral")
     whole, decimals, units = match.groups(default="")
     number = _row(whole.replace(",", "")) if whole[0].isascii() else _chinese(whole)
     if decimals:

@@ -96,6 +96,7 @@ _ONLY_863 = {"nh", "ni", "nl", "nd", "wp", "ws"}
 
 
 def class_of(tag: str, tag_set: str) -> str:
+    """The class of a segmenter's tag."""
     return TAG_SETS[tag_set].get(tag, "other")
 
 

@@ -62,7 +62,7 @@ class Cut:
     ties: int
 
     def keeps(self, count: int, rank_among_equals: int) -> bool:
-        """rank_among_equals: from 0, in the order of code points."""
+        """Whether a word is kept. rank_among_equals: from 0, in the order of code points."""
         return count > self.above or (count == self.above and rank_among_equals < self.ties)
 
 
@@ -82,7 +82,7 @@ def find_cut(words_by_count: Mapping[int, int], rule: Rule) -> Cut:
             left -= words_by_count[count]
         return Cut(0, 0)
     running = sum(count * words for count, words in words_by_count.items())
-    missing = rule.coverage * running
+    missing = (rule.coverage or 0.0) * running
     for count in counts:
         needed = max(math.ceil(missing / count - 1e-9), 0)
         if words_by_count[count] > needed:
@@ -110,8 +110,8 @@ def select(
             last = sum(-count >= rule.min_count for count, _ in ordered)
         else:
             running, last = sum(-count for count, _ in ordered), 0
-            covered = 0
-            while last < len(ordered) and covered < rule.coverage * running - 1e-6:
+            covered, wanted = 0, (rule.coverage or 0.0) * running - 1e-6
+            while last < len(ordered) and covered < wanted:
                 covered -= ordered[last][0]
                 last += 1
         kept += [(word, name, -count) for count, word in ordered[:last]]

@@ -132,7 +132,7 @@ def test_stages_together_are_the_pairs_of_all(run):
 
 
 def test_the_order_of_the_curriculum_is_free(run):
-    """And what is earlier, of which a share is mixed in, hangs on it."""
+    """And what is earlier, of which a share is mixed in, depends on it."""
     backwards = stream(run, stage=2, batch_size=1, mix=0.5, curriculum=((2,), (1,)))
     found = {*pairs(epoch(backwards))}
     assert found & {*pairs_of(1)}

@@ -194,7 +194,7 @@ def test_people_simplify():
         ([], 0),
         ([0], 0),
         ([2, 0, 2], 1),
-        ([2, 3, 0], 2),  # 1 hangs on 2, 2 on 3
+        ([2, 3, 0], 2),  # 1 depends on 2, 2 on 3
         ([0, 1, 2, 3, 3], 3),
         ([0, *range(1, 3000)], 2999),
     ],
@@ -311,7 +311,7 @@ def test_spacy(tmp_path):
         pipeline.update(examples)
     pipeline.to_disk(tmp_path / "model")
     parse = load_parser(f"spacy:{tmp_path}/model")
-    assert parse(["我爱你。"]) == [2]  # 。 hangs on 你, 你 on 爱
+    assert parse(["我爱你。"]) == [2]  # 。 depends on 你, 你 on 爱
 
 
 def test_ltp_without_trees(ltp_models):

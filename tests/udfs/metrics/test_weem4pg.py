@@ -167,7 +167,7 @@ def test_kept_until_the_file_changes(tmp_path):
     first = load(path)
     assert load(path) is first
     path.write_text("1 2\n只 1.0 0.0\n", encoding="utf-8")
-    assert list(load(path).index) == ["只"]
+    assert list(load(path).rows) == ["只"]
 
 
 @pytest.mark.parametrize("content", ["", "我们今天去公园。\n", "3 2\n高兴 1.0 0.0\n快乐 x y\n"])

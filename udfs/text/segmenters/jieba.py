@@ -84,7 +84,7 @@ class JiebaSegmenter:
 
 def _read_only(array: np.ndarray, dtype: type) -> np.ndarray:
     """The array as the one type that the kernels are compiled for (numba tells writable ones)."""
-    view = np.ascontiguousarray(array, dtype).view()
+    view: np.ndarray = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view
 
@@ -121,9 +121,9 @@ def _route(chars, tables, ids, score, step):
     score[n] = 0.0
     for i in range(n - 1, -1, -1):
         char = chars[i]
-        found = characters[char] if char < len(characters) else 0
-        ids[i] = found & ID_MASK
-        if not found & IN_BLOCK:
+        row = characters[char] if char < len(characters) else 0
+        ids[i] = row & ID_MASK
+        if not row & IN_BLOCK:
             score[i] = 0.0
             step[i] = 0
             continue

@@ -23,9 +23,10 @@ import importlib.metadata
 import importlib.util
 import io
 import math
+import runpy
 import uuid
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xxhash
@@ -157,7 +158,7 @@ def _write(path: Path, tables: Tables) -> None:
 def build() -> Tables:
     """The tables from jieba's data files. Raises ModuleNotFoundError if jieba is not installed."""
     spec = importlib.util.find_spec("jieba")
-    if spec is None:
+    if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("the package 'jieba' is missing", name="jieba")
     folder = Path(spec.submodule_search_locations[0])
 
@@ -171,7 +172,7 @@ def build() -> Tables:
     characters, ids = _number_characters(words, lengths, frequencies, emissions)
     log_total = math.log(int(frequencies.sum()))
     distinct, weight = np.unique(-frequencies, return_inverse=True)
-    # math.log, as numpy's may differ in the last bit, and ties between routes hang on that bit.
+    # math.log, as numpy's may differ in the last bit, and ties between routes depend on that bit.
     logs = [math.log(-frequency) - log_total for frequency in distinct.tolist()]
     start, transitions = _probabilities(folder, "start"), _probabilities(folder, "trans")
     return Tables(
@@ -184,15 +185,14 @@ def build() -> Tables:
     )
 
 
-def _probabilities(folder: Path, name: str) -> dict:
+def _probabilities(folder: Path, name: str) -> dict[str, Any]:
     """The dictionary P of ``finalseg/prob_NAME.py``: a module that holds only that literal."""
-    spec = importlib.util.spec_from_file_location(name, folder / "finalseg" / f"prob_{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.P
+    return runpy.run_path(str(folder / "finalseg" / f"prob_{name}.py"))["P"]
 
 
-def _number_characters(words, lengths, frequencies, emissions) -> tuple[np.ndarray, np.ndarray]:
+def _number_characters(
+    words: list[str], lengths: np.ndarray, frequencies: np.ndarray, emissions: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
     """Tables.characters, and the ids of all words' characters, one word after another."""
     points = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
     characters = np.zeros(_HAN_RANGES[-1][1] + 1, np.uint16)
@@ -200,7 +200,7 @@ def _number_characters(words, lengths, frequencies, emissions) -> tuple[np.ndarr
         characters[first : last + 1] = IN_BLOCK
     characters[[ord(character) for character in _LATIN]] = IN_BLOCK
 
-    count = np.bincount(points, np.repeat(frequencies, lengths), len(characters))
+    count: Any = np.bincount(points, np.repeat(frequencies, lengths), len(characters))
     emitted = [ord(character) for state in emissions.values() for character in state]
     count[emitted] += 0.5
     count[characters == 0] = 0  # γ射线 can not be found, as γ is no part of a block
@@ -209,7 +209,7 @@ def _number_characters(words, lengths, frequencies, emissions) -> tuple[np.ndarr
     return characters, (characters[points] & ID_MASK).astype(np.int64)
 
 
-def _emission_table(characters: np.ndarray, emissions: dict) -> np.ndarray:
+def _emission_table(characters: np.ndarray, emissions: dict[str, Any]) -> np.ndarray:
     table = np.full((int((characters & ID_MASK).max()) + 1, len(STATES)), IMPOSSIBLE)
     for column, state in enumerate(STATES):
         points = [ord(character) for character in emissions[state]]
@@ -243,18 +243,18 @@ def _build_trie(
         nodes += len(keys)
 
     # Nodes are numbered by (depth, parent, label), so the children of a node are neighbours.
-    parents, labels = np.concatenate(parents), np.concatenate(labels)
-    first_child = np.searchsorted(parents, np.arange(nodes + 1))
+    parent, label = np.concatenate(parents), np.concatenate(labels)
+    first_child = np.searchsorted(parent, np.arange(nodes + 1))
     children = np.diff(first_child)
     order = np.argsort(-children, kind="stable")[: np.count_nonzero(children)]
-    bases = _place(first_child, labels, order, nodes)
+    bases = _place(first_child, label, order, nodes)
     if bases.max() >= NO_PARENT:
         raise OverflowError(f"the dictionary needs {bases.max()} trie cells: over {NO_PARENT}")
 
     # Room for a step from any node by any character: the kernel does not check bounds.
     trie = np.full(bases.max() + largest_id + 1, NO_PARENT << PARENT_SHIFT, np.int64)
-    cells = bases[parents] + labels
-    trie[cells] = (bases[parents] << PARENT_SHIFT) | (bases[1:] << BASE_SHIFT)
+    cells = bases[parent] + label
+    trie[cells] = (bases[parent] << PARENT_SHIFT) | (bases[1:] << BASE_SHIFT)
     trie[cells] |= np.concatenate(weights)
     return trie
 

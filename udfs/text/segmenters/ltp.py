@@ -79,7 +79,7 @@ class LtpSegmenter:
         self.version = f"{package_version(backend)}-{digest[:12]}"
         self._model = model if _is_hub_name(model) else str(self._folder)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self._model, self.version)
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
@@ -141,7 +141,7 @@ class LtpSegmenter:
         _check_legacy_model(path, data, task)
         return data
 
-    def _legacy(self, model_class: str, task: str):
+    def _legacy(self, model_class: str, task: str) -> Any:
         if task not in self._models:
             self._read_legacy_model(task)
             from ltp_extension import perceptron
@@ -177,7 +177,7 @@ class LtpSegmenter:
                     digest.update(name.encode() + hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()
 
-    def _open_neural(self):
+    def _open_neural(self) -> Any:
         if "neural" not in self._models:
             from ltp import LTP
 
@@ -268,7 +268,7 @@ def _find_folder(model: str) -> Path:
     return Path(snapshot)
 
 
-def _read_config(folder: Path) -> dict:
+def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     if not path.is_file():
         raise FileNotFoundError(f"{folder}: no {CONFIG}; expected an LTP model folder")

@@ -25,11 +25,10 @@ ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {
     "SPARK_LOCAL_IP": "127.0.0.1",
     "PYSPARK_PYTHON": sys.executable,
-    "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",  # starts sooner
 }
 SUBMIT_SETTINGS = {
     "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
     "spark.driver.memory": "512m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

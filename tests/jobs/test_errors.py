@@ -4,9 +4,10 @@ import logging
 from types import SimpleNamespace
 
 import pytest
-from gaixie.jobs.errors import JobError, run
 from py4j import clientserver
 from py4j.clientserver import ClientServerConnection
+
+from gaixie.jobs.errors import JobError, run
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import fcntl
 import importlib.util
 import os
 import re
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ from servers import Cluster, ObjectStore
 ROOT = Path(__file__).parents[1]
 ARCHIVE = warm_up.class_archive(ROOT / ".pytest_cache")
 os.environ["SPARK_SUBMIT_OPTS"] = warm_up.java_options(ARCHIVE)  # of every driver
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell ignores it for what it starts in the background; so would all that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 LOCK = "GAIXIE_TESTS_WARM_UP"
 """The environment variable that names the file that is locked as long as warm_up.py is at work."""
 

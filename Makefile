@@ -1,6 +1,7 @@
 # make demo    score the sample pairs and look at the result (installs what it needs first)
 # make demo-train  the whole way, small: vocabulary, tokenizer, three stages, paraphrases (adds PyTorch)
-# make test    every test
+# make test    every test: 15 minutes on 2 cores
+# make test-fast   what needs no Java, no PyTorch and no server: 2 minutes
 # make bench   how fast, against plain Python (needs DATA; PAIRS sets the size)
 # make lint    style
 # make dist    the archive for a cluster's nodes (PYTHON_PREFIX: where Python stands on them)
@@ -11,7 +12,7 @@ DATA   ?= ../shared/data
 PAIRS  ?= 2000000
 BIN    := .venv/bin
 
-.PHONY: demo demo-train test bench lint model dist clean
+.PHONY: demo demo-train test test-fast bench lint model dist clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.base
@@ -29,7 +30,10 @@ demo-train: .venv/.train
 	$(BIN)/python training/generate.py out/demo-train/run/model out/demo-train/five.jsonl
 
 test: .venv/.test
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
+
+test-fast: .venv/.test
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder --fast
 
 bench: .venv/.bench
 	$(BIN)/python tests/bench/bench.py --data $(DATA) --pairs $(PAIRS)

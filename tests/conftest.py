@@ -2,28 +2,126 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
+import re
+import signal
 import sys
+import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import warm_up
+from hypothesis import HealthCheck, settings
 from servers import Cluster, ObjectStore
 
-LONGEST = [
-    "tests/jobs/test_s3.py",
-    "tests/jobs/test_cluster.py",
-    "tests/infra/test_dist.py",
-    "tests/training/test_curriculum.py",
-    "tests/jobs/test_score_corpus.py",
-]
-"""They begin first, so that `make test` does not end with one process at work and one idle."""
+ROOT = Path(__file__).parents[1]
+ARCHIVE = warm_up.class_archive(ROOT / ".pytest_cache")
+os.environ["SPARK_SUBMIT_OPTS"] = warm_up.java_options(ARCHIVE)  # of every driver
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell ignores it for what it starts in the background; so would all that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+LOCK = "GAIXIE_TESTS_WARM_UP"
+"""The environment variable that names the file that is locked as long as warm_up.py is at work."""
+
+# A machine at work takes its time over the first call of a kernel; and a test that fails fails again.
+profile = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("gaixie", derandomize=True, **profile)
+settings.register_profile("search", max_examples=1_000, **profile)  # other examples each time
+settings.load_profile("gaixie")
+
+FIXTURES = {
+    "spark": {"spark", "launch", "spark_submit"},
+    "s3": {"store"},
+    "cluster": {"cluster"},
+}
+"""The mark of a test that asks for one of these, itself or by way of other fixtures."""
+SLOW = ("spark", "s3", "cluster", "torch", "training")
+"""What --fast leaves out."""
+TORCH = re.compile(
+    r"^(?:import|from) (?:torch|transformers|accelerate|datasets|tiny_\w+|gaixie\.training)\b"
+    r"|^(?:\w+ = )?pytest\.importorskip\(.(?:torch|transformers|accelerate)"
+    r"|^from gaixie\.udfs\.text\.segmenters\.ltp ",
+    re.MULTILINE,
+)
+"""A file that imports PyTorch, itself or by one of these."""
+LONGEST = ("tests/training/test_curriculum", "tests/jobs/test_score_corpus", "tests/jobs/test_rel")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="no Java, no PyTorch, no server")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.fast:
+        config.option.markexpr = f"not ({' or '.join(SLOW)})"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Of the process that hands tests out to others, and of a slow run at that."""
+    config = session.config
+    if config.getoption("numprocesses", None) and not config.option.fast:
+        with open(Path(tempfile.mkdtemp()) / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            os.environ[LOCK] = lock.name
+            config.stash[WARMING] = warm_up.begin(lock.fileno(), ARCHIVE)
+
+
+WARMING = pytest.StashKey[list]()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    for process in session.config.stash.get(WARMING, ()):
+        process.terminate()
+        process.wait()
+
+
+@cache
+def imports_torch(path: Path) -> bool:
+    return path.suffix == ".py" and bool(TORCH.search(path.read_text("utf-8")))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    fast = config.option.fast and collection_path.is_file()
+    return True if fast and imports_torch(collection_path) else None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    place = {name: number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(LONGEST)))
+    """Marks by what a test asks for and where it lies; then the longest first."""
+    for item in items:
+        names = {mark for mark, given in FIXTURES.items() if given & {*item.fixturenames}}
+        if item.path.is_relative_to(ROOT / "tests/training"):
+            names.add("training")
+        if imports_torch(item.path):
+            names.add("torch")
+        for name in names:
+            item.add_marker(name)
+        # One process of `pytest --dist loadgroup` has them all: there is one cluster.
+        own = "cluster" if "cluster" in names else str(item.path.relative_to(ROOT))
+        item.add_marker(pytest.mark.xdist_group(own))
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    if item.get_closest_marker("cluster"):
+        return 0
+    for number, name in enumerate(LONGEST, 1):
+        if item.nodeid.startswith(name):
+            return number
+    marks = ("training", "spark", "torch")
+    return next((10 + k for k, mark in enumerate(marks) if item.get_closest_marker(mark)), 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm() -> None:
+    """Waits for warm_up.py."""
+    if path := os.environ.get(LOCK):
+        with open(path) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +138,6 @@ def spark():
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # tests end before it pays
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
     }

@@ -139,6 +139,7 @@ def test_entrypoint_starts_an_executor(tmp_path):
     assert passes("sh", script, "echo", "a b", env=given) == "a b\n"
 
 
+@pytest.mark.spark
 def test_spark_knows_the_executor_that_the_entrypoint_starts():
     line = [SPARK_HOME / "bin" / "spark-class"]
     line += ["org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend", "--help"]
@@ -279,6 +280,7 @@ def imports(path: Path) -> list[str]:
     return found
 
 
+@pytest.mark.torch
 def test_train_image_has_what_training_imports():
     """What the modules behind its commands import at their top is required, or brought along."""
     files = ["curriculum", "generate", "evaluate", "tokenize_text"]
@@ -358,7 +360,13 @@ def job_calls() -> list[tuple[str, str, list[str]]]:
     return calls
 
 
-@pytest.mark.parametrize("job", sorted({job for _, job, _ in job_calls()}))
+JOBS = sorted({job for _, job, _ in job_calls()})
+TRAINING = [pytest.mark.torch]
+
+
+@pytest.mark.parametrize(
+    "job", [pytest.param(j, marks=TRAINING if j.startswith("training") else ()) for j in JOBS]
+)
 def test_jobs_have_the_options_that_infra_gives_them(job):
     help_text = passes(sys.executable, ROOT / f"{job}.py", "--help")
     for command in re.findall(r"^    (\w+)(?:  |$)", help_text, re.MULTILINE):
@@ -379,6 +387,7 @@ def test_calls_were_found():
         assert any(name == job and option in options for name, options in calls)
 
 
+@pytest.mark.spark
 def test_spark_submit_has_the_options_that_infra_gives_it():
     usage = run(SPARK_HOME / "bin" / "spark-submit", "--help")
     known = usage.stdout + usage.stderr
@@ -390,6 +399,7 @@ def test_spark_submit_has_the_options_that_infra_gives_it():
                 assert option in known, option
 
 
+@pytest.mark.torch
 def test_accelerate_has_the_options_that_infra_gives_it():
     known = passes(tool("accelerate"), "launch", "--help")
     args = PODS["gaixie-train"]["containers"][0]["args"]

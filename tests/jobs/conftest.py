@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from servers import SPARK_HOME
 
@@ -25,11 +26,10 @@ ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {
     "SPARK_LOCAL_IP": "127.0.0.1",
     "PYSPARK_PYTHON": sys.executable,
-    "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",  # starts sooner
 }
 SUBMIT_SETTINGS = {
     "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
     "spark.driver.memory": "512m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -37,6 +37,9 @@ SUBMIT_SETTINGS = {
     "spark.sql.files.maxPartitionBytes": "20k",
     "spark.sql.files.openCostInBytes": "0",
     "spark.sql.shuffle.partitions": "4",
+    "spark.cores.max": "2",  # both workers have an executor before the first task starts
+    "spark.scheduler.minRegisteredResourcesRatio": "1",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
 }
 """For a small cluster on this machine, and so little data that a unit would be one task."""
 FILE_PARTITIONING = ds.HivePartitioning(
@@ -182,6 +185,27 @@ def launch(model) -> Callable[..., subprocess.Popen]:
         )
 
     return start
+
+
+@pytest.fixture(scope="session")
+def in_four_units(grow, tmp_path_factory) -> Path:
+    """Folder of four files, each a unit of four tasks; the last repeats 1,200 pairs of 3,600."""
+    folder = tmp_path_factory.mktemp("input")
+    table = grow(3600)
+    for number, start in enumerate((0, 1200, 2400, 600)):
+        part = table.slice(start, 1200)
+        pq.write_table(part, folder / f"{number}.parquet", row_group_size=300)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def local(score, in_four_units, tmp_path_factory) -> Run:
+    """The run of in_four_units in local mode."""
+    given = ("--input", in_four_units, "--origin-column", "origin", "--unit-mb", "0.001")
+    run = score(tmp_path_factory.mktemp("local"), *given)
+    assert run.code == 0, run.stderr
+    assert sum(rows["duplicates"] for rows in run.manifest["rows"].values()) == 1200
+    return run
 
 
 @pytest.fixture(scope="session")

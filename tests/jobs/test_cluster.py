@@ -12,29 +12,12 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from servers import wait_for
-
-PAIRS = 3600
+from servers import PATIENCE, wait_for
 
 
 @pytest.fixture(scope="module")
-def given(grow, tmp_path_factory) -> tuple:
-    """Four files, each a unit of four tasks; the last repeats pairs of the first."""
-    folder = tmp_path_factory.mktemp("input")
-    table = grow(PAIRS)
-    parts = [table.slice(start, 1200) for start in (0, 1200, 2400, 600)]
-    for k, part in enumerate(parts):
-        pq.write_table(part, folder / f"{k}.parquet", row_group_size=300)
-    return ("--input", folder, "--origin-column", "origin", "--unit-mb", "0.001")
-
-
-@pytest.fixture(scope="module")
-def local(score, given, tmp_path_factory):
-    """The same run in local mode."""
-    run = score(tmp_path_factory.mktemp("local"), *given)
-    assert run.code == 0, run.stderr
-    assert sum(rows["duplicates"] for rows in run.manifest["rows"].values()) == 1200
-    return run
+def given(in_four_units) -> tuple:
+    return ("--input", in_four_units, "--origin-column", "origin", "--unit-mb", "0.001")
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +43,7 @@ def read_run(folder: Path) -> tuple[dict, pd.DataFrame]:
 def same_run(folder: Path, local) -> None:
     expected_manifest, expected = read_run(local.folder)
     manifest, rows = read_run(folder)
-    assert len(rows) == PAIRS
+    assert len(rows) == 3600
     pd.testing.assert_frame_equal(rows, expected, check_exact=True)
     for key in ("rows", "stages", "quarantine", "cuts", "quantiles", "signature"):
         assert manifest[key] == expected_manifest[key]
@@ -70,13 +53,6 @@ def in_unit(output: Path, unit: int) -> Callable[[], bool]:
     """Whether a task of this unit has begun to write."""
     folder = output / "runs" / "r" / "_work" / f"unit-{unit:05d}"
     return lambda: any(folder.rglob("*.parquet"))
-
-
-def test_same_rows_as_in_local_mode(submit, given, local, tmp_path):
-    process = submit(tmp_path, *given)
-    stdout, stderr = process.communicate(timeout=300)
-    assert process.returncode == 0, stdout + stderr
-    same_run(tmp_path / "runs" / "r", local)
 
 
 def test_workers_die(cluster, submit, given, local, tmp_path):
@@ -92,7 +68,7 @@ def test_workers_die(cluster, submit, given, local, tmp_path):
     wait_for(writing.exists, "the tables", process)
     assert cluster.kill_worker() >= 2
     assert process.poll() is None
-    stdout, stderr = process.communicate(timeout=300)
+    stdout, stderr = process.communicate(timeout=PATIENCE)
     cluster.add_worker()
     assert process.returncode == 0, stdout + stderr
     assert stderr.count("Lost executor") >= 2, stderr
@@ -113,7 +89,7 @@ def test_driver_dies(submit, score, given, local, tmp_path):
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("_temporary"))
 
     process = submit(tmp_path, *given, "--resume")
-    stdout, stderr = process.communicate(timeout=300)
+    stdout, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, stdout + stderr
     assert (stdout + stderr).count("already scored") == finished
     same_run(folder, local)

@@ -216,6 +216,7 @@ def test_a_set_that_is_not_there(folder):
         compare(folder, "--sets", "STS")
 
 
+@pytest.mark.torch
 def test_a_model_that_is_not_there_leaves_its_metrics_out(folder, capsys):
     result = compare(folder, "--metrics", "pinc,similarity", "--encoder", str(folder / "none"))
     [row] = rows_of(result, "labels").values()

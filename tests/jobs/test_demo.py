@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.spark
 def test_demo(tmp_path):
     for name in ("jobs", "udfs", "conf", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)

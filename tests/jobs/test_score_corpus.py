@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import random
 import signal
 import subprocess
 from pathlib import Path
@@ -17,6 +16,7 @@ import pyspark
 import pytest
 import xxhash
 import yaml
+from servers import PATIENCE
 
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES, extract
@@ -468,7 +468,7 @@ def test_ctrl_c_is_one_line(launch, in_units, tmp_path):
     process = launch(tmp_path / "out", *in_units)
     read = read_until(process, "scoring unit 1 of 6: done")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it
-    read += process.communicate(timeout=120)[1]
+    read += process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 130
     assert "score_corpus: interrupted; the run can be resumed with --resume" in read
     assert "Traceback" not in read
@@ -477,20 +477,14 @@ def test_ctrl_c_is_one_line(launch, in_units, tmp_path):
 
 
 def test_killed_twice_then_resumed(score, launch, in_units, unbroken, tmp_path):
-    moments = random.Random(5)
     out = tmp_path / "out"
     folder = out / "runs" / "r"
     process = launch(out, *in_units)
-    read_until(process, f"scoring unit {moments.randint(1, 4)} of 6: done")
-    try:  # somewhere in the next unit, or behind it
-        process.wait(moments.uniform(0, 1.5))
-    except subprocess.TimeoutExpired:
-        kill(process)
-    else:
-        pytest.fail("ended by itself")
+    read_until(process, "scoring unit 3 of 6: done")
+    kill(process)
     assert not (folder / "manifest.json").exists()
     finished = len(list((folder / "_work").glob("unit-*.json")))
-    assert finished >= 1
+    assert finished >= 3
     process = launch(out, *in_units, "--resume")
     read = read_until(process, "finding duplicates and stages: done")  # it writes its tables next
     kill(process)
@@ -541,17 +535,7 @@ def test_resume_with_other_settings_scores_again(score, in_units, tmp_path, monk
     assert run.scored["source"].str.len().min() >= 40
 
 
-# As a process of its own
-
-
-def test_as_a_script(launch, tmp_path):
-    given = ("--input", EXAMPLES, "--origin-column", "origin")
-    process = launch(tmp_path / "out", *given)
-    stdout, stderr = process.communicate(timeout=300)
-    assert process.returncode == 0, stderr
-    assert "manifest.json" in stdout
-    folder = tmp_path / "out" / "runs" / "r"
-    assert len(pq.read_table(folder / "scored")) == 288
+# As a process of its own; that of `make demo` is in test_demo.py
 
 
 def test_under_spark_submit(launch, examples, tmp_path):
@@ -560,7 +544,7 @@ def test_under_spark_submit(launch, examples, tmp_path):
     def submit(path: Path, run_id: str) -> tuple[int, str]:
         given = ("--input", path, "--origin", "llm", "--limit", 20)
         process = launch(tmp_path / "out", *given, run_id=run_id, command=command)
-        stdout, stderr = process.communicate(timeout=300)
+        stdout, stderr = process.communicate(timeout=PATIENCE)
         return process.returncode, stdout + stderr  # Spark puts Python's stderr into stdout
 
     examples[["source", "paraphrase"]].to_parquet(tmp_path / "in.parquet")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import selectors
 import shutil
 import signal
@@ -13,7 +14,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
@@ -24,14 +24,22 @@ import psutil
 import pyspark
 
 SPARK_HOME = Path(pyspark.__file__).parent
-PATIENCE = 300
+PATIENCE = 400
 """Seconds until something that should happen counts as not happening."""
 
 
 def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return server.getsockname()[1]
+    """From below those that the system gives to clients: one of them would hold the port of a server
+    that is down, and the client of such a server may even connect to itself."""
+    ports = random.SystemRandom()  # the other processes' tests may have set the same seed
+    while True:
+        port = ports.randrange(10_000, 32_000)
+        with socket.socket() as server:
+            try:
+                server.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def wait_for(
@@ -55,16 +63,16 @@ class Cluster:
         self.url = f"spark://127.0.0.1:{self.port}"
         self.processes: list[subprocess.Popen] = []
         where = ("--host", "127.0.0.1", "--port", self.port, "--webui-port", self.web_port)
-        self.master = self._start("master.Master", *where)
-        wait_for(lambda: self.state() is not None, "the master", self.master)
         self.workers: list[subprocess.Popen] = []
+        self.master = self._start("master.Master", *where)
+        wait_for(self._all_are_known, "the master", self.master)
 
     def _start(self, name: str, *given) -> subprocess.Popen:
         settings = {
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
+            "SPARK_DAEMON_JAVA_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
             "PYSPARK_PYTHON": sys.executable,
         }
         line = [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *given]
@@ -82,20 +90,25 @@ class Cluster:
     def state(self) -> dict | None:
         """What the master's web page says; None while there is none."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.web_port}/json/") as page:
+            address = f"http://127.0.0.1:{self.web_port}/json/"
+            with urllib.request.urlopen(address, timeout=PATIENCE) as page:
                 return json.load(page)
-        except (urllib.error.URLError, ConnectionError):
+        except OSError:
             return None
 
+    def _all_are_known(self) -> bool:
+        state = self.state()
+        return state is not None and state["aliveworkers"] == len(self.workers)
+
     def add_worker(self) -> None:
-        wanted = self.state()["aliveworkers"] + 1
+        wait_for(self._all_are_known, "the master to see that a worker is gone", self.master)
         given = ("--host", "127.0.0.1", "--cores", 1, "--memory", "1g")
         folder = self.folder / f"work-{len(self.processes)}"
         worker = self._start(
             "worker.Worker", *given, "--webui-port", 0, "--work-dir", folder, self.url
         )
         self.workers.append(worker)
-        wait_for(lambda: self.state()["aliveworkers"] == wanted, "a worker", worker)
+        wait_for(self._all_are_known, "a worker", worker)
 
     def kill_worker(self) -> int:
         """Kills the oldest worker and what it started, as if its machine went; how many it was."""

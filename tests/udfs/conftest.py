@@ -7,14 +7,9 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import settings
 
 from gaixie.udfs.features import FEATURES, extract, reference
 from gaixie.udfs.text.code_points import CodePoints, Words, to_strings
-
-# The first call of a kernel compiles it, which takes longer than any deadline.
-settings.register_profile("gaixie", deadline=None)
-settings.load_profile("gaixie")
 
 
 class ToySegmenter:

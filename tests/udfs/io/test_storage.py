@@ -40,7 +40,10 @@ def in_store(store, monkeypatch) -> Callable[..., None]:
     return use
 
 
-@pytest.fixture(params=["path", "file", "s3", "s3a"])
+S3 = [pytest.param(scheme, marks=pytest.mark.s3) for scheme in ("s3", "s3a")]
+
+
+@pytest.fixture(params=["path", "file", *S3])
 def root(request, tmp_path) -> str:
     """A folder of its own that is not there yet, by each kind of URI."""
     if request.param in ("path", "file"):

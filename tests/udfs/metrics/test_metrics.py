@@ -187,7 +187,10 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+OF_TORCH = pytest.param("no model", marks=pytest.mark.torch)
+
+
+@pytest.mark.parametrize("case", [*(case for case in BAD if case != "no model"), OF_TORCH])
 def test_command_bad_input(files, tmp_path, capsys, monkeypatch, case):
     (tmp_path / "short.txt").write_text("一行\n", "utf-8")
     for name in ("empty.txt", "empty.tsv"):

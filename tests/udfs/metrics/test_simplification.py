@@ -286,6 +286,7 @@ def ltp_models(tmp_path_factory):
     return folders
 
 
+@pytest.mark.torch
 def test_ltp(ltp_models):
     metric = Feature("dependency-depth", parser=f"ltp:{ltp_models['dep']}")
     text = "我很高兴。我很快乐。"
@@ -314,6 +315,7 @@ def test_spacy(tmp_path):
     assert parse(["我爱你。"]) == [2]  # 。 depends on 你, 你 on 爱
 
 
+@pytest.mark.torch
 def test_ltp_without_trees(ltp_models):
     with pytest.raises(ValueError, match="has no task dep"):
         score("dependency-depth", "我", "我", parser=f"ltp:{ltp_models['cws']}")

@@ -369,7 +369,11 @@ def test_tables_that_the_model_was_not_fitted_with(sample, tmp_path):
 # The models that ship
 
 
-@pytest.mark.parametrize("tier", [tier for tier in TIERS if (SHIPPED / tier).exists()])
+MARKS = {"full": [pytest.mark.torch]}
+SHIPS = [pytest.param(t, marks=MARKS.get(t, ())) for t in TIERS if (SHIPPED / t).exists()]
+
+
+@pytest.mark.parametrize("tier", SHIPS)
 def test_the_shipped_models(tier):
     """They load, are small, keep their constraints, and order what nobody would dispute."""
     if tier == "full":

@@ -1,0 +1,91 @@
+"""What every process of a run of tests would do again at its start, done once beside its first tests.
+
+python warm_up.py kernels       compiles the kernels of the metric, into the cache of gaixie.udfs.cache
+python warm_up.py java ARCHIVE  archives the classes of Spark: each Java that maps them saves 6 seconds
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+SOURCE = "据目击者描述，火势从三楼的一间厨房开始蔓延"
+PARAPHRASE = "目击的人说，火是从三楼一个厨房烧起来的"
+QUICK_START = "-XX:TieredStopAtLevel=1"  # tests end before the rest pays
+
+
+def class_archive(folder: Path) -> Path | None:
+    """Where the archive of this Java and this Spark lies, or will; None where there is no Java."""
+    home, spark = os.environ.get("JAVA_HOME"), find_spec("pyspark")
+    java = f"{home}/bin/java" if home else shutil.which("java")
+    if spark is None or java is None or not os.path.exists(java):
+        return None
+    java, jars = os.path.realpath(java), Path(spark.origin).parent / "jars"
+    known = f"{java} {os.stat(java).st_mtime_ns} {jars} {os.stat(jars).st_mtime_ns}"
+    return folder / f"spark-{hashlib.sha256(known.encode()).hexdigest()[:16]}.jsa"
+
+
+def java_options(archive: Path | None) -> str:
+    """Options of every Java. One that is not there (yet), or not of this Java, is passed over."""
+    if archive is None or " " in str(archive):
+        return QUICK_START
+    return f"{QUICK_START} -Xlog:disable -XX:SharedArchiveFile={archive}"
+
+
+def begin(lock: int, archive: Path | None) -> list[subprocess.Popen]:
+    """Starts both; the lock, a file that is locked, stays so until they have ended."""
+    tasks = [["kernels"]]
+    if archive is not None and not archive.exists():
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        tasks.append(["java", str(archive)])
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "pass_fds": [lock]}
+    return [subprocess.Popen([sys.executable, __file__, *task], **quiet) for task in tasks]
+
+
+def compile_kernels() -> None:
+    import pyarrow as pa
+
+    from gaixie.udfs.spscore import SPScore
+    from gaixie.udfs.text.segmenters import load_segmenter
+
+    SPScore.load().outputs(pa.array([SOURCE]), pa.array([PARAPHRASE]), load_segmenter("jieba"))
+
+
+def archive_classes(archive: Path) -> None:
+    """Java writes the classes that it has loaded when it ends."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as F
+
+    part = archive.with_suffix(f".{os.getpid()}")
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{QUICK_START} -XX:ArchiveClassesAtExit={part}"
+    settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
+    spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = spark.range(50).selectExpr("id", "id % 3 AS k", "string(id) AS s")
+        rows.write.partitionBy("k").parquet(f"{folder}/a")
+        rows.write.csv(f"{folder}/b")
+        rows.write.json(f"{folder}/c")
+        table = spark.read.parquet(f"{folder}/a")
+        table = table.mapInArrow(lambda batches: batches, table.schema)
+        table.groupBy("k").agg(F.count("s"), F.max("id")).join(rows, "k").orderBy("id").collect()
+        spark.read.schema("id long, s string").json(f"{folder}/c").dropDuplicates(["s"]).count()
+        spark.read.text(f"{folder}/b").collect()
+        gateway = spark.sparkContext._gateway
+        spark.stop()
+        gateway.proc.stdin.close()  # which ends Java; it writes the archive first
+        gateway.proc.wait()
+    part.rename(archive)
+
+
+if __name__ == "__main__":
+    os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    if sys.argv[1] == "kernels":
+        compile_kernels()
+    else:
+        archive_classes(Path(sys.argv[2]))

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from gaixie.udfs.stages import SCORE_BINS
+
+BARS = 50
+"""Of a histogram from 0 to 1."""
 
 
 def render(template: Path, **values: Any) -> str:
@@ -22,6 +29,12 @@ def render(template: Path, **values: Any) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template(template.name).render(values)
+
+
+def bars_of(bins: Mapping[int, int]) -> np.ndarray:
+    """Pairs in BARS bars of equal width from 0 to 1, from pairs by gaixie.udfs.stages.score_bin."""
+    bars = np.array([min(index * BARS // SCORE_BINS, BARS - 1) for index in bins], int)
+    return np.bincount(bars, weights=[*bins.values()], minlength=BARS)
 
 
 def png_of(figure: Figure) -> bytes:

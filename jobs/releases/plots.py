@@ -9,10 +9,9 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gaixie.jobs.releases.rows import BARS
-from gaixie.jobs.reporting import png_of
+from gaixie.jobs.reporting import BARS, bars_of, png_of
 from gaixie.udfs.spscore import JUDGEMENTS
-from gaixie.udfs.stages import ORIGINS, SCORE_BINS
+from gaixie.udfs.stages import ORIGINS
 
 COLOURS = {0: "#c8c8c8", 1: "#a9cbe5", 2: "#5b8db8", 3: "#1f4e79"}
 """Of the stages: the harder, the darker."""
@@ -28,9 +27,7 @@ def draw_scores(bins: Mapping[tuple[str, int], Mapping[int, int]]) -> bytes:
     for origin, (axes,) in panels.items():
         base, total = np.zeros(BARS), 0
         for stage in sorted(stage for name, stage in bins if name == origin):
-            counts = bins[origin, stage]
-            bars = np.array([min(index * BARS // SCORE_BINS, BARS - 1) for index in counts])
-            pairs = np.bincount(bars, weights=list(counts.values()), minlength=BARS)
+            pairs = bars_of(bins[origin, stage])
             colour, label = COLOURS[stage], f"stage {stage}"
             axes.stairs(base + pairs, edges, baseline=base, fill=True, color=colour, label=label)
             base, total = base + pairs, total + int(pairs.sum())

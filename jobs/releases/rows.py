@@ -25,6 +25,7 @@ from pyspark.sql.types import (
 )
 
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.reporting import BARS
 from gaixie.jobs.spark.parquet import write_partitioned
 from gaixie.udfs import splits
 from gaixie.udfs.features import FEATURES
@@ -46,9 +47,6 @@ COLUMNS = StructType(
 
 LENGTH_BINS = 10
 """Characters that one bin of the lengths spans."""
-
-BARS = 50
-"""Of a histogram from 0 to 1."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.patheffects import withStroke
 
-from gaixie.jobs.reporting import png_of
-from gaixie.jobs.scoring.sample import BARS, MEASURED, Sample
+from gaixie.jobs.reporting import BARS, bars_of, png_of
+from gaixie.jobs.scoring.sample import MEASURED, Sample
 from gaixie.udfs.spscore import JUDGEMENTS
-from gaixie.udfs.stages import ORIGINS, SCORE_BINS
+from gaixie.udfs.stages import ORIGINS
 
 LABEL_WIDTH = 0.024
 """Width of an upright "stage 1", in score: closer labels are moved apart, their lines are not."""
@@ -56,8 +56,7 @@ def draw_run(
 def _histogram(
     axes: Axes, origin: str, bins: Mapping[int, int], thresholds: Sequence[float | None]
 ) -> None:
-    bars = np.array([min(index * BARS // SCORE_BINS, BARS - 1) for index in bins])
-    pairs = np.bincount(bars, weights=list(bins.values()), minlength=BARS)
+    pairs = bars_of(bins)
     density = pairs / pairs.sum() * BARS
     axes.stairs(density, np.linspace(0, 1, BARS + 1), fill=True, color=BAR)
     axes.set_xlim(0, 1)

@@ -11,15 +11,13 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from gaixie.jobs.reporting import BARS
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS
 
 MEASURED = [*FEATURES, *OUTPUTS]
 """What of a scored pair is a number."""
-
-BARS = 50
-"""Of a histogram from 0 to 1."""
 
 EXAMPLES = 3
 """Pairs of each quarter that a report shows."""

@@ -10,9 +10,10 @@ from manifests import run_manifest
 from PIL import Image
 from rich.console import Console
 
+from gaixie.jobs.reporting import BARS
 from gaixie.jobs.scoring import report
 from gaixie.jobs.scoring.report import EXPLANATIONS, Report, print_summary, write_report
-from gaixie.jobs.scoring.sample import BARS, MEASURED, Sample
+from gaixie.jobs.scoring.sample import MEASURED, Sample
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io.manifest import RunManifest
 from gaixie.udfs.spscore import JUDGEMENTS

@@ -39,14 +39,14 @@ def main(argv: list[str] | None = None) -> int:
         for spec in {spec for specs in config.metrics.values() for spec in specs}:
             load_metric(spec, model=config.encoder, vectors=config.word_vectors)
         tables = {
-            each.name: read_data_set(each, args.data, _limit(each, args, config))
-            for each in config.data_sets
+            data_set.name: read_data_set(data_set, args.data, _limit(data_set, args, config))
+            for data_set in config.data_sets
         }
     except (ValueError, OSError) as error:
         raise JobError(str(error)) from error
-    for each in config.data_sets:
-        table = tables[each.name]
-        print(f"{each.name}: {len(table):,} pairs, {table['source'].nunique():,} sources")
+    for data_set in config.data_sets:
+        table = tables[data_set.name]
+        print(f"{data_set.name}: {len(table):,} pairs, {table['source'].nunique():,} sources")
     if args.dry_run:
         return 0
     spark = None
@@ -56,13 +56,12 @@ def main(argv: list[str] | None = None) -> int:
         spark = start_session("gaixie compare_metrics")
     scorer = Scorer(config, args.data, args.output, spark)
     data_sets = []
-    for each in config.data_sets:
-        data_sets += compare(each, scorer.score(each, tables[each.name]), config)
+    for data_set in config.data_sets:
+        data_sets += compare(data_set, scorer.score(data_set, tables[data_set.name]), config)
     write(args.output, {"samples": config.samples, "tune": config.tune, "data_sets": data_sets})
-    for each in data_sets:
-        best = each["metrics"][0]
-        value = best[each["statistic"]]
-        print(f"{each['name']}: best {best['title']}, {each['statistic']} {value.value:.3f}")
+    for compared in data_sets:
+        best, statistic = compared["metrics"][0], compared["statistic"]
+        print(f"{compared['name']}: best {best['title']}, {statistic} {best[statistic].value:.3f}")
     print(args.output / "comparison.md")
     return 0
 
@@ -77,7 +76,7 @@ def _config(args: argparse.Namespace) -> Config:
         specs = args.metrics.split(",")
         changes["metrics"] = dict.fromkeys(config.metrics, specs)
     if args.sets:
-        known = {each.name: each for each in config.data_sets}
+        known = {data_set.name: data_set for data_set in config.data_sets}
         for name in args.sets.split(","):
             if name not in known:
                 raise ValueError(f"--sets {name}: {args.config} has {', '.join(known)}")
@@ -85,11 +84,11 @@ def _config(args: argparse.Namespace) -> Config:
     return config.model_copy(update=changes)
 
 
-def _limit(each: DataSet, args: argparse.Namespace, config: Config) -> int:
+def _limit(data_set: DataSet, args: argparse.Namespace, config: Config) -> int:
     """Of the command line, else the set's own, else that of all sets."""
     if args.limit is not None:
         return args.limit
-    return config.limit if each.limit is None else each.limit
+    return config.limit if data_set.limit is None else data_set.limit
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -203,11 +203,12 @@ def read_sentences(path: Path | None, count: int) -> list[str]:
         return list(SENTENCES[:count])
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; --sentences expects Parquet or text")
+    texts: list[str | None]
     if path.suffix == ".parquet":
         texts = read_column(path)
     else:
         try:
-            texts = path.read_text(encoding="utf-8-sig").splitlines()
+            texts = [*path.read_text(encoding="utf-8-sig").splitlines()]
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 ({error.reason})") from error
     texts = [text for text in texts if text and text.strip() and "\0" not in text]

@@ -170,14 +170,14 @@ def embed(encoder, words: list[str]) -> np.ndarray:
     """Mean of the token states of each word, without special tokens: float32, (words, width)."""
     import torch
 
-    vectors = None
+    vectors = np.zeros((len(words), 0), np.float32)
     for start in range(0, len(words), 10_000):
         part = words[start : start + 10_000]
         states = encoder.token_embeddings(part)
         for row in range(len(part)):
             own = states[row][1:-1]
             mean = own.mean(0) if len(own) else torch.zeros(states.vectors.shape[1])
-            if vectors is None:
+            if not vectors.shape[1]:
                 vectors = np.zeros((len(words), len(mean)), np.float32)
             vectors[start + row] = mean.cpu().numpy()
         print(f"embedding: {start + len(part):,} of {len(words):,}", file=sys.stderr)

@@ -44,13 +44,13 @@ def main(argv: list[str] | None = None) -> int:
             metrics |= _outputs(SPScore.load(folder))
         for spec in args.metric or METRICS:
             metrics[spec] = partial(_scores, spec, args)
-        found = translations(args.data / settings.esa, settings, metrics)
+        ranking = translations(args.data / settings.esa, settings, metrics)
     except (ValueError, OSError, ImportError) as error:
         raise JobError(in_words(error)) from error
     print(
-        f"{found['texts']:,} translations of {found['segments']} segments in {found['documents']} documents"
+        f"{ranking['texts']:,} translations of {ranking['segments']} segments in {ranking['documents']} documents"
     )
-    for row in found["metrics"]:
+    for row in ranking["metrics"]:
         print(f"{row['metric']:28s} {row['tau']:.3f} ({row['low']:.3f} to {row['high']:.3f})")
     return 0
 

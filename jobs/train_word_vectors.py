@@ -79,8 +79,8 @@ def run(options: argparse.Namespace) -> int:
     started = time.monotonic()
     try:
         segmenter = load_segmenter(options.segmenter)
-        place = local_copy(options.output, options.input, overwrite=options.overwrite)
-        with place as (output, corpus), tempfile.TemporaryDirectory(prefix="gaixie-") as work:
+        copies = local_copy(options.output, options.input, overwrite=options.overwrite)
+        with copies as (output, corpus), tempfile.TemporaryDirectory(prefix="gaixie-") as work:
             output = check_output(output, VECTORS_FILE, options.overwrite)
             cut = Path(work, "sentences")
             counts = write_words(corpus, options, segmenter, cut)
@@ -153,9 +153,9 @@ def write_words(
     """
     counts = {"sentences": 0, "running_words": 0}
     texts = (normalise(text) for text in read_sentences(corpus, options.column, options.input))
-    texts = islice(filter(None, texts), options.limit)
+    wanted = islice(filter(None, texts), options.limit)
     with path.open("w", encoding="utf-8") as file, progress("cutting", options.limit) as advance:
-        while batch := list(islice(texts, BATCH)):
+        while batch := list(islice(wanted, BATCH)):
             for words in segmenter.cut(batch):
                 words = [word.lower() for word in words if word != " "]
                 file.write(" ".join(words) + "\n")

@@ -46,9 +46,9 @@ def estimate(statistics: np.ndarray) -> Estimate:
     return Estimate(float(statistics[0]), float(low), float(high))
 
 
-def p_value(one: np.ndarray, other: np.ndarray) -> float:
+def p_value(first: np.ndarray, other: np.ndarray) -> float:
     """Two-sided, that two statistics of the same resamples differ by chance alone."""
-    difference = (one - other)[1:]
+    difference = (first - other)[1:]
     difference = difference[np.isfinite(difference)]
     if not len(difference):
         return float("nan")
@@ -139,7 +139,7 @@ def _mid_ranks(order, ends, times, ranks):
 
 @njit(cache=True, nogil=True)
 def _spearman(order_x, ends_x, order_y, ends_y, times):
-    found = np.empty(len(times))
+    values = np.empty(len(times))
     ranks_x, ranks_y = np.empty((2, len(order_x)))
     for sample in range(len(times)):
         row_times = times[sample]
@@ -152,14 +152,14 @@ def _spearman(order_x, ends_x, order_y, ends_y, times):
             xy += row_times[row] * dx * dy
             xx += row_times[row] * dx * dx
             yy += row_times[row] * dy * dy
-        found[sample] = xy / np.sqrt(xx * yy) if xx * yy > 0 else np.nan
-    return found
+        values[sample] = xy / np.sqrt(xx * yy) if xx * yy > 0 else np.nan
+    return values
 
 
 @njit(cache=True, nogil=True)
 def _kendall(order, ends, y, times):
     """y: number of each row's value among the distinct ones. A tree of sums counts rows below."""
-    found = np.empty(len(times))
+    values = np.empty(len(times))
     values = y.max() + 1
     tree, of_value = np.empty((2, values + 1), np.int64)
     for sample in range(len(times)):
@@ -190,8 +190,8 @@ def _kendall(order, ends, y, times):
             ties_y += count * (count - 1) // 2
         pairs = before * (before - 1) // 2
         scale = float(pairs - ties_x) * float(pairs - ties_y)
-        found[sample] = concordant / np.sqrt(scale) if scale > 0 else np.nan
-    return found
+        values[sample] = concordant / np.sqrt(scale) if scale > 0 else np.nan
+    return values
 
 
 @njit(cache=True, nogil=True)
@@ -205,10 +205,10 @@ def _sum_below(tree, value):
 
 @njit(cache=True, nogil=True)
 def _add(tree, value, times):
-    place = value + 1
-    while place < len(tree):
-        tree[place] += times
-        place += place & -place
+    node = value + 1
+    while node < len(tree):
+        tree[node] += times
+        node += node & -node
 
 
 @njit(cache=True, nogil=True)

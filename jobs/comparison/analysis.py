@@ -30,11 +30,11 @@ SPLIT = 0.35
 """S_div apart: both candidates within this distance of the source, both beyond, others."""
 
 
-def why(each: DataSet, found: Scores) -> dict[str, Any]:
+def why(data_set: DataSet, scored: Scores) -> dict[str, Any]:
     """Sections of the analysis, of those that the set allows: it needs references, or groups."""
-    rows = found.reported & ~found.table["added"].to_numpy()
-    table = found.table[rows].reset_index(drop=True)
-    scores = {name: values[rows] for name, values in found.scores.items()}
+    rows = scored.reported & ~scored.table["added"].to_numpy()
+    table = scored.table[rows].reset_index(drop=True)
+    scores = {name: values[rows] for name, values in scored.scores.items()}
     pairs = pairs_of(table)
     to_source = EditDistance().sentence_scores(pairs)
     sections: dict[str, Any] = {"by_distance_to_source": by_quartile(to_source, table, scores)}
@@ -47,7 +47,7 @@ def why(each: DataSet, found: Scores) -> dict[str, Any]:
             "II, nearer the source": part(to_reference > to_source, table, scores),
         }
     name = next((name for name in SIMILARITIES if name in scores), None)
-    if name and not each.labels and table["source"].duplicated().any():
+    if name and not data_set.labels and table["source"].duplicated().any():
         sections["subsets"] = {"similarity": name}
         low, high = np.nanquantile(scores[name], [0.01, 0.99])
         if high > low:
@@ -60,14 +60,14 @@ def by_quartile(distance: np.ndarray, table: pd.DataFrame, scores: dict) -> list
     """Spearman of every metric in each quarter of the rows, the nearest first."""
     edges = np.quantile(distance, [0.25, 0.5, 0.75])
     quarter = np.searchsorted(edges, distance, side="left")
-    found = []
+    quarters = []
     for number in range(4):
         chosen = quarter == number
         bounds = (
             [float(distance[chosen].min()), float(distance[chosen].max())] if chosen.any() else []
         )
-        found.append({"distance": bounds, **part(chosen, table, scores)})
-    return found
+        quarters.append({"distance": bounds, **part(chosen, table, scores)})
+    return quarters
 
 
 def part(chosen: np.ndarray, table: pd.DataFrame, scores: dict) -> dict:
@@ -83,16 +83,16 @@ def subsets(
     """S_sim, S_div and its parts: pairs in them, Spearman between differences of scores."""
     groups = table.groupby("source", sort=False).indices
     pairs = np.array([p for rows in groups.values() for p in combinations(rows, 2)]).reshape(-1, 2)
-    one, other = pairs.T
-    sim, div = similarity[one] - similarity[other], divergence[one] - divergence[other]
+    first, other = pairs.T
+    sim, div = similarity[first] - similarity[other], divergence[first] - divergence[other]
     s_sim = (abs(div) <= S_SIM["divergence"]) & (abs(sim) >= S_SIM["similarity"])
     s_div = (abs(sim) <= S_DIV["similarity"]) & (abs(div) >= S_DIV["divergence"])
-    near = (divergence[one] <= SPLIT) & (divergence[other] <= SPLIT)
-    far = (divergence[one] > SPLIT) & (divergence[other] > SPLIT)
+    near = (divergence[first] <= SPLIT) & (divergence[other] <= SPLIT)
+    far = (divergence[first] > SPLIT) & (divergence[other] > SPLIT)
     human = table["human"].to_numpy()
 
     def differences(chosen: np.ndarray, sign: np.ndarray) -> dict:
-        a, b = one[chosen], other[chosen]
+        a, b = first[chosen], other[chosen]
         turn = np.sign(sign[chosen])
         target = turn * (human[a] - human[b])
         values = {name: _rho(turn * (of[a] - of[b]), target) for name, of in scores.items()}

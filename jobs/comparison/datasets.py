@@ -60,7 +60,7 @@ class Config(_Settings):
     data_sets: list[DataSet] = Field(min_length=1)
 
 
-def read_data_set(each: DataSet, folder: Path, limit: int = 0) -> pd.DataFrame:
+def read_data_set(data_set: DataSet, folder: Path, limit: int = 0) -> pd.DataFrame:
     """Columns source, paraphrase, reference (where there is one), human, added.
 
     The rows of an extended set that are added to it are marked so and stand last. Of a set of more
@@ -69,17 +69,17 @@ def read_data_set(each: DataSet, folder: Path, limit: int = 0) -> pd.DataFrame:
     Raises FileNotFoundError, or ValueError naming file, column and row at fault: a human score that
     is no number, or neither 0 nor 1 where they are labels; a sentence that is none.
     """
-    path = folder / each.path
-    columns = {"source": each.source, "paraphrase": each.paraphrase}
-    if each.reference:
-        columns["reference"] = each.reference
-    chosen = (*each.only, *each.without)
-    found = read_table(path, [*columns.values(), each.human, *chosen], each.header)
-    for kept, patterns in ((True, each.only), (False, each.without)):
+    path = folder / data_set.path
+    columns = {"source": data_set.source, "paraphrase": data_set.paraphrase}
+    if data_set.reference:
+        columns["reference"] = data_set.reference
+    chosen = (*data_set.only, *data_set.without)
+    rows = read_table(path, [*columns.values(), data_set.human, *chosen], data_set.header)
+    for kept, patterns in ((True, data_set.only), (False, data_set.without)):
         for column, pattern in patterns.items():
-            found = found[found[column].astype(str).str.match(pattern) == kept]
-    found = found.reset_index(drop=True)
-    table = pd.DataFrame({name: found[column] for name, column in columns.items()})
+            rows = rows[rows[column].astype(str).str.match(pattern) == kept]
+    rows = rows.reset_index(drop=True)
+    table = pd.DataFrame({name: rows[column] for name, column in columns.items()})
     for name, column in columns.items():
         wrong = [k for k, text in enumerate(table[name]) if not isinstance(text, str)]
         if wrong:
@@ -87,25 +87,25 @@ def read_data_set(each: DataSet, folder: Path, limit: int = 0) -> pd.DataFrame:
             raise ValueError(
                 f"{path}: column {column!r}: row {wrong[0] + 1} has {text!r}, expected a string"
             )
-        if each.remove_spaces:
+        if data_set.remove_spaces:
             table[name] = table[name].map(remove_spaces)
-    table["human"] = _human(found[each.human], each, path)
+    table["human"] = _human(rows[data_set.human], data_set, path)
     table["added"] = False
     table = _limited(table, limit)
-    return _extended(table) if each.extended else table
+    return _extended(table) if data_set.extended else table
 
 
-def _human(column: pd.Series, each: DataSet, path: Path) -> np.ndarray:
+def _human(column: pd.Series, data_set: DataSet, path: Path) -> np.ndarray:
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(float)
     wrong = ~np.isfinite(numbers)
-    if each.labels:
+    if data_set.labels:
         wrong |= (numbers != 0) & (numbers != 1)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        value, expected = column.iloc[row], "0 or 1" if each.labels else "a number"
+        value, expected = column.iloc[row], "0 or 1" if data_set.labels else "a number"
         value = repr(value) if isinstance(value, str) else value
         raise ValueError(
-            f"{path}: column {each.human!r}: row {row + 1} has {value}, expected {expected}"
+            f"{path}: column {data_set.human!r}: row {row + 1} has {value}, expected {expected}"
         )
     return numbers
 

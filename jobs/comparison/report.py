@@ -39,18 +39,18 @@ def write(folder: Path, result: dict[str, Any]) -> None:
     text = json.dumps(_plain(result), ensure_ascii=False, indent=1)
     (folder / "comparison.json").write_text(text + "\n", encoding="utf-8")
     (folder / "comparison.md").write_text(markdown(result), encoding="utf-8")
-    for each in result["data_sets"]:
-        forest(each, folder / f"{each['name']}.png")
-        if each.get("between"):
-            heat_map(each, folder / f"{each['name']} between metrics.png")
+    for data_set in result["data_sets"]:
+        forest(data_set, folder / f"{data_set['name']}.png")
+        if data_set.get("between"):
+            heat_map(data_set, folder / f"{data_set['name']} between metrics.png")
 
 
 def _plain(value: Any) -> Any:
     """What JSON holds: NaN as null, tuples as lists."""
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -66,16 +66,16 @@ def number(value: float | None, digits: int = 3) -> str:
 def markdown(result: dict[str, Any]) -> str:
     parts = [HEAD.format(samples=result["samples"], tune=result["tune"])]
     parts += ["## Where SPScore-zh stands\n", standing(result)]
-    for each in result["data_sets"]:
-        parts += [f"## {each['name']}\n", _data_set(each)]
-        if each.get("free"):
-            parts += ["### With a reference, and without\n", _free(each)]
-        if each.get("published"):
-            parts += ["### Beside the published figures\n", _published(each)]
-        if each.get("why"):
-            parts += ["### Why\n", _why(each)]
+    for data_set in result["data_sets"]:
+        parts += [f"## {data_set['name']}\n", _data_set(data_set)]
+        if data_set.get("free"):
+            parts += ["### With a reference, and without\n", _free(data_set)]
+        if data_set.get("published"):
+            parts += ["### Beside the published figures\n", _published(data_set)]
+        if data_set.get("why"):
+            parts += ["### Why\n", _why(data_set)]
     parts += ["## Signatures\n"]
-    signatures = {s for each in result["data_sets"] for s in each["signatures"].values()}
+    signatures = {s for data_set in result["data_sets"] for s in data_set["signatures"].values()}
     parts += ["".join(f"- `{s}`\n" for s in sorted(signatures))]
     return "\n".join(parts)
 
@@ -83,21 +83,21 @@ def markdown(result: dict[str, Any]) -> str:
 def standing(result: dict[str, Any]) -> str:
     """Each set's best metric, and SPScore-zh beside it: where it loses stands here in plain words."""
     rows, lost = [], []
-    for each in result["data_sets"]:
-        names = [row["name"] for row in each["metrics"]]
+    for data_set in result["data_sets"]:
+        names = [row["name"] for row in data_set["metrics"]]
         if "spscore" not in names:
             continue
-        place = names.index("spscore")
-        own, best = each["metrics"][place], each["metrics"][0]
-        main = each["statistic"]
-        if place and own["p"] < 0.05:
-            lost.append(each["name"])
+        position = names.index("spscore")
+        own, best = data_set["metrics"][position], data_set["metrics"][0]
+        main = data_set["statistic"]
+        if position and own["p"] < 0.05:
+            lost.append(data_set["name"])
         values = [f"{row['title']} {number(row[main].value)}" for row in (best, own)]
         row = [
-            each["name"],
+            data_set["name"],
             TITLES[main],
             *values,
-            f"{place + 1} of {len(names)}",
+            f"{position + 1} of {len(names)}",
             number(own["p"]),
         ]
         rows.append(row)
@@ -107,46 +107,46 @@ def standing(result: dict[str, Any]) -> str:
     return text
 
 
-def _data_set(each: dict[str, Any]) -> str:
-    names = each["statistics"]
+def _data_set(data_set: dict[str, Any]) -> str:
+    names = data_set["statistics"]
     rows = []
-    for row in each["metrics"]:
+    for row in data_set["metrics"]:
         cells = [f"{row['title']}{'' if row['higher_is_better'] else ' ↓'}"]
         cells.append("reference" if row["with_reference"] else "")
         for name in names:
             value, low, high = row[name]
             cells.append(f"{number(value)} ({number(low, 2)} to {number(high, 2)})")
         rows.append([*cells, number(row["p"]), f"{row['rows']:,}"])
-    text = f"{each['rows']:,} pairs, {each['sources']:,} sources"
+    text = f"{data_set['rows']:,} pairs, {data_set['sources']:,} sources"
     text += (
-        f"; {each['added']:,} of the pairs are sources as their own candidates\n\n"
-        if each["added"]
+        f"; {data_set['added']:,} of the pairs are sources as their own candidates\n\n"
+        if data_set["added"]
         else "\n\n"
     )
     text += table(["metric", "reads", *[TITLES[name] for name in names], "p", "pairs"], rows)
-    for name, reason in each["left_out"].items():
+    for name, reason in data_set["left_out"].items():
         text += f"\nLeft out: {name} ({reason})\n"
-    return text + f"\n![intervals]({each['name'].replace(' ', '%20')}.png)\n"
+    return text + f"\n![intervals]({data_set['name'].replace(' ', '%20')}.png)\n"
 
 
-def _free(each: dict[str, Any]) -> str:
-    rows = [[title, number(with_), number(without)] for title, with_, without in each["free"]]
-    by = TITLES[each["statistic"]]
+def _free(data_set: dict[str, Any]) -> str:
+    rows = [[title, number(with_), number(without)] for title, with_, without in data_set["free"]]
+    by = TITLES[data_set["statistic"]]
     return table(["metric", f"{by} with the reference", f"{by} without"], rows)
 
 
-def _published(each: dict[str, Any]) -> str:
+def _published(data_set: dict[str, Any]) -> str:
     rows = [
         [title, number(theirs), number(ours), f"{ours - theirs:+.3f}"]
-        for title, theirs, ours in each["published"]
+        for title, theirs, ours in data_set["published"]
     ]
     text = table(["metric", "published", "here", "difference"], rows)
-    return text + (f"\n{each['note']}\n" if each["note"] else "")
+    return text + (f"\n{data_set['note']}\n" if data_set["note"] else "")
 
 
-def _why(each: dict[str, Any]) -> str:
-    sections, text = each["why"], ""
-    titles = {row["name"]: row["title"] for row in each["metrics"]}
+def _why(data_set: dict[str, Any]) -> str:
+    sections, text = data_set["why"], ""
+    titles = {row["name"]: row["title"] for row in data_set["metrics"]}
     for key, label in (
         ("by_distance_to_reference", "reference"),
         ("by_distance_to_source", "source"),
@@ -171,32 +171,33 @@ def _why(each: dict[str, Any]) -> str:
         ]
         text += table(["Spearman by part", *parts], rows) + "\n"
     if "subsets" in sections:
-        found = dict(sections["subsets"])
-        similarity = titles[found.pop("similarity")]
-        rows = [["pairs of candidates", *[f"{s['pairs']:,}" for s in found.values()]]]
+        subsets = dict(sections["subsets"])
+        similarity = titles[subsets.pop("similarity")]
+        rows = [["pairs of candidates", *[f"{s['pairs']:,}" for s in subsets.values()]]]
         rows += [
-            [t, *[number(s["spearman"][n]) for s in found.values()]] for n, t in titles.items()
+            [t, *[number(s["spearman"][n]) for s in subsets.values()]] for n, t in titles.items()
         ]
-        text += table(["Spearman of differences", *found], rows)
+        text += table(["Spearman of differences", *subsets], rows)
         text += f"\nCandidates of one source; similarity by {similarity}, stretched to 0–1.\n"
     return text
 
 
-def forest(each: dict[str, Any], path: Path) -> None:
+def forest(data_set: dict[str, Any], path: Path) -> None:
     """Every metric's statistic with its interval, the best on top."""
-    rows = [row for row in each["metrics"] if not math.isnan(row[each["statistic"]].value)][::-1]
+    main = data_set["statistic"]
+    rows = [row for row in data_set["metrics"][::-1] if not math.isnan(row[main].value)]
     figure, axes = plt.subplots(figsize=(7, 1 + 0.26 * len(rows)), layout="constrained")
-    for place, row in enumerate(rows):
-        value, low, high = row[each["statistic"]]
+    for position, row in enumerate(rows):
+        value, low, high = row[main]
         colour = "#c0392b" if row["name"] == "spscore" else "#34495e"
         marker = "s" if row["with_reference"] else "o"
-        axes.plot([low, high], [place, place], color=colour, lw=1.6)
-        axes.plot(value, place, marker, color=colour, ms=5)
+        axes.plot([low, high], [position, position], color=colour, lw=1.6)
+        axes.plot(value, position, marker, color=colour, ms=5)
     axes.set_yticks(range(len(rows)), [_arrowed(row) for row in rows])
-    axes.axvline(0.5 if each["statistic"] == "auc" else 0, color="#bbbbbb", lw=1, zorder=0)
-    axes.set_xlabel(f"{TITLES[each['statistic']]} with human scores, 95 % interval")
+    axes.axvline(0.5 if data_set["statistic"] == "auc" else 0, color="#bbbbbb", lw=1, zorder=0)
+    axes.set_xlabel(f"{TITLES[data_set['statistic']]} with human scores, 95 % interval")
     axes.set_title(
-        f"{each['name']}, {each['rows']:,} pairs (squares: with a reference)", fontsize=10
+        f"{data_set['name']}, {data_set['rows']:,} pairs (squares: with a reference)", fontsize=10
     )
     axes.grid(axis="x", alpha=0.3)
     axes.set_ylim(-0.7, len(rows) - 0.3)
@@ -210,15 +211,16 @@ def _arrowed(row: dict[str, Any]) -> str:
     return row["title"] + ("" if row["higher_is_better"] else " ↓")
 
 
-def heat_map(each: dict[str, Any], path: Path) -> None:
+def heat_map(data_set: dict[str, Any], path: Path) -> None:
     """Spearman between every two metrics' scores."""
-    titles, values = each["between"]["metrics"], np.array(each["between"]["spearman"], float)
+    between = data_set["between"]
+    titles, values = between["metrics"], np.array(between["spearman"], float)
     size = 2.5 + 0.27 * len(titles)
     figure, axes = plt.subplots(figsize=(size + 1, size), layout="constrained")
     image = axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1)
     axes.set_xticks(range(len(titles)), titles, rotation=90, fontsize=7)
     axes.set_yticks(range(len(titles)), titles, fontsize=7)
-    axes.set_title(f"{each['name']}: Spearman between metrics", fontsize=10)
+    axes.set_title(f"{data_set['name']}: Spearman between metrics", fontsize=10)
     figure.colorbar(image, shrink=0.7)
     figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -57,38 +57,40 @@ class Scorer:
         self.config, self.data, self.folder, self.spark = config, data, folder, spark
         self._recipe: _Recipe | None = None
 
-    def score(self, each: DataSet, table: pd.DataFrame) -> Scores:
+    def score(self, data_set: DataSet, table: pd.DataFrame) -> Scores:
         """Every metric of the set's language. One that needs what is not there is left out."""
-        found = Scores(table, source_share(table["source"], "tune") >= self.config.tune)
+        scored = Scores(table, source_share(table["source"], "tune") >= self.config.tune)
         pairs = pairs_of(table)
-        for spec in self.config.metrics.get(each.language, []):
+        for spec in self.config.metrics.get(data_set.language, []):
             metric = load_metric(spec, model=self.config.encoder, vectors=self.config.word_vectors)
             if metric.needs_reference and not pairs.references:
                 continue
             started = time.monotonic()
             try:
-                metric = self._tuned(metric, found, pairs)
+                metric = self._tuned(metric, scored, pairs)
                 signature = metric.signature()
-                scores = self._scores(each, metric, signature, table, pairs, spec)
+                scores = self._scores(data_set, metric, signature, table, pairs, spec)
             except (ValueError, OSError, ImportError) as error:
-                found.left_out[metric.name] = in_words(error)
-                print(f"{each.name}, {metric.name}: left out: {in_words(error)}", file=sys.stderr)
+                scored.left_out[metric.name] = in_words(error)
+                print(
+                    f"{data_set.name}, {metric.name}: left out: {in_words(error)}", file=sys.stderr
+                )
                 continue
-            found.metrics[metric.name], found.scores[metric.name] = metric, scores
-            found.signatures[metric.name] = signature
+            scored.metrics[metric.name], scored.scores[metric.name] = metric, scores
+            scored.signatures[metric.name] = signature
             seconds = time.monotonic() - started
             print(
-                f"{each.name}, {metric.name}: {len(table):,} pairs, {seconds:.1f} s",
+                f"{data_set.name}, {metric.name}: {len(table):,} pairs, {seconds:.1f} s",
                 file=sys.stderr,
             )
-        return found
+        return scored
 
-    def _tuned(self, metric: Metric, found: Scores, pairs: Pairs) -> Metric:
+    def _tuned(self, metric: Metric, scored: Scores, pairs: Pairs) -> Metric:
         """ParaScore with the omega that is best on the rows that nothing is reported on."""
-        if not isinstance(metric, ParaScore) or found.reported.all():
+        if not isinstance(metric, ParaScore) or scored.reported.all():
             return metric
-        rows = pa.array(~found.reported)
-        human = found.table["human"].to_numpy()[~found.reported]
+        rows = pa.array(~scored.reported)
+        human = scored.table["human"].to_numpy()[~scored.reported]
         part = Pairs(*[column.filter(rows) for column in (pairs.source, pairs.paraphrase)])
         part = replace(part, references=tuple(c.filter(rows) for c in pairs.references))
         omega, _ = tune_omega(metric, part, human, OMEGAS)
@@ -96,24 +98,24 @@ class Scorer:
 
     def _scores(
         self,
-        each: DataSet,
+        data_set: DataSet,
         metric: Metric,
         signature: str,
         table: pd.DataFrame,
         pairs: Pairs,
         spec: str,
     ) -> np.ndarray:
-        crossed = is_cross_fitted(each, metric)
+        crossed = is_cross_fitted(data_set, metric)
         key = f"{signature}|{'cross-fitted' if crossed else ''}|{_digest(table)}"
-        path = self.folder / "scores" / each.name / f"{metric.name}.parquet"
+        path = self.folder / "scores" / data_set.name / f"{metric.name}.parquet"
         if path.is_file():
             kept = pq.read_table(path)
             if (kept.schema.metadata or {}).get(b"gaixie") == key.encode():
                 return kept["score"].to_numpy()
-        if crossed:
+        if crossed and isinstance(metric, SPScoreZh):
             scores = self._cross_fitted(table, metric)
         elif self.spark is not None and not isinstance(metric, ParaScore):
-            scores = self._on_spark(spec, table)
+            scores = self._on_spark(self.spark, spec, table)
         else:
             of = metric.metric if isinstance(metric, Free) else metric
             if isinstance(of, BERTScore | ParaScore | BERTiBLEU):
@@ -127,15 +129,15 @@ class Scorer:
         part.replace(path)
         return scores
 
-    def _on_spark(self, spec: str, table: pd.DataFrame) -> np.ndarray:
+    def _on_spark(self, spark: SparkSession, spec: str, table: pd.DataFrame) -> np.ndarray:
         from gaixie.udfs.spark import metric
 
         names = [name for name in ("source", "paraphrase", "reference") if name in table]
-        rows = self.spark.createDataFrame(table[names].assign(row=range(len(table))))
-        rows = rows.repartition(4 * self.spark.sparkContext.defaultParallelism)
+        rows = spark.createDataFrame(table[names].assign(row=range(len(table))))
+        rows = rows.repartition(4 * spark.sparkContext.defaultParallelism)
         score = metric(spec, model=self.config.encoder, vectors=self.config.word_vectors)
-        found = rows.select("row", score(*names).alias("score")).toPandas()
-        return found.sort_values("row")["score"].to_numpy(np.float64)
+        scored = rows.select("row", score(*names).alias("score")).toPandas()
+        return scored.sort_values("row")["score"].to_numpy(np.float64)
 
     def _cross_fitted(self, table: pd.DataFrame, metric: SPScoreZh) -> np.ndarray:
         """SPScore-zh of each row by a model that saw no group with either of its sentences."""
@@ -144,9 +146,9 @@ class Scorer:
         return self._recipe.scores(table, metric)
 
 
-def is_cross_fitted(each: DataSet, metric: Metric) -> bool:
+def is_cross_fitted(data_set: DataSet, metric: Metric) -> bool:
     """Whether the metric was fitted on the set, so that it is fitted again without what it scores."""
-    return each.fitted and isinstance(metric, SPScoreZh) and metric.tier in CROSSED
+    return data_set.fitted and isinstance(metric, SPScoreZh) and metric.tier in CROSSED
 
 
 def pairs_of(table: pd.DataFrame) -> Pairs:

@@ -75,18 +75,18 @@ def read_packed(path: Path) -> Packed:
     Raises ValueError where the file is of another layout.
     """
     content = np.memmap(path, np.uint8, "r")
-    place = 0
+    offset = 0
 
     def take(layout: str) -> tuple:
-        nonlocal place
-        values = struct.unpack_from(f"<{layout}", content, place)
-        place += struct.calcsize(f"<{layout}")
+        nonlocal offset
+        values = struct.unpack_from(f"<{layout}", content.data, offset)
+        offset += struct.calcsize(f"<{layout}")
         return values
 
     def array(kind: str, count: int) -> np.ndarray:
-        nonlocal place
-        values = np.frombuffer(content, kind, count, place)
-        place += values.nbytes
+        nonlocal offset
+        values = np.frombuffer(content, kind, count, offset)
+        offset += values.nbytes
         return values
 
     if take("4sI") != (MAGIC, VERSION):
@@ -157,7 +157,9 @@ def build_network(packed: Packed) -> BertModel:
         type_vocab_size=sizes["types"],
         hidden_act="gelu",
         layer_norm_eps=round(packed.epsilon, 15),  # float32 of 1e-12
-        **{f"{name}_token_id": packed.unigram.special[name] for name in ("bos", "eos", "pad")},
+        bos_token_id=packed.unigram.special["bos"],
+        eos_token_id=packed.unigram.special["eos"],
+        pad_token_id=packed.unigram.special["pad"],
     )
     with torch.device("meta"):
         network = BertModel(config)

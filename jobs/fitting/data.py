@@ -35,7 +35,7 @@ class Rated(_Settings):
     path: str
     licence: str = "not stated"
     raters: str = "not stated"
-    scale: float = Field(5.0, gt=0)
+    scale: float = Field(default=5.0, gt=0)
     """The highest rating; the lowest is 0."""
     source_column: str = "source"
     paraphrase_column: str = "paraphrase"
@@ -43,8 +43,8 @@ class Rated(_Settings):
     """Pairs of one group fall on one side of every split; by default the source is the group."""
     written: str | None = None
     """Kinds that begin so are reported apart: pairs written to vary."""
-    written_share: float = Field(0.5, gt=0, lt=1)
-    single_pass_weight: float = Field(1.0, gt=0)
+    written_share: float = Field(default=0.5, gt=0, lt=1)
+    single_pass_weight: float = Field(default=1.0, gt=0)
 
 
 class Human(_Settings):
@@ -56,7 +56,7 @@ class Human(_Settings):
     source_column: str = "source"
     paraphrase_column: str = "paraphrase"
     score_column: str = "score"
-    weight: float = Field(0.1, gt=0)
+    weight: float = Field(default=0.1, gt=0)
 
 
 class Others(_Settings):
@@ -70,7 +70,7 @@ class Negatives(BaseModel):
     model_config = ConfigDict(extra="allow")
     weight: dict[str, float] = {}
     """By tier: of all rated pairs' weight."""
-    share: float = Field(0.25, gt=0, le=1)
+    share: float = Field(default=0.25, gt=0, le=1)
     """Of the negatives, drawn at random, that a model learns from; all are held out in turn."""
     others: Others | None = None
     __pydantic_extra__: dict[str, Bounds]
@@ -92,11 +92,11 @@ class Config(_Settings):
 
     segmenter: str = "jieba"
     backend: Literal["lightgbm", "neural"] = "lightgbm"
-    seeds: int = Field(3, ge=1)
-    folds: int = Field(5, ge=2)
+    seeds: int = Field(default=3, ge=1)
+    folds: int = Field(default=5, ge=2)
     rated: Rated
     human: Human | None = None
-    negatives: Negatives = Negatives()
+    negatives: Negatives = Field(default_factory=lambda: Negatives.model_validate({}))
     penalties: dict[str, float] = {}
     never_raise: dict[str, list[str]] = {}
     parameters: dict[str, dict] = {}
@@ -253,9 +253,9 @@ def negatives_of(
     others = sorted(set(rated["source"]))
     if settings.others:
         path = folder / settings.others.path
-        texts = read_table(path, [settings.others.column])[settings.others.column].dropna()
-        texts = texts.sample(min(20_000, len(texts)), random_state=0).map(normalise)
-        others = [text for text in texts if 15 <= len(text) <= 100]
+        column = read_table(path, [settings.others.column])[settings.others.column].dropna()
+        sample = column.sample(min(20_000, len(column)), random_state=0).map(normalise)
+        others = [text for text in sample if 15 <= len(text) <= 100]
     tagged: dict[str, list[tuple[str, str]]] = {}
     texts = sorted(set(rated["source"]) | set(rated["paraphrase"]))
     tagged.update(zip(texts, segmenter.tag(texts), strict=True))

@@ -87,7 +87,7 @@ class EncoderConfig(_Settings):
         """The files of the sets, relative to the data folder."""
         others = (self.mlqe, self.esa, self.grammar, self.corrections, self.translations)
         plain = self.sentences.path if self.sentences else None
-        return [*(each.path for each in self.sets), *filter(None, (*others, plain))]
+        return [*(data_set.path for data_set in self.sets), *filter(None, (*others, plain))]
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Reader:
     def examples(self) -> list[Example]:
         """Every example, shuffled."""
         config = self.config
-        examples = [example for each in config.sets for example in self._pairs(each)]
+        examples = [example for data_set in config.sets for example in self._pairs(data_set)]
         if config.grammar:
             examples += self._grammar(config.grammar)
         if config.corrections:

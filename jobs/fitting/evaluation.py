@@ -27,18 +27,21 @@ STAGE_RATINGS = (1.25, 2.4, 3.0)
 
 
 def correlations(
-    outputs: np.ndarray, targets: np.ndarray, groups: Sequence, parts: Mapping[str, np.ndarray]
+    outputs: np.ndarray,
+    targets: np.ndarray,
+    groups: Sequence | np.ndarray,
+    parts: Mapping[str, np.ndarray],
 ) -> dict[str, dict[str, dict[str, float]]]:
     """By part (real, written) and output: Spearman and Pearson with 95 % intervals by group."""
     table: dict[str, dict[str, dict[str, float]]] = {}
-    groups = np.asarray(groups, object)
+    of_rows = np.asarray(groups, object)
     for part, rows in parts.items():
         table[part] = {}
-        for place, output in enumerate(OUTPUTS):
-            pair = outputs[rows, place], targets[rows, place]
+        for column, output in enumerate(OUTPUTS):
+            pair = outputs[rows, column], targets[rows, column]
             figures: dict[str, float] = {"pairs": int(rows.sum())}
             for name, statistic in (("spearman", spearman), ("pearson", _pearson)):
-                low, high = bootstrap_interval(statistic, pair, groups[rows], SAMPLES)
+                low, high = bootstrap_interval(statistic, pair, of_rows[rows], SAMPLES)
                 figures |= {name: statistic(*pair), f"{name}_low": low, f"{name}_high": high}
             table[part][output] = figures
     return table
@@ -111,19 +114,19 @@ def choose_thresholds(
 
 
 def stages(
-    stage: np.ndarray, targets: np.ndarray, groups: Sequence, part: np.ndarray
+    stage: np.ndarray, targets: np.ndarray, groups: Sequence | np.ndarray, part: np.ndarray
 ) -> list[dict[str, Any]]:
     """For each stage: pairs, and mean ratings (0 to 5) with 95 % intervals by group."""
     table = []
-    groups = np.asarray(groups, object)
+    of_rows = np.asarray(groups, object)
     for number in range(4):
         rows = (stage == number) & part
         row: dict[str, Any] = {"stage": number, "pairs": int(rows.sum())}
         if rows.sum() > 1:
-            for place, output in enumerate(OUTPUTS):
-                column = 5 * targets[rows, place]
-                low, high = bootstrap_interval(np.mean, (column,), groups[rows], SAMPLES)
-                row[output] = {"mean": float(column.mean()), "low": low, "high": high}
+            for column, output in enumerate(OUTPUTS):
+                ratings = 5 * targets[rows, column]
+                low, high = bootstrap_interval(np.mean, (ratings,), of_rows[rows], SAMPLES)
+                row[output] = {"mean": float(ratings.mean()), "low": low, "high": high}
         table.append(row)
     return table
 

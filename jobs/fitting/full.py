@@ -108,8 +108,8 @@ def describe_encoder(
     }
     if material.human is not None:
         _say("full: human scores, cross-validated by source")
-        found = held_out.human_scores(base, material, settings, work)
-        figures["human_scores"] = found | {"name": name}
+        human = held_out.human_scores(base, material, settings, work)
+        figures["human_scores"] = human | {"name": name}
     return figures
 
 
@@ -131,7 +131,7 @@ def second(
     network = replace(base, network=copy.deepcopy(base.network))
     rows, negatives = material.rows, material.negatives
     count = len(rows)
-    texts = list(material.texts.itertuples(index=False, name=None))
+    texts: list[tuple[str, str]] = [*material.texts.itertuples(index=False, name=None)]
     pairs = [example_of(*texts[k], rows.targets[k], rows.weight[k]) for k in fitted]
     seen = np.isin(negatives.pairs, fitted)
     made = [example_of(*texts[count + k], negatives.targets[k], 0.5) for k in np.flatnonzero(seen)]

@@ -42,6 +42,8 @@ def human_scores(
     other sources; a regression then reads its outputs beside the features of core.
     """
     texts, rows = material.human_texts, material.human
+    if rows is None:
+        raise ValueError("no human scores to cross-validate: the config has no human")
     pairs = list(zip(texts["source"], texts["paraphrase"], strict=True))
     human = texts["human"].to_numpy(float)
     examples = [
@@ -58,19 +60,19 @@ def human_scores(
         columns[hidden] = pair_encoder.predict(network, [pairs[k] for k in hidden])
     features = np.hstack([rows.features, columns])
     names = [str(k) for k in range(features.shape[1])]
-    found = np.zeros(len(pairs))
+    scores = np.zeros(len(pairs))
     for fitted, hidden in folds:
         model = fit_model(
             features[fitted], human[fitted], names=names, seeds=1, parameters=PARAMETERS
         )
-        found[hidden] = model.predict(features[hidden])
+        scores[hidden] = model.predict(features[hidden])
     groups = rows.groups
-    low, high = bootstrap_interval(evaluation.spearman, (found, human), groups, evaluation.SAMPLES)
+    low, high = bootstrap_interval(evaluation.spearman, (scores, human), groups, evaluation.SAMPLES)
     return {
         "pairs": len(pairs),
         "sources": len(set(groups.tolist())),
         "encoder": evaluation.spearman(columns[:, -1], human),
-        "spearman": evaluation.spearman(found, human),
+        "spearman": evaluation.spearman(scores, human),
         "low": low,
         "high": high,
     }
@@ -86,16 +88,16 @@ def translations(
     """
     documents = held_out_documents(path, settings)
     segments = [texts for texts in read_segments(path) if texts[0]["document"] in documents]
-    sources, paraphrases, places = [], [], []
+    sources, paraphrases, positions = [], [], []
     for number, segment in enumerate(segments):
         texts = [normalise(text["text"]) for text in segment]
-        for place, text in enumerate(texts):
+        for position, text in enumerate(texts):
             for other in texts:
                 if other != text:
                     sources.append(other)
                     paraphrases.append(text)
-                    places.append((number, place))
-    number, place = np.array(places).T
+                    positions.append((number, position))
+    number, position = np.array(positions).T
     judged = [np.array([text["score"] for text in segment]) for segment in segments]
     groups = [segment[0]["document"] for segment in segments]
     table = []
@@ -104,8 +106,8 @@ def translations(
         taus: list[float] = []
         for k, people in enumerate(judged):
             inside = number == k
-            totals = np.bincount(place[inside], values[inside], len(people))
-            counts = np.bincount(place[inside], minlength=len(people))
+            totals = np.bincount(position[inside], values[inside], len(people))
+            counts = np.bincount(position[inside], minlength=len(people))
             tau = kendalltau(totals / np.maximum(counts, 1), people).statistic
             taus.append(0.0 if np.isnan(tau) else float(tau))
         column = np.array(taus)

@@ -88,9 +88,9 @@ def discounts(counts: np.ndarray) -> np.ndarray:
     n = np.bincount(np.minimum(counts, 5), minlength=6)[1:5].astype(float)
     if n.all():
         y = n[0] / (n[0] + 2 * n[1])
-        found = np.array([k - (k + 1) * y * n[k] / n[k - 1] for k in (1, 2, 3)])
-        if (found >= 0).all():
-            return np.array([0, *found])
+        discount = np.array([k - (k + 1) * y * n[k] / n[k - 1] for k in (1, 2, 3)])
+        if (discount >= 0).all():
+            return np.array([0, *discount])
     return np.array([0, *FALLBACK])
 
 
@@ -107,7 +107,9 @@ def estimate_shares(grams: list[Grams]) -> list[np.ndarray]:
     return shares
 
 
-def interpolate(grams: list[Grams], shares: list[np.ndarray], kept: list | None = None) -> Model:
+def interpolate(
+    grams: list[Grams], shares: list[np.ndarray], kept: list[np.ndarray] | None = None
+) -> Model:
     """The model with the n-grams that are kept, a mask for each order; all where it is None."""
     size = len(shares[0])
     below = shares[0] + np.float32((1 - shares[0].sum(dtype=float)) / (size - 1))
@@ -124,29 +126,25 @@ def interpolate(grams: list[Grams], shares: list[np.ndarray], kept: list | None 
     return model
 
 
-def usefulness(
-    grams: list[Grams], shares: list[np.ndarray], least: list[int]
-) -> list[np.ndarray | None]:
+def usefulness(grams: list[Grams], shares: list[np.ndarray], least: list[int]) -> list[np.ndarray]:
     """By how many nats a text as long as this one would be less probable without an n-gram.
 
     Its discounted occurrences times what it adds to its log probability (the weighted difference of
     Seymore and Rosenfeld 1996). 0 below the least number of occurrences of its order. A context
-    counts as much as the most useful n-gram in it, as nothing is found without its weight.
+    counts as much as the most useful n-gram in it, as nothing is found without its weight. Float32, by order;
+    of single characters 0, as all are kept.
     """
     full = interpolate(grams, shares)
-    found: list[np.ndarray | None] = [None] * len(grams)
+    uses = [np.zeros(len(share), np.float32) for share in shares]
     for k in range(len(grams) - 1, 0, -1):
         order = grams[k]
         without = full.backoffs[k - 1][order.contexts] * full.probabilities[k - 1][order.suffixes]
         gain = discounted(order.occurrences) * np.log(full.probabilities[k] / without)
-        use = np.where(order.occurrences < least[k], 0, gain).astype(np.float32)
-        if found[k] is not None:
-            use = np.maximum(use, found[k])
-        found[k] = use
+        own = np.where(order.occurrences < least[k], 0, gain).astype(np.float32)
+        uses[k] = np.maximum(own, uses[k])
         if k > 1:
-            found[k - 1] = np.zeros(len(shares[k - 1]), np.float32)
-            np.maximum.at(found[k - 1], order.contexts, use)
-    return found
+            np.maximum.at(uses[k - 1], order.contexts, uses[k])
+    return uses
 
 
 def hash_grams(grams: list[Grams]) -> list[np.ndarray]:
@@ -159,7 +157,7 @@ def hash_grams(grams: list[Grams]) -> list[np.ndarray]:
 
 def choose(
     grams: list[Grams], shares: list[np.ndarray], least: list[int], most_buckets: int
-) -> tuple[list[np.ndarray | None], int]:
+) -> tuple[list[np.ndarray], int]:
     """Which n-grams of each order find a slot, and the number of buckets: half full, or the most."""
     use = np.concatenate(usefulness(grams, shares, least)[1:])
     wanted = np.flatnonzero(use > 0)
@@ -176,14 +174,16 @@ def choose(
     by_use = np.lexsort([-use[wanted], starts])
     kept = np.zeros(len(hashes), bool)
     kept[wanted[by_use[_rank(starts[by_use]) < WAYS]]] = True
-    masks = [None, *np.split(kept, np.cumsum([len(order.first) for order in grams[1:-1]]))]
+    characters = np.ones(len(grams[0].first), bool)
+    ends = np.cumsum([len(order.first) for order in grams[1:-1]])
+    masks = [characters, *np.split(kept, ends)]
     for k in range(2, len(grams)):
         masks[k] &= masks[k - 1][grams[k].contexts]
     return masks, buckets
 
 
 def pack(
-    grams: list[Grams], model: Model, kept: list[np.ndarray | None], buckets: int
+    grams: list[Grams], model: Model, kept: list[np.ndarray], buckets: int
 ) -> dict[str, np.ndarray]:
     """The arrays unigrams, slots and scales of language_model_kernel.Tables."""
     scales = np.zeros((len(grams) - 1, 2), np.float32)

@@ -81,7 +81,7 @@ def train(
     """Trains on examples[epoch] for each epoch, in place. save: file to save to and resume from."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     network = model.network.to(device).train()
-    network.encoder.embeddings.requires_grad_(False)
+    network.get_submodule("encoder.embeddings").requires_grad_(False)
     optimizer = _optimizer(network, phase.learning_rate, device)
     rng = random.Random(seed)
     torch.manual_seed(seed)
@@ -136,7 +136,7 @@ def predict(
 
 def _optimizer(network: nn.Module, rate: float, device: str) -> torch.optim.Optimizer:
     """Lower layers learn more slowly; what is new learns five times as fast."""
-    layers = network.encoder.encoder.layer
+    layers = list(network.get_submodule("encoder.encoder.layer").children())
     groups = [
         {"params": list(layer.parameters()), "highest": rate * 0.9 ** (len(layers) - 1 - depth)}
         for depth, layer in enumerate(layers)
@@ -176,12 +176,12 @@ def _loss(network: nn.Module, examples: list[Example], tokenizer, device: str) -
         for task, value in example.targets.items():
             targets[row, TASKS.index(task)] = value
         if example.spans is not None:
-            for place, (side, (start, end)) in enumerate(
+            for position, (side, (start, end)) in enumerate(
                 zip(pair.sequence_ids, pair.offsets, strict=True)
             ):
                 if side == 1:
                     hit = any(start < last and begin < end for begin, last in example.spans)
-                    marks[row, place] = float(hit)
+                    marks[row, position] = float(hit)
     targets, marks = targets.to(device), marks.to(device)
     known = ~targets.isnan()
     losses = functional.binary_cross_entropy_with_logits(

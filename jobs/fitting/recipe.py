@@ -50,7 +50,8 @@ class Material:
 def read_material(config: Config, rated: pd.DataFrame, folder, segmenter: Segmenter) -> Material:
     """Reads the sets, makes the negatives, and computes the features of all of them."""
     negatives = data.negatives_of(rated, folder, config.negatives, segmenter)
-    human, line, human_texts = None, {}, pd.DataFrame()
+    human, human_texts = None, pd.DataFrame()
+    line: dict = {}
     if config.human:
         human_texts, line = data.read_human(config.human, folder, rated)
         human = data.human_rows(config.human, human_texts, line, rated, segmenter)
@@ -80,9 +81,9 @@ def fit(
     penalties = {name: f for name, f in config.penalties.items() if name in chosen}
     factor = penalty(rows.features, names, penalties)
     heads = {}
-    for place, output in enumerate(OUTPUTS):
-        known = ~np.isnan(rows.targets[:, place])
-        target, weight = rows.targets[known, place], rows.weight[known]
+    for column, output in enumerate(OUTPUTS):
+        known = ~np.isnan(rows.targets[:, column])
+        target, weight = rows.targets[known, column], rows.weight[known]
         if output in PENALISED:  # the head learns what the penalties leave to it
             target = np.minimum(target / factor[known], 1)
             weight = weight * factor[known] ** 2

@@ -60,8 +60,8 @@ def read_corpus(path: Path, limit: int | None = None) -> list[Paragraph]:
             if paragraph.words:
                 paragraphs.append(paragraph)
     if len(paragraphs) < LEAST_PARAGRAPHS:
-        found = f"{path}: paragraphs found: {len(paragraphs)}"
-        raise ValueError(f"{found}; training needs {LEAST_PARAGRAPHS} or more")
+        summary = f"{path}: paragraphs found: {len(paragraphs)}"
+        raise ValueError(f"{summary}; training needs {LEAST_PARAGRAPHS} or more")
     return paragraphs
 
 

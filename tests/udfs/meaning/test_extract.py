@@ -108,5 +108,7 @@ def test_reasons_of_a_pair():
     assert all(reason.startswith("odd: ") for reason in low)
     low = explain(source, bad, SEGMENTER, Resources.load(), high | {"synonyms": 0.1})
     assert [reason.split("%")[1] for reason in low] == [" of the words kept"]
-    assert not any("number" in reason or "negation" in reason
-                   for reason in explain(source, good, SEGMENTER, Resources.load()))  # fmt: skip
+    assert not any(
+        "number" in reason or "negation" in reason
+        for reason in explain(source, good, SEGMENTER, Resources.load())
+    )

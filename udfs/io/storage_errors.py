@@ -31,7 +31,7 @@ def explained(uri: str, local: bool = True) -> Iterator[None]:
         yield
     except Exception as error:
         cause = error.__cause__ if isinstance(error, OSError) and error.__cause__ else error
-        if type(cause).__module__.partition(".")[0] in ("botocore", "aiobotocore"):
+        if type(cause).__module__.partition(".")[0] in ("botocore", "aiobotocore", "aiohttp"):
             raise _store_error(uri, cause) from None
         ours = str(error).startswith(f"{uri}: ")
         if local and isinstance(error, OSError) and not ours:
@@ -88,7 +88,8 @@ def _store_error(uri: str, error: BaseException) -> OSError:
             f"{uri}: no credentials ({first_line}); set AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or run under a role"
         )
-    if isinstance(error, boto.ConnectionError | boto.HTTPClientError):
+    broken_off = type(error).__module__.startswith("aiohttp")
+    if broken_off or isinstance(error, boto.ConnectionError | boto.HTTPClientError):
         return ConnectionError(
             f"{uri}: the store cannot be reached ({first_line}); check AWS_ENDPOINT_URL_S3 "
             "and the network"

@@ -68,9 +68,15 @@ def test_write_read_list_delete(root):
     storage.write(storage.join(root, "x-other"), "beside x, not in it")
     assert storage.read_json(a) == {"n": 1}
     assert storage.read_bytes(b) == b"\x00" * 10
-    assert [storage.exists(f"{root}/{name}") for name in ("x", "x/b", "x/a.json", "x/c", "x/a")] == [
-        True, True, True, False, False,
-    ]  # fmt: skip
+    assert [
+        storage.exists(f"{root}/{name}") for name in ("x", "x/b", "x/a.json", "x/c", "x/a")
+    ] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
     assert tree(root) == {"x/a.json": 8, "x/b/改写 ü.bin": 10, "x-other": 19}
     assert [file.uri for file in storage.list_files(f"{root}/x")] == [a, b]
     assert [file.uri for file in storage.list_files(a)] == [a]

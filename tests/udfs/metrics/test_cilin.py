@@ -29,7 +29,9 @@ def test_synonyms(one, other, expected):
 def test_codes():
     assert "Aa01A01=" in meanings()["人"]
     assert len(meanings()["人"]) > 1
-    assert all(code.endswith("=") and len(code) == 8 for codes in meanings().values() for code in codes)  # fmt: skip
+    assert all(
+        code.endswith("=") and len(code) == 8 for codes in meanings().values() for code in codes
+    )
     assert len(meanings()) > 40_000
 
 

@@ -566,6 +566,15 @@ def test_no_such_root(tmp_path):
     assert "unknown scheme" in release("hdfs://host/x", "--list").error
 
 
+def test_a_manifest_of_a_newer_format(tmp_path):
+    for folder in ("releases/2.0", "runs/later"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "manifest.json").write_text('{"format_version": 2}')
+    given = ("--runs", "later", "--version", "1.0", "--license", "MIT")
+    assert "releases/2.0/manifest.json: a manifest of format" in release(tmp_path, "--list").error
+    assert "runs/later/manifest.json: a manifest of format" in release(tmp_path, *given).error
+
+
 def test_accounts_that_do_not_close(root, tmp_path):
     """A run that lost rows after it was published: no release, and nothing is left of it."""
     shutil.copytree(root / "runs" / "a", tmp_path / "runs" / "a")

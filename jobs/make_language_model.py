@@ -36,15 +36,9 @@ from gaixie.jobs.fitting import kneser_ney
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.io.text_tables import BATCH, read_columns
+from gaixie.udfs.meaning.bucket import WAYS
 from gaixie.udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
-from gaixie.udfs.meaning.language_model_kernel import (
-    BEGIN,
-    END,
-    FIRST_CHARACTER,
-    UNKNOWN,
-    WAYS,
-    Tables,
-)
+from gaixie.udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, UNKNOWN, Tables
 from gaixie.udfs.text.code_points import CodePoints, from_strings
 from gaixie.udfs.text.normalise import NORMALISATION, normalise
 

@@ -132,7 +132,8 @@ def second(
     rows, negatives = material.rows, material.negatives
     count = len(rows)
     texts: list[tuple[str, str]] = [*material.texts.itertuples(index=False, name=None)]
-    pairs = [example_of(*texts[k], rows.targets[k], rows.weight[k]) for k in fitted]
+    targets, weights = rows.targets, rows.weight
+    pairs = [example_of(texts[k][0], texts[k][1], targets[k], weights[k]) for k in fitted]
     seen = np.isin(negatives.pairs, fitted)
     made = [example_of(*texts[count + k], negatives.targets[k], 0.5) for k in np.flatnonzero(seen)]
     human: list[Example] = []

@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.meaning.language_model_kernel import BEGIN, SEED, WAYS, extend_hash, first_slot
+from gaixie.udfs.meaning.bucket import WAYS
+from gaixie.udfs.meaning.language_model_kernel import BEGIN, SEED, extend_hash, first_slot
 
 FALLBACK = (0.5, 1.0, 1.5)
 """Discounts where the counts of counts give none: a tiny corpus, or one of repetitions."""

@@ -3,7 +3,8 @@
 # make test    every test: 15 minutes on 2 cores
 # make test-fast   what needs no Java, no PyTorch and no server: 2 minutes
 # make bench   how fast, against plain Python (needs DATA; PAIRS sets the size)
-# make lint    style
+# make lint    style and types
+# make constraints  the newest versions that fit pyproject.toml, after which everything is to be tested
 # make dist    the archive for a cluster's nodes (PYTHON_PREFIX: where Python stands on them)
 # make model   fit the model that ships with the package again (needs DATA)
 
@@ -11,8 +12,9 @@ PYTHON ?= python3
 DATA   ?= ../shared/data
 PAIRS  ?= 2000000
 BIN    := .venv/bin
+INSTALL = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constraint infra/constraints.txt
 
-.PHONY: demo demo-train test test-fast bench lint model dist clean
+.PHONY: constraints demo demo-train test test-fast bench lint model dist clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.base
@@ -41,12 +43,18 @@ bench: .venv/.bench
 lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy --no-error-summary -p gaixie
 
 model: .venv/.base
 	$(BIN)/python jobs/fit_spscore.py --config conf/spscore.yaml --data $(DATA) --output udfs/models/spscore-zh
 
 dist: .venv/.dist
 	$(BIN)/python infra/dist.py $(if $(PYTHON_PREFIX),--python-prefix $(PYTHON_PREFIX))
+
+constraints: .venv/.test
+	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[test,dist]'
+	{ sed '/^[^#]/,$$d' infra/constraints.txt; $(BIN)/python -m pip freeze --all --exclude-editable --exclude pip; } > infra/constraints.new
+	mv infra/constraints.new infra/constraints.txt
 
 clean:
 	rm -rf .venv out dist bench.json
@@ -58,10 +66,10 @@ clean:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-.venv/.base: .venv/bin/python pyproject.toml
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable .
+.venv/.base: .venv/bin/python pyproject.toml infra/constraints.txt
+	$(INSTALL) --editable .
 	touch $@
 
 .venv/.%: .venv/.base
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[$*]'
+	$(INSTALL) --editable '.[$*]'
 	touch $@

@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 
@@ -93,3 +96,15 @@ def test_it_lies_beside_a_project_with_its_own_jobs_and_conf(wheel, tmp_path):
     assert out.split()[3].startswith("SPScore-zh")
     assert len(modules.split()) > 30
     assert all(name.split(".")[0] == "gaixie" for name in modules.split())
+
+
+def test_the_constraints_hold_a_version_of_every_dependency():
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = metadata["optional-dependencies"].values()
+    asked = [Requirement(text) for part in (metadata["dependencies"], *extras) for text in part]
+    lines = (ROOT / "infra/constraints.txt").read_text("utf-8").splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    pins = {canonicalize_name(name): version for name, version in pins.items()}
+    for requirement in asked:
+        if requirement.name != "gaixie":
+            assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)])

@@ -139,7 +139,7 @@ def _mid_ranks(order, ends, times, ranks):
 
 @njit(cache=True, nogil=True)
 def _spearman(order_x, ends_x, order_y, ends_y, times):
-    values = np.empty(len(times))
+    rhos = np.empty(len(times))
     ranks_x, ranks_y = np.empty((2, len(order_x)))
     for sample in range(len(times)):
         row_times = times[sample]
@@ -152,14 +152,14 @@ def _spearman(order_x, ends_x, order_y, ends_y, times):
             xy += row_times[row] * dx * dy
             xx += row_times[row] * dx * dx
             yy += row_times[row] * dy * dy
-        values[sample] = xy / np.sqrt(xx * yy) if xx * yy > 0 else np.nan
-    return values
+        rhos[sample] = xy / np.sqrt(xx * yy) if xx * yy > 0 else np.nan
+    return rhos
 
 
 @njit(cache=True, nogil=True)
 def _kendall(order, ends, y, times):
     """y: number of each row's value among the distinct ones. A tree of sums counts rows below."""
-    values = np.empty(len(times))
+    taus = np.empty(len(times))
     values = y.max() + 1
     tree, of_value = np.empty((2, values + 1), np.int64)
     for sample in range(len(times)):
@@ -190,8 +190,8 @@ def _kendall(order, ends, y, times):
             ties_y += count * (count - 1) // 2
         pairs = before * (before - 1) // 2
         scale = float(pairs - ties_x) * float(pairs - ties_y)
-        values[sample] = concordant / np.sqrt(scale) if scale > 0 else np.nan
-    return values
+        taus[sample] = concordant / np.sqrt(scale) if scale > 0 else np.nan
+    return taus
 
 
 @njit(cache=True, nogil=True)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_ltp import ltp_backbone
 
 from gaixie.udfs.metrics.metric import Pairs
 from gaixie.udfs.metrics.simplification import (
@@ -241,18 +242,7 @@ def ltp_models(tmp_path_factory):
     from ltp_core.models.utils import instantiate
 
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"我很高兴快乐。"]
-    backbone = {
-        "_ltp_target_": "ltp_core.models.utils.transformer.load_transformers",
-        "config": {
-            "model_type": "electra",
-            "vocab_size": len(vocabulary),
-            "hidden_size": 16,
-            "embedding_size": 16,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 2,
-            "intermediate_size": 16,
-        },
-    }
+    backbone = ltp_backbone(len(vocabulary))
     processors = {"cws": "TokenOnly", "dep": "WordsWithHead"}
     heads = {"cws": "token.MLPTokenClassifier", "dep": "graph.BiaffineClassifier"}
     folders = {}

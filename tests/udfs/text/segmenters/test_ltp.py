@@ -11,6 +11,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiny_ltp import ltp_backbone
 
 from gaixie.jobs.segmenter.corpus import default_corpus
 from gaixie.udfs.text.code_points import from_strings
@@ -237,18 +238,7 @@ def neural_folder(tmp_path_factory):
     folder.mkdir()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     vocabulary = [*special, *"我爱北京天安门中国人民，。上海", "hello", "##a"]
-    backbone = {
-        "_ltp_target_": "ltp_core.models.utils.transformer.load_transformers",
-        "config": {
-            "model_type": "electra",
-            "vocab_size": len(vocabulary),
-            "hidden_size": 16,
-            "embedding_size": 16,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 2,
-            "intermediate_size": 16,
-        },
-    }
+    backbone = ltp_backbone(len(vocabulary))
     head = "ltp_core.models.components.token.MLPTokenClassifier"
     model = {
         "_ltp_target_": "ltp_core.models.ltp_model.LTPModule",

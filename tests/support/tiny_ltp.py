@@ -1,0 +1,21 @@
+"""What the tests of neural LTP models share. Real ones need the network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def ltp_backbone(vocabulary: int) -> dict[str, Any]:
+    """The encoder of a neural LTP model, as its configuration names it: one layer of 16 dimensions."""
+    return {
+        "_ltp_target_": "ltp_core.models.utils.transformer.load_transformers",
+        "config": {
+            "model_type": "electra",
+            "vocab_size": vocabulary,
+            "hidden_size": 16,
+            "embedding_size": 16,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 16,
+        },
+    }

@@ -11,7 +11,7 @@ conf/metrics.yaml names the metrics and the sets. Writes
   OUTPUT/SET.png            every metric's correlation with its interval; SET between metrics.png
   OUTPUT/scores/SET/*       sentence scores: what is there already is not computed again
 
-Exit codes: 0 done, 2 something to mend (one line says what).
+Exit codes: 0 done, 2 user error (one line says what).
 """
 
 from __future__ import annotations

@@ -121,25 +121,61 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--input", required=True, action="append", metavar="FILE[:COLUMN]", help="a table of"
+    add(
+        "--input",
+        required=True,
+        action="append",
+        metavar="FILE[:COLUMN]",
+        help="a table of"
         " sentences, and its column (default: text), in Parquet of strings or lists of strings;"
-        " may be given several times")  # fmt: skip
+        " may be given several times",
+    )
     add("--output", required=True, metavar="FOLDER", help="the folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it holds a language model")
-    add("--per-group", type=_positive, metavar="N", help="of each list, N sentences drawn by"
-        " chance; default: all")  # fmt: skip
-    add("--exclude", metavar="FILE", help="sentences not to train on, nor on lists that have one:"
-        " a table with the columns source and paraphrase")  # fmt: skip
-    add("--overlap", type=_positive, default=10, metavar="N", help="what shares N characters in a"
-        " row with an excluded sentence is excluded too; default: 10")  # fmt: skip
+    add(
+        "--per-group",
+        type=_positive,
+        metavar="N",
+        help="of each list, N sentences drawn by chance; default: all",
+    )
+    add(
+        "--exclude",
+        metavar="FILE",
+        help="sentences not to train on, nor on lists that have one:"
+        " a table with the columns source and paraphrase",
+    )
+    add(
+        "--overlap",
+        type=_positive,
+        default=10,
+        metavar="N",
+        help="what shares N characters in a"
+        " row with an excluded sentence is excluded too; default: 10",
+    )
     add("--order", type=int, choices=ORDERS, default=5, help="longest n-gram; default: 5")
-    add("--least", type=_counts, default=(2, 1, 2, 2, 2, 2), metavar="N,N,...", help="n-grams that"
+    add(
+        "--least",
+        type=_counts,
+        default=(2, 1, 2, 2, 2, 2),
+        metavar="N,N,...",
+        help="n-grams that"
         " occur less often are left out, by order, the last for all above; characters become"
-        " unknown; default: 2,1,2")  # fmt: skip
-    add("--max-mb", type=float, default=16, metavar="MB", help="size of all files, in millions of"
-        " bytes; default: 16")  # fmt: skip
-    add("--source", action="append", default=[], metavar="TEXT", help="name and licence of a"
-        " source, for the description; may be given several times")  # fmt: skip
+        " unknown; default: 2,1,2",
+    )
+    add(
+        "--max-mb",
+        type=float,
+        default=16,
+        metavar="MB",
+        help="size of all files, in millions of bytes; default: 16",
+    )
+    add(
+        "--source",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="name and licence of a source, for the description; may be given several times",
+    )
     add("--seed", type=int, default=0, help="of what is drawn from lists; default: 0")
     options = parser.parse_args(argv)
     if options.max_mb < SMALLEST_MB:

@@ -113,24 +113,42 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--input", required=True, metavar="PATH", help="a file, or a folder of files: .parquet,"
-        " .jsonl, .txt (a sentence a line)")  # fmt: skip
+    add(
+        "--input",
+        required=True,
+        metavar="PATH",
+        help="a file, or a folder of files: .parquet, .jsonl, .txt (a sentence a line)",
+    )
     add("--column", default="text", help="of Parquet and JSON lines; default: text")
     add("--output", required=True, metavar="FOLDER", help="the folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it holds word vectors")
     add("--segmenter", default="jieba", help="jieba (the default) or ltp:NAME_OR_FOLDER")
     add("--limit", type=_positive, metavar="N", help="read only the first N sentences")
-    add("--architecture", choices=("skip-gram", "cbow"), default="skip-gram",
-        help="default: skip-gram")  # fmt: skip
+    add(
+        "--architecture",
+        choices=("skip-gram", "cbow"),
+        default="skip-gram",
+        help="default: skip-gram",
+    )
     add("--dimensions", type=_positive, default=300, metavar="N", help="default: 300")
     add("--window", type=_positive, default=5, metavar="N", help="words on each side; default: 5")
-    add("--min-count", type=_positive, default=5, metavar="N", help="words that occur less often"
-        " have no vector; default: 5")  # fmt: skip
+    add(
+        "--min-count",
+        type=_positive,
+        default=5,
+        metavar="N",
+        help="words that occur less often have no vector; default: 5",
+    )
     add("--negative", type=_positive, default=5, metavar="N", help="noise words; default: 5")
     add("--epochs", type=_positive, default=5, metavar="N", help="default: 5")
     add("--seed", type=int, default=0, help="default: 0")
-    add("--workers", type=_positive, default=1, metavar="N", help="threads, 1 by default;"
-        " several give other vectors at every run")  # fmt: skip
+    add(
+        "--workers",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="threads, 1 by default; several give other vectors at every run",
+    )
     return parser.parse_args(argv)
 
 
@@ -219,9 +237,7 @@ def train(path: Path, sentences: int, options: argparse.Namespace):
         least = options.min_count
         raise ValueError(f"{options.input}: no word occurs {least} times; lower --min-count")
     with progress("training", sentences * options.epochs) as advance:
-        model.train(
-            _Sentences(path, advance), total_examples=sentences, epochs=options.epochs
-        )  # fmt: skip
+        model.train(_Sentences(path, advance), total_examples=sentences, epochs=options.epochs)
     return model.wv
 
 

@@ -1,4 +1,4 @@
-"""The report of a comparison of metrics: comparison.json, comparison.md and its pictures."""
+"""The report of a comparison of metrics: comparison.json, comparison.md and its plots."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Run:
 
     @property
     def error(self) -> str:
-        """The one line that tells what to mend."""
+        """The one line that names the error."""
         lines = self.stderr.strip().splitlines()
         assert len(lines) == 1, self.stderr
         assert lines[0].startswith("score_corpus: error: "), self.stderr

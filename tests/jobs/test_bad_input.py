@@ -93,9 +93,14 @@ def test_each_row_goes_to_quarantine_under_its_reason(quarantined):
         "duplicates": 0,
     }
     assert quarantined.manifest["quarantine"]["llm"] == {
-        "null": 2, "empty": 2, "too_short": 2, "too_long": 1, "no_han": 2, "identical": 2,
+        "null": 2,
+        "empty": 2,
+        "too_short": 2,
+        "too_long": 1,
+        "no_han": 2,
+        "identical": 2,
         "undecodable": 2,
-    }  # fmt: skip
+    }
 
 
 def test_quarantine_keeps_the_texts(quarantined):
@@ -132,8 +137,11 @@ def test_nothing_but_rows_for_quarantine(score, tmp_path):
     run = score(tmp_path / "out", "--input", path, "--origin", "human")
     assert run.code == 0, run.stderr
     assert run.manifest["rows"]["human"] == {
-        "read": 1, "scored": 0, "quarantined": 1, "duplicates": 0,
-    }  # fmt: skip
+        "read": 1,
+        "scored": 0,
+        "quarantined": 1,
+        "duplicates": 0,
+    }
     assert run.quarantine["reason"].tolist() == ["too_short"]
     assert not run.files("scored")
 

@@ -54,7 +54,7 @@ class Outcome:
 
     @property
     def error(self) -> str:
-        """The one line that tells what to mend."""
+        """The one line that names the error."""
         lines = [line for line in self.stderr.splitlines() if ": done in " not in line]
         assert len(lines) == 1, self.stderr
         assert lines[0].startswith("release_dataset: error: "), self.stderr
@@ -253,8 +253,9 @@ def test_shards_are_even_and_shuffled(rows):
 def test_same_order_every_time(root, rows, spark):
     """From other partitions of the input, too."""
     spark.conf.set("spark.sql.files.maxPartitionBytes", "3k")
-    done = release(root, "--runs", "a", "b", "--version", "1.0.1", *GIVEN, "--keep-columns", "n",
-                   "--no-latest")  # fmt: skip
+    done = release(
+        root, "--runs", "a", "b", "--version", "1.0.1", *GIVEN, "--keep-columns", "n", "--no-latest"
+    )
     spark.conf.set("spark.sql.files.maxPartitionBytes", "16m")
     assert done.code == 0, done.stderr
     again = read_rows([*build_of(root, "1.0.1").rglob("*.parquet")])
@@ -506,7 +507,10 @@ def test_dry_run(root, released):
 OK = {"--runs": ["a"], "--version": ["3.0"], "--license": ["MIT"]}
 BAD = {
     "unknown run": ({"--runs": ["a", "zz"]}, "runs/zz: no run 'zz'; there are: a, b"),
-    "unpublished run": ({"--runs": ["half"]}, "runs/half/manifest.json: no such file: the run is not published"),
+    "unpublished run": (
+        {"--runs": ["half"]},
+        "runs/half/manifest.json: no such file: the run is not published",
+    ),
     "run twice": ({"--runs": ["a", "a"]}, "--runs: a is there twice"),
     "no run": ({"--runs": []}, "--runs is missing"),
     "no licence": ({"--license": []}, "--license is missing"),
@@ -514,16 +518,31 @@ BAD = {
     "no version": ({"--version": []}, "--version is missing"),
     "bad version": ({"--version": ["../1"]}, "--version ../1: expected numbers such as 1.0"),
     "published": ({"--version": ["1.0"]}, "release '1.0' is published; take another --version"),
-    "sum of shares": ({"--split": ["0.9", "0.2", "0.1"]}, "--split 0.9 0.2 0.1: expected three shares"),
+    "sum of shares": (
+        {"--split": ["0.9", "0.2", "0.1"]},
+        "--split 0.9 0.2 0.1: expected three shares",
+    ),
     "share": ({"--split": ["1.5", "-0.5", "0"]}, "expected three shares"),
     "no train": ({"--split": ["0", "0.5", "0.5"]}, "train's above 0"),
     "shards": ({"--shards": ["0"]}, "--shards-mb and --shards must be above 0"),
-    "column": ({"--keep-columns": ["m"]}, "--keep-columns m: run 'a' carries no such further column; it has: n"),
-    "reserved": ({"--keep-columns": ["split"]}, "--keep-columns split: a release uses this name itself"),
-    "signatures": ({"--runs": ["a", "other"]}, "runs 'a' and 'other' have different metric signatures"),
-    "old run": ({"--runs": ["old"]}, "no column 'structure': run 'old' was scored under SPScore-zh|v:0.2"),
+    "column": (
+        {"--keep-columns": ["m"]},
+        "--keep-columns m: run 'a' carries no such further column; it has: n",
+    ),
+    "reserved": (
+        {"--keep-columns": ["split"]},
+        "--keep-columns split: a release uses this name itself",
+    ),
+    "signatures": (
+        {"--runs": ["a", "other"]},
+        "runs 'a' and 'other' have different metric signatures",
+    ),
+    "old run": (
+        {"--runs": ["old"]},
+        "no column 'structure': run 'old' was scored under SPScore-zh|v:0.2",
+    ),
     "no pairs": ({"--runs": ["empty"]}, "no pairs in stages 1 2 3 of this run"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

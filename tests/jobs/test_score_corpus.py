@@ -65,8 +65,12 @@ def run(score, tmp_path_factory):
 
 def test_folders_and_columns(run):
     assert {path.name for path in run.folder.iterdir()} == {
-        "scored", "quarantine", "manifest.json", "report.html", "report.png",
-    }  # fmt: skip
+        "scored",
+        "quarantine",
+        "manifest.json",
+        "report.html",
+        "report.png",
+    }
     for path in run.files("scored"):
         origin, number = (part.partition("=")[2] for part in path.parts[-3:-1])
         assert path.parts[-3:-1] == (f"origin={origin}", f"stage={number}")
@@ -131,9 +135,13 @@ def test_stages_follow_score_and_origin(run):
 def test_unusable_rows_are_in_quarantine(run):
     found = run.quarantine.set_index("id")["reason"].to_dict()
     assert found == {
-        "un-001": "null", "un-002": "empty", "un-003": "too_short", "un-004": "identical",
-        "un-005": "no_han", "un-006": "too_long",
-    }  # fmt: skip
+        "un-001": "null",
+        "un-002": "empty",
+        "un-003": "too_short",
+        "un-004": "identical",
+        "un-005": "no_han",
+        "un-006": "too_long",
+    }
     unusable = pd.read_json(UNUSABLE, lines=True).set_index("id")
     for row in run.quarantine.itertuples():
         assert row.source == unusable.loc[row.id, "source"]
@@ -337,8 +345,10 @@ def test_formats_give_the_same_rows(score, examples, tmp_path):
     inputs = [{"path": str(tmp_path / name), "origin_column": "origin"} for name in names]
     inputs[6]["format"] = "jsonl"
     inputs[7] |= {
-        "source_column": "原文 1", "paraphrase_column": "改写.a", "origin_column": "kind",
-    }  # fmt: skip
+        "source_column": "原文 1",
+        "paraphrase_column": "改写.a",
+        "origin_column": "kind",
+    }
     config = write_config(tmp_path / "score.yaml", inputs=inputs)
     run = score(tmp_path / "out", "--config", config)
     assert run.code == 0, run.stderr

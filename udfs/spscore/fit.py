@@ -42,13 +42,6 @@ NEURAL = {
 """hidden: units of each layer. rows: how many rows are drawn, in proportion to their weight, for
 each network (fewer where there are fewer). The others are scikit-learn's names (MLPRegressor)."""
 
-GROUPS = {
-    "structure": ("acs", "spa", "pmd", "wpa"),
-    "synonym": ("lis", "sbleu"),
-    "consistency": ("sl", "lr"),
-}
-"""The paper's three groups of features: structure, synonym replacement, consistency of length."""
-
 
 def fit_model(
     features: np.ndarray,
@@ -239,11 +232,6 @@ def cross_validate(
         x, y, w = (np.concatenate(part) for part in rows)
         scores[held_out] = SPScore.fit(x, y, w, **settings).predict(features[held_out])
     return scores
-
-
-def ablations() -> dict[str, tuple[str, ...]]:
-    """What to leave out, by label: each feature, then each of the three groups."""
-    return {name: (name,) for name in FEATURES} | GROUPS
 
 
 def spearman(scores: np.ndarray, target: np.ndarray) -> float:

@@ -184,9 +184,19 @@ def _splits(tree: int, fields: dict[str, str]) -> list[Split]:
 
 @njit(cache=True, nogil=True)
 def predict_trees(
-    features, columns, missing, starts, views, thresholds, at_most, above, leaves, values,
-    multiplier, shift,
-):  # fmt: skip
+    features,
+    columns,
+    missing,
+    starts,
+    views,
+    thresholds,
+    at_most,
+    above,
+    leaves,
+    values,
+    multiplier,
+    shift,
+):
     """Sum of the leaves that each row reaches: float64, shape (rows,).
 
     features: float32, shape (columns, rows), in C order; the rest as in Tables.

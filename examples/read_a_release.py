@@ -1,6 +1,6 @@
-"""Reads a published data set: its manifest, its card, and the pairs of a split.
+"""Reads a published data set: its manifest, and the first pair of every file.
 
-python examples/read_a_release.py [ROOT [VERSION]]     ROOT: a folder or s3://bucket/prefix
+    python examples/read_a_release.py [ROOT [VERSION]]     ROOT: a folder or s3://bucket/prefix
 """
 
 import sys
@@ -8,19 +8,18 @@ import sys
 import pyarrow.parquet as pq
 
 from gaixie.udfs.io import storage
+from gaixie.udfs.io.manifest import read_release
 
 root = sys.argv[1] if len(sys.argv) > 1 else "out/demo"
 version = sys.argv[2] if len(sys.argv) > 2 else None
 if version is None:
     version = storage.read_json(storage.join(root, "releases", "latest.json"))["version"]
 folder = storage.join(root, "releases", version)
-manifest = storage.read_json(storage.join(folder, "manifest.json"))
+manifest = read_release(folder)
 
-print(f"release {version}, {manifest['license']}, {manifest['created'][:10]}")
-for file in manifest["files"]:
-    if "rows" not in file:  # the card, pictures, the description for machines
-        continue
-    print(f"\n{file['path']}: {file['rows']:,} pairs")
-    with storage.open(storage.join(folder, manifest["build"], file["path"])) as opened:
-        first = pq.read_table(opened).slice(0, 1).to_pylist()[0]
+print(f"release {version}, {manifest.license}, {manifest.pairs:,} pairs, {manifest.signature}")
+for data in manifest.data_files:
+    with storage.open_file(storage.join(folder, manifest.build, data.path)) as file:
+        first = pq.read_table(file).slice(0, 1).to_pylist()[0]
+    print(f"\n{data.path}: {data.rows:,} pairs")
     print(f"{first['spscore']:.3f}  {first['source']}\n       {first['paraphrase']}")

@@ -382,7 +382,8 @@ def test_missing_config(score, tmp_path):
     [
         ("unit_mb", "--set unit_mb: expected KEY=VALUE"),
         ("unit_mb=-1", "unit_mb: Input should be greater than 0 (given: -1)"),
-        ("output.deep=1", "--set output.deep=1: output has no settings of its own"),
+        ("output.deep=1", "output: Input should be a valid string (given: {'deep': 1})"),
+        ("segmenter.deep=1", "--set segmenter.deep=1: segmenter has no settings of its own"),
         ("cuts.llm=[", "--set cuts.llm=[: the value is not YAML"),
         ("cuts.llm.scores=[0.6, 0.5, 0.4]", "cuts.llm: cut points must ascend"),
         ("run_id=../up", "run_id: String should match pattern"),

@@ -98,7 +98,9 @@ def in_unit(store: ObjectStore, run_id: str, unit: int) -> Callable[[], bool]:
     return lambda: marker in store.keys(f"out/runs/{run_id}/_work/unit")
 
 
-def test_no_credentials_are_left_anywhere(store, cluster, submit, given, expected, tmp_path):
+def test_a_worker_dies_and_no_credentials_are_left(
+    store, cluster, submit, given, expected, tmp_path
+):
     """In files, logs, the event log and the UI's environment page of a run on the cluster."""
     port = free_port()
     conf = {
@@ -109,6 +111,7 @@ def test_no_credentials_are_left_anywhere(store, cluster, submit, given, expecte
     }
     process = submit("secrets", *given, environment=store.environment(), conf=conf)
     wait_for(in_unit(store, "secrets", 1), "the second unit", process)
+    cluster.kill_worker()
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/environment/") as page:
         texts = {"environment page": page.read().decode()}
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/applications") as page:
@@ -117,7 +120,9 @@ def test_no_credentials_are_left_anywhere(store, cluster, submit, given, expecte
         address = f"http://127.0.0.1:{port}/api/v1/applications/{application}/{name}"
         with urllib.request.urlopen(address) as page:
             texts[name] = page.read().decode()
+    cluster.add_worker()
     texts["output"] = end(process)
+    assert "Lost executor" in texts["output"]
     manifest, rows = read_run(store, "secrets")
     same_rows(rows, expected)
     assert sum(origin["duplicates"] for origin in manifest["rows"].values()) == 1200
@@ -132,15 +137,6 @@ def test_no_credentials_are_left_anywhere(store, cluster, submit, given, expecte
         texts[key] = body.read().decode("latin-1")
     for word in store.ACCOUNTS["admin"]:
         assert [name for name, text in texts.items() if word in text] == []
-
-
-def test_a_worker_dies(store, cluster, submit, given, expected):
-    process = submit("worker", *given, environment=store.environment())
-    wait_for(in_unit(store, "worker", 2), "the third unit", process)
-    cluster.kill_worker()
-    cluster.add_worker()
-    end(process)
-    same_rows(read_run(store, "worker")[1], expected)
 
 
 def test_the_store_dies_and_comes_back(store, submit, given, expected):

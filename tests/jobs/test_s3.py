@@ -153,12 +153,12 @@ def test_the_store_dies_and_comes_back(store, submit, given, expected):
 
 
 def test_slow_down_and_broken_connections(store, submit, given, expected):
-    """Bursts of 503, six in every forty requests, and connections that break at all points."""
+    """Bursts of 503, six in every sixty requests, and connections that break at all points."""
 
     def fault(number: int) -> str | None:
-        if number % 40 >= 34:
+        if number % 60 >= 54:
             return "slow down"
-        if number % 23 == 22:
+        if number % 31 == 30:
             return "cut" if number % 2 else "reset"
         return None
 

@@ -6,9 +6,10 @@ import functools
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
@@ -163,18 +164,19 @@ def score(spark, model) -> Callable[..., Run]:
 
 
 @pytest.fixture(scope="session")
-def launch(model) -> Callable[..., subprocess.Popen]:
+def launch(model) -> Iterator[Callable[..., subprocess.Popen]]:
     """Starts the job as a process group of its own; stdout and stderr are text pipes.
 
     command: what goes before the job's file; env: added to the environment.
     """
+    started: list[subprocess.Popen] = []
 
     def start(
         output: Path | str, *given, run_id="r", command=(sys.executable,), env=None
     ) -> subprocess.Popen:
         line = [*command, ROOT / "jobs" / "score_corpus.py"]
         line += arguments(output, run_id, model, given)
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [str(word) for word in line],
             cwd=ROOT,
             env=os.environ | ENVIRONMENT | (env or {}),
@@ -183,8 +185,14 @@ def launch(model) -> Callable[..., subprocess.Popen]:
             text=True,
             start_new_session=True,
         )
+        started.append(process)
+        return process
 
-    return start
+    yield start
+    for process in started:
+        if process.poll() is None:  # of a test that failed
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -51,7 +52,7 @@ def wait_for(
             raise AssertionError(f"ended before {what}:\n{alive.communicate()}")
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {PATIENCE} s for {what}")
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 class Cluster:
@@ -198,6 +199,7 @@ class ObjectStore:
             return False
         return True
 
+    @cache  # making one takes longer than what it is asked for  # noqa: B019
     def client(self, account: str = "admin"):
         """A boto3 client."""
         import boto3

@@ -140,11 +140,12 @@ def test_a_long_line():
 
 
 @pytest.mark.skipif(not SENTENCES.exists(), reason=f"needs {SENTENCES}")
-def test_every_real_sentence():
+def test_real_sentences():
+    """Every eighth of 490,709."""
     import pyarrow.parquet as pq
 
-    texts = pq.read_table(SENTENCES)["text"].to_pylist()
-    assert len(texts) == 490_709
+    texts = pq.read_table(SENTENCES)["text"].to_pylist()[::8]
+    assert len(texts) == 61_339
     for start in range(0, len(texts), 10_000):
         part = texts[start : start + 10_000]
         batch = tokenizer(part)

@@ -1,6 +1,6 @@
 # make demo    score the sample pairs and look at the result (installs what it needs first)
 # make demo-train  the whole way, small: vocabulary, tokenizer, three stages, paraphrases (adds PyTorch)
-# make test    every test: 15 minutes on 2 cores
+# make test    every test
 # make test-fast   what needs no Java, no PyTorch and no server: 2 minutes
 # make bench   how fast, against plain Python (needs DATA; PAIRS sets the size)
 # make lint    style and types

@@ -1,6 +1,6 @@
 """Reads a published data set: its manifest, and the first pair of every file.
 
-    python examples/read_a_release.py [ROOT [VERSION]]     ROOT: a folder or s3://bucket/prefix
+python examples/read_a_release.py [ROOT [VERSION]]     ROOT: a folder or s3://bucket/prefix
 """
 
 import sys

@@ -10,22 +10,39 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.spark
-def test_demo(tmp_path):
-    for name in ("jobs", "udfs", "conf", "examples"):
+@pytest.fixture
+def make(tmp_path):
+    """(rule, what a script is given besides) -> what the rule's commands printed, in tmp_path."""
+    for name in ("jobs", "training", "udfs", "conf", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    rule = makefile.partition("\ndemo: .venv/.base\n")[2].partition("\n\n")[0]
-    commands = [line.strip() for line in rule.splitlines()]
-    commands = [line.removeprefix("$(BIN)/python ") for line in commands if "$(BIN)" in line]
-    assert len(commands) == 2
-    shown = ""
-    for command in commands:
-        done = subprocess.run(
-            [sys.executable, *command.split()], cwd=tmp_path, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        shown += done.stdout
+
+    def run(rule: str, **besides: str) -> str:
+        body = re.search(rf"^{rule}: .*\n((?:\t.*\n)+)", makefile, re.MULTILINE).group(1)
+        shown = ""
+        for line in body.replace("\t", "").splitlines():
+            command = line.replace("$(BIN)/", f"{Path(sys.executable).parent}/")
+            for script, arguments in besides.items():
+                command += f" {arguments}" if f"/{script}.py" in line else ""
+            done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            shown += done.stdout
+        return shown
+
+    return run
+
+
+@pytest.mark.spark
+@pytest.mark.training
+def test_demo_train(make, tmp_path):
+    printed = make("demo-train", curriculum="--set controller.max_steps=4 --set evaluation.steps=4")
+    assert "finished at step 12" in printed
+    assert (tmp_path / "out/demo-train/run/model/config.json").is_file()
+
+
+@pytest.mark.spark
+def test_demo(make, tmp_path):
+    shown = make("demo")
     [total] = re.findall(r"^total +(\d.*)", shown, re.MULTILINE)
     read, *stages, quarantined, duplicates = map(int, total.split())
     assert (read, sum(stages), quarantined, duplicates) == (295, 288, 6, 1)

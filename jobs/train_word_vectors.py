@@ -22,19 +22,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.errors import run as run_job
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.io.text_tables import read_columns
 from gaixie.udfs.metrics import in_words
 from gaixie.udfs.metrics.word_vectors import VECTORS_FILE
@@ -65,7 +62,6 @@ SETTINGS = (
 SUFFIXES = (".parquet", ".jsonl", ".txt")
 MANIFEST = "manifest.json"
 BATCH = 1_000
-LINE_EVERY_SECONDS = 15
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -172,14 +168,17 @@ def write_words(
     counts = {"sentences": 0, "running_words": 0}
     texts = (normalise(text) for text in read_sentences(corpus, options.column, options.input))
     wanted = islice(filter(None, texts), options.limit)
-    with path.open("w", encoding="utf-8") as file, progress("cutting", options.limit) as advance:
+    with (
+        path.open("w", encoding="utf-8") as file,
+        Progress("cutting", options.limit, "sentences") as shown,
+    ):
         while batch := list(islice(wanted, BATCH)):
             for words in segmenter.cut(batch):
                 words = [word.lower() for word in words if word != " "]
                 file.write(" ".join(words) + "\n")
                 counts["running_words"] += len(words)
             counts["sentences"] += len(batch)
-            advance(len(batch))
+            shown.add(len(batch))
     if not counts["sentences"]:
         raise ValueError(f"{options.input}: no sentences, expected at least one")
     return counts
@@ -231,39 +230,14 @@ def train(path: Path, sentences: int, options: argparse.Namespace):
         seed=options.seed,
         workers=options.workers,
     )
-    with progress("counting words", sentences) as advance:
-        model.build_vocab(_Sentences(path, advance))
+    with Progress("counting words", sentences, "sentences") as shown:
+        model.build_vocab(_Sentences(path, shown.add))
     if not len(model.wv):
         least = options.min_count
         raise ValueError(f"{options.input}: no word occurs {least} times; lower --min-count")
-    with progress("training", sentences * options.epochs) as advance:
-        model.train(_Sentences(path, advance), total_examples=sentences, epochs=options.epochs)
+    with Progress("training", sentences * options.epochs, "sentences") as shown:
+        model.train(_Sentences(path, shown.add), total_examples=sentences, epochs=options.epochs)
     return model.wv
-
-
-@contextmanager
-def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A function to call with how many more are done: a bar, off a terminal a line at times."""
-    terminal = Console(stderr=True)
-    columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    bar = Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal)
-    started = last_line = time.monotonic()
-    done = 0
-    with bar:
-        task = bar.add_task(title, total=total)
-
-        def advance(count: int) -> None:
-            nonlocal done, last_line
-            done += count
-            bar.update(task, completed=done)
-            now = time.monotonic()
-            if bar.disable and now - last_line >= LINE_EVERY_SECONDS:
-                last_line = now
-                left = (total - done) * (now - started) / done if total else None
-                estimate = "" if left is None else f" of {total:,}, {left:,.0f} s left"
-                print(f"{title}: {done:,}{estimate}", file=sys.stderr, flush=True)
-
-        yield advance
 
 
 def save(vectors, manifest: dict, output: Path) -> None:

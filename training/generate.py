@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gaixie.training.modeling.generation import Progress, in_words, load_generator
+from gaixie.training.modeling.generation import in_words, load_generator
 from gaixie.training.modeling.generator import LENGTH_STEP, Candidate, Decoding
+from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.io.text_tables import (
     READ,
     STANDARD,
@@ -93,12 +94,11 @@ def generate(args: argparse.Namespace) -> None:
     spscore = SPScore.load(args.tier)
     signature = {"spscore_signature": spscore.signature()}
     schema = pa.schema(COLUMNS, signature)
-    progress = Progress(total)
     sources = (source for (source,) in read_columns(args.sentences, [args.column]))
     done = 0
-    with writing(args.output, schema) as write:
+    with writing(args.output, schema) as write, Progress("generating", total, "sentences") as shown:
         while chunk := list(islice(sources, CHUNK)):
-            candidates = generator.candidates(chunk, decoding, progress=progress.add)
+            candidates = generator.candidates(chunk, decoding, progress=shown.add)
             write(table_of(chunk, candidates, done + 1, spscore, schema, args.rank_by == "spscore"))
             done += len(chunk)
     if not done:

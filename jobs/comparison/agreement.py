@@ -4,7 +4,7 @@ A resample draws source sentences with replacement, all candidates of a source t
 as the number of times that each row was drawn, and every statistic here takes such numbers as
 weights: it is that of the sample in which each row stands so many times. No sort is repeated.
 
-Sources: Efron & Tibshirani 1993, chapter 13 (percentile intervals); Koehn 2004, *Statistical
+Sources: gaixie.udfs.bootstrap; Koehn 2004, *Statistical
 Significance Tests for Machine Translation Evaluation* (paired bootstrap); Kendall 1945 (tau-b).
 """
 
@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+
+from gaixie.udfs import bootstrap
 
 SAMPLES = 1_000
 
@@ -34,16 +36,15 @@ def draw(groups: np.ndarray, samples: int = SAMPLES, seed: int = 0) -> np.ndarra
     every row once.
     """
     names, of_row = np.unique(groups, return_inverse=True)
-    generator = np.random.default_rng(seed)
-    drawn = generator.multinomial(len(names), np.full(len(names), 1 / len(names)), size=samples)
-    return np.vstack([np.ones(len(of_row), np.int64), drawn[:, of_row]])
+    times = [np.ones(len(of_row), np.int64)]
+    for drawn in bootstrap.resamples(len(names), samples, seed):
+        times.append(np.bincount(drawn, minlength=len(names))[of_row])
+    return np.vstack(times)
 
 
 def estimate(statistics: np.ndarray) -> Estimate:
     """From a statistic of the sample itself and of the resamples, in the order of ``draw``."""
-    resampled = statistics[1:][np.isfinite(statistics[1:])]
-    low, high = np.quantile(resampled, [0.025, 0.975]) if len(resampled) else (np.nan, np.nan)
-    return Estimate(float(statistics[0]), float(low), float(high))
+    return Estimate(float(statistics[0]), *bootstrap.interval(statistics[1:]))
 
 
 def p_value(first: np.ndarray, other: np.ndarray) -> float:

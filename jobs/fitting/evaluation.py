@@ -14,8 +14,8 @@ import pandas as pd
 from scipy.stats import pearsonr, spearmanr
 
 from gaixie.jobs.fitting.data import Rows
+from gaixie.udfs.bootstrap import bootstrap_interval
 from gaixie.udfs.spscore import OUTPUTS
-from gaixie.udfs.spscore.fit import bootstrap_interval
 from gaixie.udfs.spscore.negatives import NEEDS_READING
 from gaixie.udfs.stages import ORIGINS
 

@@ -25,7 +25,8 @@ from gaixie.jobs.fitting.encoder_examples import (
 )
 from gaixie.jobs.fitting.pair_encoder import Network
 from gaixie.jobs.fitting.recipe import Material
-from gaixie.udfs.spscore.fit import bootstrap_interval, fit_model, group_folds
+from gaixie.udfs.bootstrap import bootstrap_interval
+from gaixie.udfs.spscore.fit import fit_model, group_folds
 from gaixie.udfs.text.normalise import normalise
 
 Score = Callable[[Sequence[str], Sequence[str]], np.ndarray]

@@ -9,18 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-LINE_EVERY_SECONDS = 15
+from gaixie.udfs.io.progress import Progress
 
 
 @contextmanager
 def progress(spark: SparkSession, title: str, rows: int | None) -> Iterator[None]:
     """Shows how far the Spark stages that run inside the block have come.
 
-    Tasks stand for rows: with 40 of 100 tasks done, 40 % of the rows are. rows is the total where
-    it is known. On a terminal a bar, elsewhere a line every 15 seconds.
+    Tasks stand for rows: with 40 of 100 tasks done, 40 % of the rows are. rows is the total where it is known.
     """
     stop = threading.Event()
     thread = threading.Thread(target=_watch, args=(spark, title, rows, stop), daemon=True)
@@ -39,19 +36,8 @@ def progress(spark: SparkSession, title: str, rows: int | None) -> Iterator[None
 def _watch(spark: SparkSession, title: str, rows: int | None, stop: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     tasks: dict[int, tuple[int, int]] = {}  # stage -> (tasks, finished)
-    terminal = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[detail]}"),
-        TimeRemainingColumn(),
-        console=terminal,
-        transient=True,
-        disable=not terminal.is_terminal,
-    )
-    started = last_line = time.monotonic()
-    with bar:
-        shown = bar.add_task(title, total=1.0, detail="")
+    started = time.monotonic()
+    with Progress(title, total=1.0) as shown:
         while not stop.wait(0.5):
             for stage in tracker.getActiveStageIds():
                 info = tracker.getStageInfo(stage)
@@ -64,13 +50,9 @@ def _watch(spark: SparkSession, title: str, rows: int | None, stop: threading.Ev
             )
             if not total:
                 continue
-            share, now = done / total, time.monotonic()
-            rate = (rows or 0) * share / (now - started)
+            share = done / total
             detail = f"{share:4.0%} of tasks"
             if rows:
+                rate = rows * share / (time.monotonic() - started)
                 detail = f"{rows * share:,.0f} of {rows:,} pairs, {rate:,.0f} pairs/s"
-            bar.update(shown, completed=share, detail=detail)
-            if bar.disable and now - last_line >= LINE_EVERY_SECONDS:
-                last_line = now
-                left = f", {(1 - share) * (now - started) / share:,.0f} s left" if share else ""
-                print(f"{title}: {detail}{left}", file=sys.stderr, flush=True)
+            shown.update(share, detail)

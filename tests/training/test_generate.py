@@ -366,12 +366,12 @@ def test_chunks_do_not_show(folder, tmp_path, monkeypatch, capsys):
     assert main([folder, str(tmp_path / "in.txt")]) == 0
     whole = capsys.readouterr().out
     monkeypatch.setattr("gaixie.training.generate.CHUNK", 2)
-    monkeypatch.setattr("gaixie.training.modeling.generation.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("gaixie.udfs.io.progress.LINE_SECONDS", 0.0)
     assert main([folder, str(tmp_path / "in.txt")]) == 0
     captured = capsys.readouterr()
     assert captured.out == whole
-    assert "6 sentences, " in captured.err
-    assert " s left of 6 sentences" in captured.err
+    assert "generating: 6 of 6 sentences, " in captured.err
+    assert " a second, 0 s left" in captured.err
 
 
 @pytest.mark.parametrize(

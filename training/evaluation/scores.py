@@ -3,7 +3,7 @@
 Beside the metrics of udfs/metrics, with the source the only other text: copies, entities kept and
 length ratio. All texts are normalised (gaixie.udfs.text.normalise) before anything is measured.
 
-Intervals are percentiles of a bootstrap over sources (Efron & Tibshirani 1993, chapter 13): a resample
+Intervals are percentiles of a bootstrap over sources (gaixie.udfs.bootstrap): a resample
 draws sources with replacement, all rows of a source together, and the same ones for every system
 and measure.
 """
@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gaixie.udfs import bootstrap
 from gaixie.udfs.metrics import Metric, Pairs, load_metric
 from gaixie.udfs.metrics.metric import signature
 from gaixie.udfs.text.entities import EntityFinder, load_settings
@@ -169,19 +170,16 @@ def estimates(
     sums = np.zeros((2, groups, columns.shape[1]))
     np.add.at(sums[0], group, np.where(there, columns, 0.0))
     np.add.at(sums[1], group, there)
-    random = np.random.default_rng(seed)
     means = np.empty((samples, columns.shape[1]))
     with np.errstate(invalid="ignore"):
-        for row in means:
-            times = np.bincount(random.integers(groups, size=groups), minlength=groups)
-            total, count = times @ sums
+        for row, drawn in zip(means, bootstrap.resamples(groups, samples, seed), strict=True):
+            total, count = np.bincount(drawn, minlength=groups) @ sums
             row[:] = total / count
     estimate_of = {}
     for index, key in enumerate(scores):
-        values, drawn = columns[there[:, index], index], means[:, index]
-        drawn = drawn[np.isfinite(drawn)]
-        low, high = np.quantile(drawn, [0.025, 0.975]) if len(drawn) else (np.nan, np.nan)
+        values = columns[there[:, index], index]
+        low, high = bootstrap.interval(means[:, index])
         mean = values.mean() if len(values) else np.nan
         sd = values.std(ddof=1) if len(values) > 1 else np.nan
-        estimate_of[key] = Estimate(float(mean), float(sd), float(low), float(high), len(values))
+        estimate_of[key] = Estimate(float(mean), float(sd), low, high, len(values))
     return estimate_of

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from gaixie.training.modeling.generation import Progress, in_words, load_generator
+from gaixie.training.modeling.generation import in_words, load_generator
 from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, Decoding, has_text
+from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.io.text_tables import check_extension, read_columns
 from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.text.normalise import normalise
@@ -82,8 +83,8 @@ def from_model(
     name, folder = split_name(text)
     generator = load_generator(folder, args.device, args.precision)
     different = list(dict.fromkeys(sources))
-    progress = Progress(len(different))
-    rows = generator.candidates(different, decoding, scored=False, progress=progress.add)
+    with Progress(name, len(different), "sentences") as shown:
+        rows = generator.candidates(different, decoding, scored=False, progress=shown.add)
     best = {
         source: _clean(row[0].text, False) if row else None
         for source, row in zip(different, rows, strict=True)

@@ -9,8 +9,6 @@ On Spark, where all that a pandas UDF needs is a function that takes lists:
 
 from __future__ import annotations
 
-import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -29,8 +27,6 @@ from gaixie.udfs.metrics.encoder import (
     load_network,
     loading,
 )
-
-PROGRESS_SECONDS = 5.0
 
 
 def paraphrases(
@@ -108,24 +104,3 @@ def in_words(counts: Counter[str]) -> str:
         f"paraphrases, {counts['copies']:,} copies dropped, {counts['unknown entities']:,} unknown "
         f"entity indices, {counts['cut']:,} sources cut"
     )
-
-
-class Progress:
-    """Sentences done, rate and time left, on standard error every PROGRESS_SECONDS."""
-
-    def __init__(self, total: int | None):
-        self.total, self.done = total, 0
-        self._started = self._shown = time.monotonic()
-
-    def add(self, sentences: int) -> None:
-        """Counts sentences that are done, and prints a line when it is time."""
-        self.done += sentences
-        now = time.monotonic()
-        if now - self._shown < PROGRESS_SECONDS:
-            return
-        self._shown = now
-        rate = self.done / (now - self._started)
-        text = f"{self.done:,} sentences, {rate:,.1f} a second"
-        if self.total and rate:
-            text += f", {(self.total - self.done) / rate:,.0f} s left of {self.total:,} sentences"
-        print(text, file=sys.stderr, flush=True)

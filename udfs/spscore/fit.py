@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -239,24 +238,3 @@ def spearman(scores: np.ndarray, target: np.ndarray) -> float:
     if len(set(np.asarray(scores).tolist())) < 2 or len(set(np.asarray(target).tolist())) < 2:
         return 0.0
     return float(spearmanr(scores, target).statistic)
-
-
-def bootstrap_interval(
-    statistic: Callable[..., float],
-    columns: tuple[np.ndarray, ...],
-    groups: Sequence[Any] | np.ndarray,
-    samples: int = 1000,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """95 % percentile interval of statistic(*columns), resampling whole groups (sources)."""
-    _, index = np.unique(np.asarray(groups), return_inverse=True)
-    order = np.argsort(index, kind="stable")
-    starts = np.searchsorted(index[order], np.arange(index.max() + 2))
-    members = [order[a:b] for a, b in pairwise(starts)]
-    rng = np.random.default_rng(seed)
-    resampled = []
-    for _ in range(samples):
-        rows = np.concatenate([members[k] for k in rng.integers(0, len(members), len(members))])
-        resampled.append(statistic(*(column[rows] for column in columns)))
-    low, high = np.percentile(resampled, (2.5, 97.5))
-    return float(low), float(high)

@@ -18,7 +18,6 @@ from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, SHIPPED, TIERS, Head, SPScore
 from gaixie.udfs.spscore.fit import (
-    bootstrap_interval,
     cross_validate,
     fit_model,
     group_folds,
@@ -475,10 +474,3 @@ def test_extra_rows_of_a_held_out_group_are_not_fitted_on(monkeypatch):
     extra = (features, np.zeros((24, 5)), np.ones(24))
     cross_validate(features, np.zeros((24, 5)), groups, extra=extra, extra_groups=groups, folds=3)
     assert [len(numbers) for numbers in seen] == [4, 4, 4]
-
-
-def test_bootstrap_interval_holds_the_mean():
-    values = np.random.default_rng(0).normal(3, 1, 400)
-    low, high = bootstrap_interval(lambda column: column.mean(), (values,), np.arange(400))
-    assert low < values.mean() < high
-    assert 0.15 < high - low < 0.25

@@ -1,0 +1,46 @@
+"""The bootstrap over groups: sources, documents or clusters drawn with replacement, each with all its rows.
+
+Source: Efron & Tibshirani 1993, *An Introduction to the Bootstrap*, chapter 13 (percentile intervals).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+
+def resamples(groups: int, samples: int, seed: int = 0) -> Iterator[np.ndarray]:
+    """The numbers of the groups that each resample draws: int64, shape (groups,)."""
+    generator = np.random.default_rng(seed)
+    for _ in range(samples):
+        yield generator.integers(groups, size=groups)
+
+
+def interval(statistics: np.ndarray | Sequence[float]) -> tuple[float, float]:
+    """95 % percentile interval of a statistic's values; NaN where none of them is finite."""
+    values = np.asarray(statistics, np.float64)
+    values = values[np.isfinite(values)]
+    low, high = np.quantile(values, (0.025, 0.975)) if len(values) else (np.nan, np.nan)
+    return float(low), float(high)
+
+
+def bootstrap_interval(
+    statistic: Callable[..., float],
+    columns: tuple[np.ndarray, ...],
+    groups: Sequence[Any] | np.ndarray,
+    samples: int = 1000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """95 % percentile interval of statistic(*columns), resampling whole groups."""
+    _, index = np.unique(np.asarray(groups), return_inverse=True)
+    order = np.argsort(index, kind="stable")
+    starts = np.searchsorted(index[order], np.arange(index.max() + 2))
+    members = [order[a:b] for a, b in pairwise(starts)]
+    resampled = []
+    for drawn in resamples(len(members), samples, seed):
+        rows = np.concatenate([members[k] for k in drawn])
+        resampled.append(statistic(*(column[rows] for column in columns)))
+    return interval(resampled)

@@ -1,0 +1,74 @@
+"""How far long work has come: a bar on a terminal, elsewhere (a log, cron) a line at times."""
+
+from __future__ import annotations
+
+import time
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+LINE_SECONDS = 15.0
+
+
+class Progress:
+    """Shows what is done of some work, its rate, and the time left where the total is known.
+
+    title: what the work is. unit: what is counted, in the plural. console: where to; by default
+    standard error. A quiet console shows nothing. done: before now, by an earlier run. Used in a
+    with block, or ended by close.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        total: float | None = None,
+        unit: str = "",
+        console: Console | None = None,
+        done: float = 0,
+    ):
+        self.title, self.total, self.unit, self.done, self._from = title, total, unit, done, done
+        self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+        self._started = self._line_at = time.monotonic()
+        self._bar = Bar(
+            *(TextColumn("{task.description}"), BarColumn(12), TextColumn("{task.fields[detail]}")),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+            disable=self._console.quiet or not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task(title, total=total, completed=done, detail="")
+        self._bar.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(self, count: float) -> None:
+        """Counts more that is done."""
+        self.update(self.done + count)
+
+    def update(self, done: float, detail: str = "", left: float | None = None) -> None:
+        """Says how much is done by now.
+
+        detail: in place of the count and its rate. left: seconds, where they do not follow from these.
+        """
+        self.done, now = done, time.monotonic()
+        rate = (done - self._from) / max(now - self._started, 1e-9)
+        if not detail:
+            of_total = f" of {self.total:,.0f}" if self.total else ""
+            detail = f"{done:,.0f}{of_total} {self.unit}, {rate:,.1f} a second"
+        self._bar.update(self._task, completed=done, detail=detail)
+        if self._bar.disable and now - self._line_at >= LINE_SECONDS:
+            self._line_at = now
+            if left is None and self.total and rate:
+                left = (self.total - done) / rate
+            estimate = "" if left is None else f", {left:,.0f} s left"
+            self._console.print(f"{self.title}: {detail}{estimate}", markup=False)
+
+    def close(self) -> None:
+        """Ends the bar."""
+        self._bar.stop()

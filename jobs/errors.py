@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,9 +24,8 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
         print(f"{name}: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would break off the first
         if session := sys.modules.get("gaixie.jobs.spark.session"):
-            session.stop_quietly()
+            session.stop_interrupted()
         print(f"{name}: interrupted; {interrupted}", file=sys.stderr)
         return 130
 

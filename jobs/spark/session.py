@@ -21,6 +21,8 @@ from gaixie.jobs.spark import s3a
 
 FOLDER = Path(__file__).parents[2] / "conf/spark"
 
+_interrupted = threading.Event()
+
 MASTERS = {"local": "local", "spark": "standalone", "yarn": "yarn", "k8s": "kubernetes"}
 """How a master's address begins, and the file of settings for it."""
 
@@ -63,10 +65,10 @@ def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
     return spark
 
 
-def stop_quietly() -> None:
-    """Stops the session, if there is one, in the middle of its work."""
+def stop_interrupted() -> None:
+    """Stops the session that Ctrl-C broke off, if it did."""
     context = SparkContext._active_spark_context
-    if context is not None:
+    if context is not None and _interrupted.is_set():
         with suppress(Exception):  # Java may be gone already
             context.stop()
 
@@ -87,6 +89,8 @@ def _own_ctrl_c() -> Iterator[None]:
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
     """Raises KeyboardInterrupt, once Java is silent: all that it logs from now on is that work was broken off."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would break off the first
+    _interrupted.set()
     context = SparkContext._active_spark_context
     if context is not None:
         # A thread has a connection of its own to Java; this one's may be in use.

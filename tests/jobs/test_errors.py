@@ -1,7 +1,6 @@
 """How a job ends: one line, an exit code, and nothing of py4j's log."""
 
 import logging
-import signal
 from types import SimpleNamespace
 
 import pytest
@@ -12,15 +11,13 @@ from gaixie.jobs.errors import JobError, run
 
 
 @pytest.fixture(autouse=True)
-def undone(monkeypatch):
-    """Keeps the session that other tests share; puts back the loggers and the handler of SIGINT."""
-    monkeypatch.setattr("gaixie.jobs.spark.session.stop_quietly", lambda: None)
+def loggers():
+    """The root logger's filters and py4j's level, put back behind the test."""
     root, py4j = logging.getLogger(), logging.getLogger("py4j")
-    filters, level, handler = list(root.filters), py4j.level, signal.getsignal(signal.SIGINT)
+    filters, level = list(root.filters), py4j.level
     yield
     root.filters[:] = filters
     py4j.setLevel(level)
-    signal.signal(signal.SIGINT, handler)
 
 
 def test_a_job_error_is_one_line(capsys):

@@ -165,7 +165,8 @@ def test_slow_down_and_broken_connections(store, submit, given, expected):
     proxy = FaultProxy(store.port, fault)
     try:
         environment = store.environment(endpoint=proxy.endpoint)
-        end(submit("faults", *given, environment=environment))
+        conf = {f"spark.hadoop.fs.s3a.retry.{name}interval": "50ms" for name in ("", "throttle.")}
+        end(submit("faults", *given, environment=environment, conf=conf))
     finally:
         proxy.stop()
     assert min(proxy.faults[kind] for kind in ("slow down", "reset", "cut")) >= 3, proxy.faults
@@ -272,12 +273,12 @@ def test_jars_that_cannot_be_had(tmp_path, monkeypatch):
     not (DATA / "wmt_en_zh_translations.parquet").exists(),
     reason=f"needs the WMT system outputs in {DATA}",
 )
-def test_50_000_real_pairs(store, spark_submit, launch, jars, tmp_path, monkeypatch):
+def test_20_000_real_pairs(store, spark_submit, launch, jars, tmp_path, monkeypatch):
     """From s3a:// to s3a:// on the cluster the rows of local disk; then a release that datasets reads."""
     import datasets
     from pairs import write_pairs
 
-    write_pairs(DATA, tmp_path / "pairs", 50_000)
+    write_pairs(DATA, tmp_path / "pairs", 20_000)
     end(launch(tmp_path / "out", "--input", tmp_path / "pairs", "--origin", "parallel"))
     expected = ds.dataset(tmp_path / "out/runs/r/scored", partitioning="hive").to_table()
     expected = expected.to_pandas().sort_values("pair_id", ignore_index=True)
@@ -292,7 +293,7 @@ def test_50_000_real_pairs(store, spark_submit, launch, jars, tmp_path, monkeypa
     given = ("--input", "s3a://gaixie/real", "--origin", "parallel")
     end(launch("s3a://gaixie/out", *given, run_id="real", command=command))
     manifest, rows = read_run(store, "real")
-    assert manifest["rows"]["parallel"]["read"] == 50_000
+    assert manifest["rows"]["parallel"]["read"] == 20_000
     same_rows(rows, expected)
 
     line = [sys.executable, ROOT / "jobs/release_dataset.py", "--root", "s3a://gaixie/out"]

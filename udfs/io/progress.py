@@ -26,9 +26,11 @@ class Progress:
         total: float | None = None,
         unit: str = "",
         console: Console | None = None,
-        done: float = 0,
+        done: int = 0,
     ):
-        self.title, self.total, self.unit, self.done, self._from = title, total, unit, done, done
+        self.title, self.total, self.unit = title, total, unit
+        self.done: float = done
+        self._from = done
         self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._started = self._line_at = time.monotonic()
         self._bar = Bar(

@@ -7,7 +7,7 @@
 | names_lost, names_new | places, organisations and persons of jieba's dictionary that the other side does not have in any words (北京市 is there in 北京) |
 | foreign_lost, foreign_new | different characters of transliterated names (runs of three or more characters that such names are written with) that the other side does not have |
 | pronouns, questions | pronouns, and words that ask, lost and new together |
-| facts_lost, facts_new | words that carry facts (udfs/meaning/fact_words.py), negation apart, by item |
+| facts_lost, facts_new | words that carry facts (udfs/meaning/fact_words.ini), negation apart, by item |
 | negation_added | words of negation, paraphrase less source |
 | negation_odd | 1 where that is an odd number |
 | opposites | pairs of opposites of which the source has more of one and the paraphrase more of the other: 增加 became 减少 |
@@ -28,6 +28,7 @@ import numpy as np
 
 from gaixie.udfs.meaning import numbering
 from gaixie.udfs.meaning.fact_tables import (
+    ANYWHERE,
     FOREIGN_CHARACTERS,
     FOREIGN_RUN,
     ITEMS,
@@ -40,7 +41,6 @@ from gaixie.udfs.meaning.fact_tables import (
     names,
     tables,
 )
-from gaixie.udfs.meaning.fact_words import ANYWHERE
 from gaixie.udfs.meaning.facts_kernel import fill_rows, kernel, scratch
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.code_points import CodePoints, Words

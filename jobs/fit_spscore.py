@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from gaixie.jobs.fitting import data
+from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.spscore import SHIPPED
@@ -34,16 +35,16 @@ a table is CSV, TSV, JSON lines or Parquet"""
 
 def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
-    try:
+
+    def work() -> None:
         given = (arguments.output, arguments.data, arguments.input, arguments.config)
         with local_copy(*given) as (output, folder, arguments.input, arguments.config):
-            return run(arguments, folder, output)
-    except (ValueError, OSError) as error:
-        print(f"fit_spscore: {error}", file=sys.stderr)
-        return 2
+            run(arguments, folder, output)
+
+    return run_command("fit_spscore", work)
 
 
-def run(arguments: argparse.Namespace, folder: Path, output: Path) -> int:
+def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
     """Read, count, fit and save."""
     config = settings(arguments)
     rated = data.read_rated(config.rated, folder)
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> int:
             "fold; --folds sets their number)"
         )
     if arguments.dry_run:
-        return 0
+        return
     # LightGBM, matplotlib and torch take seconds to import.
     from gaixie.jobs.fitting.recipe import read_material
     from gaixie.jobs.fitting.report import fit_and_save
@@ -71,16 +72,10 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> int:
             fit_full(config, encoder, material, folder, segmenter, output / tier)
         else:
             fit_and_save(config, tier, material, segmenter, output / tier)
-    return 0
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="fit_spscore.py",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("fit_spscore.py", __doc__, EXAMPLES)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--input", help="a table of rated pairs")
     what.add_argument("--config", help="settings and sets, as in conf/spscore.yaml")

@@ -29,6 +29,7 @@ import numpy as np
 
 from gaixie.jobs.encoders import bge_package, e5_package
 from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.metrics.encoder import Encoder, load_network, loading
@@ -95,14 +96,13 @@ class Comparison(NamedTuple):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; 0, or 2 after one line on standard error where it cannot be done."""
     options = parse_arguments(argv)
-    try:
+
+    def work() -> None:
         given, overwrite = (options.output, options.sentences), options.overwrite
         with local_copy(*given, overwrite=overwrite) as (options.output, options.sentences):
             run(options)
-    except (ValueError, OSError, ImportError, JobError) as error:
-        print(f"make_encoder: {error}", file=sys.stderr)
-        return 2
-    return 0
+
+    return run_command("make_encoder", work, JobError)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> None:
         if not np.isfinite(vectors).all():
             raise ValueError(f"{options.model}: its sentence vectors are not finite")
         publish(building, output)
-    print(f"make_encoder: wrote {output} in {time.perf_counter() - started:.0f} s", file=sys.stderr)
+    say(f"make_encoder: wrote {output} in {time.perf_counter() - started:.0f} s")
 
 
 def from_e5_package(folder: Path, sentences: list[str]) -> None:
@@ -164,11 +164,8 @@ def from_hub(folder: Path, model: str) -> None:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="make_encoder",
-        description="Make a text encoder: a folder that transformers loads.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = make_parser(
+        "make_encoder", "Make a text encoder: a folder that transformers loads.", EXAMPLES
     )
     add = parser.add_argument
     add("--output", required=True, metavar="FOLDER", help="the model folder to write")

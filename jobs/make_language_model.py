@@ -33,6 +33,7 @@ import pyarrow.parquet as pq
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.errors import run as run_job
 from gaixie.jobs.fitting import kneser_ney
+from gaixie.udfs.command_line import make_parser, positive, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.io.text_tables import BATCH, read_columns
@@ -113,12 +114,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="make_language_model",
-        description="Make a character language model (interpolated modified Kneser-Ney) of the"
+    parser = make_parser(
+        "make_language_model",
+        "Make a character language model (interpolated modified Kneser-Ney) of the"
         " sentences of one or more tables.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        EXAMPLES,
     )
     add = parser.add_argument
     add(
@@ -134,7 +134,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--overwrite", action="store_true", help="replace FOLDER if it holds a language model")
     add(
         "--per-group",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="of each list, N sentences drawn by chance; default: all",
     )
@@ -146,7 +146,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     add(
         "--overlap",
-        type=_positive,
+        type=positive,
         default=10,
         metavar="N",
         help="what shares N characters in a"
@@ -185,15 +185,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
-    return value
-
-
 def _counts(text: str) -> tuple[int, ...]:
-    return tuple(map(_positive, text.split(",")))
+    return tuple(map(positive, text.split(",")))
 
 
 # Reading
@@ -277,7 +270,7 @@ def gather(
             group = [text for text in map(normalise, group) if text]
             read += len(group)
             if read // LINE_EVERY > (read - len(group)) // LINE_EVERY:
-                print(f"reading: {read:,} sentences", file=sys.stderr, flush=True)
+                say(f"reading: {read:,} sentences")
             if any(text in excluded for text in group):
                 left_out += len(group)
                 continue
@@ -298,15 +291,15 @@ def make_tables(text: CodePoints, options: argparse.Namespace) -> tuple[Tables, 
     """
     characters, size = number_characters(text, options.least[0])
     stream = as_stream(text, characters)
-    _say(f"counting n-grams of {len(stream):,} characters")
+    say(f"counting n-grams of {len(stream):,} characters")
     grams = kneser_ney.count_grams(stream, options.order, size)
     shares = kneser_ney.estimate_shares(grams)
-    _say("pruning")
+    say("pruning")
     small = characters.nbytes + size * 8 + 16_384  # with the headers, scales and description
     most = int(options.max_mb * 1e6 - small) // (4 * WAYS)
     kept, buckets = kneser_ney.choose(grams, shares, options.least, most)
     model = kneser_ney.interpolate(grams, shares, kept)
-    _say("packing")
+    say("packing")
     tables = Tables(characters, **kneser_ney.pack(grams, model, kept, buckets))
     counts = {
         "characters": size - FIRST_CHARACTER,
@@ -315,10 +308,6 @@ def make_tables(text: CodePoints, options: argparse.Namespace) -> tuple[Tables, 
         "kept": [size, *(int(mask.sum()) for mask in kept[1:])],
     }
     return tables, counts
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def number_characters(text: CodePoints, least: int) -> tuple[np.ndarray, int]:

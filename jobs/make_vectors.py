@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.meaning.vectors import MANIFEST, write_table
@@ -46,14 +47,13 @@ FITTED_WORDS = 60_000
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; 0, or 2 after one line on standard error where it cannot be done."""
     options = parse_arguments(argv)
-    try:
+
+    def work() -> None:
         given = (options.output, *(text.partition(":")[0] for text in options.input))
         with local_copy(*given, overwrite=options.overwrite) as (options.output, *paths):
             run(options, paths)
-    except (ValueError, OSError, ImportError) as error:
-        print(f"make_vectors: {error}", file=sys.stderr)
-        return 2
-    return 0
+
+    return run_command("make_vectors", work)
 
 
 def run(options: argparse.Namespace, paths: list[Path]) -> None:
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace, paths: list[Path]) -> None:
     words = vocabulary(counts, options.words)
     if len(words) <= options.dimensions:
         raise ValueError(f"{len(words)} words, expected more than {options.dimensions} dimensions")
-    print(f"{len(counts):,} distinct words, {len(words):,} rows", file=sys.stderr)
+    say(f"{len(counts):,} distinct words, {len(words):,} rows")
     frequency = np.array([counts[word] for word in words], float)
     vectors = reduce(embed(encoder, words), frequency, options.dimensions)
     share = (frequency + 0.5) / sum(counts.values())
@@ -94,12 +94,7 @@ def run(options: argparse.Namespace, paths: list[Path]) -> None:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="make_vectors.py",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("make_vectors.py", __doc__, EXAMPLES)
     add = parser.add_argument
     add(
         "--input",
@@ -180,7 +175,7 @@ def embed(encoder, words: list[str]) -> np.ndarray:
             if not vectors.shape[1]:
                 vectors = np.zeros((len(words), len(mean)), np.float32)
             vectors[start + row] = mean.cpu().numpy()
-        print(f"embedding: {start + len(part):,} of {len(words):,}", file=sys.stderr)
+        say(f"embedding: {start + len(part):,} of {len(words):,}")
     return vectors
 
 

@@ -38,6 +38,7 @@ from gaixie.jobs.segmenter.corpus import (
 from gaixie.jobs.segmenter.report import card, table
 from gaixie.jobs.segmenter.scores import score_tags, score_words
 from gaixie.jobs.segmenter.train import MODEL_FILES, train
+from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.text.segmenters.ltp import CONFIG, LtpSegmenter
@@ -60,14 +61,13 @@ the model then serves as a segmenter: --segmenter ltp:models/ltp-legacy
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; 0, or 2 after one line on standard error where the input is not usable."""
     options = parse_arguments(argv)
-    try:
+
+    def work() -> None:
         given, overwrite = (options.output, options.corpus), options.overwrite
         with local_copy(*given, overwrite=overwrite) as (options.output, options.corpus):
             run(options)
-    except (ValueError, OSError) as error:
-        print(f"train_segmenter: {error}", file=sys.stderr)
-        return 2
-    return 0
+
+    return run_command("train_segmenter", work)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -112,12 +112,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="train_segmenter",
-        description="Train an LTP legacy model, word segmentation and part-of-speech tags, from a"
+    parser = make_parser(
+        "train_segmenter",
+        "Train an LTP legacy model, word segmentation and part-of-speech tags, from a"
         " gold corpus; score it on a held-out part; write the folder that ltp:FOLDER names.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        EXAMPLES,
     )
     add = parser.add_argument
     add("--output", required=True, metavar="FOLDER", help="the model folder to write")
@@ -135,8 +134,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="cws,pos",
         help="cws (segmentation), or cws,pos (also part-of-speech tags; the default)",
     )
-    add("--epochs-cws", type=_positive, default=3, metavar="N", help="default: 3")
-    add("--epochs-pos", type=_positive, default=2, metavar="N", help="default: 2")
+    add("--epochs-cws", type=positive, default=3, metavar="N", help="default: 3")
+    add("--epochs-pos", type=positive, default=2, metavar="N", help="default: 2")
     add(
         "--held-out",
         type=_share,
@@ -147,18 +146,11 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--seed", type=int, default=0, help="of the split and the training order; default: 0")
     add(
         "--limit-paragraphs",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="read only the first N paragraphs, for a quick try",
     )
     return parser.parse_args(argv)
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
-    return value
 
 
 def _share(text: str) -> float:
@@ -174,12 +166,12 @@ def _tasks(text: str) -> list[str]:
     return text.split(",")
 
 
+def progress(message: str) -> None:
+    say(f"train_segmenter: {message}")
+
+
 def write_json(path: Path, value: dict) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-
-
-def progress(message: str) -> None:
-    print(f"train_segmenter: {message}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from rich.text import Text
 
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import BYTES, VOCABULARY_FILE, WORD, kind_of
+from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.text_tables import read_columns
 from gaixie.udfs.text.entities import load_settings
@@ -44,12 +46,7 @@ SHOWN_BATCHES = 20
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
     args = _arguments(argv)
-    try:
-        args.command(args)
-    except (ValueError, OSError) as error:
-        print(f"tokenize_text: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return run_command("tokenize_text", partial(args.command, args))
 
 
 def make(args: argparse.Namespace) -> None:
@@ -211,8 +208,7 @@ def count_tokens(
         if number % SHOWN_BATCHES == SHOWN_BATCHES - 1:
             rate = done / (time.monotonic() - started)
             left = (len(texts) - done) / rate
-            shown = f"{done:,} of {len(texts):,}, {rate:,.0f} sentences/s, {left:.0f} s left"
-            print(shown, file=sys.stderr)
+            say(f"{done:,} of {len(texts):,}, {rate:,.0f} sentences/s, {left:.0f} s left")
     return sum(sorts.values()), sorts, kinds
 
 
@@ -321,11 +317,7 @@ def _parts(texts: list[str]) -> Iterator[list[str]]:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="tokenize_text.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("tokenize_text.py", __doc__)
     commands = parser.add_subparsers(required=True, metavar="make | show | file | report | pairs")
 
     command_parser = commands.add_parser("make", help="a tokenizer from a vocabulary")

@@ -24,8 +24,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-import numpy as np
-
 from gaixie.udfs.meaning import numbering
 from gaixie.udfs.meaning.fact_tables import (
     ANYWHERE,
@@ -39,14 +37,9 @@ from gaixie.udfs.meaning.fact_tables import (
     YES_NO,
     lexicon,
     names,
-    tables,
 )
-from gaixie.udfs.meaning.facts_kernel import fill_rows, kernel, scratch
 from gaixie.udfs.text import numerals
-from gaixie.udfs.text.code_points import CodePoints, Words
 from gaixie.udfs.text.numerals import Number
-
-__all__ = ["NAMES", "explain", "features", "kernel", "reference", "scratch"]
 
 NAMES = (
     *("numbers_lost", "numbers_new", "latin_lost", "latin_new", "names_lost", "names_new"),
@@ -54,19 +47,6 @@ NAMES = (
     *("negation_added", "negation_odd", "opposites", "changed"),
 )
 """The columns, in order."""
-
-
-def features(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
-    """The columns of normalised, segmented pairs: float32, shape (rows, len(NAMES)).
-
-    Raises ModuleNotFoundError if the package ``jieba``, whose dictionary has the names, is missing.
-    """
-    rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
-    longest = numbering.longest(a, b)
-    shared = numbering.scratch(longest)
-    columns = numbering.flat(a, b, words_a, words_b)
-    fill_rows(*columns, shared, scratch(longest), tables(), rows)
-    return rows
 
 
 class Differences(NamedTuple):

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import entry, inlined, inner
-from gaixie.udfs.meaning import numbering
+from gaixie.udfs.compiled import inlined, inner
 from gaixie.udfs.meaning.bucket import fetch
 from gaixie.udfs.meaning.fact_tables import (
     FOREIGN,
@@ -24,7 +23,6 @@ from gaixie.udfs.meaning.fact_tables import (
     name_slot,
     step,
 )
-from gaixie.udfs.meaning.numbering import LONGEST
 from gaixie.udfs.text import numerals
 
 _PRONOUNS, _PRONOUNS_END = KIND_SPAN["pronoun"]
@@ -71,23 +69,6 @@ def scratch(longest: int) -> Scratch:
         np.empty((2, longest + 1), np.uint32),
         np.empty((2, longest + 1), np.int32),
     )
-
-
-@entry
-def fill_rows(
-    values_a, offsets_a, values_b, offsets_b, ends_a, words_a, ends_b, words_b, s, f, t, rows
-):
-    """The columns of every pair; s and f are the scratch of numbering and of this file, t the tables."""
-    for row in range(len(rows)):
-        a = values_a[offsets_a[row] : offsets_a[row + 1]]
-        b = values_b[offsets_b[row] : offsets_b[row + 1]]
-        if max(len(a), len(b)) > LONGEST:
-            rows[row] = np.nan
-            continue
-        row_ends_a = ends_a[words_a[row] : words_a[row + 1]]
-        row_ends_b = ends_b[words_b[row] : words_b[row + 1]]
-        counts = numbering.number(a, row_ends_a, b, row_ends_b, s)
-        kernel(a, row_ends_a, b, row_ends_b, counts, s, f, t, rows[row])
 
 
 @inlined

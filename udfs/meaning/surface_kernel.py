@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import entry, inlined, inner
-from gaixie.udfs.meaning import numbering
+from gaixie.udfs.compiled import inlined, inner
 from gaixie.udfs.meaning.alignment import align, runs, scan
 from gaixie.udfs.meaning.numbering import (
     BRACKET_SHIFT,
@@ -19,7 +18,6 @@ from gaixie.udfs.meaning.numbering import (
     FUNCTION,
     LATIN,
     LETTER,
-    LONGEST,
     MARKER,
 )
 from gaixie.udfs.meaning.surface_order import (
@@ -88,23 +86,6 @@ def scratch(longest: int) -> Scratch:
         np.zeros(KINDS_OF_BRACKETS, np.int32),
     ]
     return Scratch(*arrays)
-
-
-@entry
-def fill_rows(
-    values_a, offsets_a, values_b, offsets_b, ends_a, words_a, ends_b, words_b, s, t, rows
-):
-    """The columns of every pair; s and t are the scratch of numbering and of this file."""
-    for row in range(len(rows)):
-        a = values_a[offsets_a[row] : offsets_a[row + 1]]
-        b = values_b[offsets_b[row] : offsets_b[row + 1]]
-        if max(len(a), len(b)) > LONGEST:
-            rows[row] = np.nan
-            continue
-        row_ends_a = ends_a[words_a[row] : words_a[row + 1]]
-        row_ends_b = ends_b[words_b[row] : words_b[row + 1]]
-        counts = numbering.number(a, row_ends_a, b, row_ends_b, s)
-        kernel(a, b, counts, s, t, rows[row])
 
 
 @inlined

@@ -21,34 +21,35 @@ import json
 import math
 import sys
 import textwrap
+from functools import partial
 from io import BufferedReader
 from typing import Any, TextIO, cast
 
 import numpy as np
 
+from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.io.text_tables import STANDARD, read_columns, read_lines
-from gaixie.udfs.metrics import METRICS, Metric, Pairs, in_words, load_metric
+from gaixie.udfs.metrics import METRICS, Metric, Pairs, load_metric
 
 TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; its exit code."""
-    args = _arguments(argv)
-    try:
-        metrics = [load_metric(spec) for spec in args.metrics.split(",")]
-        pairs = read_pairs(args)
-        for metric in metrics:
-            metric.check(pairs)
-        if args.corpus:
-            print_corpus(metrics, pairs, sys.stdout)
-        else:
-            print_sentences(metrics, pairs, args.json)
-            print_corpus(metrics, pairs, sys.stderr)
-    except (ValueError, OSError, ImportError) as error:
-        print(f"metrics: error: {in_words(error)}", file=sys.stderr)
-        return 2
-    return 0
+    return run_command("metrics", partial(run, _arguments(argv)))
+
+
+def run(args: argparse.Namespace) -> None:
+    """Reads, scores and prints."""
+    metrics = [load_metric(spec) for spec in args.metrics.split(",")]
+    pairs = read_pairs(args)
+    for metric in metrics:
+        metric.check(pairs)
+    if args.corpus:
+        print_corpus(metrics, pairs, sys.stdout)
+    else:
+        print_sentences(metrics, pairs, args.json)
+        print_corpus(metrics, pairs, sys.stderr)
 
 
 def read_pairs(args: argparse.Namespace) -> Pairs:
@@ -119,12 +120,7 @@ def describe() -> str:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m gaixie.udfs.metrics",
-        description=__doc__,
-        epilog=describe(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("python -m gaixie.udfs.metrics", __doc__, describe())
     parser.add_argument("source", metavar="SOURCE", help="lines of text, or a table; - is stdin")
     parser.add_argument("paraphrase", metavar="PARAPHRASE", nargs="?", help="lines of text")
     parser.add_argument(

@@ -166,19 +166,10 @@ class Feature(Metric):
     parser: str | None = None
 
     def __post_init__(self) -> None:
-        if self.feature not in FEATURES:
-            expected = ", ".join(FEATURES)
-            raise ValueError(f"feature {self.feature!r}: expected one of {expected}")
-        kind = FEATURES[self.feature]
-        attributes = {
-            "name": self.feature,
-            "title": self.feature.replace("-", " ").capitalize(),
-            "summary": kind.summary,
-            "range": kind.range,
-            "higher_is_better": kind.higher_is_simpler,
-        }
-        for name, value in attributes.items():
-            object.__setattr__(self, name, value)
+        self.check_setting("feature", FEATURES)
+        kind, title = FEATURES[self.feature], self.feature.replace("-", " ").capitalize()
+        self.describe(name=self.feature, title=title, summary=kind.summary)
+        self.describe(range=kind.range, higher_is_better=kind.higher_is_simpler)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         columns = pairs.source, pairs.paraphrase

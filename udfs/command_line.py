@@ -7,14 +7,10 @@ import sys
 from collections.abc import Callable
 
 
-def make_parser(name: str, description: str | None, examples: str = "") -> argparse.ArgumentParser:
-    """A parser whose help shows description and examples as they are written."""
-    return argparse.ArgumentParser(
-        prog=name,
-        description=description,
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
+    """A parser whose help shows the description, usually a script's docstring, as it is written."""
+    kind = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(prog=name, description=description, formatter_class=kind)
 
 
 def positive(text: str) -> int:

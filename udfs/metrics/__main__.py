@@ -120,23 +120,23 @@ def describe() -> str:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("python -m gaixie.udfs.metrics", __doc__, describe())
-    parser.add_argument("source", metavar="SOURCE", help="lines of text, or a table; - is stdin")
-    parser.add_argument("paraphrase", metavar="PARAPHRASE", nargs="?", help="lines of text")
-    parser.add_argument(
-        "--metrics", default="spscore", metavar="NAMES", help="separated by commas (%(default)s)"
-    )
-    parser.add_argument(
+    parser = make_parser("python -m gaixie.udfs.metrics", __doc__)
+    parser.epilog = describe()
+    add = parser.add_argument
+    add("source", metavar="SOURCE", help="lines of text, or a table; - is stdin")
+    add("paraphrase", metavar="PARAPHRASE", nargs="?", help="lines of text")
+    add("--metrics", default="spscore", metavar="NAMES", help="separated by commas (%(default)s)")
+    add(
         "--reference",
         action="append",
         default=[],
         metavar="REF",
         help="a file of lines, or of a table the name of a column; may be given several times",
     )
-    parser.add_argument("--source-column", default="source", metavar="NAME")
-    parser.add_argument("--paraphrase-column", default="paraphrase", metavar="NAME")
-    parser.add_argument("--json", action="store_true", help="JSON lines instead of TSV")
-    parser.add_argument("--corpus", action="store_true", help="only the scores of the whole")
+    add("--source-column", default="source", metavar="NAME")
+    add("--paraphrase-column", default="paraphrase", metavar="NAME")
+    add("--json", action="store_true", help="JSON lines instead of TSV")
+    add("--corpus", action="store_true", help="only the scores of the whole")
     return parser.parse_args(argv)
 
 

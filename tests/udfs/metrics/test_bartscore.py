@@ -85,7 +85,10 @@ def test_direction_decides_what_is_needed(folder):
     ("settings", "complaint"),
     [
         ({}, "bartscore needs a sequence-to-sequence model"),
-        ({"model": "m", "direction": "up"}, "direction 'up': expected one of source-paraphrase, ref"),
+        (
+            {"model": "m", "direction": "up"},
+            "direction 'up': expected one of source-paraphrase, ref",
+        ),
         ({"model": "m", "precision": "half"}, "precision 'half': expected float32 or bfloat16"),
     ],
 )

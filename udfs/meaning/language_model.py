@@ -47,6 +47,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gaixie.udfs.compiled import read_only
 from gaixie.udfs.meaning import language_model_columns as columns
 from gaixie.udfs.meaning import language_model_kernel as kernels
 from gaixie.udfs.meaning.bucket import WAYS
@@ -144,15 +145,8 @@ def features(a: CodePoints, b: CodePoints, model: LanguageModel) -> np.ndarray:
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     longest = sum(int(np.diff(text.offsets).max(initial=0)) for text in (a, b))
     room = columns.room(longest, model.order)
-    columns.fill_rows(*map(_read_only, (*a, *b)), model.tables, room, rows)
+    columns.fill_rows(*map(read_only, (*a, *b)), model.tables, room, rows)
     return rows
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """The array as the one type that the kernels are compiled for (numba tells writable ones)."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 class Spot(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import inlined, inner
+from gaixie.udfs.compiled import inlined, inner, read_only
 from gaixie.udfs.features.wpa import alphanumeric
 from gaixie.udfs.text.code_points import CodePoints, Words
 
@@ -97,12 +97,7 @@ def classes() -> np.ndarray:
 def flat(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> tuple[np.ndarray, ...]:
     """The columns' arrays, always of the same types: numba compiles anew for writable ones."""
     types = (np.uint32, np.int64, np.uint32, np.int64, np.int32, np.int64, np.int32, np.int64)
-    arrays = []
-    for array, dtype in zip((*a, *b, *words_a, *words_b), types, strict=True):
-        view = np.ascontiguousarray(array, dtype).view()
-        view.flags.writeable = False
-        arrays.append(view)
-    return tuple(arrays)
+    return tuple(map(read_only, (*a, *b, *words_a, *words_b), types))
 
 
 def longest(a: CodePoints, b: CodePoints) -> int:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gaixie.udfs.compiled import read_only
 from gaixie.udfs.features.wpa import alphanumeric
 from gaixie.udfs.meaning import vectors_kernel as kernels
 from gaixie.udfs.text.code_points import CodePoints, Words
@@ -170,16 +171,9 @@ def features(
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     n, m = (int(np.diff(words.offsets).max(initial=1)) for words in (words_a, words_b))
     room = kernels.room(n, m, table.tables.vectors.shape[1])
-    arrays = map(_read_only, (*a, *b, *words_a, *words_b, alphanumeric()))
-    kernels.fill_rows(*arrays, Tables(*map(_read_only, table.tables)), room, rows)
+    arrays = map(read_only, (*a, *b, *words_a, *words_b, alphanumeric()))
+    kernels.fill_rows(*arrays, Tables(*map(read_only, table.tables)), room, rows)
     return rows
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """The array as the one type that the kernels are compiled for (numba tells writable ones)."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 class Partner(NamedTuple):

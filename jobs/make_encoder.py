@@ -42,6 +42,7 @@ from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.io.text_tables import read_columns, read_lines
 from gaixie.udfs.metrics.encoder import Encoder, load_network, loading
 from gaixie.udfs.reports import render
 
@@ -195,31 +196,14 @@ def read_sentences(path: Path | None, count: int) -> list[str]:
         return list(SENTENCES[:count])
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; --sentences expects Parquet or text")
-    texts: list[str | None]
-    if path.suffix == ".parquet":
-        texts = read_column(path)
-    else:
-        try:
-            texts = [*path.read_text(encoding="utf-8-sig").splitlines()]
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: not UTF-8 ({error.reason})") from error
-    texts = [text for text in texts if text and text.strip() and "\0" not in text]
+    name = str(path)
+    table = name.endswith(".parquet")
+    rows = read_columns(name, ["text"], "strict") if table else zip(read_lines(name, "strict"))
+    texts = [text for (text,) in rows if text and text.strip() and "\0" not in text]
     if not texts:
         raise ValueError(f"{path}: holds no sentence")
     places = np.linspace(0, len(texts) - 1, min(count, len(texts))).astype(int)
     return [texts[k] for k in places]
-
-
-def read_column(path: Path) -> list[str | None]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        if "text" not in pq.read_schema(path).names:
-            raise ValueError(f"{path}: has no column text")
-        return pq.read_table(path, columns=["text"])["text"].to_pylist()
-    except pa.ArrowException as error:
-        raise ValueError(f"{path}: {str(error).splitlines()[0]}") from error
 
 
 def compare(folder: Path, sentences: list[str]) -> Comparison:

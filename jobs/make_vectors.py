@@ -21,13 +21,14 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from gaixie.jobs.fitting.sentences import read_groups, split_column
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
@@ -46,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse_arguments(argv)
 
     def work() -> None:
-        given = (options.output, *(text.partition(":")[0] for text in options.input))
+        options.input = [split_column(given) for given in options.input]
+        given = (options.output, *(path for path, _ in options.input))
         with local_copy(*given, overwrite=options.overwrite) as (options.output, *paths):
             run(options, paths)
 
@@ -61,8 +63,9 @@ def run(options: argparse.Namespace, paths: list[Path]) -> None:
     output = check_output(options.output, MANIFEST, options.overwrite)
     encoder = Encoder(options.encoder)
     counts: Counter[str] = Counter()
-    for path, text in zip(paths, options.input, strict=True):
-        counts.update(count_words(path, text.partition(":")[2] or "text"))
+    tables = [(path, column) for path, (_, column) in zip(paths, options.input, strict=True)]
+    for path, column in tables:
+        counts.update(count_words(path, column))
     words = vocabulary(counts, options.words)
     if len(words) <= options.dimensions:
         raise ValueError(f"{len(words)} words, expected more than {options.dimensions} dimensions")
@@ -79,10 +82,7 @@ def run(options: argparse.Namespace, paths: list[Path]) -> None:
             weights,
             encoder=options.encoder_name or options.encoder,
             licence=options.licence,
-            inputs=[
-                f"{path.name}:{text.partition(':')[2] or 'text'}"
-                for path, text in zip(paths, options.input, strict=True)
-            ],
+            inputs=[f"{path.name}:{column}" for path, column in tables],
             most_words=options.words,
             rarity=options.rarity,
         )
@@ -115,35 +115,15 @@ def count_words(path: Path, column: str) -> Counter[str]:
     """How often each word of a column occurs."""
     counts: Counter[str] = Counter()
     segmenter = JiebaSegmenter()
-    for texts in read_texts(path, column):
-        text, _ = normalise_column(texts)
+    texts = chain.from_iterable(read_groups(path, column, str(path)))
+    while batch := list(islice(texts, BATCH_ROWS)):
+        text, _ = normalise_column(pa.array(batch, pa.string()))
         words = segmenter.word_ends(text)
         whole = text.values.tobytes().decode("utf-32-le", "surrogatepass")
         ends = words.ends + np.repeat(text.offsets[:-1], np.diff(words.offsets))
         starts = np.concatenate([[0], ends[:-1]]).astype(int)
         counts.update(whole[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True))
     return counts
-
-
-def read_texts(path: Path, column: str) -> Iterator[pa.Array]:
-    """Sentences of a Parquet column, or of its lists. ValueError naming file and column."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    try:
-        file = pq.ParquetFile(path)
-        if column not in file.schema_arrow.names:
-            raise ValueError(
-                f"{path}: no column {column!r}; it has: {', '.join(file.schema_arrow.names)}"
-            )
-        for batch in file.iter_batches(BATCH_ROWS, columns=[column]):
-            texts = batch.column(0)
-            if pa.types.is_list(texts.type) or pa.types.is_large_list(texts.type):
-                texts = texts.flatten()
-            if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-                raise ValueError(f"{path}: column {column!r} holds {texts.type}, expected strings")
-            yield texts.cast(pa.string())
-    except pa.ArrowException as error:
-        raise ValueError(f"{path}: {str(error).splitlines()[0]}") from error
 
 
 def vocabulary(counts: Counter[str], most: int) -> list[str]:

@@ -27,7 +27,6 @@ The same sentences in the same order, settings and versions give the same bytes.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 import time
@@ -47,6 +46,7 @@ from gaixie.udfs.command_line import make_parser, positive, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.io.text_tables import read_columns
+from gaixie.udfs.meaning.array_folder import write_arrays
 from gaixie.udfs.meaning.bucket import WAYS
 from gaixie.udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
 from gaixie.udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, UNKNOWN, Tables
@@ -93,10 +93,7 @@ def run(options: argparse.Namespace) -> int:
             tables, counts = make_tables(from_strings(sentences.texts), options)
             manifest = describe(options, inputs, sentences, counts, tables)
             with scratch_beside(output) as building:
-                for name, array in tables._asdict().items():
-                    np.save(building / f"{name}.npy", array)
-                text = json.dumps(manifest, indent=2, ensure_ascii=False)
-                (building / MANIFEST).write_text(text + "\n", encoding="utf-8")
+                write_arrays(building / MANIFEST, tables._asdict(), manifest)
                 publish(building, output)
     except (ValueError, OSError) as error:
         raise JobError(str(error)) from error
@@ -295,7 +292,7 @@ def describe(
         "format": FORMAT,
         "version": VERSION,
         "normalisation": NORMALISATION,
-        "digest": digest(tables),
+        "digest": digest(*tables),
         "order": options.order,
         "least": options.least,
         "inputs": [f"{path.rpartition('/')[2]}:{column}" for path, column in inputs],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from configparser import ConfigParser
 from functools import cache
 from itertools import chain
@@ -15,6 +14,7 @@ from gaixie.udfs.compiled import entry, inner
 from gaixie.udfs.meaning.numbering import word_key
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.text.segmenters import jieba_tables
 
 ANYWHERE = "不没我你您他她它"
 """Characters that count within words as well: 看不到, 他用. Any other word of one character counts only
@@ -81,13 +81,7 @@ def is_name(word: str, frequency: int, tag: str) -> bool:
 @cache
 def names() -> frozenset[str]:
     """The names of the dictionary. Raises ModuleNotFoundError if jieba is not installed."""
-    spec = importlib.util.find_spec("jieba")  # its import would set up logging
-    if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError("the package 'jieba' is missing", name="jieba")
-    dictionary = Path(spec.submodule_search_locations[0]) / "dict.txt"
-    fields = dictionary.read_text("utf-8").split()
-    lines = zip(fields[::3], map(int, fields[1::3]), fields[2::3], strict=True)
-    return frozenset(line[0] for line in lines if is_name(*line))
+    return frozenset(line[0] for line in jieba_tables.dictionary() if is_name(*line))
 
 
 PLACES = "市省县区州镇乡村岛河江湖山国"

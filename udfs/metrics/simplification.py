@@ -51,6 +51,7 @@ from gaixie.udfs.metrics.word_vectors import digest
 from gaixie.udfs.metrics.words import segmenter_version, words
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.parts_of_speech import class_of
+from gaixie.udfs.text.segmenters import jieba_tables
 
 RANKED_WORDS = 50_000
 NO_CONTENT = ("function word", "other")
@@ -214,13 +215,11 @@ def load_ranks(vocabulary: str | None = None) -> Mapping[str, int]:
     """Content word -> rank among the 50,000 most frequent words.
 
     Raises FileNotFoundError or ValueError, in one line, where the vocabulary is not usable, and
-    PackageNotFoundError without jieba.
+    ModuleNotFoundError without jieba.
     """
     if vocabulary is None:
-        package = importlib.metadata.distribution("jieba")
-        fields = Path(str(package.locate_file("jieba/dict.txt"))).read_text("utf-8").split()
-        rows = zip(fields[::3], fields[1::3], fields[2::3], strict=True)
-        counted = [(-int(count), word, class_of(tag, "jieba")) for word, count, tag in rows]
+        rows = jieba_tables.dictionary()
+        counted = [(-count, word, class_of(tag, "jieba")) for word, count, tag in rows]
     else:
         path = Path(vocabulary).expanduser()
         if not path.is_file():

@@ -148,14 +148,13 @@ def ablate(
 
 def describe(config: Config, material: Material, tier: str, signature: str) -> dict[str, Any]:
     """What the card says beside its figures."""
+    rated = config.rated.model_dump(include={"name", "licence", "raters"})
+    rated |= {"pairs": len(material.rated), "groups": int(material.rated["group"].nunique())}
     human = None
     if config.human and material.human is not None:
-        human = {
-            "name": config.human.name,
-            "licence": config.human.licence,
-            "pairs": len(material.human),
-            **material.human_line,
-        }
+        human = config.human.model_dump(include={"name", "licence"})
+        human |= {"pairs": len(material.human), **material.human_line}
+    kinds = len(set(material.negatives.kinds.tolist()))
     return {
         "version": VERSION,
         "tier": tier,
@@ -164,16 +163,7 @@ def describe(config: Config, material: Material, tier: str, signature: str) -> d
         "outputs": list(OUTPUTS),
         "folds": config.folds,
         "note": config.note,
-        "rated": {
-            "name": config.rated.name,
-            "licence": config.rated.licence,
-            "raters": config.rated.raters,
-            "pairs": len(material.rated),
-            "groups": int(material.rated["group"].nunique()),
-        },
+        "rated": rated,
         "human": human,
-        "negatives": {
-            "pairs": len(material.negatives),
-            "kinds": len(set(material.negatives.kinds.tolist())),
-        },
+        "negatives": {"pairs": len(material.negatives), "kinds": kinds},
     }

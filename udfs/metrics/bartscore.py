@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics.encoder import (
     PRECISIONS,
-    batches,
     choose_device,
     load_network,
     load_tokenizer,

@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics.encoder import (
     DEFAULT_MODEL,
     Encoder,
     TokenEmbeddings,
-    batches,
     load_encoder,
     model_signature,
 )

@@ -30,11 +30,9 @@ NaN where what stands below the line is 0, or there is no content word. Unit: ra
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import importlib.metadata
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,6 +50,7 @@ from gaixie.udfs.metrics.words import segmenter_version, words
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.parts_of_speech import class_of
 from gaixie.udfs.text.segmenters import jieba_tables
+from gaixie.udfs.text.segmenters.ltp import open_neural
 
 RANKED_WORDS = 50_000
 NO_CONTENT = ("function word", "other")
@@ -299,16 +298,11 @@ def _ltp_depths(folder: str) -> Callable[[list[str]], list[int]]:
     if not Path(folder).expanduser().is_dir():
         raise ValueError(f"ltp:{folder}: no such folder; expected a neural LTP model")
     try:
-        from ltp import LTP
+        model = open_neural(Path(folder).expanduser())
     except ImportError:
         raise ValueError("parser 'ltp:…' needs LTP: pip install 'gaixie[ltp]'") from None
-    with contextlib.redirect_stdout(sys.stderr):  # ltp prints as it loads
-        model = LTP(str(Path(folder).expanduser()))
     if "dep" not in model.supported_tasks:
         raise ValueError(f"ltp:{folder}: this model has no task dep; a neural one is needed")
-    # transformers 5 dropped the older name of __call__, which ltp still uses.
-    if not hasattr(model.tokenizer, "batch_encode_plus"):
-        model.tokenizer.batch_encode_plus = model.tokenizer.__call__
 
     def depths(texts: list[str]) -> list[int]:
         deepest = []

@@ -30,7 +30,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from gaixie.udfs.io.settings import Strict
 
@@ -38,8 +38,10 @@ ACTIONS = ("continue", "save best", "next stage", "finish")
 CONTINUE, SAVE_BEST, NEXT_STAGE, FINISH = ACTIONS
 
 
-class Limits(Strict, frozen=True):
+class Limits(Strict):
     """When a stage ends: the section ``controller`` of conf/curriculum.yaml."""
+
+    model_config = ConfigDict(frozen=True)
 
     accuracy: float = Field(default=0.5, ge=0, le=1)
     """Accuracy of token prediction: from here on generated text counts as readable."""

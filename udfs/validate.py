@@ -16,6 +16,9 @@ from gaixie.udfs.text.normalise import HAN, NULL, UNDECODABLE
 REASONS = ("null", "undecodable", "empty", "too_short", "too_long", "no_han", "identical")
 """Names of the reasons, and of the quarantine's folders; index + 1 is the code of a reason."""
 
+MIN_CHARACTERS, MAX_CHARACTERS = 15, 1000
+"""Lengths of a sentence that is fit, unless a setting says otherwise."""
+
 MALFORMED = "malformed"
 """Reason of a line that the reader could not split into columns: no sentence to look at."""
 
@@ -25,8 +28,8 @@ def quarantine_reasons(
     flags_a: np.ndarray,
     b: CodePoints,
     flags_b: np.ndarray,
-    min_characters: int,
-    max_characters: int,
+    min_characters: int = MIN_CHARACTERS,
+    max_characters: int = MAX_CHARACTERS,
 ) -> np.ndarray:
     """Code of each pair's reason: uint8, shape (rows,); 0 for a pair that is fit.
 

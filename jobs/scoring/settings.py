@@ -13,6 +13,7 @@ from gaixie.udfs.io import settings
 from gaixie.udfs.io.settings import Strict
 from gaixie.udfs.spscore import TIERS
 from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, ORIGINS
+from gaixie.udfs.validate import MAX_CHARACTERS, MIN_CHARACTERS
 
 CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
 """The settings that ship; found from here, since Spark may copy a job's own file elsewhere."""
@@ -69,8 +70,8 @@ class ScoreSettings(Strict):
     inputs: list[Input] = Field(default_factory=list)
     output: Uri | None = None
     run_id: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    min_characters: int = Field(15, ge=1)
-    max_characters: int = Field(1000, ge=1, le=20_000)
+    min_characters: int = Field(MIN_CHARACTERS, ge=1)
+    max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
     tier: Literal[tuple(TIERS)] | None = None  # type: ignore[valid-type]
     model: str | None = None
     read_from: float = Field(0.0, ge=0, le=1)

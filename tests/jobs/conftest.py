@@ -112,7 +112,7 @@ def model(tmp_path_factory, examples) -> Path:
     from gaixie.udfs.spscore import OUTPUTS, Head, SPScore
     from gaixie.udfs.spscore.fit import fit_model
 
-    features = SPScore.load("paper").extract(examples["source"], examples["paraphrase"])
+    features = SPScore.load("paper").extract(examples["source"], examples["paraphrase"])[0]
     rated = ("rated_structure", "rated_synonym", "rated_consistency", "rated_consistency", "rated")
     heads = {
         output: Head(fit_model(features, examples[name].to_numpy() / 5, seeds=1), FEATURES)

@@ -47,8 +47,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="dist.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--output", type=Path, default=ROOT / "dist", metavar="FOLDER")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--output", type=Path, default=ROOT / "dist", metavar="FOLDER")
+    add(
         "--python-prefix",
         type=Path,
         default=Path(sys.base_prefix),

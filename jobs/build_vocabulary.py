@@ -29,6 +29,7 @@ from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.spark.session import start_session
 from gaixie.jobs.spark.storage import Storage
 from gaixie.jobs.vocabulary.build import BuildVocabulary
+from gaixie.udfs.command_line import make_parser
 from gaixie.udfs.io.storage import spark_uri
 from gaixie.udfs.text.parts_of_speech import CLASSES
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
@@ -78,31 +79,24 @@ def _rule(text: str) -> tuple[str, Rule]:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="build_vocabulary.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("build_vocabulary.py", __doc__)
+    add = parser.add_argument
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--input", metavar="PATH", help="Parquet, JSON lines, CSV or plain lines")
     what.add_argument("--gold", metavar="PATH", help="lines of word/tag, such as 199801.txt")
-    parser.add_argument(
-        "--column", metavar="NAME", action="append", help="text column; by default text"
-    )
-    parser.add_argument("--output", metavar="FOLDER", required=True)
-    parser.add_argument("--overwrite", action="store_true", help="replace the vocabulary in FOLDER")
-    parser.add_argument(
-        "--segmenter", metavar="SPEC", default="jieba", help="jieba | ltp:NAME_OR_FOLDER"
-    )
-    parser.add_argument(
+    add("--column", metavar="NAME", action="append", help="text column; by default text")
+    add("--output", metavar="FOLDER", required=True)
+    add("--overwrite", action="store_true", help="replace the vocabulary in FOLDER")
+    add("--segmenter", metavar="SPEC", default="jieba", help="jieba | ltp:NAME_OR_FOLDER")
+    add(
         "--keep",
         metavar="RULE",
         action="append",
         default=[],
         help="instead of the paper's share, for one class",
     )
-    parser.add_argument("--limit", metavar="N", type=int, help="only the first N rows")
-    parser.add_argument("--dry-run", action="store_true", help="look at the input, write nothing")
+    add("--limit", metavar="N", type=int, help="only the first N rows")
+    add("--dry-run", action="store_true", help="look at the input, write nothing")
     return parser.parse_args(argv)
 
 

@@ -26,6 +26,7 @@ from gaixie.jobs.comparison.datasets import Config, DataSet, read_data_set
 from gaixie.jobs.comparison.report import write
 from gaixie.jobs.comparison.scores import Scorer
 from gaixie.jobs.errors import JobError, run
+from gaixie.udfs.command_line import make_parser
 from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.metrics import load_metric
 
@@ -92,20 +93,17 @@ def _limit(data_set: DataSet, args: argparse.Namespace, config: Config) -> int:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="compare_metrics.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--config", type=Path, default=SETTINGS, metavar="YAML")
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="of the sets")
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--sets", metavar="NAMES", help="only these, separated by commas")
-    parser.add_argument("--metrics", metavar="NAMES", help="instead of those of the settings")
-    parser.add_argument("--encoder", metavar="MODEL", help="of the embedding metrics")
-    parser.add_argument("--limit", type=int, metavar="N", help="rows of a set; 0 for all")
-    parser.add_argument("--spark", action="store_true", help="score on Spark's executors")
-    parser.add_argument("--dry-run", action="store_true", help="read the sets, write nothing")
+    parser = make_parser("compare_metrics.py", __doc__)
+    add = parser.add_argument
+    add("--config", type=Path, default=SETTINGS, metavar="YAML")
+    add("--data", type=Path, required=True, metavar="FOLDER", help="of the sets")
+    add("--output", type=Path, required=True, metavar="FOLDER")
+    add("--sets", metavar="NAMES", help="only these, separated by commas")
+    add("--metrics", metavar="NAMES", help="instead of those of the settings")
+    add("--encoder", metavar="MODEL", help="of the embedding metrics")
+    add("--limit", type=int, metavar="N", help="rows of a set; 0 for all")
+    add("--spark", action="store_true", help="score on Spark's executors")
+    add("--dry-run", action="store_true", help="read the sets, write nothing")
     return parser.parse_args(argv)
 
 

@@ -2,22 +2,8 @@
 
 Reads a table of sentence pairs with five ratings (structure, synonyms, meaning, fluency, overall) and
 writes a folder for each tier that ``SPScore.load`` reads: model, card.md, evaluation.json, plots.
-"""
 
-from __future__ import annotations
-
-import argparse
-import sys
-from pathlib import Path
-
-from gaixie.jobs.fitting import data
-from gaixie.udfs.io.local_copy import local_copy
-from gaixie.udfs.io.settings import load_settings
-from gaixie.udfs.spscore import SHIPPED
-from gaixie.udfs.text.segmenters import load_segmenter
-
-TIERS = ("paper", "core", "full")
-EXAMPLES = """examples:
+examples:
   # the models that ship with Gaixie; --dry-run only reads and counts
   python jobs/fit_spscore.py --config conf/spscore.yaml --data ../shared/data --dry-run
   python jobs/fit_spscore.py --config conf/spscore.yaml --data ../shared/data
@@ -29,21 +15,37 @@ EXAMPLES = """examples:
   # fluency, overall, and, where there are, group, kind and origin
   python jobs/fit_spscore.py --input ratings.csv --output models/mine --tier core
 
-a table is CSV, TSV, JSON lines or Parquet"""
+a table is CSV, TSV, JSON lines or Parquet
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gaixie.jobs.fitting import data
+from gaixie.udfs.command_line import make_parser, run_command
+from gaixie.udfs.io.local_copy import local_copy
+from gaixie.udfs.io.settings import load_settings
+from gaixie.udfs.spscore import SHIPPED
+from gaixie.udfs.text.segmenters import load_segmenter
+
+TIERS = ("paper", "core", "full")
 
 
 def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
-    try:
+
+    def work() -> None:
         given = (arguments.output, arguments.data, arguments.input, arguments.config)
         with local_copy(*given) as (output, folder, arguments.input, arguments.config):
-            return run(arguments, folder, output)
-    except (ValueError, OSError) as error:
-        print(f"fit_spscore: {error}", file=sys.stderr)
-        return 2
+            run(arguments, folder, output)
+
+    return run_command("fit_spscore", work)
 
 
-def run(arguments: argparse.Namespace, folder: Path, output: Path) -> int:
+def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
     """Read, count, fit and save."""
     config = settings(arguments)
     rated = data.read_rated(config.rated, folder)
@@ -55,7 +57,7 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> int:
             "fold; --folds sets their number)"
         )
     if arguments.dry_run:
-        return 0
+        return
     # LightGBM, matplotlib and torch take seconds to import.
     from gaixie.jobs.fitting.recipe import read_material
     from gaixie.jobs.fitting.report import fit_and_save
@@ -71,40 +73,31 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> int:
             fit_full(config, encoder, material, folder, segmenter, output / tier)
         else:
             fit_and_save(config, tier, material, segmenter, output / tier)
-    return 0
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="fit_spscore.py",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("fit_spscore.py", __doc__)
+    add = parser.add_argument
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--input", help="a table of rated pairs")
     what.add_argument("--config", help="settings and sets, as in conf/spscore.yaml")
-    parser.add_argument("--scale", type=float, default=5, help="highest rating of --input (5)")
-    parser.add_argument("--source-column", default="source")
-    parser.add_argument("--paraphrase-column", default="paraphrase")
-    parser.add_argument("--data", default=".", help="folder that the config's paths start from")
-    parser.add_argument(
-        "--output", default=str(SHIPPED), help="folder to write (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--tier", action="append", choices=TIERS, help="may be repeated (default: paper and core)"
-    )
-    parser.add_argument(
+    add("--scale", type=float, default=5, help="highest rating of --input (5)")
+    add("--source-column", default="source")
+    add("--paraphrase-column", default="paraphrase")
+    add("--data", default=".", help="folder that the config's paths start from")
+    add("--output", default=str(SHIPPED), help="folder to write (default: %(default)s)")
+    add("--tier", action="append", choices=TIERS, help="may be repeated (default: paper and core)")
+    add(
         "--encoder-config",
         metavar="YAML",
         default=str(data.CONFIG.with_name("pair_encoder.yaml")),
         help="how the encoder of tier full is trained; by default conf/pair_encoder.yaml",
     )
-    parser.add_argument("--backend", choices=["lightgbm", "neural"])
-    parser.add_argument("--segmenter", help="jieba or ltp:NAME_OR_FOLDER")
-    parser.add_argument("--seeds", type=int, help="each head is the mean of this many fits")
-    parser.add_argument("--folds", type=int, help="of the cross-validation by group")
-    parser.add_argument("--dry-run", action="store_true", help="read and count, write nothing")
+    add("--backend", choices=["lightgbm", "neural"])
+    add("--segmenter", help="jieba or ltp:NAME_OR_FOLDER")
+    add("--seeds", type=int, help="each head is the mean of this many fits")
+    add("--folds", type=int, help="of the cross-validation by group")
+    add("--dry-run", action="store_true", help="read and count, write nothing")
     arguments = parser.parse_args(argv)
     if arguments.input and arguments.output == str(SHIPPED) and not arguments.dry_run:
         parser.error("--input needs --output (without it the shipped models would be replaced)")

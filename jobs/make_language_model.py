@@ -1,6 +1,17 @@
 """Make a character language model of sentences: what SPScore-zh judges fluency by.
 
-    python jobs/make_language_model.py --input corpus.parquet --output models/language-model
+examples:
+  # a column of a table: .parquet, .jsonl, .csv, .tsv; or .txt, a sentence a line
+  python jobs/make_language_model.py --input corpus.parquet:text --output models/language-model
+
+  # two tables; of each list of translations, one; nothing that was rated
+  python jobs/make_language_model.py --input corpus.parquet \\
+      --input translations.parquet:translations_zh --per-group 1 --exclude rated.jsonl \\
+      --source "news corpus, CC BY 4.0" --output models/language-model
+
+  # smaller and from an object store
+  python jobs/make_language_model.py --input s3a://bucket/corpus.parquet --order 4 --max-mb 8 \\
+      --output s3a://bucket/language-model
 
 Interpolated modified Kneser-Ney (jobs/fitting/kneser_ney.py), pruned and packed to a size. Sentences
 are normalised as every sentence of this project is; one that occurs again does not count again.
@@ -16,7 +27,6 @@ The same sentences in the same order, settings and versions give the same bytes.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 import time
@@ -27,35 +37,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.errors import run as run_job
 from gaixie.jobs.fitting import kneser_ney
+from gaixie.jobs.fitting.sentences import read_groups, split_column
+from gaixie.udfs.command_line import make_parser, positive, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
-from gaixie.udfs.io.text_tables import BATCH, read_columns
+from gaixie.udfs.io.text_tables import read_columns
+from gaixie.udfs.meaning.array_folder import write_arrays
 from gaixie.udfs.meaning.bucket import WAYS
 from gaixie.udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
 from gaixie.udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, UNKNOWN, Tables
 from gaixie.udfs.text.code_points import CodePoints, from_strings
 from gaixie.udfs.text.normalise import NORMALISATION, normalise
-
-EXAMPLES = """\
-examples:
-  # a column of a table: .parquet, .jsonl, .csv, .tsv; or .txt, a sentence a line
-  python jobs/make_language_model.py --input corpus.parquet:text --output models/language-model
-
-  # two tables; of each list of translations, one; nothing that was rated
-  python jobs/make_language_model.py --input corpus.parquet \\
-      --input translations.parquet:translations_zh --per-group 1 --exclude rated.jsonl \\
-      --source "news corpus, CC BY 4.0" --output models/language-model
-
-  # smaller and from an object store
-  python jobs/make_language_model.py --input s3a://bucket/corpus.parquet --order 4 --max-mb 8 \\
-      --output s3a://bucket/language-model
-"""
 
 ORDERS = range(2, 7)
 SMALLEST_MB = 1
@@ -97,10 +93,7 @@ def run(options: argparse.Namespace) -> int:
             tables, counts = make_tables(from_strings(sentences.texts), options)
             manifest = describe(options, inputs, sentences, counts, tables)
             with scratch_beside(output) as building:
-                for name, array in tables._asdict().items():
-                    np.save(building / f"{name}.npy", array)
-                text = json.dumps(manifest, indent=2, ensure_ascii=False)
-                (building / MANIFEST).write_text(text + "\n", encoding="utf-8")
+                write_arrays(building / MANIFEST, tables._asdict(), manifest)
                 publish(building, output)
     except (ValueError, OSError) as error:
         raise JobError(str(error)) from error
@@ -113,13 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="make_language_model",
-        description="Make a character language model (interpolated modified Kneser-Ney) of the"
-        " sentences of one or more tables.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("make_language_model", __doc__)
     add = parser.add_argument
     add(
         "--input",
@@ -134,7 +121,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--overwrite", action="store_true", help="replace FOLDER if it holds a language model")
     add(
         "--per-group",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="of each list, N sentences drawn by chance; default: all",
     )
@@ -146,7 +133,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     add(
         "--overlap",
-        type=_positive,
+        type=positive,
         default=10,
         metavar="N",
         help="what shares N characters in a"
@@ -185,60 +172,11 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
-    return value
-
-
 def _counts(text: str) -> tuple[int, ...]:
-    return tuple(map(_positive, text.split(",")))
+    return tuple(map(positive, text.split(",")))
 
 
 # Reading
-
-
-def split_column(given: str) -> tuple[str, str]:
-    """FILE[:COLUMN] as file and column; the colons of a URI are the file's."""
-    path, colon, column = given.rpartition(":")
-    if not colon or "/" in column or not column:
-        return given.removesuffix(":"), "text"
-    return path, column
-
-
-def read_groups(file: Path, column: str, given: str) -> Iterator[list[str]]:
-    """The lists of a column, or its sentences, a list of one each; nulls left out.
-
-    given: the path as the user knows it, for messages. Raises FileNotFoundError and ValueError.
-    """
-    if not file.is_file():
-        raise FileNotFoundError(f"{given}: no such file")
-    if file.suffix == ".parquet" and (kind := _type_of(file, column, given)):
-        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not (
-            pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)
-        ):
-            raise ValueError(
-                f"{given}: column '{column}' is of {kind}, expected string or a list of string"
-            )
-        for batch in pq.ParquetFile(file).iter_batches(BATCH, columns=[column]):
-            for texts in batch.column(0).to_pylist():
-                yield [text for text in texts or [] if text]
-        return
-    for (text,) in read_columns(str(file), [column], "strict"):
-        yield [text] if text else []
-
-
-def _type_of(file: Path, column: str, given: str) -> pa.DataType | None:
-    """The type of a column that is no string; None for strings, and where there is no column."""
-    try:
-        schema = pq.read_schema(file)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{given}: not a Parquet file: {str(error).splitlines()[0]}") from None
-    if column not in schema.names:
-        return None
-    kind = schema.field(column).type
-    return None if pa.types.is_string(kind) or pa.types.is_large_string(kind) else kind
 
 
 class Excluded:
@@ -277,7 +215,7 @@ def gather(
             group = [text for text in map(normalise, group) if text]
             read += len(group)
             if read // LINE_EVERY > (read - len(group)) // LINE_EVERY:
-                print(f"reading: {read:,} sentences", file=sys.stderr, flush=True)
+                say(f"reading: {read:,} sentences")
             if any(text in excluded for text in group):
                 left_out += len(group)
                 continue
@@ -298,15 +236,15 @@ def make_tables(text: CodePoints, options: argparse.Namespace) -> tuple[Tables, 
     """
     characters, size = number_characters(text, options.least[0])
     stream = as_stream(text, characters)
-    _say(f"counting n-grams of {len(stream):,} characters")
+    say(f"counting n-grams of {len(stream):,} characters")
     grams = kneser_ney.count_grams(stream, options.order, size)
     shares = kneser_ney.estimate_shares(grams)
-    _say("pruning")
+    say("pruning")
     small = characters.nbytes + size * 8 + 16_384  # with the headers, scales and description
     most = int(options.max_mb * 1e6 - small) // (4 * WAYS)
     kept, buckets = kneser_ney.choose(grams, shares, options.least, most)
     model = kneser_ney.interpolate(grams, shares, kept)
-    _say("packing")
+    say("packing")
     tables = Tables(characters, **kneser_ney.pack(grams, model, kept, buckets))
     counts = {
         "characters": size - FIRST_CHARACTER,
@@ -315,10 +253,6 @@ def make_tables(text: CodePoints, options: argparse.Namespace) -> tuple[Tables, 
         "kept": [size, *(int(mask.sum()) for mask in kept[1:])],
     }
     return tables, counts
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def number_characters(text: CodePoints, least: int) -> tuple[np.ndarray, int]:
@@ -358,7 +292,7 @@ def describe(
         "format": FORMAT,
         "version": VERSION,
         "normalisation": NORMALISATION,
-        "digest": digest(tables),
+        "digest": digest(*tables),
         "order": options.order,
         "least": options.least,
         "inputs": [f"{path.rpartition('/')[2]}:{column}" for path, column in inputs],

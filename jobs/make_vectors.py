@@ -1,6 +1,14 @@
 """Make the static word vectors of SPScore-zh: words and characters, embedded once by an encoder.
 
-  python jobs/make_vectors.py --input corpus.parquet:text --encoder models/bge-small-zh --output models/vectors
+examples:
+  # the encoder first: python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
+  python jobs/make_vectors.py --input corpus.parquet --encoder models/bge-small-zh --output models/vectors
+
+  # two tables, one of lists; a quarter of an hour on two cores for 90,000 words
+  python jobs/make_vectors.py --input corpus.parquet:text --input translations.parquet:translations_zh \\
+      --encoder models/bge-small-zh --output models/vectors
+
+SPScore-zh reads the table of the package; a model that is to read another one is fitted with it in its place
 
 The most frequent words of the tables, cut by jieba, and every character go through the encoder alone; the
 mean of their token states is centred, reduced by principal components weighted by the square root of
@@ -13,30 +21,21 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from gaixie.jobs.fitting.sentences import read_groups, split_column
+from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.meaning.vectors import MANIFEST, write_table
 from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
-EXAMPLES = """\
-examples:
-  # the encoder first: python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
-  python jobs/make_vectors.py --input corpus.parquet --encoder models/bge-small-zh --output models/vectors
-
-  # two tables, one of lists; a quarter of an hour on two cores for 90,000 words
-  python jobs/make_vectors.py --input corpus.parquet:text --input translations.parquet:translations_zh \\
-      --encoder models/bge-small-zh --output models/vectors
-
-SPScore-zh reads the table of the package; a model that is to read another one is fitted with it in its place
-"""
 LONGEST_WORD = 12
 BATCH_ROWS = 20_000
 FITTED_WORDS = 60_000
@@ -46,14 +45,14 @@ FITTED_WORDS = 60_000
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; 0, or 2 after one line on standard error where it cannot be done."""
     options = parse_arguments(argv)
-    try:
-        given = (options.output, *(text.partition(":")[0] for text in options.input))
+
+    def work() -> None:
+        options.input = [split_column(given) for given in options.input]
+        given = (options.output, *(path for path, _ in options.input))
         with local_copy(*given, overwrite=options.overwrite) as (options.output, *paths):
             run(options, paths)
-    except (ValueError, OSError, ImportError) as error:
-        print(f"make_vectors: {error}", file=sys.stderr)
-        return 2
-    return 0
+
+    return run_command("make_vectors", work)
 
 
 def run(options: argparse.Namespace, paths: list[Path]) -> None:
@@ -64,12 +63,13 @@ def run(options: argparse.Namespace, paths: list[Path]) -> None:
     output = check_output(options.output, MANIFEST, options.overwrite)
     encoder = Encoder(options.encoder)
     counts: Counter[str] = Counter()
-    for path, text in zip(paths, options.input, strict=True):
-        counts.update(count_words(path, text.partition(":")[2] or "text"))
+    tables = [(path, column) for path, (_, column) in zip(paths, options.input, strict=True)]
+    for path, column in tables:
+        counts.update(count_words(path, column))
     words = vocabulary(counts, options.words)
     if len(words) <= options.dimensions:
         raise ValueError(f"{len(words)} words, expected more than {options.dimensions} dimensions")
-    print(f"{len(counts):,} distinct words, {len(words):,} rows", file=sys.stderr)
+    say(f"{len(counts):,} distinct words, {len(words):,} rows")
     frequency = np.array([counts[word] for word in words], float)
     vectors = reduce(embed(encoder, words), frequency, options.dimensions)
     share = (frequency + 0.5) / sum(counts.values())
@@ -82,10 +82,7 @@ def run(options: argparse.Namespace, paths: list[Path]) -> None:
             weights,
             encoder=options.encoder_name or options.encoder,
             licence=options.licence,
-            inputs=[
-                f"{path.name}:{text.partition(':')[2] or 'text'}"
-                for path, text in zip(paths, options.input, strict=True)
-            ],
+            inputs=[f"{path.name}:{column}" for path, column in tables],
             most_words=options.words,
             rarity=options.rarity,
         )
@@ -94,12 +91,7 @@ def run(options: argparse.Namespace, paths: list[Path]) -> None:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="make_vectors.py",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("make_vectors.py", __doc__)
     add = parser.add_argument
     add(
         "--input",
@@ -123,35 +115,15 @@ def count_words(path: Path, column: str) -> Counter[str]:
     """How often each word of a column occurs."""
     counts: Counter[str] = Counter()
     segmenter = JiebaSegmenter()
-    for texts in read_texts(path, column):
-        text, _ = normalise_column(texts)
+    texts = chain.from_iterable(read_groups(path, column, str(path)))
+    while batch := list(islice(texts, BATCH_ROWS)):
+        text, _ = normalise_column(pa.array(batch, pa.string()))
         words = segmenter.word_ends(text)
         whole = text.values.tobytes().decode("utf-32-le", "surrogatepass")
         ends = words.ends + np.repeat(text.offsets[:-1], np.diff(words.offsets))
         starts = np.concatenate([[0], ends[:-1]]).astype(int)
         counts.update(whole[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True))
     return counts
-
-
-def read_texts(path: Path, column: str) -> Iterator[pa.Array]:
-    """Sentences of a Parquet column, or of its lists. ValueError naming file and column."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    try:
-        file = pq.ParquetFile(path)
-        if column not in file.schema_arrow.names:
-            raise ValueError(
-                f"{path}: no column {column!r}; it has: {', '.join(file.schema_arrow.names)}"
-            )
-        for batch in file.iter_batches(BATCH_ROWS, columns=[column]):
-            texts = batch.column(0)
-            if pa.types.is_list(texts.type) or pa.types.is_large_list(texts.type):
-                texts = texts.flatten()
-            if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-                raise ValueError(f"{path}: column {column!r} holds {texts.type}, expected strings")
-            yield texts.cast(pa.string())
-    except pa.ArrowException as error:
-        raise ValueError(f"{path}: {str(error).splitlines()[0]}") from error
 
 
 def vocabulary(counts: Counter[str], most: int) -> list[str]:
@@ -180,7 +152,7 @@ def embed(encoder, words: list[str]) -> np.ndarray:
             if not vectors.shape[1]:
                 vectors = np.zeros((len(words), len(mean)), np.float32)
             vectors[start + row] = mean.cpu().numpy()
-        print(f"embedding: {start + len(part):,} of {len(words):,}", file=sys.stderr)
+        say(f"embedding: {start + len(part):,} of {len(words):,}")
     return vectors
 
 

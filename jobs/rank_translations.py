@@ -22,8 +22,9 @@ from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.fitting.data import CONFIG
 from gaixie.jobs.fitting.encoder_examples import EncoderConfig
 from gaixie.jobs.fitting.held_out import Score, translations
+from gaixie.udfs.command_line import in_words, make_parser, say
 from gaixie.udfs.io.settings import load_settings
-from gaixie.udfs.metrics import Pairs, in_words, load_metric
+from gaixie.udfs.metrics import Pairs, load_metric
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 METRICS = (
@@ -81,23 +82,18 @@ def _scores(spec: str, args: argparse.Namespace, sources, paraphrases) -> np.nda
     try:
         scores = metric.sentence_scores(Pairs.of(sources, paraphrases))
     except (ValueError, OSError, ImportError) as error:
-        print(f"{spec}: left out: {in_words(error)}", file=sys.stderr)
+        say(f"{spec}: left out: {in_words(error)}")
         return np.zeros(len(sources))
     _say(spec, sources, started)
     return scores if metric.higher_is_better else -scores
 
 
 def _say(name: str, pairs, started: float) -> None:
-    seconds = time.perf_counter() - started
-    print(f"{name}: {len(pairs):,} pairs, {seconds:.1f} s", file=sys.stderr, flush=True)
+    say(f"{name}: {len(pairs):,} pairs, {time.perf_counter() - started:.1f} s")
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="rank_translations.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("rank_translations.py", __doc__)
     add = parser.add_argument
     add("--data", required=True, type=Path, metavar="FOLDER", help="folder of the sets")
     add("--model", action="append", default=[], help="a fitted SPScore-zh beside paper and core")

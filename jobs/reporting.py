@@ -1,34 +1,21 @@
-"""What reports are made of: jinja2 templates, which lie beside the code that fills them in, and plots."""
+"""What the plots of jobs share. Templates and JSON: gaixie.udfs.reports, which training uses too."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
-import jinja2
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from gaixie.udfs.reports import render
 from gaixie.udfs.stages import SCORE_BINS
+
+__all__ = ["BARS", "bars_of", "png_of", "render"]
 
 BARS = 50
 """Of a histogram from 0 to 1."""
-
-
-def render(template: Path, **values: Any) -> str:
-    """The text of a template; values are escaped in .html.j2 alone."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(template.parent),
-        undefined=jinja2.StrictUndefined,
-        autoescape=template.name.endswith(".html.j2"),
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(template.name).render(values)
 
 
 def bars_of(bins: Mapping[int, int]) -> np.ndarray:

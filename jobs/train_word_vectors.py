@@ -1,6 +1,19 @@
 """Train word vectors (word2vec) on the sentences of a corpus: what the metric WEEM4PG compares by.
 
-    python jobs/train_word_vectors.py --input corpus.parquet --output models/word-vectors
+examples:
+  # a column of a Parquet file, or of a folder of them
+  python jobs/train_word_vectors.py --input corpus.parquet --column text \\
+      --output models/word-vectors
+
+  # plain text, a sentence a line; words of an LTP model, which must then cut for WEEM4PG too
+  python jobs/train_word_vectors.py --input corpus.txt --segmenter ltp:models/ltp-legacy \\
+      --output models/word-vectors
+
+  # a large corpus, in less time and with other figures at every run
+  python jobs/train_word_vectors.py --input s3a://bucket/corpus --workers 8 \\
+      --output s3a://bucket/vectors
+
+the vectors then serve the metric WEEM4PG: vectors=models/word-vectors
 
 Sentences are normalised as every sentence of this project is, cut by the segmenter that will cut
 them where the vectors are used, and put in lower case. Empty ones do not count. Writes
@@ -29,31 +42,14 @@ from pathlib import Path
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.errors import run as run_job
+from gaixie.udfs.command_line import in_words, make_parser, positive
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.io.text_tables import read_columns
-from gaixie.udfs.metrics import in_words
 from gaixie.udfs.metrics.word_vectors import VECTORS_FILE
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
-
-EXAMPLES = """\
-examples:
-  # a column of a Parquet file, or of a folder of them
-  python jobs/train_word_vectors.py --input corpus.parquet --column text \\
-      --output models/word-vectors
-
-  # plain text, a sentence a line; words of an LTP model, which must then cut for WEEM4PG too
-  python jobs/train_word_vectors.py --input corpus.txt --segmenter ltp:models/ltp-legacy \\
-      --output models/word-vectors
-
-  # a large corpus, in less time and with other figures at every run
-  python jobs/train_word_vectors.py --input s3a://bucket/corpus --workers 8 \\
-      --output s3a://bucket/vectors
-
-the vectors then serve the metric WEEM4PG: vectors=models/word-vectors
-"""
 
 SETTINGS = (
     *("architecture", "dimensions", "window", "min_count", "negative"),
@@ -101,13 +97,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="train_word_vectors",
-        description="Train word vectors (word2vec) on the sentences of a corpus, cut by the"
-        " project's segmenter; write the folder that the metric WEEM4PG reads.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("train_word_vectors", __doc__)
     add = parser.add_argument
     add(
         "--input",
@@ -119,40 +109,33 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--output", required=True, metavar="FOLDER", help="the folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it holds word vectors")
     add("--segmenter", default="jieba", help="jieba (the default) or ltp:NAME_OR_FOLDER")
-    add("--limit", type=_positive, metavar="N", help="read only the first N sentences")
+    add("--limit", type=positive, metavar="N", help="read only the first N sentences")
     add(
         "--architecture",
         choices=("skip-gram", "cbow"),
         default="skip-gram",
         help="default: skip-gram",
     )
-    add("--dimensions", type=_positive, default=300, metavar="N", help="default: 300")
-    add("--window", type=_positive, default=5, metavar="N", help="words on each side; default: 5")
+    add("--dimensions", type=positive, default=300, metavar="N", help="default: 300")
+    add("--window", type=positive, default=5, metavar="N", help="words on each side; default: 5")
     add(
         "--min-count",
-        type=_positive,
+        type=positive,
         default=5,
         metavar="N",
         help="words that occur less often have no vector; default: 5",
     )
-    add("--negative", type=_positive, default=5, metavar="N", help="noise words; default: 5")
-    add("--epochs", type=_positive, default=5, metavar="N", help="default: 5")
+    add("--negative", type=positive, default=5, metavar="N", help="noise words; default: 5")
+    add("--epochs", type=positive, default=5, metavar="N", help="default: 5")
     add("--seed", type=int, default=0, help="default: 0")
     add(
         "--workers",
-        type=_positive,
+        type=positive,
         default=1,
         metavar="N",
         help="threads, 1 by default; several give other vectors at every run",
     )
     return parser.parse_args(argv)
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
-    return value
 
 
 # Reading

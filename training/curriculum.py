@@ -31,6 +31,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from gaixie.training.loop.run import INTERRUPTED, OneRankError, Run
 from gaixie.training.settings import load_settings
+from gaixie.udfs.command_line import make_parser, say
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -44,24 +45,20 @@ def main(argv: list[str] | None = None) -> int:
         return run.describe() if args.dry_run else run.train(args.resume == "auto")
     except (ValueError, OSError) as error:  # all ranks have it: one says it
         if int(os.environ.get("RANK", 0)) == 0:
-            print(f"curriculum: error: {error}", file=sys.stderr)
+            say(f"curriculum: error: {error}")
     except OneRankError as error:
-        print(f"curriculum: error: {error}", file=sys.stderr)
+        say(f"curriculum: error: {error}")
     except KeyboardInterrupt:
         if int(os.environ.get("RANK", 0)) == 0:
-            print("interrupted: the same command goes on from the last checkpoint", file=sys.stderr)
+            say("interrupted: the same command goes on from the last checkpoint")
         return INTERRUPTED
     except torch.OutOfMemoryError:
-        print("curriculum: error: out of GPU memory: lower batch.micro_pairs", file=sys.stderr)
+        say("curriculum: error: out of GPU memory: lower batch.micro_pairs")
     return 2
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="curriculum.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("curriculum.py", __doc__)
     add = parser.add_argument
     add("--config", required=True, metavar="YAML", help="a path or a URI")
     add(

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,18 +45,13 @@ from gaixie.training.evaluation.systems import (
 from gaixie.training.evaluation.tables import cases, score, sentence_table
 from gaixie.training.modeling.generation import load_generator
 from gaixie.training.modeling.generator import Decoding
+from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.metrics.encoder import PRECISIONS
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
-    args = _arguments(argv)
-    try:
-        evaluate(args)
-    except (ValueError, OSError, ImportError) as error:
-        print(f"evaluate: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    return 0
+    return run_command("evaluate", partial(evaluate, _arguments(argv)))
 
 
 def evaluate(args: argparse.Namespace) -> None:
@@ -77,7 +73,7 @@ def evaluate(args: argparse.Namespace) -> None:
     check_names([name for name, _ in named])
     chosen, left_out = measures(args.metrics and tuple(args.metrics.split(",")), args.encoder)
     for title, reason in left_out.items():
-        print(f"{title} is left out: {reason}", file=sys.stderr)
+        say(f"{title} is left out: {reason}")
     for text in args.model:  # all of them, before one writes for hours
         load_generator(split_name(text)[1], args.device, args.precision)
     sources, systems, without_source = read_systems(args)
@@ -118,11 +114,7 @@ def evaluate(args: argparse.Namespace) -> None:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="evaluate.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("evaluate.py", __doc__)
     add = parser.add_argument
     add("pairs", metavar="PAIRS", help=f"a table: {', '.join(TABLES)}")
     add("--source", default="source", metavar="COLUMN", help="(%(default)s)")

@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -34,6 +35,7 @@ import pyarrow as pa
 
 from gaixie.training.modeling.generation import in_words, load_generator
 from gaixie.training.modeling.generator import LENGTH_STEP, Candidate, Decoding
+from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.io.text_tables import (
     READ,
@@ -62,13 +64,7 @@ COLUMNS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
-    args = _arguments(argv)
-    try:
-        generate(args)
-    except (ValueError, OSError) as error:
-        print(f"generate: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    return 0
+    return run_command("generate", partial(generate, _arguments(argv)))
 
 
 def generate(args: argparse.Namespace) -> None:
@@ -103,8 +99,8 @@ def generate(args: argparse.Namespace) -> None:
             done += len(chunk)
     if not done:
         raise ValueError("standard input: no sentences")
-    print(spscore.signature(), file=sys.stderr)
-    print(in_words(generator.counts), file=sys.stderr)
+    say(spscore.signature())
+    say(in_words(generator.counts))
 
 
 def table_of(
@@ -140,11 +136,7 @@ def table_of(
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="generate.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("generate.py", __doc__)
     add = parser.add_argument
     add("model", metavar="MODEL", help="folder of the model and its tokenizer")
     add(

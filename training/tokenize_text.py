@@ -21,9 +21,11 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -31,6 +33,7 @@ from rich.text import Text
 
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import BYTES, VOCABULARY_FILE, WORD, kind_of
+from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.text_tables import read_columns
 from gaixie.udfs.text.entities import load_settings
@@ -44,12 +47,7 @@ SHOWN_BATCHES = 20
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
     args = _arguments(argv)
-    try:
-        args.command(args)
-    except (ValueError, OSError) as error:
-        print(f"tokenize_text: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return run_command("tokenize_text", partial(args.command, args))
 
 
 def make(args: argparse.Namespace) -> None:
@@ -70,14 +68,9 @@ def make_tokenizer(
     characters = {character for word in words for character in word}  # of those left out too
     if args.common_characters:
         characters |= gb2312_level_1()
-    tokenizer = EntityAlignedTokenizer.from_words(
-        words[: args.words],
-        load_settings(args.entities),
-        args.word_characters,
-        args.indices,
-        characters,
-    )
-    return tokenizer, words
+    settings = args.word_characters, args.indices, characters
+    kept, entities = words[: args.words], load_settings(args.entities)
+    return EntityAlignedTokenizer.from_words(kept, entities, *settings), words
 
 
 def gb2312_level_1() -> set[str]:
@@ -211,8 +204,7 @@ def count_tokens(
         if number % SHOWN_BATCHES == SHOWN_BATCHES - 1:
             rate = done / (time.monotonic() - started)
             left = (len(texts) - done) / rate
-            shown = f"{done:,} of {len(texts):,}, {rate:,.0f} sentences/s, {left:.0f} s left"
-            print(shown, file=sys.stderr)
+            say(f"{done:,} of {len(texts):,}, {rate:,.0f} sentences/s, {left:.0f} s left")
     return sum(sorts.values()), sorts, kinds
 
 
@@ -321,63 +313,47 @@ def _parts(texts: list[str]) -> Iterator[list[str]]:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="tokenize_text.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("tokenize_text.py", __doc__)
     commands = parser.add_subparsers(required=True, metavar="make | show | file | report | pairs")
 
-    command_parser = commands.add_parser("make", help="a tokenizer from a vocabulary")
-    command_parser.add_argument(
-        "vocabulary", help="vocabulary.tsv of jobs/build_vocabulary.py: a path, s3:// or s3a://"
-    )
-    command_parser.add_argument(
-        "--output", required=True, metavar="FOLDER", help="a path, s3:// or s3a://"
-    )
-    command_parser.add_argument("--entities", default=str(CONFIG), metavar="YAML")
-    command_parser.add_argument(
-        "--words", type=int, default=60_000, help="at most so many, the most frequent"
-    )
-    command_parser.add_argument(
+    def command(work: Callable[[argparse.Namespace], None], about: str) -> Callable[..., Any]:
+        added = commands.add_parser(work.__name__, help=about)
+        added.set_defaults(command=work)
+        return added.add_argument
+
+    uri = "a path, s3:// or s3a://"
+    add = command(make, "a tokenizer from a vocabulary")
+    add("vocabulary", help=f"vocabulary.tsv of jobs/build_vocabulary.py: {uri}")
+    add("--output", required=True, metavar="FOLDER", help=uri)
+    add("--entities", default=str(CONFIG), metavar="YAML")
+    add("--words", type=int, default=60_000, help="at most so many, the most frequent")
+    add(
         "--common-characters",
         action="store_true",
         help="the 3,755 of GB 2312's first level too, beside those of all the words: other characters "
         "are spelled in bytes, and a small model does not spell well",
     )
-    command_parser.add_argument(
-        "--word-characters",
-        type=int,
-        default=4,
-        metavar="K",
-        help="unknown words from K characters on are entities",
-    )
-    command_parser.add_argument(
-        "--indices", type=int, default=16, help="entities of one kind in a sentence"
-    )
-    command_parser.set_defaults(command=make)
+    unknown = "unknown words from K characters on are entities"
+    add("--word-characters", type=int, default=4, metavar="K", help=unknown)
+    add("--indices", type=int, default=16, help="entities of one kind in a sentence")
 
-    command_parser = commands.add_parser("show", help="one sentence as coloured tokens")
-    command_parser.add_argument("tokenizer")
-    command_parser.add_argument("sentence")
-    command_parser.add_argument("--target", help="its paraphrase, to see how the pair is aligned")
-    command_parser.set_defaults(command=show)
+    add = command(show, "one sentence as coloured tokens")
+    add("tokenizer")
+    add("sentence")
+    add("--target", help="its paraphrase, to see how the pair is aligned")
 
-    for name, command in (("file", file), ("report", report), ("pairs", pairs)):
-        command_parser = commands.add_parser(name, help=(command.__doc__ or "").splitlines()[0])
-        command_parser.add_argument("tokenizer")
-        command_parser.add_argument("text", type=Path)
-        command_parser.add_argument("--column", default="source" if name == "pairs" else "text")
-        command_parser.add_argument("--limit", type=int, metavar="N")
-        if name == "pairs":
-            command_parser.add_argument("--target", default="paraphrase", metavar="COLUMN")
+    for work in (file, report, pairs):
+        add = command(work, (work.__doc__ or "").splitlines()[0])
+        add("tokenizer")
+        add("text", type=Path)
+        add("--column", default="source" if work is pairs else "text")
+        add("--limit", type=int, metavar="N")
+        if work is pairs:
+            add("--target", default="paraphrase", metavar="COLUMN")
         else:
-            command_parser.add_argument(
-                "--processes", type=int, default=os.cpu_count(), metavar="N"
-            )
-        if name == "file":
-            command_parser.add_argument("--output", type=Path, required=True, metavar="JSONL")
-        command_parser.set_defaults(command=command)
+            add("--processes", type=int, default=os.cpu_count(), metavar="N")
+        if work is file:
+            add("--output", type=Path, required=True, metavar="JSONL")
     return parser.parse_args(argv)
 
 

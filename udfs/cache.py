@@ -38,8 +38,8 @@ def keep_kernels() -> None:
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return
-    source = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    source, package = hashlib.sha256(), Path(__file__).parent
+    for path in sorted([*package.rglob("*.py"), *package.rglob("*.ini")]):  # constants of kernels
         source.update(path.read_bytes())
     folder = str(cache_folder() / f"kernels-{source.hexdigest()[:16]}")
     os.environ["NUMBA_CACHE_DIR"] = folder

@@ -1,4 +1,4 @@
-"""How the kernels of udfs/meaning are compiled.
+"""How the kernels of udfs/meaning are compiled, and what arrays they take.
 
 Without numba's reference counts (``_nrt``): these kernels make no arrays, their callers keep the ones
 that they hand over, and counting every view of a row took a third of the time.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
 
 njit: Any = numba.njit  # whose type hints do not know _nrt and the wrappers
 
@@ -25,3 +26,10 @@ summing = njit(
 
 inlined = njit(nogil=True, _nrt=False, inline="always")
 """A kernel that is copied into those that call it."""
+
+
+def read_only(array: np.ndarray, dtype: Any = None) -> np.ndarray:
+    """The array as the one type that the kernels are compiled for: numba tells writable ones."""
+    view: np.ndarray = np.ascontiguousarray(array, dtype).view()
+    view.flags.writeable = False
+    return view

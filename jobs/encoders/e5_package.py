@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import struct
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from gaixie.jobs.encoders.folder import build_network, write_network
 
 if TYPE_CHECKING:
     import torch
@@ -122,31 +123,19 @@ def read_packed(path: Path) -> Packed:
 
 def write_folder(packed: Packed, folder: Path) -> None:
     """Model and tokenizer, as transformers loads them."""
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    build_network(packed).save_pretrained(folder)
-    for path in folder.glob("*.safetensors"):
-        path.chmod(0o644)  # safetensors makes it private
-    build_tokenizer(packed.unigram).save(str(folder / "tokenizer.json"))
-    special = ("bos", "eos", "pad", "unk")
-    names = {name: packed.unigram.pieces[packed.unigram.special[name]][0] for name in special}
+    pieces, special = packed.unigram.pieces, packed.unigram.special
+    names = {name: pieces[special[name]][0] for name in ("bos", "eos", "pad", "unk")}
     names |= {"cls": names["bos"], "sep": names["eos"], "mask": "<mask>"}
-    settings = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": packed.sizes["positions"],
-        "clean_up_tokenization_spaces": False,
-        **{f"{name}_token": piece for name, piece in names.items()},
-    }
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
+    write_network(network_of(packed), names, folder)
+    build_tokenizer(packed.unigram).save(str(folder / "tokenizer.json"))
 
 
-def build_network(packed: Packed) -> BertModel:
-    """The network, float32. Its pooler, which the package leaves out, is zero."""
+def network_of(packed: Packed) -> BertModel:
+    """The network of the package's weights."""
     import torch
-    from transformers import BertConfig, BertModel
+    from transformers import BertConfig
 
-    sizes = packed.sizes
+    sizes, special = packed.sizes, packed.unigram.special
     config = BertConfig(
         vocab_size=sizes["vocabulary"],
         hidden_size=sizes["hidden"],
@@ -157,30 +146,20 @@ def build_network(packed: Packed) -> BertModel:
         type_vocab_size=sizes["types"],
         hidden_act="gelu",
         layer_norm_eps=round(packed.epsilon, 15),  # float32 of 1e-12
-        bos_token_id=packed.unigram.special["bos"],
-        eos_token_id=packed.unigram.special["eos"],
-        pad_token_id=packed.unigram.special["pad"],
+        bos_token_id=special["bos"],
+        eos_token_id=special["eos"],
+        pad_token_id=special["pad"],
     )
-    with torch.device("meta"):
-        network = BertModel(config)
-    weights = {}
-    for name, empty in network.state_dict().items():
-        if name.startswith("pooler."):
-            weights[name] = torch.zeros(empty.shape)
-        elif name == "embeddings.token_type_embeddings.weight":  # the package keeps type 0 alone
-            weights[name] = torch.zeros(empty.shape)
-            weights[name][0] = values(packed, name)[: sizes["hidden"]]
-        else:
-            weights[name] = values(packed, name).reshape(empty.shape)
-    network.load_state_dict(weights, assign=True)
-    return network
 
+    def weights(name: str, shape: torch.Size) -> torch.Tensor:
+        values = torch.from_numpy(packed.tensor(packed_name(name)).copy())
+        if name != "embeddings.token_type_embeddings.weight":
+            return values.reshape(shape)
+        types = torch.zeros(shape)
+        types[0] = values[: sizes["hidden"]]  # the package keeps type 0 alone
+        return types
 
-def values(packed: Packed, name: str) -> torch.Tensor:
-    """The values of a tensor of BertModel, flat."""
-    import torch
-
-    return torch.from_numpy(packed.tensor(packed_name(name)).copy())
+    return build_network(config, weights)
 
 
 def packed_name(name: str) -> str:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import matplotlib
 
 matplotlib.use("Agg")
@@ -15,42 +14,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from gaixie.udfs.reports import render
+
 TEMPLATE = Path(__file__).with_name("card.md.j2")
-_MODEL_AND_DATA = """\
-- Words that the vectors do not hold: a new name is the mean of its characters.
-- Ratings come from a model that followed one guideline, not from people.
-- Sentences of a domain or length that the rated pairs do not have: they are news, speech, social media,
-  questions and reviews, 10 to 150 characters long."""
-LIMITS = {
-    "paper": """\
-- Meaning and grammar: eight features of characters, words and lengths know neither. A clumsy or wrong
-  paraphrase that changes much looks like an excellent one.""",
-    "core": f"""\
-- Grammar beyond five characters: the language model reads a window. A sentence whose parts are fluent and
-  whose whole is not passes.
-- Who does what to whom: exchanged roles leave words, vectors and characters as they were.
-- Negation that is not in a word list, irony, and facts that are said in other words.
-{_MODEL_AND_DATA}""",
-    "full": f"""\
-- Who does what to whom, negation, single wrong characters: the encoder sees more of them than tier core
-  does, not all; the table of adversaries says how many. It is a small one.
-- What is behind the 400th token of both sentences together.
-{_MODEL_AND_DATA}""",
-}
-"""What the score does not see, by tier."""
 
 
 def write(folder: Path, figures: dict[str, Any]) -> None:
     """card.md and evaluation.json, which hold the same figures."""
     text = json.dumps(figures, ensure_ascii=False, indent=1, default=float)
     (folder / "evaluation.json").write_text(text + "\n", encoding="utf-8")
-    template = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True
-    ).from_string(TEMPLATE.read_text(encoding="utf-8"))
-    limits = LIMITS[figures["tier"]]
-    (folder / "card.md").write_text(
-        template.render(**figures, limits=limits, percent=percent), encoding="utf-8"
-    )
+    card = render(TEMPLATE, percent=percent, **figures)
+    (folder / "card.md").write_text(card, encoding="utf-8")
 
 
 def percent(share: float | None) -> str:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from gaixie.udfs.io.pair_tables import read_table, source_hash
+from gaixie.udfs.io.settings import Strict
 from gaixie.udfs.meaning.extract import Resources, extract_core
 from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS, TIERS
 from gaixie.udfs.spscore.negatives import KINDS, make_negatives
@@ -24,11 +25,7 @@ CONFIG = Path(__file__).parents[2] / "conf/spscore.yaml"
 Bounds = tuple[float | None, float | None, float | None, float | None, float | None]
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Rated(_Settings):
+class Rated(Strict):
     """A table of pairs with a rating for each of RATINGS."""
 
     name: str
@@ -47,7 +44,7 @@ class Rated(_Settings):
     single_pass_weight: float = Field(default=1.0, gt=0)
 
 
-class Human(_Settings):
+class Human(Strict):
     """A table of pairs with one human score of quality, 0 to 1."""
 
     name: str
@@ -59,7 +56,7 @@ class Human(_Settings):
     weight: float = Field(default=0.1, gt=0)
 
 
-class Others(_Settings):
+class Others(Strict):
     path: str
     column: str = "text"
 
@@ -68,7 +65,7 @@ class Negatives(BaseModel):
     """Settings of the negatives, and for each kind of negative the bounds of its ratings."""
 
     model_config = ConfigDict(extra="allow")
-    weight: dict[str, float] = {}
+    weight: dict[str, float] = Field(default={})
     """By tier: of all rated pairs' weight."""
     share: float = Field(default=0.25, gt=0, le=1)
     """Of the negatives, drawn at random, that a model learns from; all are held out in turn."""
@@ -87,7 +84,7 @@ class Negatives(BaseModel):
         return self
 
 
-class Config(_Settings):
+class Config(Strict):
     """conf/spscore.yaml; what each setting means stands there."""
 
     segmenter: str = "jieba"
@@ -97,9 +94,9 @@ class Config(_Settings):
     rated: Rated
     human: Human | None = None
     negatives: Negatives = Field(default_factory=lambda: Negatives.model_validate({}))
-    penalties: dict[str, float] = {}
-    never_raise: dict[str, list[str]] = {}
-    parameters: dict[str, dict] = {}
+    penalties: dict[str, float] = Field(default={})
+    never_raise: dict[str, list[str]] = Field(default={})
+    parameters: dict[str, dict] = Field(default={})
     """By tier: what differs from the back-end's defaults."""
 
     @model_validator(mode="after")
@@ -256,17 +253,14 @@ def negatives_of(
         column = read_table(path, [settings.others.column])[settings.others.column].dropna()
         sample = column.sample(min(20_000, len(column)), random_state=0).map(normalise)
         others = [text for text in sample if 15 <= len(text) <= 100]
-    tagged: dict[str, list[tuple[str, str]]] = {}
     texts = sorted(set(rated["source"]) | set(rated["paraphrase"]))
-    tagged.update(zip(texts, segmenter.tag(texts), strict=True))
+    tags = dict(zip(texts, segmenter.tag(texts), strict=True)).__getitem__
     negatives = []
     for row, (source, paraphrase) in enumerate(
         zip(rated["source"], rated["paraphrase"], strict=True)
     ):
         other = others[source_hash(f"{seed}{source}{paraphrase}") % len(others)]
-        made = make_negatives(
-            source, paraphrase, other, tagged.__getitem__, seed, list(settings.bounds)
-        )
+        made = make_negatives(source, paraphrase, other, tags, seed, list(settings.bounds))
         negatives += [(source, text, kind, row) for kind, text in made.items()]
     return pd.DataFrame(negatives, columns=["source", "paraphrase", "kind", "pair"])
 

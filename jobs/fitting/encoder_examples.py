@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from gaixie.udfs.io.settings import Strict
 from gaixie.udfs.spscore.negatives import CORRUPTIONS, Tagged, make_negatives
 from gaixie.udfs.text.normalise import normalise
 
@@ -32,11 +33,7 @@ class Example:
     weight: float = 1.0
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class PairSet(_Settings):
+class PairSet(Strict):
     """A TSV of sentence pairs with a label."""
 
     path: str
@@ -49,13 +46,13 @@ class PairSet(_Settings):
     weight: float = 1.0
 
 
-class Sentences(_Settings):
+class Sentences(Strict):
     path: str
     column: str = "text"
     limit: int = 6000
 
 
-class Phase(_Settings):
+class Phase(Strict):
     epochs: int = Field(1, ge=1)
     learning_rate: float = Field(gt=0)
     batch_tokens: int = Field(2048, ge=128)
@@ -63,7 +60,7 @@ class Phase(_Settings):
     human_pairs: int = Field(0, ge=0)
 
 
-class EncoderConfig(_Settings):
+class EncoderConfig(Strict):
     """conf/pair_encoder.yaml; what each setting means stands there."""
 
     encoder: str
@@ -71,7 +68,7 @@ class EncoderConfig(_Settings):
     longest: int = 150
     note: str = ""
     """For the card."""
-    sets: list[PairSet] = []
+    sets: list[PairSet] = Field(default=[])
     mlqe: str | None = None
     esa: str | None = None
     esa_held_out: float = Field(0.25, ge=0, lt=1)

@@ -40,7 +40,7 @@ def correlations(
         for column, output in enumerate(OUTPUTS):
             pair = outputs[rows, column], targets[rows, column]
             figures: dict[str, float] = {"pairs": int(rows.sum())}
-            for name, statistic in (("spearman", spearman), ("pearson", _pearson)):
+            for name, statistic in (("spearman", spearman), ("pearson", pearson)):
                 low, high = bootstrap_interval(statistic, pair, of_rows[rows], SAMPLES)
                 figures |= {name: statistic(*pair), f"{name}_low": low, f"{name}_high": high}
             table[part][output] = figures
@@ -53,15 +53,9 @@ def by_kind(outputs: np.ndarray, targets: np.ndarray, kinds: np.ndarray) -> list
     for kind in sorted(set(kinds)):
         inside = kinds == kind
         score, rated = outputs[inside, -1], targets[inside, -1]
-        rows.append(
-            {
-                "kind": kind,
-                "pairs": int(inside.sum()),
-                "rated": 5 * float(rated.mean()),
-                "scored": 5 * float(score.mean()),
-                "spearman": spearman(score, rated),
-            }
-        )
+        row: dict[str, Any] = {"kind": kind, "pairs": int(inside.sum())}
+        row |= {"rated": 5 * float(rated.mean()), "scored": 5 * float(score.mean())}
+        rows.append(row | {"spearman": spearman(score, rated)})
     return rows
 
 
@@ -79,10 +73,8 @@ def adversaries(
     }
     table = []
     for kind in dict.fromkeys(negatives.kinds.tolist()):
-        row: dict[str, Any] = {
-            "kind": kind,
-            "needs_reading": kind.removeprefix("own_") in NEEDS_READING,
-        }
+        reading = kind.removeprefix("own_") in NEEDS_READING
+        row: dict[str, Any] = {"kind": kind, "needs_reading": reading}
         for name, base in bases.items():
             inside = (negatives.kinds == kind) & base[negatives.pairs]
             wins = outputs[negatives.pairs[inside], -1] > negative_outputs[inside, -1]
@@ -148,12 +140,11 @@ def reliability(
 
 def spearman(scores: np.ndarray, rated: np.ndarray) -> float:
     """Spearman's rank correlation; 0 where one side is constant."""
-    if np.ptp(scores) == 0 or np.ptp(rated) == 0:
-        return 0.0
-    return float(spearmanr(scores, rated).statistic)
+    constant = np.ptp(scores) == 0 or np.ptp(rated) == 0
+    return 0.0 if constant else float(spearmanr(scores, rated).statistic)
 
 
-def _pearson(scores: np.ndarray, rated: np.ndarray) -> float:
-    if np.ptp(scores) == 0 or np.ptp(rated) == 0:
-        return 0.0
-    return float(pearsonr(scores, rated).statistic)
+def pearson(scores: np.ndarray, rated: np.ndarray) -> float:
+    """Pearson's correlation; 0 where one side is constant."""
+    constant = np.ptp(scores) == 0 or np.ptp(rated) == 0
+    return 0.0 if constant else float(pearsonr(scores, rated).statistic)

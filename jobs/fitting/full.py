@@ -8,7 +8,6 @@ are trained on all pairs.
 from __future__ import annotations
 
 import copy
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from gaixie.jobs.fitting.data import Config
 from gaixie.jobs.fitting.encoder_examples import EncoderConfig, Example, Reader
 from gaixie.jobs.fitting.pair_encoder import Network, example_of
 from gaixie.jobs.fitting.recipe import Material
+from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.pair_encoder import TASKS, write_folder
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
@@ -46,23 +46,23 @@ def fit_full(
     read = np.isin(kinds, NEGATIVES_OF)
     everything, material = material, material.with_negatives(read)
 
-    _say("full: the encoder, on judgements of others")
+    say("full: the encoder, on judgements of others")
     tagger = lambda text: segmenter.tag([text])[0]  # noqa: E731
     banned = set(rated["source"]) | set(rated["paraphrase"])
     examples = Reader(settings, folder, banned, tagger).examples()
-    _say(f"  {len(examples):,} examples")
+    say(f"  {len(examples):,} examples")
     base = pair_encoder.new_network(settings.encoder)
     pair_encoder.train(
         base, [examples] * settings.first.epochs, settings.first, settings.seed, work / "first.pt"
     )
     columns = out_of_fold(base, config, settings, material, work)
-    _say("full: the encoder, on all rated pairs")
+    say("full: the encoder, on all rated pairs")
     network = second(base, material, np.arange(len(rated)), settings, work / "all.pt")
     summary = {"encoder": settings.encoder, "examples": len(examples), "rated": len(rated)}
     encoder = output / "encoder"
     write_folder(encoder, network.network, network.config, network.tokenizer, TASKS, summary)
 
-    _say("full: tier core, cross-validated")
+    say("full: tier core, cross-validated")
     core = recipe.cross_validate(everything, "core", config)
     core = core[: len(material.rows) + len(read)]
     core = core[np.append(np.ones(len(material.rows), bool), read)]
@@ -85,7 +85,7 @@ def out_of_fold(
     folds = list(group_folds(material.rows.groups.tolist(), config.folds, seed=0))
     masks = list(recipe.folds_of(material, config.folds))
     for number, ((fitted, _), (_, hidden)) in enumerate(zip(folds, masks, strict=True)):
-        _say(f"full: the encoder, without fold {number + 1} of {len(folds)}")
+        say(f"full: the encoder, without fold {number + 1} of {len(folds)}")
         network = second(base, material, fitted, settings, work / f"fold-{number}.pt")
         rows = np.flatnonzero(hidden[: len(columns)])
         pairs = list(material.texts.iloc[rows].itertuples(index=False, name=None))
@@ -107,7 +107,7 @@ def describe_encoder(
         }
     }
     if material.human is not None:
-        _say("full: human scores, cross-validated by source")
+        say("full: human scores, cross-validated by source")
         human = held_out.human_scores(base, material, settings, work)
         figures["human_scores"] = human | {"name": name}
     return figures
@@ -165,7 +165,3 @@ def with_columns(material: Material, columns: np.ndarray) -> Material:
         new = new[: len(rows)]
         parts.append(replace(rows, features=np.hstack([rows.features, new])))
     return replace(material, rows=parts[0], negatives=parts[1], human=None)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

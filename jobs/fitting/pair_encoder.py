@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import random
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from torch import nn
 from torch.nn import functional
 
 from gaixie.jobs.fitting.encoder_examples import EncoderConfig, Example, Phase
+from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.pair_encoder import (
     TASKS,
     batches,
@@ -113,11 +113,8 @@ def train(
         if now - saved > SAVE_EVERY or step + 1 == len(plan):
             _save(save, network, optimizer, step + 1, len(plan))
             left = (now - started) / (step + 1 - first) * (len(plan) - step - 1)
-            print(
-                f"  step {step + 1:,} of {len(plan):,}, loss {loss.item():.3f}, {left / 60:.0f} minutes left",
-                file=sys.stderr,
-                flush=True,
-            )
+            where = f"  step {step + 1:,} of {len(plan):,}, loss {loss.item():.3f}"
+            say(f"{where}, {left / 60:.0f} minutes left")
             saved = now
     network.eval()
 

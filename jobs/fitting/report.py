@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pandas as pd
 from gaixie.jobs.fitting import card, evaluation
 from gaixie.jobs.fitting.data import Config
 from gaixie.jobs.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
+from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.extract import FAMILIES
 from gaixie.udfs.spscore import OUTPUTS, TIERS, VERSION
 from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
@@ -44,17 +44,13 @@ def fit_and_save(
     rated pairs. columns: features that the heads read, by default all of the tier.
     """
     rated = material.rated
-    _say(f"{tier}: cross-validation in {config.folds} folds")
+    say(f"{tier}: cross-validation in {config.folds} folds")
     outputs = cross_validate(material, tier, config, columns)
     figures, reliability = measure(material, outputs)
     for part, row in figures["correlations"].items():
-        _say(
-            "  "
-            + part
-            + ": "
-            + ", ".join(f"{output} {row[output]['spearman']:.3f}" for output in OUTPUTS)
-        )
-    _say(f"{tier}: ablation")
+        rhos = [f"{output} {row[output]['spearman']:.3f}" for output in OUTPUTS]
+        say(f"  {part}: {', '.join(rhos)}")
+    say(f"{tier}: ablation")
     figures["ablation"] = ablate(material, tier, config, columns or TIERS[tier])
     figures |= {"encoder": None, "human_scores": None, **(more or {})}
     model = fit(
@@ -146,20 +142,19 @@ def ablate(
         for part, inside in parts_of(material).items():
             row[part] = evaluation.spearman(scores[inside], rows.targets[inside, -1])
         table.append(row)
-        _say(f"  without {label}: {table[-1]['real']:.3f} real, {table[-1]['written']:.3f} written")
+        say(f"  without {label}: {table[-1]['real']:.3f} real, {table[-1]['written']:.3f} written")
     return table
 
 
 def describe(config: Config, material: Material, tier: str, signature: str) -> dict[str, Any]:
     """What the card says beside its figures."""
+    rated = config.rated.model_dump(include={"name", "licence", "raters"})
+    rated |= {"pairs": len(material.rated), "groups": int(material.rated["group"].nunique())}
     human = None
     if config.human and material.human is not None:
-        human = {
-            "name": config.human.name,
-            "licence": config.human.licence,
-            "pairs": len(material.human),
-            **material.human_line,
-        }
+        human = config.human.model_dump(include={"name", "licence"})
+        human |= {"pairs": len(material.human), **material.human_line}
+    kinds = len(set(material.negatives.kinds.tolist()))
     return {
         "version": VERSION,
         "tier": tier,
@@ -168,20 +163,7 @@ def describe(config: Config, material: Material, tier: str, signature: str) -> d
         "outputs": list(OUTPUTS),
         "folds": config.folds,
         "note": config.note,
-        "rated": {
-            "name": config.rated.name,
-            "licence": config.rated.licence,
-            "raters": config.rated.raters,
-            "pairs": len(material.rated),
-            "groups": int(material.rated["group"].nunique()),
-        },
+        "rated": rated,
         "human": human,
-        "negatives": {
-            "pairs": len(material.negatives),
-            "kinds": len(set(material.negatives.kinds.tolist())),
-        },
+        "negatives": {"pairs": len(material.negatives), "kinds": kinds},
     }
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

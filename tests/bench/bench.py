@@ -37,7 +37,7 @@ import rjieba
 from gaixie.udfs.features import extract_code_points
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import read_run
-from gaixie.udfs.meaning import facts, language_model, surface, vectors
+from gaixie.udfs.meaning import counted, language_model, vectors
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.pair_id import pair_ids
 from gaixie.udfs.spscore import SPScore
@@ -98,8 +98,7 @@ def bench_parts(pairs: Path, model: str | None) -> dict[str, dict[str, float]]:
         "kernels": {
             "pairs_per_s_per_core": best_rate(rows, lambda: metric.features(*sides)),
             "eight_features": best_rate(rows, lambda: extract_code_points(*sides)),
-            "surface": best_rate(rows, lambda: surface.features(*sides)),
-            "facts": best_rate(rows, lambda: facts.features(*sides)),
+            "surface_and_facts": best_rate(rows, lambda: counted.features(*sides)),
             "vectors": best_rate(rows, lambda: vectors.features(*sides, tables.vectors)),
             "language_model": best_rate(
                 rows, lambda: language_model.features(a, b, tables.language_model)

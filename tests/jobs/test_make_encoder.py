@@ -207,8 +207,8 @@ def test_sentences_of_files(tmp_path):
     [
         (["--sentences", "none.txt"], "none.txt: no such file; --sentences expects Parquet or"),
         (["--sentences", "empty.txt"], "empty.txt: holds no sentence"),
-        (["--sentences", "latin.txt"], "latin.txt: not UTF-8"),
-        (["--sentences", "other.parquet"], "other.parquet: has no column text"),
+        (["--sentences", "latin.txt"], "latin.txt, line 1: not UTF-8"),
+        (["--sentences", "other.parquet"], "other.parquet: no column 'text', it has: sentence"),
         (["--sentences", "torn.parquet"], "torn.parquet: "),
         (["--check", "0"], "--check 0: expected 1 or more"),
         (["--output", "full"], "full: exists and is not empty; --overwrite replaces it"),

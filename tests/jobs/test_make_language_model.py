@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gaixie.jobs.fitting import kneser_ney as kn
+from gaixie.jobs.fitting.sentences import split_column
 from gaixie.jobs.make_language_model import (
     Excluded,
     as_stream,
     gather,
     main,
     number_characters,
-    split_column,
 )
 from gaixie.udfs.meaning.language_model import MANIFEST, LanguageModel
 from gaixie.udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, WAYS

@@ -124,7 +124,9 @@ def test_overwrite(tmp_path, capsys):
     output.mkdir()
     assert main(["--output", str(output), *QUICK]) == 0  # an empty folder is no obstacle
     (output / "mine.txt").write_text("")
-    message = f"train_segmenter: {output}: exists and is not empty; --overwrite replaces it\n"
+    message = (
+        f"train_segmenter: error: {output}: exists and is not empty; --overwrite replaces it\n"
+    )
     assert refused(capsys, "--output", output, *QUICK) == message
     assert (output / "mine.txt").exists()
     assert main(["--output", str(output), "--overwrite", *QUICK]) == 0
@@ -136,11 +138,11 @@ def test_overwrite_spares_other_folders(tmp_path, capsys):
     (tmp_path / "thesis.doc").write_text("")
     message = refused(capsys, "--output", tmp_path, "--overwrite")
     assert message == (
-        f"train_segmenter: {tmp_path}: has no config.json, so it is no model; not overwritten\n"
+        f"train_segmenter: error: {tmp_path}: has no config.json, so it is no model; not overwritten\n"
     )
     path = tmp_path / "thesis.doc"
     message = refused(capsys, "--output", path, "--overwrite")
-    assert message == f"train_segmenter: {path}: is a file; --output expects a folder\n"
+    assert message == f"train_segmenter: error: {path}: is a file; --output expects a folder\n"
 
 
 def refused(capsys, *arguments):
@@ -171,7 +173,7 @@ def test_bad_corpus(tmp_path, capsys, content, message):
     path.write_bytes(content)
     output = tmp_path / "model"
     line = refused(capsys, "--corpus", path, "--output", output)
-    assert line == f"train_segmenter: {message.format(path=path)}\n"
+    assert line == f"train_segmenter: error: {message.format(path=path)}\n"
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -179,7 +181,7 @@ def test_missing_corpus(tmp_path, capsys):
     path = tmp_path / "gold.txt"
     line = refused(capsys, "--corpus", path, "--output", tmp_path / "model")
     assert line == (
-        f"train_segmenter: {path}: no such file; --corpus expects word/tag text in UTF-8\n"
+        f"train_segmenter: error: {path}: no such file; --corpus expects word/tag text in UTF-8\n"
     )
 
 

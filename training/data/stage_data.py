@@ -36,9 +36,10 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from gaixie.training.data.corpus import COLUMNS, Corpus, RowGroup, random_of
+from gaixie.udfs.io.settings import Strict
 
 Stages = TypeVar("Stages", bound=Sequence[Sequence[int]])
 
@@ -51,10 +52,8 @@ def check_curriculum(curriculum: Stages) -> Stages:
     return curriculum
 
 
-class BatchSettings(BaseModel):
+class BatchSettings(Strict, frozen=True):
     """How the pairs of a stage are cut into batches: a part of conf/curriculum.yaml's ``batch``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_characters: int | None = Field(default=None, ge=1)
     """Pairs × (longest source + longest paraphrase) of a batch over all ranks, in characters, which

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,14 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-HEAD = """\
-# Evaluation of paraphrases
+from gaixie.udfs.reports import number, render, write_json
 
-{evaluated:,} rows of `{pairs}` with {sources:,} different sources in column `{source}`; {without_source:,} of
-{rows:,} rows had no source and are left out. A system's figures are over the rows it has a paraphrase
-for. Means of sentence scores, ± their standard deviation, with 95 % intervals by bootstrap over sources
-({samples:,} resamples, seed {seed}, the same ones for every system). Texts are normalised first.
-"""
+TEMPLATE = Path(__file__).with_name("evaluation.md.j2")
 COLOURS = {"copy": "#9aa0a6", "model": "#c0392b", "file": "#c0392b"}
 COLUMN_COLOUR = "#2c5f8a"
 PANELS = 4
@@ -28,19 +21,10 @@ PANELS = 4
 def write(folder: Path, result: dict[str, Any]) -> None:
     """Writes the whole report. result: as training/evaluate.py makes it."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(_plain(result), ensure_ascii=False, indent=1)
-    (folder / "evaluation.json").write_text(text + "\n", "utf-8")
-    (folder / "evaluation.md").write_text(markdown(result), "utf-8")
+    write_json(folder / "evaluation.json", result)
+    text = render(TEMPLATE, title=_title, estimate=_estimate, **result)
+    (folder / "evaluation.md").write_text(text, "utf-8")
     plot(result, folder / "evaluation.png")
-
-
-def _plain(value: Any) -> Any:
-    """What JSON holds: NaN as null."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_table(result: dict[str, Any]) -> None:
@@ -50,7 +34,7 @@ def print_table(result: dict[str, Any]) -> None:
     table.add_row("rows", *(f"{system['rows']:,}" for system in systems))
     table.add_row("left out", *(f"{system['left_out']:,}" for system in systems))
     for measure in result["measures"]:
-        table.add_row(_title(measure), *(_cell(system, measure, "\n") for system in systems))
+        table.add_row(_title(measure), *(_estimate(system, measure, "\n") for system in systems))
     Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
     print("mean ± standard deviation of the rows (95 % interval of the mean)")
 
@@ -59,66 +43,13 @@ def _title(measure: dict[str, Any]) -> str:
     return f"{measure['title']} {measure['better']}".strip()
 
 
-def _cell(system: dict[str, Any], measure: dict[str, Any], separator: str = " ") -> str:
+def _estimate(system: dict[str, Any], measure: dict[str, Any], separator: str = " ") -> str:
     """A system's mean, its deviation and interval."""
     estimate, digits = system["measures"][measure["name"]], measure["digits"]
     if not estimate["rows"]:
         return "–"
-    mean, sd, low, high = (_number(estimate[k], digits) for k in ("mean", "sd", "low", "high"))
+    mean, sd, low, high = (number(estimate[k], digits) for k in ("mean", "sd", "low", "high"))
     return f"{mean} ± {sd}{separator}({low} to {high})"
-
-
-def _number(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}" if math.isfinite(value) else "–"
-
-
-def markdown(result: dict[str, Any]) -> str:
-    """The text of evaluation.md."""
-    first, *others = result["measures"]
-    systems = result["systems"]
-    parts = [HEAD.format(**result), f"## {first['title']}\n"]
-    rows = [
-        [
-            entry["name"],
-            _cell(entry, first),
-            f"{entry['rows']:,}",
-            f"{entry['left_out']:,}",
-            entry["made_by"],
-        ]
-        for entry in systems
-    ]
-    head = ["system", f"mean ± sd (95 % interval) {first['better']}", "rows", "left out"]
-    parts.append(_table([*head, "made by"], rows))
-    parts.append("## Beside it\n")
-    rows = [
-        [_title(measure), *(_cell(system, measure) for system in systems)] for measure in others
-    ]
-    parts.append(_table(["", *(system["name"] for system in systems)], rows))
-    counts = [f"{system['name']} {system['measures']['entities']['rows']:,}" for system in systems]
-    parts.append(
-        f"Rows with an entity in the source, the rows of entities kept: {', '.join(counts)}.\n"
-    )
-    parts += [f"Left out: {title} ({reason})\n" for title, reason in result["left_out"].items()]
-    parts.append("![means and intervals](evaluation.png)\n")
-    if result["cases"]:
-        parts.append(f"## Cases\n\nDrawn by seed {result['seed']}.\n")
-    for case in result["cases"]:
-        rows = [["source", case["source"], ""]]
-        rows += [
-            [entry["system"], entry["paraphrase"], _number(entry["spscore"], 3)]
-            for entry in case["paraphrases"]
-        ]
-        parts.append(_table(["", "sentence", first["title"]], rows))
-    parts.append("## Signatures\n")
-    parts.append("".join(f"- {m['title']}: `{m['signature']}`\n" for m in result["measures"]))
-    return "\n".join(parts)
-
-
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(
-        "| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |\n" for line in lines
-    )
 
 
 def plot(result: dict[str, Any], path: Path) -> None:
@@ -138,7 +69,7 @@ def plot(result: dict[str, Any], path: Path) -> None:
             axis.plot([estimate["low"], estimate["high"]], [row, row], color=colour, lw=2.5)
             axis.plot(estimate["mean"], row, "o", color=colour, ms=5)
             if estimate["rows"]:
-                text = _number(estimate["mean"], measure["digits"])
+                text = number(estimate["mean"], measure["digits"])
                 axis.annotate(
                     *(text, (estimate["mean"], row), (0, 5)),
                     textcoords="offset points",

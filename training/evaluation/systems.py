@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from gaixie.training.modeling.generation import in_words, load_generator
 from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, Decoding, has_text
+from gaixie.udfs.command_line import say
 from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.io.text_tables import check_extension, read_columns
 from gaixie.udfs.metrics.encoder import model_signature
@@ -89,7 +89,7 @@ def from_model(
         source: _clean(row[0].text, False) if row else None
         for source, row in zip(different, rows, strict=True)
     }
-    print(f"{name}: {in_words(generator.counts)}", file=sys.stderr)
+    say(f"{name}: {in_words(generator.counts)}")
     made_by = [f"model {model_signature(folder)}", f"{decoding.beams} beams", args.precision]
     made_by += ["copies dropped"] if decoding.drop_copies else []
     made_by += [f"{decoding.max_new_tokens} new tokens"] if decoding.max_new_tokens else []

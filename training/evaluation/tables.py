@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from gaixie.training.evaluation.scores import Measure
 from gaixie.training.evaluation.systems import System
+from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics import Pairs
 
 
@@ -25,7 +25,7 @@ def score(
             [source for source, text in zip(sources, system.paraphrases, strict=True) if text],
             [text for text in system.paraphrases if text],
         )
-        print(f"{system.name}: scoring {len(pairs):,} rows", file=sys.stderr)
+        say(f"{system.name}: scoring {len(pairs):,} rows")
         for measure in measures:
             column = np.full(len(sources), np.nan)
             column[there] = measure.score(pairs) if len(pairs) else []

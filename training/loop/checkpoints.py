@@ -20,7 +20,6 @@ import os
 import re
 import shutil
 import socket
-import sys
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -32,6 +31,7 @@ from accelerate.utils import DistributedType, broadcast_object_list
 from safetensors import SafetensorError
 
 from gaixie.training.loop.controller import State
+from gaixie.udfs.command_line import say
 from gaixie.udfs.io import storage
 
 STATE = "state.json"
@@ -261,7 +261,7 @@ class Checkpoints:
                     storage.delete(storage.join(folder, COMPLETE))  # half a folder is none
                     storage.delete(folder)
         except OSError as error:
-            print(f"mirror: {error}; tried again with the next checkpoint", file=sys.stderr)
+            say(f"mirror: {error}; tried again with the next checkpoint")
 
     def _mirrored(self) -> list[int]:
         """Steps whose checkpoints are whole in the mirror."""

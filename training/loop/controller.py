@@ -30,16 +30,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from gaixie.udfs.io.settings import Strict
 
 ACTIONS = ("continue", "save best", "next stage", "finish")
 CONTINUE, SAVE_BEST, NEXT_STAGE, FINISH = ACTIONS
 
 
-class Limits(BaseModel):
+class Limits(Strict, frozen=True):
     """When a stage ends: the section ``controller`` of conf/curriculum.yaml."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     accuracy: float = Field(default=0.5, ge=0, le=1)
     """Accuracy of token prediction: from here on generated text counts as readable."""

@@ -31,15 +31,6 @@ SPARE_SAMPLES = 3
 """Drawn beyond n_best where copies are passed over."""
 LOGITS = 2**25
 """Held at a time when candidates are scored: 128 MiB of float32."""
-COUNTS = (
-    "sentences",
-    "no text",
-    "cut",
-    "no candidate",
-    "paraphrases",
-    "copies",
-    "unknown entities",
-)
 
 
 @dataclass(frozen=True)
@@ -62,18 +53,15 @@ class Decoding:
     """Sources; each takes the memory of all its beams or samples."""
 
     def __post_init__(self):
-        limits = {
-            "beams": (self.beams >= 1, "1 or more"),
-            "top_p": (0 < self.top_p <= 1, "above 0, at most 1"),
-            "temperature": (self.temperature > 0, "above 0"),
-            "n_best": (self.n_best >= 1, "1 or more"),
-            "max_new_tokens": (
-                self.max_new_tokens is None or self.max_new_tokens >= 1,
-                "1 or more",
-            ),
-            "batch_size": (self.batch_size >= 1, "1 or more"),
-        }
-        for name, (fits, expected) in limits.items():
+        longest = 1 if self.max_new_tokens is None else self.max_new_tokens
+        for name, fits, expected in (
+            ("beams", self.beams >= 1, "1 or more"),
+            ("top_p", 0 < self.top_p <= 1, "above 0, at most 1"),
+            ("temperature", self.temperature > 0, "above 0"),
+            ("n_best", self.n_best >= 1, "1 or more"),
+            ("max_new_tokens", longest >= 1, "1 or more"),
+            ("batch_size", self.batch_size >= 1, "1 or more"),
+        ):
             if not fits:
                 raise ValueError(f"{name}: expected {expected}, not {getattr(self, name)}")
         if self.n_best > self.beams and not self.sample:
@@ -106,7 +94,8 @@ class Generator:
 
     def __init__(self, model: Any, tokenizer: Any):
         self.model, self.tokenizer = model, tokenizer
-        self.counts = Counter(dict.fromkeys(COUNTS, 0))
+        self.counts: Counter[str] = Counter()
+        """Of sentences, no text, cut, no candidate, paraphrases, copies and unknown entities."""
         positions = getattr(model.config, "max_position_embeddings", None)
         self.longest = min(tokenizer.model_max_length, positions or tokenizer.model_max_length)
         """Tokens of a source; what is longer is cut and counted."""

@@ -35,23 +35,9 @@ from typing import Any
 
 from transformers import AutoTokenizer, BatchEncoding, PretrainedConfig
 
+from gaixie.training.modeling import vocabulary
 from gaixie.training.modeling.encode_plus import ENTITIES, SentenceTokenizer
 from gaixie.training.modeling.entity_codec import EntityCodec
-from gaixie.training.modeling.vocabulary import (
-    BOS,
-    EOS,
-    SETTINGS_FILE,
-    SPECIAL,
-    UNK,
-    VOCABULARY_FILE,
-    fixed_tokens,
-    read_settings,
-    read_tokens,
-    segmenter_name,
-    write_files,
-    write_settings,
-    write_tokens,
-)
 from gaixie.udfs.text.entities import EntitySettings
 from gaixie.udfs.text.normalise import NORMALISATION
 
@@ -67,19 +53,21 @@ class EntityAlignedTokenizer(SentenceTokenizer):
     with both names, where segmenter or normalisation are other ones than the folder was made with.
     """
 
-    vocab_files_names = {"vocabulary_file": VOCABULARY_FILE, "settings_file": SETTINGS_FILE}  # noqa: RUF012
+    vocab_files_names = vocabulary.FILES
     model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
 
     def __init__(self, vocabulary_file: str, settings_file: str, **kwargs: Any):
-        self._settings = read_settings(Path(settings_file))
+        self._settings = vocabulary.read_settings(Path(settings_file))
         entities = EntitySettings.model_validate(self._settings["entities"])
         word_characters, indices = self._settings["word_characters"], self._settings["indices"]
         self.entity_kinds = entities.kinds
-        tokens = read_tokens(Path(vocabulary_file), fixed_tokens(entities, indices))
+        tokens = vocabulary.read_tokens(
+            Path(vocabulary_file), vocabulary.fixed_tokens(entities, indices)
+        )
         self.codec = EntityCodec(tokens, entities, word_characters, indices)
         self._warn_of_versions(settings_file)
         names = ("pad_token", "bos_token", "eos_token", "unk_token", "mask_token")
-        kwargs = dict(zip(names, SPECIAL, strict=True)) | kwargs
+        kwargs = dict(zip(names, vocabulary.SPECIAL, strict=True)) | kwargs
         super().__init__(vocabulary_file=vocabulary_file, settings_file=settings_file, **kwargs)
 
     @classmethod
@@ -101,7 +89,9 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         Raises ValueError for a word that is given twice, empty, or has the name of a token.
         """
         with tempfile.TemporaryDirectory() as folder:
-            files = write_files(Path(folder), words, entities, word_characters, indices, characters)
+            files = vocabulary.write_files(
+                Path(folder), words, entities, word_characters, indices, characters
+            )
             return cls(*map(str, files), **kwargs)
 
     @property
@@ -160,7 +150,7 @@ class EntityAlignedTokenizer(SentenceTokenizer):
 
     def build_inputs_with_special_tokens(self, token_ids_0, token_ids_1=None) -> list[int]:
         """A sentence's ids between BOS and EOS."""
-        return [BOS, *token_ids_0, EOS]
+        return [vocabulary.BOS, *token_ids_0, vocabulary.EOS]
 
     # Decoding
 
@@ -199,7 +189,7 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         return dict(self.codec.ids)
 
     def _convert_token_to_id(self, token: str) -> int:
-        return self.codec.ids.get(token, UNK)
+        return self.codec.ids.get(token, vocabulary.UNK)
 
     def _convert_id_to_token(self, index: int) -> str:
         return self.codec.tokens[index]
@@ -211,14 +201,14 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         self, save_directory: str, filename_prefix: str | None = None
     ) -> tuple[str, ...]:
         prefix = f"{filename_prefix}-" if filename_prefix else ""
-        vocabulary = Path(save_directory, prefix + VOCABULARY_FILE)
-        settings = Path(save_directory, prefix + SETTINGS_FILE)
-        write_tokens(vocabulary, self.codec.tokens)
-        write_settings(settings, self._settings)
-        return str(vocabulary), str(settings)
+        tokens = Path(save_directory, prefix + vocabulary.VOCABULARY_FILE)
+        settings = Path(save_directory, prefix + vocabulary.SETTINGS_FILE)
+        vocabulary.write_tokens(tokens, self.codec.tokens)
+        vocabulary.write_settings(settings, self._settings)
+        return str(tokens), str(settings)
 
     def _warn_of_versions(self, path: str) -> None:
-        here = {"segmenter": segmenter_name(), "normalisation": NORMALISATION}
+        here = {"segmenter": vocabulary.segmenter_name(), "normalisation": NORMALISATION}
         for name, value in here.items():
             if self._settings[name] != value:
                 logger.warning(

@@ -19,6 +19,7 @@ from gaixie.udfs.text.segmenters import load_segmenter
 
 VOCABULARY_FILE = "vocabulary.txt"
 SETTINGS_FILE = "entities.json"
+FILES = {"vocabulary_file": VOCABULARY_FILE, "settings_file": SETTINGS_FILE}
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<mask>")
 PAD, BOS, EOS, UNK, MASK = range(len(SPECIAL))
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))

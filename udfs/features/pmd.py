@@ -14,19 +14,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gaixie.udfs.features.spa import shared_starts
 from gaixie.udfs.text.clauses import clause_spans, split_clauses
 
 
 def reference(source: str, paraphrase: str) -> float:
     """PMD of two normalised sentences."""
     clauses_a, clauses_b = split_clauses(source), split_clauses(paraphrase)
-    left = list(clauses_b)
-    shared = []
-    for start, clause in clauses_a:
-        partner = next((other for other in left if other[1] == clause), None)
-        if partner:
-            left.remove(partner)
-            shared.append((start, partner[0]))
+    shared = shared_starts(clauses_a, clauses_b)
     if not shared:
         return float("nan")
     mixing_a, mixing_b = (

@@ -20,6 +20,17 @@ from numba import njit
 from gaixie.udfs.features import tiles
 
 
+def shared_starts(a: list[tuple[int, str]], b: list[tuple[int, str]]) -> list[tuple[int, int]]:
+    """Starts in A and in B of the items, (start, text), that both have: k-th with k-th occurrence."""
+    left, shared = list(b), []
+    for start, text in a:
+        partner = next((other for other in left if other[1] == text), None)
+        if partner:
+            left.remove(partner)
+            shared.append((start, partner[0]))
+    return shared
+
+
 def positional_alignment(starts: list[tuple[int, int]], n: int, m: int) -> float:
     """Equation (1) for items that start at (in A, in B), listed in the order of A."""
     size = len(starts)

@@ -13,18 +13,12 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from gaixie.udfs.features.spa import positional_alignment
+from gaixie.udfs.features.spa import positional_alignment, shared_starts
 
 
 def reference(words_a: list[str], words_b: list[str]) -> float:
     """WPA of two normalised sentences, given as all their words in order."""
-    left = _starts(words_b)
-    shared = []
-    for start, word in _starts(words_a):
-        partner = next((other for other in left if other[1] == word), None)
-        if partner:
-            left.remove(partner)
-            shared.append((start, partner[0]))
+    shared = shared_starts(_starts(words_a), _starts(words_b))
     return positional_alignment(shared, sum(map(len, words_a)), sum(map(len, words_b)))
 
 

@@ -2,97 +2,43 @@
 
 from __future__ import annotations
 
-import importlib.util
+from configparser import ConfigParser
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from gaixie.udfs.compiled import entry, inner
-from gaixie.udfs.meaning.fact_words import ANYWHERE, OPPOSITES, WORDS
 from gaixie.udfs.meaning.numbering import word_key
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.text.segmenters import jieba_tables
 
-FOREIGN_CHARACTERS = frozenset(
-    "阿埃艾爱安昂奥巴贝比彼宾波伯布查达戴丹德登迪蒂丁杜顿多厄恩尔法凡菲费芬弗福盖戈格哈汉赫亨华霍基吉加简杰卡凯坎康考"
-    "科克肯库夸拉莱兰朗劳勒雷里理利莉立丽林琳卢鲁路伦罗洛玛马麦曼梅蒙米密明莫姆穆拿纳娜内尼妮诺欧帕潘佩皮普齐奇乔切琴丘"
-    "热日瑞若萨塞瑟森沙莎舍什史斯思苏索塔坦汤特腾廷图托瓦万威韦维魏温沃伍西希锡夏肖谢辛雅亚延扬叶耶伊因英尤约泽扎詹兹佐茨"
-    "赛·"
-)
-"""What transliterated names are written with, and the dot between their parts."""
+ANYWHERE = "不没我你您他她它"
+"""Characters that count within words as well: 看不到, 他用. Any other word of one character counts only
+where the segmenter has it as a word (都, not 首都), or where a counted word ends and another one ends
+(不会)."""
+
+
+def _sections() -> dict[str, list[str]]:
+    """The lines of each section of fact_words.ini."""
+    parser = ConfigParser(allow_no_value=True, delimiters=("=",))
+    parser.optionxform = str  # type: ignore[assignment, method-assign]  # lines as they are
+    parser.read(Path(__file__).with_name("fact_words.ini"), "utf-8")
+    return {name: [*parser[name]] for name in parser.sections()}
+
+
+_KINDS = _sections()
+FOREIGN_CHARACTERS = frozenset("".join(_KINDS.pop("foreign characters")))
 FOREIGN_RUN = 3
+SURNAMES = frozenset("".join(_KINDS.pop("surnames")))
+NOT_NAMES = frozenset(" ".join(_KINDS.pop("not names")).split())
+_HIDING = " ".join(_KINDS.pop("none")).split()
+_SIDES = [side for line in _KINDS.pop("opposites") for side in line.split("|")]
 
-NOT_NAMES = frozenset(
-    [
-        "东西",
-        "城市",
-        "太阳",
-        "海鲜",
-        "英雄",
-        "美丽",
-        "中断",
-        "大桥",
-        "王国",
-        "大国",
-        "外国",
-        "伦理",
-        "伦理学",
-        "深渊",
-        "新区",
-        "入口",
-        "立马",
-        "古堡",
-        "新鲜",
-        "深加工",
-        "加工区",
-        "长大",
-        "长度",
-        "加油站",
-        "海滩",
-        "太多",
-        "商城",
-        "城镇",
-        "入门",
-        "上市",
-        "平原",
-        "新建",
-        "保鲜",
-        "令人",
-        "崇拜",
-        "多达",
-        "勒索",
-        "马尾",
-        "换卡",
-        "远高于",
-        "五百强",
-        "太棒了",
-        "老家伙",
-        "小家伙",
-        "冷启动",
-        "二人",
-        "多谢",
-        "崇高",
-        "崇尚",
-        "威武",
-        "豪杰",
-        "保姆",
-        "聊天",
-    ]
-)
-"""Words that the dictionary tags as names and texts use otherwise."""
-
-SURNAMES = frozenset(
-    "王李张刘陈杨赵黄周吴徐孙胡朱何郭罗梁宋郑谢韩唐冯董程曹袁邓沈曾彭吕苏卢蒋蔡贾丁魏薛叶潘杜戴钟汪姜范姚谭廖邹熊陆郝崔邱秦"
-    "顾侯邵孟"
-)
-"""Common ones that seldom begin another word."""
-
-_KINDS = {kind: block.strip().splitlines() for kind, block in WORDS.items()}
-_SIDES = [side for line in OPPOSITES.strip().splitlines() for side in line.split("|")]
-
-ITEMS = [(kind, line.split()[0]) for kind in _KINDS if kind != "none" for line in _KINDS[kind]]
+ITEMS = [(kind, line.split()[0]) for kind, lines in _KINDS.items() for line in lines]
 """(kind, first word) of each item; then those of each line of opposites, side by side."""
 OPPOSITES_FROM = len(ITEMS)
 ITEMS += [("opposite", side.split()[0]) for side in _SIDES]
@@ -109,9 +55,8 @@ KIND_SPAN = {
 @cache
 def lexicon() -> dict[str, list[int]]:
     """The numbers of the items of each word; none for what only hides others."""
-    entries: dict[str, list[int]] = {word: [] for word in WORDS["none"].split()}
-    lines = [line for kind in _KINDS if kind != "none" for line in _KINDS[kind]]
-    for item, line in enumerate([*lines, *_SIDES]):
+    entries: dict[str, list[int]] = {word: [] for word in _HIDING}
+    for item, line in enumerate([*chain(*_KINDS.values()), *_SIDES]):
         for word in line.split():
             negates = item >= OPPOSITES_FROM and word[0] in "不没" and word not in entries
             entries.setdefault(word, [NEGATION] if negates else []).append(item)
@@ -136,13 +81,7 @@ def is_name(word: str, frequency: int, tag: str) -> bool:
 @cache
 def names() -> frozenset[str]:
     """The names of the dictionary. Raises ModuleNotFoundError if jieba is not installed."""
-    spec = importlib.util.find_spec("jieba")  # its import would set up logging
-    if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError("the package 'jieba' is missing", name="jieba")
-    dictionary = Path(spec.submodule_search_locations[0]) / "dict.txt"
-    fields = dictionary.read_text("utf-8").split()
-    lines = zip(fields[::3], map(int, fields[1::3]), fields[2::3], strict=True)
-    return frozenset(line[0] for line in lines if is_name(*line))
+    return frozenset(line[0] for line in jieba_tables.dictionary() if is_name(*line))
 
 
 PLACES = "市省县区州镇乡村岛河江湖山国"
@@ -186,7 +125,7 @@ def tables() -> Tables:
         for end in range(1, len(word) + 1):
             nodes.setdefault(word[:end], len(nodes))
     if len(nodes) > ROOT_MASK or 2 * len(nodes) > 1 << EDGE_BITS:
-        raise OverflowError(f"the words of fact_words.py need {len(nodes)} nodes: too many")
+        raise OverflowError(f"the words of fact_words.ini need {len(nodes)} nodes: too many")
     cells = numerals.cells()
     for character in FOREIGN_CHARACTERS:
         cells[character] = cells.get(character, 0) | FOREIGN

@@ -7,7 +7,7 @@
 | names_lost, names_new | places, organisations and persons of jieba's dictionary that the other side does not have in any words (北京市 is there in 北京) |
 | foreign_lost, foreign_new | different characters of transliterated names (runs of three or more characters that such names are written with) that the other side does not have |
 | pronouns, questions | pronouns, and words that ask, lost and new together |
-| facts_lost, facts_new | words that carry facts (udfs/meaning/fact_words.py), negation apart, by item |
+| facts_lost, facts_new | words that carry facts (udfs/meaning/fact_words.ini), negation apart, by item |
 | negation_added | words of negation, paraphrase less source |
 | negation_odd | 1 where that is an odd number |
 | opposites | pairs of opposites of which the source has more of one and the paraphrase more of the other: 增加 became 减少 |
@@ -24,10 +24,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-import numpy as np
-
 from gaixie.udfs.meaning import numbering
 from gaixie.udfs.meaning.fact_tables import (
+    ANYWHERE,
     FOREIGN_CHARACTERS,
     FOREIGN_RUN,
     ITEMS,
@@ -38,15 +37,9 @@ from gaixie.udfs.meaning.fact_tables import (
     YES_NO,
     lexicon,
     names,
-    tables,
 )
-from gaixie.udfs.meaning.fact_words import ANYWHERE
-from gaixie.udfs.meaning.facts_kernel import fill_rows, kernel, scratch
 from gaixie.udfs.text import numerals
-from gaixie.udfs.text.code_points import CodePoints, Words
 from gaixie.udfs.text.numerals import Number
-
-__all__ = ["NAMES", "explain", "features", "kernel", "reference", "scratch"]
 
 NAMES = (
     *("numbers_lost", "numbers_new", "latin_lost", "latin_new", "names_lost", "names_new"),
@@ -54,19 +47,6 @@ NAMES = (
     *("negation_added", "negation_odd", "opposites", "changed"),
 )
 """The columns, in order."""
-
-
-def features(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
-    """The columns of normalised, segmented pairs: float32, shape (rows, len(NAMES)).
-
-    Raises ModuleNotFoundError if the package ``jieba``, whose dictionary has the names, is missing.
-    """
-    rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
-    longest = numbering.longest(a, b)
-    shared = numbering.scratch(longest)
-    columns = numbering.flat(a, b, words_a, words_b)
-    fill_rows(*columns, shared, scratch(longest), tables(), rows)
-    return rows
 
 
 class Differences(NamedTuple):

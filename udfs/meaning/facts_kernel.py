@@ -2,58 +2,33 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import entry, inlined, inner
-from gaixie.udfs.meaning import numbering
+from gaixie.udfs.compiled import inlined, inner
+from gaixie.udfs.meaning import fact_tables
 from gaixie.udfs.meaning.bucket import fetch
-from gaixie.udfs.meaning.fact_tables import (
-    FOREIGN,
-    FOREIGN_RUN,
-    IS_PLACE,
-    ITEMS,
-    KIND_SPAN,
-    LATIN,
-    NEGATION,
-    OPPOSITES_FROM,
-    ROOT_MASK,
-    ROOT_SHIFT,
-    YES_NO,
-    name_slot,
-    step,
-)
-from gaixie.udfs.meaning.numbering import LONGEST
 from gaixie.udfs.text import numerals
 
-_PRONOUNS, _PRONOUNS_END = KIND_SPAN["pronoun"]
-_QUESTIONS, _QUESTIONS_END = KIND_SPAN["question"]
-_ITEMS = len(ITEMS)
-_OF_NOTE = LATIN | numerals.NUMERAL | ROOT_MASK << ROOT_SHIFT
+_PRONOUNS, _PRONOUNS_END = fact_tables.KIND_SPAN["pronoun"]
+_QUESTIONS, _QUESTIONS_END = fact_tables.KIND_SPAN["question"]
+_ITEMS = len(fact_tables.ITEMS)
+_OF_NOTE = fact_tables.LATIN | numerals.NUMERAL | fact_tables.ROOT_MASK << fact_tables.ROOT_SHIFT
 _QUESTION_MARK = ord("?")
 _MIX, _SEED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xCBF29CE484222325)
 
 
-class Scratch(NamedTuple):
+_SCRATCH = "edges counts values weak latin seen noted cells slots marks places"
+
+
+class Scratch(namedtuple("Scratch", _SCRATCH)):
     """Room for the longest sentence of a batch.
 
     edges: uint8, by character and one more: 1 where a word begins or ends. counts: int16, (2, items).
     values: float64, and weak: uint8, (2, numbers). latin: uint64, (2, words). seen: uint8, by letter
     id, 0 between calls. noted: int32, and cells: uint32, by character. slots: int64, marks: uint32, places: int32, (2, words): see _find_names.
     """
-
-    edges: np.ndarray
-    counts: np.ndarray
-    values: np.ndarray
-    weak: np.ndarray
-    latin: np.ndarray
-    seen: np.ndarray
-    noted: np.ndarray
-    cells: np.ndarray
-    slots: np.ndarray
-    marks: np.ndarray
-    places: np.ndarray
 
 
 def scratch(longest: int) -> Scratch:
@@ -71,23 +46,6 @@ def scratch(longest: int) -> Scratch:
         np.empty((2, longest + 1), np.uint32),
         np.empty((2, longest + 1), np.int32),
     )
-
-
-@entry
-def fill_rows(
-    values_a, offsets_a, values_b, offsets_b, ends_a, words_a, ends_b, words_b, s, f, t, rows
-):
-    """The columns of every pair; s and f are the scratch of numbering and of this file, t the tables."""
-    for row in range(len(rows)):
-        a = values_a[offsets_a[row] : offsets_a[row + 1]]
-        b = values_b[offsets_b[row] : offsets_b[row + 1]]
-        if max(len(a), len(b)) > LONGEST:
-            rows[row] = np.nan
-            continue
-        row_ends_a = ends_a[words_a[row] : words_a[row + 1]]
-        row_ends_b = ends_b[words_b[row] : words_b[row + 1]]
-        counts = numbering.number(a, row_ends_a, b, row_ends_b, s)
-        kernel(a, row_ends_a, b, row_ends_b, counts, s, f, t, rows[row])
 
 
 @inlined
@@ -120,9 +78,9 @@ def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
     row[4] = _missed_names(names_a, s, letters_b, t, f.slots[0], f.marks[0], f.places[0])
     row[5] = _missed_names(names_b, s, letters_a, t, f.slots[1], f.marks[1], f.places[1])
     row[6] = row[7] = 0
-    if foreign_a >= FOREIGN_RUN:
+    if foreign_a >= fact_tables.FOREIGN_RUN:
         row[6] = _missed_foreign(a, t.characters, s.before_a, letters_a, s.of_b, f.seen)
-    if foreign_b >= FOREIGN_RUN:
+    if foreign_b >= fact_tables.FOREIGN_RUN:
         row[7] = _missed_foreign(b, t.characters, s.before_b, letters_b, s.of_a, f.seen)
     _compare(items_a, items_b, row)
     row[15] = row[0] + row[1] + row[2] + row[3] + row[4] + row[5]
@@ -141,7 +99,7 @@ def _note(text, characters, noted, cells):
         noted[count] = i
         cells[count] = cell
         count += (cell & _OF_NOTE) != 0
-        run = run + 1 if cell & FOREIGN else 0
+        run = run + 1 if cell & fact_tables.FOREIGN else 0
         longest = max(longest, run)
     return count, longest
 
@@ -161,9 +119,11 @@ def _read(text, ends, noted, characters, tree, edges, items, values, weak, latin
     for k in range(len(places)):
         i, cell = np.int64(places[k]), np.int64(cells[k])
         if i >= busy:
-            if cell & LATIN:
+            if cell & fact_tables.LATIN:
                 key, busy = _SEED, i
-                while numerals.cell_at(text, busy, characters) & (LATIN | numerals.ARABIC):
+                while numerals.cell_at(text, busy, characters) & (
+                    fact_tables.LATIN | numerals.ARABIC
+                ):
                     code = np.uint64(text[busy])
                     code |= np.uint64(0x20) * np.uint64(code > 0x40)  # lower case
                     key = (key ^ code) * _MIX
@@ -174,7 +134,7 @@ def _read(text, ends, noted, characters, tree, edges, items, values, weak, latin
             elif cell & numerals.NUMERAL:
                 values[numbers], weak[numbers], busy = numerals.kernel(text, i, characters, edges)
                 numbers += 1
-        node = (cell >> ROOT_SHIFT) & ROOT_MASK
+        node = (cell >> fact_tables.ROOT_SHIFT) & fact_tables.ROOT_MASK
         if i < matched or node == 0:
             continue
         alone = (edges[i] or (i == matched)) and edges[i + 1]
@@ -183,7 +143,7 @@ def _read(text, ends, noted, characters, tree, edges, items, values, weak, latin
             word = np.int64(word_at[node])
         position = i + 1
         while position < n and (follow[node] >> np.uint64(text[position] & 63)) & np.uint64(1):
-            node = step(node, text[position], tree_edges, children)
+            node = fact_tables.step(node, text[position], tree_edges, children)
             if node == 0:
                 break
             position += 1
@@ -193,10 +153,10 @@ def _read(text, ends, noted, characters, tree, edges, items, values, weak, latin
             continue
         matched = end
         first, last = first_hit[word], first_hit[word + 1]
-        if first < last and hits[first] == NEGATION and end - i <= 2:
+        if first < last and hits[first] == fact_tables.NEGATION and end - i <= 2:
             asks = end == n or text[end] == _QUESTION_MARK
             if asks or (end == i + 1 and i > 0 and text[end] == text[i - 1]):
-                items[YES_NO] += 1
+                items[fact_tables.YES_NO] += 1
                 continue
         for hit in hits[first:last]:
             items[hit] += 1
@@ -242,7 +202,7 @@ def _find_names(start, stop, s, words_of_other, names, slots, marks, places):
     count = 0
     for k in range(start, stop):
         word = s.words[k]
-        slots[count], marks[count] = name_slot(s.keys[word + 1])
+        slots[count], marks[count] = fact_tables.name_slot(s.keys[word + 1])
         places[count] = k
         fetch(names, slots[count])
         count += (words_of_other[word] == 0) & (s.begins[k + 1] - s.begins[k] > 1)
@@ -265,7 +225,7 @@ def _missed_names(count, s, others, t, slots, marks, places):
     for k in range(matched):
         begin, end = s.begins[places[k]], s.begins[places[k] + 1]
         code = min(np.int64(s.codes[s.letters[end - 1]]), len(t.characters) - 1)
-        if end - begin > 2 and t.characters[code] & IS_PLACE:
+        if end - begin > 2 and t.characters[code] & fact_tables.IS_PLACE:
             end -= 1
         missed += not _contains(others, s.letters[begin:end])
     return missed
@@ -289,9 +249,11 @@ def _missed_foreign(text, characters, before, letters, of_other, seen):
     missed = run = 0
     for k in range(len(text)):
         cell = characters[min(np.int64(text[k]), len(characters) - 1)]
-        run = run + 1 if cell & FOREIGN else 0
-        if run >= FOREIGN_RUN:
-            for p in range(k - FOREIGN_RUN + 1 if run == FOREIGN_RUN else k, k + 1):
+        run = run + 1 if cell & fact_tables.FOREIGN else 0
+        if run >= fact_tables.FOREIGN_RUN:
+            for p in range(
+                k - fact_tables.FOREIGN_RUN + 1 if run == fact_tables.FOREIGN_RUN else k, k + 1
+            ):
                 if before[p] < before[p + 1]:  # the dot is no letter
                     letter = letters[before[p]]
                     missed += of_other[letter] == 0 and seen[letter] == 0
@@ -304,7 +266,7 @@ def _missed_foreign(text, characters, before, letters, of_other, seen):
 @inner
 def _compare(items_a, items_b, row):
     pronouns = questions = lost = new = opposites = 0
-    for k in range(OPPOSITES_FROM):
+    for k in range(fact_tables.OPPOSITES_FROM):
         difference = np.int64(items_b[k]) - np.int64(items_a[k])
         lost += max(0, -difference)
         new += max(0, difference)
@@ -312,10 +274,10 @@ def _compare(items_a, items_b, row):
         pronouns += abs(np.int64(items_b[k]) - np.int64(items_a[k]))
     for k in range(_QUESTIONS, _QUESTIONS_END):
         questions += abs(np.int64(items_b[k]) - np.int64(items_a[k]))
-    for k in range(OPPOSITES_FROM, _ITEMS, 2):
+    for k in range(fact_tables.OPPOSITES_FROM, _ITEMS, 2):
         change, next_change = items_b[k] - items_a[k], items_b[k + 1] - items_a[k + 1]
         opposites += (change < 0 and next_change > 0) or (change > 0 and next_change < 0)
-    negation = np.int64(items_b[NEGATION]) - np.int64(items_a[NEGATION])
+    negation = np.int64(items_b[fact_tables.NEGATION]) - np.int64(items_a[fact_tables.NEGATION])
     row[8] = pronouns
     row[9] = questions
     row[10] = lost - max(0, -negation)

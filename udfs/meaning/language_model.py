@@ -39,7 +39,6 @@ where nothing is there to take the mean of.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -47,8 +46,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gaixie.udfs.compiled import read_only
 from gaixie.udfs.meaning import language_model_columns as columns
 from gaixie.udfs.meaning import language_model_kernel as kernels
+from gaixie.udfs.meaning.array_folder import read_arrays
 from gaixie.udfs.meaning.bucket import WAYS
 from gaixie.udfs.meaning.language_model_kernel import Positions, Tables
 from gaixie.udfs.text.code_points import CodePoints, from_strings
@@ -85,26 +86,11 @@ class LanguageModel(NamedTuple):
         Raises FileNotFoundError where a file is missing and ValueError where one is damaged or of
         another version or normalisation, in one line that names it.
         """
-        folder = Path(folder or FOLDER)
-        path = folder / MANIFEST
-        try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise FileNotFoundError(f"{path}: no such file; expected a language model") from None
-        except ValueError as error:
-            raise ValueError(f"{path}: expected JSON ({error})") from None
         expected = {"format": FORMAT, "version": VERSION, "normalisation": NORMALISATION}
-        for key, value in expected.items():
-            actual = manifest.get(key) if isinstance(manifest, dict) else None
-            if actual != value:
-                raise ValueError(f"{path}: {key} {actual!r}, but this version reads {value!r}")
-        tables = Tables(*(_array(folder, *item) for item in _TYPES.items()))
-        if manifest.get("digest") != digest(tables):
-            raise ValueError(
-                f"{path}: digest {manifest.get('digest')}, but its arrays have {digest(tables)};"
-                " the files are not those that were made"
-            )
-        return cls(tables, manifest["digest"], len(tables.scales) + 1)
+        path = Path(folder or FOLDER) / MANIFEST
+        arrays, checksum = read_arrays(path, _TYPES, expected, digest, "a language model")
+        tables = Tables(*arrays)
+        return cls(tables, checksum, len(tables.scales) + 1)
 
     def log_probabilities(self, text: str) -> np.ndarray:
         """log p of each character of a normalised sentence, and of its end: float32, (n + 1,)."""
@@ -117,23 +103,10 @@ class LanguageModel(NamedTuple):
         return room
 
 
-def _array(folder: Path, name: str, kind: str) -> np.ndarray:
-    path = folder / f"{name}.npy"
-    try:
-        array = np.load(path, mmap_mode="r")
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such file; expected {kind} of the model") from None
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path}: expected an array of {kind} ({error})") from None
-    if array.dtype != kind:
-        raise ValueError(f"{path}: holds {array.dtype}, expected {kind}")
-    return np.asarray(array)
-
-
-def digest(tables: Tables) -> str:
-    """Ten hexadecimal digits of SHA-256 over the arrays and their shapes."""
+def digest(*arrays: np.ndarray) -> str:
+    """Ten hexadecimal digits of SHA-256 over the arrays of Tables and their shapes."""
     checksum = hashlib.sha256()
-    for name, array in tables._asdict().items():
+    for name, array in zip(Tables._fields, arrays, strict=True):
         checksum.update(f"{name} {array.dtype} {array.shape}\n".encode())
         checksum.update(np.ascontiguousarray(array).data)
     return checksum.hexdigest()[:10]
@@ -144,15 +117,8 @@ def features(a: CodePoints, b: CodePoints, model: LanguageModel) -> np.ndarray:
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     longest = sum(int(np.diff(text.offsets).max(initial=0)) for text in (a, b))
     room = columns.room(longest, model.order)
-    columns.fill_rows(*map(_read_only, (*a, *b)), model.tables, room, rows)
+    columns.fill_rows(*map(read_only, (*a, *b)), model.tables, room, rows)
     return rows
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """The array as the one type that the kernels are compiled for (numba tells writable ones)."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 class Spot(NamedTuple):

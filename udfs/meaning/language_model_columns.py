@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
 from gaixie.udfs.compiled import entry, inner, summing
 from gaixie.udfs.meaning import language_model_kernel as model
-from gaixie.udfs.meaning.language_model_kernel import Positions
 from gaixie.udfs.meaning.surface_order import ratio
 
 HEADS = 1024
@@ -21,22 +20,12 @@ RARE, VERY_RARE, SURPRISING = -8.0, -11.0, -7.0
 """Log probabilities below which a character counts as such, in nats."""
 
 
-class Room(NamedTuple):
+class Room(namedtuple("Room", "positions joints heads chain at p g near wide")):
     """positions: room for those of AT_ONCE, and of the longest pair.
 
     joints: uint8, (positions,). heads: int32, (HEADS,), all -1 between pairs. chain: int32,
     (positions,). at: int32, (positions,): which are joints. p, g, near, wide: float64, (EDGE + positions + EDGE,): of one sentence.
     """
-
-    positions: Positions
-    joints: np.ndarray
-    heads: np.ndarray
-    chain: np.ndarray
-    at: np.ndarray
-    p: np.ndarray
-    g: np.ndarray
-    near: np.ndarray
-    wide: np.ndarray
 
 
 def room(longest: int, order: int) -> Room:

@@ -7,12 +7,12 @@ udfs/features/wpa.py). Spaces, punctuation and symbols have no ids.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import inlined, inner
+from gaixie.udfs.compiled import inlined, inner, read_only
 from gaixie.udfs.features.wpa import alphanumeric
 from gaixie.udfs.text.code_points import CodePoints, Words
 
@@ -38,7 +38,13 @@ _ONE, _LONG = np.uint64(1), np.uint64(1 << 63)
 _HIGH = np.uint64(47)  # the well mixed bits of a product, enough for LONGEST
 
 
-class Numbers(NamedTuple):
+_NUMBERS = (
+    "classes ids letters before_a before_b marks_a marks_b words begins kinds codes of_a "
+    "of_b words_of_a words_of_b firsts lasts keys slots cells"
+)
+
+
+class Numbers(namedtuple("Numbers", _NUMBERS)):
     """Scratch of :func:`number`: room for the longest sentence of a batch, twice.
 
     classes: uint16, by code point; a code point behind the end has the last cell's class, 0.
@@ -52,27 +58,6 @@ class Numbers(NamedTuple):
     paraphrase have the letter; words_of_a, words_of_b: the word, by word id.
     firsts, lasts: the places of a word's letters, by word id. keys, slots, cells: the hash table.
     """
-
-    classes: np.ndarray
-    ids: np.ndarray
-    letters: np.ndarray
-    before_a: np.ndarray
-    before_b: np.ndarray
-    marks_a: np.ndarray
-    marks_b: np.ndarray
-    words: np.ndarray
-    begins: np.ndarray
-    kinds: np.ndarray
-    codes: np.ndarray
-    of_a: np.ndarray
-    of_b: np.ndarray
-    words_of_a: np.ndarray
-    words_of_b: np.ndarray
-    firsts: np.ndarray
-    lasts: np.ndarray
-    keys: np.ndarray
-    slots: np.ndarray
-    cells: np.ndarray
 
 
 @cache
@@ -97,12 +82,7 @@ def classes() -> np.ndarray:
 def flat(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> tuple[np.ndarray, ...]:
     """The columns' arrays, always of the same types: numba compiles anew for writable ones."""
     types = (np.uint32, np.int64, np.uint32, np.int64, np.int32, np.int64, np.int32, np.int64)
-    arrays = []
-    for array, dtype in zip((*a, *b, *words_a, *words_b), types, strict=True):
-        view = np.ascontiguousarray(array, dtype).view()
-        view.flags.writeable = False
-        arrays.append(view)
-    return tuple(arrays)
+    return tuple(map(read_only, (*a, *b, *words_a, *words_b), types))
 
 
 def longest(a: CodePoints, b: CodePoints) -> int:

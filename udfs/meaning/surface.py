@@ -55,15 +55,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
 
-import numpy as np
-
 from gaixie.udfs.meaning import alignment, numbering
-from gaixie.udfs.meaning.surface_kernel import fill_rows, kernel, scratch
 from gaixie.udfs.meaning.surface_order import MATCHED_CLAUSE
 from gaixie.udfs.text.clauses import split_clauses
-from gaixie.udfs.text.code_points import CodePoints, Words
-
-__all__ = ["NAMES", "features", "kernel", "reference"]
 
 _UNIT = ("kept", "new", "pinc", "lcs", "edit", "replaced", "moved")
 NAMES = (
@@ -79,15 +73,6 @@ NAMES = (
     *("function_b", "function_lost", "function_new", "de_b", "de_added", "markers_new"),
 )
 """The columns, in order."""
-
-
-def features(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
-    """The columns of normalised, segmented pairs: float32, shape (rows, len(NAMES))."""
-    rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
-    longest = numbering.longest(a, b)
-    columns = numbering.flat(a, b, words_a, words_b)
-    fill_rows(*columns, numbering.scratch(longest), scratch(longest), rows)
-    return rows
 
 
 def reference(a: str, b: str, words_a: list[str], words_b: list[str]) -> dict[str, float]:

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import entry, inlined, inner
-from gaixie.udfs.meaning import numbering
+from gaixie.udfs.compiled import inlined, inner
+from gaixie.udfs.meaning import numbering, surface_order
 from gaixie.udfs.meaning.alignment import align, runs, scan
-from gaixie.udfs.meaning.numbering import (
-    BRACKET_SHIFT,
-    BRACKETS,
-    CLOSING,
-    DE,
-    END_MASK,
-    END_SHIFT,
-    FUNCTION,
-    LATIN,
-    LETTER,
-    LONGEST,
-    MARKER,
-)
-from gaixie.udfs.meaning.surface_order import (
-    LANES,
-    exchanged,
-    gaps,
-    least_known,
-    letter_spans,
-    match_clauses,
-    order,
-    ratio,
-)
+from gaixie.udfs.meaning.surface_order import ratio
 
-KINDS_OF_BRACKETS = len(BRACKETS) // 2 + 2  # of which 0 is none, and the last the straight quote
+KINDS_OF_BRACKETS = len(numbering.BRACKETS) // 2 + 2
+"""Of which 0 is none, and the last the straight quote."""
 
 # Where the groups of columns begin (surface.NAMES).
 CHARS, WORDS, RUNS, REPEATED, LONG, ORDER, GAPS, CLAUSES, STRETCHES, MARKS = (
@@ -42,7 +21,13 @@ CHARS, WORDS, RUNS, REPEATED, LONG, ORDER, GAPS, CLAUSES, STRETCHES, MARKS = (
 _LOST, _NEW = 1, 2
 
 
-class Scratch(NamedTuple):
+_SCRATCH = (
+    "masks history vectors partner_x partner_y flags spread sums heads chain left right "
+    "spans best match brackets"
+)
+
+
+class Scratch(namedtuple("Scratch", _SCRATCH)):
     """Room for the longest sentence of a batch.
 
     masks, history, vectors, partner_x and partner_y: see alignment.scan and alignment.align.
@@ -50,23 +35,6 @@ class Scratch(NamedTuple):
     between calls. chain, left, right: int32, by letter. spans: int32, (4, clauses).
     best: float64, match: int32, by lane. brackets: int32, by kind.
     """
-
-    masks: np.ndarray
-    history: np.ndarray
-    vectors: np.ndarray
-    partner_x: np.ndarray
-    partner_y: np.ndarray
-    flags: np.ndarray
-    spread: np.ndarray
-    sums: np.ndarray
-    heads: np.ndarray
-    chain: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    spans: np.ndarray
-    best: np.ndarray
-    match: np.ndarray
-    brackets: np.ndarray
 
 
 def scratch(longest: int) -> Scratch:
@@ -83,28 +51,11 @@ def scratch(longest: int) -> Scratch:
         np.full(pair, -1, np.int32),
         *np.empty((3, longest + 4), np.int32),
         np.empty((4, longest // 2 + 2), np.int32),
-        np.empty(LANES),
-        np.empty(LANES, np.int32),
+        np.empty(surface_order.LANES),
+        np.empty(surface_order.LANES, np.int32),
         np.zeros(KINDS_OF_BRACKETS, np.int32),
     ]
     return Scratch(*arrays)
-
-
-@entry
-def fill_rows(
-    values_a, offsets_a, values_b, offsets_b, ends_a, words_a, ends_b, words_b, s, t, rows
-):
-    """The columns of every pair; s and t are the scratch of numbering and of this file."""
-    for row in range(len(rows)):
-        a = values_a[offsets_a[row] : offsets_a[row + 1]]
-        b = values_b[offsets_b[row] : offsets_b[row + 1]]
-        if max(len(a), len(b)) > LONGEST:
-            rows[row] = np.nan
-            continue
-        row_ends_a = ends_a[words_a[row] : words_a[row + 1]]
-        row_ends_b = ends_b[words_b[row] : words_b[row + 1]]
-        counts = numbering.number(a, row_ends_a, b, row_ends_b, s)
-        kernel(a, b, counts, s, t, rows[row])
 
 
 @inlined
@@ -129,27 +80,29 @@ def kernel(a, b, counts, s, t, row):
     begins = s.begins
     counts_of_words = (s.words_of_a, s.words_of_b, s.firsts, s.lasts)
     _choice(known, known_words, counts_of_words, s.letters, s.of_a, s.of_b, t.flags, row)
-    order(x_words, y_words, shared, t.heads, t.chain, t.right, row[ORDER:GAPS])
-    gaps(words_a, words_b, begins, t.partner_x, t.partner_y, row[GAPS:CLAUSES])
+    surface_order.order(x_words, y_words, shared, t.heads, t.chain, t.right, row[ORDER:GAPS])
+    surface_order.gaps(words_a, words_b, begins, t.partner_x, t.partner_y, row[GAPS:CLAUSES])
     row[GAPS + 4] = shared - lcs
     row[GAPS + 5] = 0
     if shared - lcs > 1:
         chains = (t.heads, t.chain)
-        row[GAPS + 5] = exchanged(
+        row[GAPS + 5] = surface_order.exchanged(
             x_words, y_words, t.partner_x, t.partner_y, chains, t.left, t.right
         )
 
     starts_a, ends_a, starts_b, ends_b = t.spans[0], t.spans[1], t.spans[2], t.spans[3]
     marks_a, marks_b = s.marks_a[: len(a) - n], s.marks_b[: len(b) - m]
-    count_a = letter_spans(a, marks_a, s.before_a, starts_a, ends_a)
-    count_b = letter_spans(b, marks_b, s.before_b, starts_b, ends_b)
+    count_a = surface_order.letter_spans(a, marks_a, s.before_a, starts_a, ends_a)
+    count_b = surface_order.letter_spans(b, marks_b, s.before_b, starts_b, ends_b)
     row[CLAUSES] = count_b - count_a
     spans = (starts_a[:count_a], ends_a, starts_b[:count_b], ends_b)
-    match_clauses(x, y, spans, t.spread, t.sums, t.best, t.match, t.right, row[CLAUSES:STRETCHES])
+    surface_order.match_clauses(
+        x, y, spans, t.spread, t.sums, t.best, t.match, t.right, row[CLAUSES:STRETCHES]
+    )
     row[STRETCHES + 1] = _stretch(x, s.of_b, t.left)
-    row[CLAUSES + 3] = least_known(starts_a[:count_a], ends_a, t.left)
+    row[CLAUSES + 3] = surface_order.least_known(starts_a[:count_a], ends_a, t.left)
     row[STRETCHES] = _stretch(y, s.of_a, t.left)
-    row[CLAUSES + 4] = least_known(starts_b[:count_b], ends_b, t.left)
+    row[CLAUSES + 4] = surface_order.least_known(starts_b[:count_b], ends_b, t.left)
     _same_ends(x, y, row)
 
     _letter_marks(m, known, s.kinds, s.of_a, s.of_b, row)
@@ -271,20 +224,20 @@ def _letter_marks(m, known, kinds, of_a, of_b, row):
     latin_a = latin_b = function_b = lost = new = de_a = de_b = markers = 0
     for k in range(known):
         kind = kinds[k]
-        if kind == LETTER:
+        if kind == numbering.LETTER:
             continue
         in_a, in_b = np.int64(of_a[k]), np.int64(of_b[k])
-        if kind & LATIN:
+        if kind & numbering.LATIN:
             latin_a += in_a
             latin_b += in_b
-        if kind & FUNCTION:
+        if kind & numbering.FUNCTION:
             function_b += in_b
             lost += max(0, in_a - in_b)
             new += max(0, in_b - in_a)
-        if kind & DE:
+        if kind & numbering.DE:
             de_a += in_a
             de_b += in_b
-        if kind & MARKER:
+        if kind & numbering.MARKER:
             markers += max(0, in_b - in_a)
     row[MARKS + 3] = ratio(latin_b, m)
     row[MARKS + 4] = latin_b - latin_a
@@ -304,8 +257,8 @@ def _end(text, marks, classes):
         if marks[len(marks) - k] != position:
             break
         kind = np.int64(classes[min(np.int64(text[position]), len(classes) - 1)])
-        if (kind >> END_SHIFT) & END_MASK:
-            return (kind >> END_SHIFT) & END_MASK
+        if (kind >> numbering.END_SHIFT) & numbering.END_MASK:
+            return (kind >> numbering.END_SHIFT) & numbering.END_MASK
     return 0
 
 
@@ -315,7 +268,7 @@ def _unbalanced(text, marks, classes, brackets):
     brackets[:] = 0
     for position in marks:
         kind = np.int64(classes[min(np.int64(text[position]), len(classes) - 1)])
-        brackets[kind >> BRACKET_SHIFT] += -1 if kind & CLOSING else 1
+        brackets[kind >> numbering.BRACKET_SHIFT] += -1 if kind & numbering.CLOSING else 1
     total = brackets[quote] & 1
     for k in range(1, quote):
         total += abs(brackets[k])

@@ -17,15 +17,16 @@ are; ``left_cosine`` cosine of the mean vectors of the words without an equal.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gaixie.udfs.compiled import read_only
 from gaixie.udfs.features.wpa import alphanumeric
 from gaixie.udfs.meaning import vectors_kernel as kernels
+from gaixie.udfs.meaning.array_folder import read_arrays, write_arrays
 from gaixie.udfs.text.code_points import CodePoints, Words
 
 FOLDER = Path(__file__).parents[1] / "models/vectors-zh"
@@ -73,45 +74,16 @@ class VectorTable(NamedTuple):
         Raises FileNotFoundError or ValueError, in one line that names the file, where one is
         missing, damaged or of another version.
         """
-        folder = Path(folder or FOLDER)
-        path = folder / MANIFEST
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: no such file; expected word vectors; {HOW_TO_MAKE}")
-        try:
-            manifest = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}: expected JSON ({error})") from None
-        kind = manifest.get("format"), manifest.get("version")
-        if kind != (FORMAT, VERSION):
-            raise ValueError(
-                f"{path}: {kind[0]} {kind[1]}, but this version reads {FORMAT} {VERSION}"
-            )
-        tables = Tables(*(_array(folder, name, kind) for name, kind in _TYPES.items()))
-        if manifest.get("digest") != digest(tables):
-            raise ValueError(
-                f"{path}: digest {manifest.get('digest')}, but its arrays have {digest(tables)}; "
-                "they are not those that were saved"
-            )
-        return cls(tables, manifest["digest"])
+        path = Path(folder or FOLDER) / MANIFEST
+        expected, what = {"format": FORMAT, "version": VERSION}, f"word vectors; {HOW_TO_MAKE}"
+        arrays, checksum = read_arrays(path, _TYPES, expected, _digest, what)
+        return cls(Tables(*arrays), checksum)
 
 
-def _array(folder: Path, name: str, kind: str) -> np.ndarray:
-    path = folder / f"{name}.npy"
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such file; {folder / MANIFEST} needs it") from None
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path}: expected an array ({error})") from None
-    if array.dtype != kind:
-        raise ValueError(f"{path}: {array.dtype}, expected {kind}")
-    return array
-
-
-def digest(tables: Tables) -> str:
+def _digest(*arrays: np.ndarray) -> str:
     """Ten hexadecimal digits of SHA-256 over the arrays."""
     checksum = hashlib.sha256()
-    for array in tables:
+    for array in arrays:
         checksum.update(f"{array.dtype}{array.shape}".encode())
         checksum.update(np.ascontiguousarray(array).data)
     return checksum.hexdigest()[:10]
@@ -144,19 +116,15 @@ def write_table(
         np.clip(np.rint(unit * kernels.UNIT), -127, 127).astype(np.int8),
         np.append(weights[kept], weights[-1]).astype(np.float32),
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, array in zip(Tables._fields, tables, strict=True):
-        np.save(folder / f"{name}.npy", array)
     manifest = {
         "format": FORMAT,
         "version": VERSION,
-        "digest": digest(tables),
+        "digest": _digest(*tables),
         "words": len(kept),
         "dimensions": int(vectors.shape[1]),
         **card,
     }
-    text = json.dumps(manifest, ensure_ascii=False, indent=2)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    write_arrays(folder / MANIFEST, tables._asdict(), manifest)
     return VectorTable(tables, manifest["digest"])
 
 
@@ -170,16 +138,9 @@ def features(
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     n, m = (int(np.diff(words.offsets).max(initial=1)) for words in (words_a, words_b))
     room = kernels.room(n, m, table.tables.vectors.shape[1])
-    arrays = map(_read_only, (*a, *b, *words_a, *words_b, alphanumeric()))
-    kernels.fill_rows(*arrays, Tables(*map(_read_only, table.tables)), room, rows)
+    arrays = map(read_only, (*a, *b, *words_a, *words_b, alphanumeric()))
+    kernels.fill_rows(*arrays, Tables(*map(read_only, table.tables)), room, rows)
     return rows
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """The array as the one type that the kernels are compiled for (numba tells writable ones)."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 class Partner(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ _ROW = np.uint64((1 << ROW_BITS) - 1)
 _TAG = ~_ROW
 
 
-class Side(NamedTuple):
+class Side(namedtuple("Side", "hashes rows begins ends best match same left vectors sums")):
     """Room for the content words of a sentence.
 
     hashes: uint64, rows: int64, begins, ends: int32, (words,): see read_words. best: float32,
@@ -37,17 +38,6 @@ class Side(NamedTuple):
     same: uint8, (words,): 1 where that is an equal word. left: int32, (words,): numbers of the words without an equal; vectors: int8, (words, dimensions),
     theirs. sums: float64, (dimensions,).
     """
-
-    hashes: np.ndarray
-    rows: np.ndarray
-    begins: np.ndarray
-    ends: np.ndarray
-    best: np.ndarray
-    match: np.ndarray
-    same: np.ndarray
-    left: np.ndarray
-    vectors: np.ndarray
-    sums: np.ndarray
 
 
 class Room(NamedTuple):

@@ -21,34 +21,35 @@ import json
 import math
 import sys
 import textwrap
+from functools import partial
 from io import BufferedReader
 from typing import Any, TextIO, cast
 
 import numpy as np
 
+from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.io.text_tables import STANDARD, read_columns, read_lines
-from gaixie.udfs.metrics import METRICS, Metric, Pairs, in_words, load_metric
+from gaixie.udfs.metrics import METRICS, Metric, Pairs, load_metric
 
 TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; its exit code."""
-    args = _arguments(argv)
-    try:
-        metrics = [load_metric(spec) for spec in args.metrics.split(",")]
-        pairs = read_pairs(args)
-        for metric in metrics:
-            metric.check(pairs)
-        if args.corpus:
-            print_corpus(metrics, pairs, sys.stdout)
-        else:
-            print_sentences(metrics, pairs, args.json)
-            print_corpus(metrics, pairs, sys.stderr)
-    except (ValueError, OSError, ImportError) as error:
-        print(f"metrics: error: {in_words(error)}", file=sys.stderr)
-        return 2
-    return 0
+    return run_command("metrics", partial(run, _arguments(argv)))
+
+
+def run(args: argparse.Namespace) -> None:
+    """Reads, scores and prints."""
+    metrics = [load_metric(spec) for spec in args.metrics.split(",")]
+    pairs = read_pairs(args)
+    for metric in metrics:
+        metric.check(pairs)
+    if args.corpus:
+        print_corpus(metrics, pairs, sys.stdout)
+    else:
+        print_sentences(metrics, pairs, args.json)
+        print_corpus(metrics, pairs, sys.stderr)
 
 
 def read_pairs(args: argparse.Namespace) -> Pairs:
@@ -119,28 +120,23 @@ def describe() -> str:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m gaixie.udfs.metrics",
-        description=__doc__,
-        epilog=describe(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("source", metavar="SOURCE", help="lines of text, or a table; - is stdin")
-    parser.add_argument("paraphrase", metavar="PARAPHRASE", nargs="?", help="lines of text")
-    parser.add_argument(
-        "--metrics", default="spscore", metavar="NAMES", help="separated by commas (%(default)s)"
-    )
-    parser.add_argument(
+    parser = make_parser("python -m gaixie.udfs.metrics", __doc__)
+    parser.epilog = describe()
+    add = parser.add_argument
+    add("source", metavar="SOURCE", help="lines of text, or a table; - is stdin")
+    add("paraphrase", metavar="PARAPHRASE", nargs="?", help="lines of text")
+    add("--metrics", default="spscore", metavar="NAMES", help="separated by commas (%(default)s)")
+    add(
         "--reference",
         action="append",
         default=[],
         metavar="REF",
         help="a file of lines, or of a table the name of a column; may be given several times",
     )
-    parser.add_argument("--source-column", default="source", metavar="NAME")
-    parser.add_argument("--paraphrase-column", default="paraphrase", metavar="NAME")
-    parser.add_argument("--json", action="store_true", help="JSON lines instead of TSV")
-    parser.add_argument("--corpus", action="store_true", help="only the scores of the whole")
+    add("--source-column", default="source", metavar="NAME")
+    add("--paraphrase-column", default="paraphrase", metavar="NAME")
+    add("--json", action="store_true", help="JSON lines instead of TSV")
+    add("--corpus", action="store_true", help="only the scores of the whole")
     return parser.parse_args(argv)
 
 

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics.encoder import (
     PRECISIONS,
-    batches,
     choose_device,
     load_network,
     load_tokenizer,
@@ -72,13 +72,10 @@ class BARTScore(Metric):
     def __post_init__(self) -> None:
         if not self.model:
             raise ValueError("bartscore needs a sequence-to-sequence model: bartscore:model=FOLDER")
-        if self.direction not in DIRECTIONS:
-            raise ValueError(f"direction {self.direction!r}: expected {' or '.join(DIRECTIONS)}")
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"precision {self.precision!r}: expected {' or '.join(PRECISIONS)}")
+        self.check_setting("direction", DIRECTIONS)
+        self.check_setting("precision", PRECISIONS)
         given_source = self.direction == "source-paraphrase"
-        object.__setattr__(self, "needs_source", given_source)
-        object.__setattr__(self, "needs_reference", not given_source)
+        self.describe(needs_source=given_source, needs_reference=not given_source)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         self.check(pairs)

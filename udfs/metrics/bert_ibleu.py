@@ -21,7 +21,7 @@ import numpy as np
 
 from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.encoder import DEFAULT_MODEL
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Metric, Pairs, settings_of, signature
 from gaixie.udfs.metrics.self_bleu import SelfBLEU
 
 
@@ -72,10 +72,5 @@ class BERTiBLEU(Metric):
         return SelfBLEU(tokenize=self.tokenize)
 
     def signature(self) -> str:
-        of = self._bertscore().signature().split("|")[1:-1]
-        return signature(
-            self.title,
-            ("beta", self.beta),
-            ("tok", self.tokenize),
-            *((key, value) for key, _, value in (part.partition(":") for part in of)),
-        )
+        own = ("beta", self.beta), ("tok", self.tokenize)
+        return signature(self.title, *own, *settings_of(self._bertscore().signature()))

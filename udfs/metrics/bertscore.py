@@ -29,15 +29,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics.encoder import (
     DEFAULT_MODEL,
     Encoder,
     TokenEmbeddings,
-    batches,
     load_encoder,
     model_signature,
 )
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
 
 if TYPE_CHECKING:
     import torch
@@ -70,7 +70,7 @@ def reference(
 
 
 @dataclass(frozen=True)
-class BERTScore(Metric):
+class BERTScore(ReferenceMetric):
     """F1 between paraphrase and reference; ``compare`` gives precision and recall too.
 
     layer: from 1; None is the last. idf: weigh tokens by their rarity in the references given.
@@ -90,8 +90,6 @@ class BERTScore(Metric):
     summary = "Tokens of paraphrase and reference matched by their meaning in context, F1."
     range = (-1.0, 1.0)
     higher_is_better = True
-    needs_source = False
-    needs_reference = True
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         self.check(pairs)

@@ -31,7 +31,7 @@ from gaixie.udfs.metrics.grams import (
     tokenize_columns,
     tokenizer,
 )
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
 
 SMOOTHING = ("exp", "floor", "add-k", "none")
 """sacrebleu's methods for an order without a match, with its default values: the k-th such order
@@ -65,7 +65,7 @@ def _grams(tokens: list[str], n: int) -> Counter[tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class BLEU(Metric):
+class BLEU(ReferenceMetric):
     """sacrebleu's BLEU of the paraphrase against its references.
 
     tokenize: one of SACREBLEU_TOKENIZERS. order: longest n-gram. smooth: one of SMOOTHING.
@@ -81,15 +81,10 @@ class BLEU(Metric):
     summary = "N-grams shared with the references, with a penalty for being too short."
     range = (0.0, 100.0)
     higher_is_better = True
-    needs_source = False
-    needs_reference = True
 
     def __post_init__(self) -> None:
-        if self.tokenize not in SACREBLEU_TOKENIZERS:
-            known = ", ".join(SACREBLEU_TOKENIZERS)
-            raise ValueError(f"tokenize must be one of {known}, not {self.tokenize!r}")
-        if self.smooth not in SMOOTHING:
-            raise ValueError(f"smooth must be one of {', '.join(SMOOTHING)}, not {self.smooth!r}")
+        self.check_setting("tokenize", SACREBLEU_TOKENIZERS)
+        self.check_setting("smooth", SMOOTHING)
         if self.order < 1:
             raise ValueError(f"order must be at least 1, not {self.order}")
 

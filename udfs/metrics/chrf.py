@@ -18,17 +18,15 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from gaixie.udfs.metrics.by_sacrebleu import corpus_score, sentence_scores
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.by_sacrebleu import BySacrebleu
+from gaixie.udfs.metrics.metric import signature
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.chrf import CHRF
 
 
 @dataclass(frozen=True)
-class ChrF(Metric):
+class ChrF(BySacrebleu):
     """sacrebleu's chrF. Raises ValueError for orders or a β that leave nothing to count."""
 
     char_order: int = 6
@@ -40,8 +38,6 @@ class ChrF(Metric):
     summary = "Character n-grams shared with the reference; recall counts more."
     range = (0.0, 100.0)
     higher_is_better = True
-    needs_source = False
-    needs_reference = True
 
     def __post_init__(self) -> None:
         if self.char_order < 1 or self.word_order < 0:
@@ -49,14 +45,6 @@ class ChrF(Metric):
             raise ValueError(f"char_order must be at least 1 and word_order 0, not {orders}")
         if self.beta < 1:
             raise ValueError(f"beta must be at least 1, not {self.beta}")
-
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        self.check(pairs)
-        return sentence_scores(self._sacrebleu(), pairs)
-
-    def corpus_score(self, pairs: Pairs) -> float:
-        self.check(pairs)
-        return corpus_score(self._sacrebleu(), pairs)
 
     def signature(self) -> str:
         return signature(
@@ -69,7 +57,7 @@ class ChrF(Metric):
             ("sacrebleu", version("sacrebleu")),
         )
 
-    def _sacrebleu(self) -> CHRF:
+    def sacrebleu(self) -> CHRF:
         from sacrebleu.metrics.chrf import CHRF
 
         return CHRF(self.char_order, self.word_order, self.beta)

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gaixie.udfs.meaning.pair_encoder import batches
+
 if TYPE_CHECKING:
     import torch
 
@@ -153,7 +155,7 @@ class Encoder:
 
     def _batches(
         self, ids: list[list[int]]
-    ) -> Iterator[tuple[np.ndarray, torch.Tensor, torch.Tensor]]:
+    ) -> Iterator[tuple[list[int], torch.Tensor, torch.Tensor]]:
         """(rows, hidden states (rows, tokens, width) float32, mask (rows, tokens))."""
         import torch
 
@@ -198,19 +200,6 @@ def choose_device(device: str) -> str:
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     return device
-
-
-def batches(lengths: Sequence[int], budget: int) -> Iterator[np.ndarray]:
-    """Rows of like lengths, shortest first; rows times the longest is at most the budget.
-
-    A row longer than the budget is a batch of its own.
-    """
-    order = np.argsort(np.asarray(lengths, np.int64), kind="stable")
-    start = 0
-    for end in range(1, len(order) + 1):
-        if end == len(order) or (end - start + 1) * lengths[order[end]] > budget:
-            yield order[start:end]
-            start = end
 
 
 def pad(ids: list[list[int]], filler: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:

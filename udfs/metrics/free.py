@@ -23,15 +23,9 @@ class Free(Metric):
 
     def __post_init__(self) -> None:
         of = self.metric
-        attributes = {
-            "name": f"{of.name}-free",
-            "title": f"{of.title}.Free",
-            "summary": f"{of.summary.rstrip('.')}, the source in the reference's place.",
-            "range": of.range,
-            "higher_is_better": of.higher_is_better,
-        }
-        for name, value in attributes.items():
-            object.__setattr__(self, name, value)
+        summary = f"{of.summary.rstrip('.')}, the source in the reference's place."
+        self.describe(name=f"{of.name}-free", title=f"{of.title}.Free", summary=summary)
+        self.describe(range=of.range, higher_is_better=of.higher_is_better)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         return self.metric.sentence_scores(_free(pairs))

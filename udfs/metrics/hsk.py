@@ -73,9 +73,7 @@ class _HSK(Metric):
     needs_source = False
 
     def __post_init__(self) -> None:
-        if self.standard not in FILES:
-            expected = ", ".join(FILES)
-            raise ValueError(f"standard {self.standard!r}: expected one of {expected}")
+        self.check_setting("standard", FILES)
 
     @abstractmethod
     def _counted(self, word_levels: np.ndarray) -> np.ndarray:

@@ -58,7 +58,7 @@ class IBLEU(Metric):
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha must lie between 0 and 1, not {self.alpha}")
         self._bleu()  # refuses the other settings
-        object.__setattr__(self, "range", (-100.0 * self.alpha, 100.0))
+        self.describe(range=(-100.0 * self.alpha, 100.0))
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         metric, (with_references, with_source) = self._bleu(), self._tokens(pairs)
@@ -101,7 +101,7 @@ class SelfIBLEU(SelfBLEU):
         super().__post_init__()
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha must lie between 0 and 1, not {self.alpha}")
-        object.__setattr__(self, "range", (0.0, 100.0 * (1 - self.alpha)))
+        self.describe(range=(0.0, 100.0 * (1 - self.alpha)))
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         return (1 - self.alpha) * super().sentence_scores(pairs)

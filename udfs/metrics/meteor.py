@@ -36,14 +36,14 @@ import pyarrow as pa
 
 from gaixie.udfs.metrics.cilin import are_synonyms, meanings
 from gaixie.udfs.metrics.grams import tokenizer
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
-from gaixie.udfs.metrics.words import segmenter_version, words
+from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
+from gaixie.udfs.metrics.words import lower_words, segmenter_version
 
 LANGUAGES = ("zh", "en")
 
 
 @dataclass(frozen=True)
-class METEOR(Metric):
+class METEOR(ReferenceMetric):
     """synonyms: whether the second stage runs; segmenter: of Chinese, see text.segmenters."""
 
     language: str = "zh"
@@ -58,12 +58,9 @@ class METEOR(Metric):
     summary = "Words shared with a reference, synonyms too, less a penalty for other word order."
     range = (0.0, 1.0)
     higher_is_better = True
-    needs_source = False
-    needs_reference = True
 
     def __post_init__(self) -> None:
-        if self.language not in LANGUAGES:
-            raise ValueError(f"language {self.language!r}: expected one of {', '.join(LANGUAGES)}")
+        self.check_setting("language", LANGUAGES)
         if self.language == "en" and not self.synonyms:
             raise ValueError("synonyms cannot be left out where language is 'en'")
         if not 0 < self.alpha < 1 or not 0 <= self.gamma <= 1 or self.beta < 0:
@@ -105,8 +102,7 @@ class METEOR(Metric):
         return self._chinese_words, score
 
     def _chinese_words(self, column: pa.Array) -> list[list[str] | None]:
-        rows = words(column, self.segmenter)
-        return [None if row is None else [word.lower() for word in row] for row in rows]
+        return lower_words(column, self.segmenter)
 
 
 def reference(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import ClassVar
@@ -89,6 +89,23 @@ class Metric(ABC):
         if self.needs_reference and not pairs.references:
             raise ValueError(f"{self.name} needs a reference, and none is given")
 
+    def check_setting(self, name: str, known: Collection[str]) -> None:
+        """Raises ValueError where a setting has none of the known values."""
+        if (value := getattr(self, name)) not in known:
+            raise ValueError(f"{name} {value!r}: expected one of {', '.join(known)}")
+
+    def describe(self, **attributes: object) -> None:
+        """Sets those of the attributes above that depend on the settings."""
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
+
+class ReferenceMetric(Metric):
+    """A metric that compares the paraphrase with references, and with nothing else."""
+
+    needs_source = False
+    needs_reference = True
+
 
 def mean(scores: np.ndarray) -> float:
     """Mean of the scores that are there; NaN where there are none."""
@@ -100,3 +117,9 @@ def signature(title: str, *settings: tuple[str, object]) -> str:
     """``title|key:value|…|v:VERSION``, VERSION that of this package."""
     parts = [f"{key}:{value}" for key, value in settings]
     return "|".join([title, *parts, f"v:{version('gaixie')}"])
+
+
+def settings_of(signature: str) -> list[tuple[str, str]]:
+    """The settings of another metric's signature, for that of a metric that is made of it."""
+    parts = (part.partition(":") for part in signature.split("|")[1:-1])
+    return [(key, value) for key, _, value in parts]

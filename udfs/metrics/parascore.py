@@ -26,7 +26,7 @@ import numpy as np
 from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.edit_distance import EditDistance
 from gaixie.udfs.metrics.encoder import DEFAULT_MODEL
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Metric, Pairs, settings_of, signature
 from gaixie.udfs.metrics.similarity import SentenceSimilarity
 
 SIMILARITIES = ("bertscore", "sentence")
@@ -62,10 +62,7 @@ class ParaScore(Metric):
     uses_reference = True
 
     def __post_init__(self) -> None:
-        if self.similarity not in SIMILARITIES:
-            raise ValueError(
-                f"similarity {self.similarity!r}: expected {' or '.join(SIMILARITIES)}"
-            )
+        self.check_setting("similarity", SIMILARITIES)
         if not 0 < self.gamma <= 1:
             raise ValueError(f"gamma {self.gamma}: expected above 0, at most 1")
 
@@ -92,14 +89,8 @@ class ParaScore(Metric):
         return kind(self.model, layer=self.layer, device=self.device, precision=self.precision)
 
     def signature(self) -> str:
-        of = self._similarity().signature().split("|")[1:-1]
-        return signature(
-            self.title,
-            ("omega", self.omega),
-            ("gamma", self.gamma),
-            ("sim", self.similarity),
-            *((key, value) for key, _, value in (part.partition(":") for part in of)),
-        )
+        own = ("omega", self.omega), ("gamma", self.gamma), ("sim", self.similarity)
+        return signature(self.title, *own, *settings_of(self._similarity().signature()))
 
 
 def tune_omega(

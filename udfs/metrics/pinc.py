@@ -48,9 +48,7 @@ class PINC(Metric):
     higher_is_better = True
 
     def __post_init__(self) -> None:
-        if self.tokenize not in SACREBLEU_TOKENIZERS:
-            known = ", ".join(SACREBLEU_TOKENIZERS)
-            raise ValueError(f"tokenize must be one of {known}, not {self.tokenize!r}")
+        self.check_setting("tokenize", SACREBLEU_TOKENIZERS)
         if self.order < 1:
             raise ValueError(f"order must be at least 1, not {self.order}")
 

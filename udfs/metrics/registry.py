@@ -97,10 +97,3 @@ def setting_types(make: Callable[..., Metric]) -> Mapping[str, Any]:
     cls, fixed = (make.func, len(make.args)) if isinstance(make, partial) else (make, 0)
     hints = get_type_hints(cls)
     return {field.name: hints[field.name] for field in fields(cls)[fixed:]}
-
-
-def in_words(error: Exception) -> str:
-    """One line for what a metric raises; what to install where a package is missing."""
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        return f"the package {error.name} is missing; pip install 'gaixie[metrics]' brings it"
-    return " ".join(str(error).split())

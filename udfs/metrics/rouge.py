@@ -29,7 +29,7 @@ import numpy as np
 from numba import njit
 
 from gaixie.udfs.metrics.grams import Tokens, find, overlap, table_size, tokenize_columns, tokenizer
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
 
 SUMMARIES = {
     "1": "Characters or words shared with the reference, as F1.",
@@ -63,7 +63,7 @@ def _plain_lcs(a: list[str], b: list[str]) -> int:
 
 
 @dataclass(frozen=True)
-class ROUGE(Metric):
+class ROUGE(ReferenceMetric):
     """ROUGE-1, ROUGE-2 or ROUGE-L, by ``char`` or by ``word``. ValueError for any other setting."""
 
     variant: str = "l"
@@ -71,17 +71,12 @@ class ROUGE(Metric):
 
     range = (0.0, 1.0)
     higher_is_better = True
-    needs_source = False
-    needs_reference = True
 
     def __post_init__(self) -> None:
-        if self.variant not in SUMMARIES:
-            raise ValueError(f"variant must be one of {', '.join(SUMMARIES)}, not {self.variant!r}")
-        if self.tokenize not in ("char", "word"):
-            raise ValueError(f"tokenize must be char or word, not {self.tokenize!r}")
-        object.__setattr__(self, "name", f"rouge-{self.variant}")
-        object.__setattr__(self, "title", f"ROUGE-{self.variant.upper()}")
-        object.__setattr__(self, "summary", SUMMARIES[self.variant])
+        self.check_setting("variant", SUMMARIES)
+        self.check_setting("tokenize", ("char", "word"))
+        title, summary = f"ROUGE-{self.variant.upper()}", SUMMARIES[self.variant]
+        self.describe(name=f"rouge-{self.variant}", title=title, summary=summary)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         self.check(pairs)
@@ -97,7 +92,7 @@ class ROUGE(Metric):
     def _f1(self, tokens: Tokens) -> np.ndarray:
         """F1 of the first column against the second."""
         if self.variant == "l":
-            shared, n = common_subsequences(tokens), 1
+            shared, n = common_subsequences(tokens.values, tokens.offsets), 1
         else:
             n = int(self.variant)
             shared = overlap(tokens, n).matches[:, n - 1]
@@ -105,13 +100,9 @@ class ROUGE(Metric):
         return np.where(tokens.present.all(axis=0), 2 * shared / np.maximum(units, 1), np.nan)
 
 
-def common_subsequences(tokens: Tokens) -> np.ndarray:
-    """Length of the longest common subsequence of two columns: int64, shape (rows,)."""
-    return _common_subsequences(tokens.values, tokens.offsets)
-
-
 @njit(cache=True, nogil=True)
-def _common_subsequences(values, offsets):
+def common_subsequences(values, offsets):
+    """Length of the longest common subsequence of the two columns of Tokens: int64, shape (rows,)."""
     rows = offsets.shape[1] - 1
     longest = 0
     for row in range(rows):

@@ -41,7 +41,7 @@ import pyarrow as pa
 
 from gaixie.udfs.metrics.grams import tokenizer
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
-from gaixie.udfs.metrics.words import segmenter_version, words
+from gaixie.udfs.metrics.words import lower_words, segmenter_version
 
 ORDERS = (1, 2, 3, 4)
 TOKENIZERS = ("char", "zh-word", "13a")
@@ -64,12 +64,8 @@ class SARI(Metric):
     needs_reference = True
 
     def __post_init__(self) -> None:
-        if self.tokenize not in TOKENIZERS:
-            expected = ", ".join(TOKENIZERS)
-            raise ValueError(f"tokenize {self.tokenize!r}: expected one of {expected}")
-        if self.deletion not in DELETIONS:
-            expected = ", ".join(DELETIONS)
-            raise ValueError(f"deletion {self.deletion!r}: expected one of {expected}")
+        self.check_setting("tokenize", TOKENIZERS)
+        self.check_setting("deletion", DELETIONS)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         rows, sums = self._statistics(pairs)
@@ -103,8 +99,7 @@ class SARI(Metric):
 def tokens(column: pa.Array, tokenize: str, segmenter: str) -> list[list[str] | None]:
     """Tokens of each text, in lower case; None for a null."""
     if tokenize == "zh-word":
-        rows = words(column, segmenter)
-        return [None if row is None else [word.lower() for word in row] for row in rows]
+        return lower_words(column, segmenter)
     cut = tokenizer(tokenize)
     return [None if text is None else cut(text.lower()) for text in column.to_pylist()]
 

@@ -30,11 +30,9 @@ NaN where what stands below the line is 0, or there is no content word. Unit: ra
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import importlib.metadata
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,6 +49,8 @@ from gaixie.udfs.metrics.word_vectors import digest
 from gaixie.udfs.metrics.words import segmenter_version, words
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.parts_of_speech import class_of
+from gaixie.udfs.text.segmenters import jieba_tables
+from gaixie.udfs.text.segmenters.ltp import open_neural
 
 RANKED_WORDS = 50_000
 NO_CONTENT = ("function word", "other")
@@ -166,19 +166,10 @@ class Feature(Metric):
     parser: str | None = None
 
     def __post_init__(self) -> None:
-        if self.feature not in FEATURES:
-            expected = ", ".join(FEATURES)
-            raise ValueError(f"feature {self.feature!r}: expected one of {expected}")
-        kind = FEATURES[self.feature]
-        attributes = {
-            "name": self.feature,
-            "title": self.feature.replace("-", " ").capitalize(),
-            "summary": kind.summary,
-            "range": kind.range,
-            "higher_is_better": kind.higher_is_simpler,
-        }
-        for name, value in attributes.items():
-            object.__setattr__(self, name, value)
+        self.check_setting("feature", FEATURES)
+        kind, title = FEATURES[self.feature], self.feature.replace("-", " ").capitalize()
+        self.describe(name=self.feature, title=title, summary=kind.summary)
+        self.describe(range=kind.range, higher_is_better=kind.higher_is_simpler)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         columns = pairs.source, pairs.paraphrase
@@ -223,13 +214,11 @@ def load_ranks(vocabulary: str | None = None) -> Mapping[str, int]:
     """Content word -> rank among the 50,000 most frequent words.
 
     Raises FileNotFoundError or ValueError, in one line, where the vocabulary is not usable, and
-    PackageNotFoundError without jieba.
+    ModuleNotFoundError without jieba.
     """
     if vocabulary is None:
-        package = importlib.metadata.distribution("jieba")
-        fields = Path(str(package.locate_file("jieba/dict.txt"))).read_text("utf-8").split()
-        rows = zip(fields[::3], fields[1::3], fields[2::3], strict=True)
-        counted = [(-int(count), word, class_of(tag, "jieba")) for word, count, tag in rows]
+        rows = jieba_tables.dictionary()
+        counted = [(-count, word, class_of(tag, "jieba")) for word, count, tag in rows]
     else:
         path = Path(vocabulary).expanduser()
         if not path.is_file():
@@ -309,16 +298,11 @@ def _ltp_depths(folder: str) -> Callable[[list[str]], list[int]]:
     if not Path(folder).expanduser().is_dir():
         raise ValueError(f"ltp:{folder}: no such folder; expected a neural LTP model")
     try:
-        from ltp import LTP
+        model = open_neural(Path(folder).expanduser())
     except ImportError:
         raise ValueError("parser 'ltp:…' needs LTP: pip install 'gaixie[ltp]'") from None
-    with contextlib.redirect_stdout(sys.stderr):  # ltp prints as it loads
-        model = LTP(str(Path(folder).expanduser()))
     if "dep" not in model.supported_tasks:
         raise ValueError(f"ltp:{folder}: this model has no task dep; a neural one is needed")
-    # transformers 5 dropped the older name of __call__, which ltp still uses.
-    if not hasattr(model.tokenizer, "batch_encode_plus"):
-        model.tokenizer.batch_encode_plus = model.tokenizer.__call__
 
     def depths(texts: list[str]) -> list[int]:
         deepest = []

@@ -35,15 +35,13 @@ class SPScoreZh(Metric):
     higher_is_better = True
 
     def __post_init__(self) -> None:
-        if self.output not in OUTPUTS:
-            raise ValueError(f"output {self.output!r}: expected one of {', '.join(OUTPUTS)}")
+        self.check_setting("output", OUTPUTS)
         # The default tier is not named; a folder is no name.
         tier = self.tier if self.tier in TIERS and self.tier != "core" else ""
         judgement = "" if self.output == "spscore" else self.output
         words = [word for word in (tier, judgement) if word]
-        object.__setattr__(self, "name", "-".join(["spscore", *words]))
-        object.__setattr__(self, "title", " ".join(["SPScore-zh", *words]))
-        object.__setattr__(self, "summary", SUMMARIES[self.output])
+        name, title = "-".join(["spscore", *words]), " ".join(["SPScore-zh", *words])
+        self.describe(name=name, title=title, summary=SUMMARIES[self.output])
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         model, segmenter = self.loaded()

@@ -19,14 +19,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
-
-from gaixie.udfs.metrics.by_sacrebleu import corpus_score, sentence_scores
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.by_sacrebleu import BySacrebleu
+from gaixie.udfs.metrics.metric import signature
 
 
 @dataclass(frozen=True)
-class TER(Metric):
+class TER(BySacrebleu):
     """sacrebleu's TER, with sacrebleu's settings."""
 
     normalized: bool = True
@@ -39,16 +37,6 @@ class TER(Metric):
     summary = "Edits and shifts that turn the paraphrase into the reference, per 100 tokens."
     range = (0.0, float("inf"))
     higher_is_better = False
-    needs_source = False
-    needs_reference = True
-
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        self.check(pairs)
-        return sentence_scores(self._sacrebleu(), pairs)
-
-    def corpus_score(self, pairs: Pairs) -> float:
-        self.check(pairs)
-        return corpus_score(self._sacrebleu(), pairs)
 
     def signature(self) -> str:
         def say(setting: bool) -> str:
@@ -64,7 +52,7 @@ class TER(Metric):
             ("sacrebleu", version("sacrebleu")),
         )
 
-    def _sacrebleu(self) -> Any:
+    def sacrebleu(self) -> Any:
         from sacrebleu.metrics.ter import TER as Sacrebleu
 
         return Sacrebleu(self.normalized, self.no_punct, self.asian_support, self.case_sensitive)

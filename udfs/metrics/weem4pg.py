@@ -58,8 +58,7 @@ class WEEM4PG(Metric):
     def __post_init__(self) -> None:
         if not self.vectors:
             raise ValueError("weem4pg needs vectors: the path of a file of word vectors")
-        if self.language not in LANGUAGES:
-            raise ValueError(f"language {self.language!r}: expected one of {', '.join(LANGUAGES)}")
+        self.check_setting("language", LANGUAGES)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         """Scores, shape (rows,). Raises what ``word_vectors.load`` does."""

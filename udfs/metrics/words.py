@@ -22,6 +22,12 @@ def words(column: pa.Array, segmenter: str = "jieba") -> list[list[str] | None]:
     return [None if text is None else [w for w in next(cut) if w != " "] for text in texts]
 
 
+def lower_words(column: pa.Array, segmenter: str = "jieba") -> list[list[str] | None]:
+    """The same in lower case."""
+    rows = words(column, segmenter)
+    return [None if row is None else [word.lower() for word in row] for row in rows]
+
+
 def segmenter_version(segmenter: str) -> str:
     """Name and version of a segmenter, for a signature: ``jieba-rjieba-0.2.2``."""
     loaded = _segmenter(segmenter)

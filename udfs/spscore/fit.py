@@ -1,4 +1,4 @@
-"""Fitting SPScore-zh: the two back-ends, cross-validation by group, ablation, intervals."""
+"""Fitting SPScore-zh: the two back-ends, and folds by group for cross-validation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.spscore.network import NetworkModel, prepare, transform
 from gaixie.udfs.spscore.trees import TreeModel
 
@@ -193,48 +191,3 @@ def group_folds(
     fold = order[index] % folds
     for number in range(folds):
         yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-
-
-def cross_validate(
-    features: np.ndarray,
-    target: np.ndarray,
-    groups: Sequence[Any],
-    weight: np.ndarray | None = None,
-    *,
-    extra: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
-    extra_groups: Sequence[Any] = (),
-    folds: int = 10,
-    fold_seed: int | None = None,
-    **settings: Any,
-) -> np.ndarray:
-    """Out-of-fold outputs, shape (rows, 5): each from models that never saw the row's group.
-
-    target: shape (rows, 5), as in SPScore.fit.
-
-    extra: (features, target, weight) of rows that every fold fits on and none is tested on;
-    those whose group, in extra_groups, is held out are left out of that fold.
-    fold_seed: for group_folds. settings: for SPScore.fit.
-    """
-    weight = np.ones(len(target)) if weight is None else weight
-    group_of = np.asarray(groups, object)
-    group_of_extra = np.asarray(extra_groups, object)
-    scores = np.empty(np.shape(target), np.float32)
-    for fitted, held_out in group_folds(group_of.tolist(), folds, fold_seed):
-        rows = [features[fitted]], [target[fitted]], [weight[fitted]]
-        if extra is not None:
-            unseen = np.ones(len(extra[1]), bool)
-            if len(group_of_extra):
-                hidden = set(group_of[held_out].tolist())
-                unseen = np.array([group not in hidden for group in group_of_extra.tolist()], bool)
-            for part, column in zip(rows, extra, strict=True):
-                part.append(column[unseen])
-        x, y, w = (np.concatenate(part) for part in rows)
-        scores[held_out] = SPScore.fit(x, y, w, **settings).predict(features[held_out])
-    return scores
-
-
-def spearman(scores: np.ndarray, target: np.ndarray) -> float:
-    """Spearman's rank correlation; 0 where one side is constant."""
-    if len(set(np.asarray(scores).tolist())) < 2 or len(set(np.asarray(target).tolist())) < 2:
-        return 0.0
-    return float(spearmanr(scores, target).statistic)

@@ -26,7 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import Field, model_validator
 
 from gaixie.udfs.io import settings
 
@@ -46,13 +46,11 @@ class Entity(NamedTuple):
     end: int
 
 
-class EntitySettings(BaseModel):
+class EntitySettings(settings.Strict, frozen=True):
     """The settings of conf/entities.yaml. Raises ValidationError (a ValueError) for unknown kinds or keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kinds: tuple[str, ...] = KINDS
-    longest: dict[str, int] = {"title": 40, "quote": 40, "note": 40}
+    longest: dict[str, int] = Field(default={"title": 40, "quote": 40, "note": 40})
     currencies: tuple[str, ...] = ("元", "美元")
     units: tuple[tuple[str, ...], ...] = (("个", "米", "公里", "小时"),)
 

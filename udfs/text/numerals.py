@@ -156,16 +156,8 @@ def _few(digits: str) -> float:
 DIGIT_MASK, UNIT_SHIFT, UNIT_MASK = 15, 4, 7
 ARABIC, MEASURE, IS_BEFORE, IS_BEHIND = 1 << 7, 1 << 8, 1 << 9, 1 << 10
 NUMERAL = DIGIT_MASK | UNIT_MASK << UNIT_SHIFT
-_COMMA, _STOP, _POINT, _MINUTE = ord(","), ord("."), ord("点"), ord("分")
-_PART, _OF, _MANY, _OVER, _TEN, _ONE = (
-    ord("分"),
-    ord("之"),
-    ord("多"),
-    ord("余"),
-    ord("十"),
-    ord("一"),
-)
-_PERCENT, _PER_MILLE = ord("%"), ord("‰")
+_COMMA, _STOP, _POINT, _MINUTE, _PERCENT, _PER_MILLE = map(ord, ",.点分%‰")
+_PART, _OF, _MANY, _OVER, _TEN, _ONE = map(ord, "分之多余十一")
 _SIZES = np.array([1.0, *UNITS.values()])
 
 

@@ -208,7 +208,7 @@ def folder(trained, tmp_path):
         "format": lm.FORMAT,
         "version": lm.VERSION,
         "normalisation": "nfkc+ws",
-        "digest": lm.digest(trained.tables),
+        "digest": lm.digest(*trained.tables),
     }
     (tmp_path / lm.MANIFEST).write_text(json.dumps(manifest))
     return tmp_path
@@ -216,7 +216,7 @@ def folder(trained, tmp_path):
 
 def test_a_folder_loads_as_it_was(trained, folder):
     loaded = LanguageModel.load(folder)
-    assert (loaded.order, loaded.digest) == (4, lm.digest(trained.tables))
+    assert (loaded.order, loaded.digest) == (4, lm.digest(*trained.tables))
     assert not loaded.tables.slots.flags.writeable
     text = LETTERS[:9]
     assert (loaded.log_probabilities(text) == trained.log_probabilities(text)).all()

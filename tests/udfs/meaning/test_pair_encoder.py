@@ -83,6 +83,8 @@ def test_every_row_is_in_one_batch_within_the_limit(lengths, limit):
     assert sorted(row for part in parts for row in part) == list(range(len(lengths)))
     for part in parts:
         assert len(part) == 1 or len(part) * max(lengths[row] for row in part) <= limit
+    order = [lengths[row] for part in parts for row in part]
+    assert order == sorted(order)
 
 
 def test_small_matrices_and_vectors_keep_their_values(tmp_path):

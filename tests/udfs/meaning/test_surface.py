@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.udfs.meaning import numbering, surface
+from gaixie.udfs.meaning import counted, numbering, surface
 from gaixie.udfs.text.code_points import Words, from_strings
 
 
@@ -21,7 +21,8 @@ def word_ends(rows: list[list[str]]) -> Words:
 
 def by_kernel(sources: list[list[str]], paraphrases: list[list[str]]) -> np.ndarray:
     a, b = (from_strings(["".join(words) for words in rows]) for rows in (sources, paraphrases))
-    return surface.features(a, b, word_ends(sources), word_ends(paraphrases))
+    rows = counted.features(a, b, word_ends(sources), word_ends(paraphrases))
+    return rows[:, : len(surface.NAMES)]
 
 
 def by_reference(source: list[str], paraphrase: list[str]) -> np.ndarray:

@@ -147,7 +147,7 @@ def test_a_cut_array(folder):
 def test_another_version(folder):
     path = folder / vectors.MANIFEST
     path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 7}))
-    with pytest.raises(ValueError, match="gaixie-word-vectors 7, but this version reads"):
+    with pytest.raises(ValueError, match="version 7, but this version reads 1"):
         VectorTable.load(folder)
 
 

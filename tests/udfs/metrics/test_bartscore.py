@@ -85,8 +85,14 @@ def test_direction_decides_what_is_needed(folder):
     ("settings", "complaint"),
     [
         ({}, "bartscore needs a sequence-to-sequence model"),
-        ({"model": "m", "direction": "up"}, "direction 'up': expected source-paraphrase or ref"),
-        ({"model": "m", "precision": "half"}, "precision 'half': expected float32 or bfloat16"),
+        (
+            {"model": "m", "direction": "up"},
+            "direction 'up': expected one of source-paraphrase, ref",
+        ),
+        (
+            {"model": "m", "precision": "half"},
+            "precision 'half': expected one of float32, bfloat16",
+        ),
     ],
 )
 def test_settings_that_make_no_sense(settings, complaint):

@@ -124,8 +124,8 @@ def test_without_references():
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("tokenize", "jieba", "tokenize must be one of char, zh, 13a, not 'jieba'"),
-        ("smooth", "yes", "smooth must be one of exp, floor, add-k, none, not 'yes'"),
+        ("tokenize", "jieba", "tokenize 'jieba': expected one of char, zh, 13a"),
+        ("smooth", "yes", "smooth 'yes': expected one of exp, floor, add-k, none"),
         ("order", 0, "order must be at least 1, not 0"),
     ],
 )

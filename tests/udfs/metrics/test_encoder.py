@@ -7,8 +7,6 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from tiny_models import POSITIONS, tiny_bart, tiny_bert
 from transformers import AutoModel, AutoTokenizer
 
@@ -16,7 +14,6 @@ from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.encoder import (
     DEFAULT_MODEL,
     Encoder,
-    batches,
     load_encoder,
     model_signature,
 )
@@ -118,16 +115,6 @@ def test_bfloat16_is_near(folder):
     assert near.dtype == np.float32
     assert (exact * near).sum(axis=1).min() > 0.99
     assert np.abs(exact - near).max() > 1e-6
-
-
-@given(st.lists(st.integers(1, 40), max_size=30), st.integers(1, 100))
-def test_batches_hold_every_row_once_within_the_budget(lengths, budget):
-    found = list(batches(lengths, budget))
-    assert sorted(row for rows in found for row in rows) == list(range(len(lengths)))
-    for rows in found:
-        assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= budget
-    order = [lengths[row] for rows in found for row in rows]
-    assert order == sorted(order)
 
 
 def test_a_process_loads_a_model_once(folder):

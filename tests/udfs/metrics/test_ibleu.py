@@ -78,5 +78,5 @@ def test_signatures_ranges_and_needs():
     for metric in (IBLEU, SelfIBLEU):
         with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
             metric(alpha=1.5)
-        with pytest.raises(ValueError, match="tokenize must be one of"):
+        with pytest.raises(ValueError, match="tokenize 'jieba': expected one of"):
             metric(tokenize="jieba")

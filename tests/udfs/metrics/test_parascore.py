@@ -95,7 +95,7 @@ def test_tune_omega_refuses(folder):
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"similarity": "cosine"}, "similarity 'cosine': expected bertscore or sentence"),
+        ({"similarity": "cosine"}, "similarity 'cosine': expected one of bertscore, sentence"),
         ({"gamma": 0}, "gamma 0: expected above 0, at most 1"),
     ],
 )

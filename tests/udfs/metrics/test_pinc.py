@@ -52,7 +52,7 @@ def test_rows_without_a_side_and_the_corpus():
 
 def test_settings():
     assert PINC("zh", 3).signature().startswith("PINC|tok:zh|order:3|v:")
-    with pytest.raises(ValueError, match="tokenize must be one of char, zh, 13a, not 'word'"):
+    with pytest.raises(ValueError, match="tokenize 'word': expected one of char, zh, 13a"):
         PINC("word")
     with pytest.raises(ValueError, match="order must be at least 1, not 0"):
         PINC(order=0)

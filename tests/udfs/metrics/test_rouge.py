@@ -133,9 +133,9 @@ def test_as_rouge_chinese_counting_what_repeats():
 def test_names_and_settings():
     assert [ROUGE(v).name for v in VARIANTS] == ["rouge-1", "rouge-2", "rouge-l"]
     assert ROUGE("l", "word").signature().startswith("ROUGE-L|tok:word|stat:f1|refs:best|v:")
-    with pytest.raises(ValueError, match="variant must be one of 1, 2, l, not '3'"):
+    with pytest.raises(ValueError, match="variant '3': expected one of 1, 2, l"):
         ROUGE("3")
-    with pytest.raises(ValueError, match="tokenize must be char or word, not 'zh'"):
+    with pytest.raises(ValueError, match="tokenize 'zh': expected one of char, word"):
         ROUGE(tokenize="zh")
     with pytest.raises(ValueError, match="rouge-l needs a reference"):
         ROUGE().sentence_scores(Pairs.of(["春"], ["夏"]))

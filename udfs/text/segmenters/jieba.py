@@ -25,6 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
+from gaixie.udfs.compiled import read_only
 from gaixie.udfs.text.code_points import CodePoints, Words
 from gaixie.udfs.text.segmenters import jieba_tables
 from gaixie.udfs.text.segmenters.jieba_tables import (
@@ -72,21 +73,9 @@ class JiebaSegmenter:
         """
         ends = np.empty(len(text.values), np.int32)
         offsets = np.zeros(len(text.offsets), np.int64)
-        _cut_rows(
-            _read_only(text.values, np.uint32),
-            _read_only(text.offsets, np.int64),
-            jieba_tables.load(),
-            ends,
-            offsets,
-        )
+        texts = read_only(text.values, np.uint32), read_only(text.offsets, np.int64)
+        _cut_rows(*texts, jieba_tables.load(), ends, offsets)
         return Words(ends[: offsets[-1]], offsets)
-
-
-def _read_only(array: np.ndarray, dtype: type) -> np.ndarray:
-    """The array as the one type that the kernels are compiled for (numba tells writable ones)."""
-    view: np.ndarray = np.ascontiguousarray(array, dtype).view()
-    view.flags.writeable = False
-    return view
 
 
 @njit(cache=True, nogil=True)

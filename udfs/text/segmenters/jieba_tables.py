@@ -25,6 +25,7 @@ import io
 import math
 import runpy
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -157,16 +158,10 @@ def _write(path: Path, tables: Tables) -> None:
 
 def build() -> Tables:
     """The tables from jieba's data files. Raises ModuleNotFoundError if jieba is not installed."""
-    spec = importlib.util.find_spec("jieba")
-    if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError("the package 'jieba' is missing", name="jieba")
-    folder = Path(spec.submodule_search_locations[0])
-
-    fields = (folder / "dict.txt").read_text("utf-8").split()
     # A dictionary, as one word stands there twice, and the total must count it once.
-    entries = dict(zip(fields[::3], map(int, fields[1::3]), strict=True))
+    entries = {word: frequency for word, frequency, _ in dictionary()}
     words, frequencies = list(entries), np.array(list(entries.values()))
-    emissions = _probabilities(folder, "emit")
+    emissions = _probabilities("emit")
 
     lengths = np.array([len(word) for word in words])
     characters, ids = _number_characters(words, lengths, frequencies, emissions)
@@ -174,7 +169,7 @@ def build() -> Tables:
     distinct, weight = np.unique(-frequencies, return_inverse=True)
     # math.log, as numpy's may differ in the last bit, and ties between routes depend on that bit.
     logs = [math.log(-frequency) - log_total for frequency in distinct.tolist()]
-    start, transitions = _probabilities(folder, "start"), _probabilities(folder, "trans")
+    start, transitions = _probabilities("start"), _probabilities("trans")
     return Tables(
         characters=characters,
         trie=_build_trie(ids, lengths, weight + 1, int((characters & ID_MASK).max())),
@@ -185,9 +180,23 @@ def build() -> Tables:
     )
 
 
-def _probabilities(folder: Path, name: str) -> dict[str, Any]:
+def _folder() -> Path:
+    """Of the package jieba, found without importing it."""
+    spec = importlib.util.find_spec("jieba")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("the package 'jieba' is missing", name="jieba")
+    return Path(spec.submodule_search_locations[0])
+
+
+def dictionary() -> Iterator[tuple[str, int, str]]:
+    """(word, frequency, tag) of each line of the dictionary. ModuleNotFoundError without jieba."""
+    fields = (_folder() / "dict.txt").read_text("utf-8").split()
+    return zip(fields[::3], map(int, fields[1::3]), fields[2::3], strict=True)
+
+
+def _probabilities(name: str) -> dict[str, Any]:
     """The dictionary P of ``finalseg/prob_NAME.py``: a module that holds only that literal."""
-    return runpy.run_path(str(folder / "finalseg" / f"prob_{name}.py"))["P"]
+    return runpy.run_path(str(_folder() / "finalseg" / f"prob_{name}.py"))["P"]
 
 
 def _number_characters(

@@ -179,15 +179,7 @@ class LtpSegmenter:
 
     def _open_neural(self) -> Any:
         if "neural" not in self._models:
-            from ltp import LTP
-
-            # ltp prints as it loads; standard output belongs to the caller.
-            with contextlib.redirect_stdout(sys.stderr):
-                model = LTP(str(self._folder))
-            # transformers 5 dropped the older name of __call__, which ltp still uses.
-            if not hasattr(model.tokenizer, "batch_encode_plus"):
-                model.tokenizer.batch_encode_plus = model.tokenizer.__call__
-            self._models["neural"] = model
+            self._models["neural"] = open_neural(self._folder)
         return self._models["neural"]
 
     def _run_neural(self, texts: Sequence[str], tasks: list[str]) -> list[list[tuple[str, str]]]:
@@ -218,6 +210,19 @@ class LtpSegmenter:
             [(word, "" if k == _GAP else row_tags[k]) for word, k in _cover(text, row_words)]
             for text, row_words, row_tags in zip(texts, words, tags, strict=True)
         ]
+
+
+def open_neural(folder: Path) -> Any:
+    """A neural model of the package ltp. Raises ImportError without it."""
+    from ltp import LTP
+
+    # ltp prints as it loads; standard output belongs to the caller.
+    with contextlib.redirect_stdout(sys.stderr):
+        model = LTP(str(folder))
+    # transformers 5 dropped the older name of __call__, which ltp still uses.
+    if not hasattr(model.tokenizer, "batch_encode_plus"):
+        model.tokenizer.batch_encode_plus = model.tokenizer.__call__
+    return model
 
 
 @lru_cache(maxsize=4)

@@ -1,0 +1,48 @@
+"""What reports are made of: jinja2 templates, which lie beside the code that fills them in, and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+
+def render(template: Path, **values: Any) -> str:
+    """The text of a template; values are escaped in .html.j2 alone.
+
+    Filters besides jinja2's own: number (a float, see below), thousands (1,234) and cell (a text in
+    a table of Markdown).
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(template.parent),
+        undefined=jinja2.StrictUndefined,
+        autoescape=template.name.endswith(".html.j2"),
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": number, "thousands": "{:,}".format}
+    environment.filters["cell"] = lambda text: str(text).replace("|", "\\|")
+    return environment.get_template(template.name).render(values)
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A float with so many decimals; a dash where there is none."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a report as JSON; floats that are not finite as null."""
+    text = json.dumps(_finite(value), ensure_ascii=False, indent=1)
+    path.write_text(text + "\n", "utf-8")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -14,7 +14,8 @@ Reads Parquet, JSON lines, CSV or TSV, and writes one run:
 
 A run without a manifest does not exist for readers. Killed at any moment, the job run again with
 the same --run-id starts over, or with --resume goes on behind the last finished chunk of input;
---clean deletes what runs that never came back left behind.
+--clean deletes what runs that never came back left behind. One process at a time has a run; a second
+one is refused.
 Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
 """
 
@@ -27,10 +28,13 @@ from datetime import UTC, datetime
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.scoring.clean import clean_runs
 from gaixie.jobs.scoring.inputs import inspect_inputs
-from gaixie.jobs.scoring.pipeline import ScoreCorpus, load_scorer
+from gaixie.jobs.scoring.paths import check_apart
+from gaixie.jobs.scoring.pipeline import ScoreCorpus, Scorer, load_scorer
+from gaixie.jobs.scoring.run_lock import held
 from gaixie.jobs.scoring.settings import CONFIG, Input, ScoreSettings, load_settings
 from gaixie.jobs.spark.session import start_session
 from gaixie.jobs.spark.storage import Storage
+from gaixie.udfs.io.run_lock import RunLock
 from gaixie.udfs.spscore import TIERS
 from gaixie.udfs.stages import ORIGINS
 
@@ -53,14 +57,28 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     if not settings.inputs:
         raise JobError("nothing to read: give --input, or inputs in the config file")
+    check_apart(settings.output, [source.path for source in settings.inputs])
     scorer = load_scorer(settings)
+    run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    folder = f"{settings.output.rstrip('/')}/runs/{run_id}"
+    with held(folder, args.take_over, args.dry_run) as lock:
+        return _score(args, settings, scorer, run_id, folder, lock)
 
+
+def _score(
+    args: argparse.Namespace,
+    settings: ScoreSettings,
+    scorer: Scorer,
+    run_id: str,
+    folder: str,
+    lock: RunLock | None,
+) -> int:
     spark = start_session(
         "gaixie score_corpus", [settings.output, *(source.path for source in settings.inputs)]
     )
     storage = Storage(spark)
-    run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    folder = f"{settings.output.rstrip('/')}/runs/{run_id}"
+    if lock:
+        lock.on_lost = spark.sparkContext.cancelAllJobs
     if storage.exists(f"{folder}/manifest.json"):
         if not args.resume:
             raise JobError(f"{folder}: run '{run_id}' is published; take another --run-id")
@@ -72,6 +90,8 @@ def main(argv: list[str] | None = None) -> int:
     if args.dry_run:
         job.dry_run()
         return 0
+    if lock:
+        job.check_lock = lock.check
     job.start(resume=args.resume)
     job.score_chunks()
     stages = job.find_stages()
@@ -114,6 +134,11 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     write.add_argument("--output", metavar="ROOT", help="root of the tables: a folder or a URI")
     write.add_argument("--run-id", metavar="ID", help="by default the time of the start, in UTC")
     write.add_argument("--resume", action="store_true", help="go on with a run that was killed")
+    write.add_argument(
+        "--take-over",
+        action="store_true",
+        help="take the run from a process on another host, which must be gone, without waiting",
+    )
     write.add_argument(
         "--clean",
         action="store_true",

@@ -333,6 +333,31 @@ def test_reserved_column_under_a_mapping(score, tmp_path):
     refused(run, f"{path}: column 'source' has the name of one that the job writes")
 
 
+def test_other_files_of_a_folder_are_passed_over(score, tmp_path):
+    write_parquet(tmp_path / "in" / "a.parquet", {"source": [A], "paraphrase": [B]})
+    for name in ("README.md", "readme.txt", "_SUCCESS", "sub/notes.docx", "z.xlsx"):
+        write_text(tmp_path / "in" / name, "about these pairs")
+    run = score(tmp_path / "out", "--input", tmp_path / "in", "--origin", "llm")
+    assert run.code == 0, run.stderr
+    line = f"{tmp_path}/in: 1 parquet files; passed over 4 others: README.md, readme.txt, notes.docx, …"
+    assert line in run.stderr.splitlines()
+    assert run.manifest["inputs"][0]["files"] == 1
+    assert len(run.scored) == 1
+
+
+def test_pair_id_of_the_input_is_carried_under_another_name(score, tmp_path):
+    table = {"source": [A], "paraphrase": [B], "pair_id": ["mine"]}
+    path = write_parquet(tmp_path / "a.parquet", table)
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
+    assert run.code == 0, run.stderr
+    assert f"{path}: its column 'pair_id' is carried as 'input_pair_id'" in run.stderr
+    assert run.scored["input_pair_id"].tolist() == ["mine"]
+    assert len(run.scored["pair_id"][0]) == 32
+    path = write_parquet(tmp_path / "b.parquet", table | {"input_pair_id": ["too"]})
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm", run_id="b")
+    refused(run, f"{path}: column 'pair_id' has the name of one that the job writes")
+
+
 # Settings
 
 

@@ -24,7 +24,7 @@ from types import FrameType
 CAUSES = (
     (r"No space left on device|Disk quota exceeded", "the disk is full"),
     (r"OutOfMemoryError|MemoryError", "out of memory"),
-    (r"Answer from Java side is empty|Py4JNetworkError|Connection refused", "Java has ended"),
+    (r"Answer from Java side is empty|Py4JNetworkError|ConnectionRefusedError", "Java has ended"),
 )
 """What a trace has in it, and what that means."""
 
@@ -76,21 +76,20 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
 
 def cause(error: BaseException) -> str:
     """What went wrong, in one line: the innermost cause that a trace names."""
-    text = str(error)
-    whole = f"{type(error).__name__}: {text}"
+    trace = "".join(traceback.format_exception(error))
     for pattern, meaning in CAUSES:
-        if match := re.search(pattern, whole):
-            line = next(line for line in whole.splitlines() if match[0] in line)
-            return meaning if match[0] in meaning else f"{meaning} ({_without_class(line)})"
-    inner = re.findall(r"^\s*Caused by: (.+)$", text, re.MULTILINE)
-    lines = [line for line in text.splitlines() if line.strip()]
-    return _without_class(inner[-1]) if inner else (lines[0] if lines else type(error).__name__)
+        if match := re.search(pattern, trace):
+            line = next(line for line in trace.splitlines() if match[0] in line)
+            return f"{meaning} ({_without_class(line)})"
+    inner = re.findall(r"^\s*Caused by: (.+)$", str(error), re.MULTILINE)
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return _without_class(inner[-1]) if inner else (lines or [type(error).__name__])[0]
 
 
 def _without_class(line: str) -> str:
     """java.io.IOException: Stale file handle -> Stale file handle."""
     line = line.strip().removeprefix("Caused by: ")
-    return re.sub(r"^(?:[\w$]+\.)*[\w$]+(?:Exception|Error): (?=\S)", "", line)
+    return re.sub(r"^(?:(?:[\w$]+\.)*[\w$]+(?:Exception|Error): (?=\S))+", "", line)
 
 
 @cache

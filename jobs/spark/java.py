@@ -15,47 +15,60 @@ from pyspark.sql import SparkSession
 from gaixie.jobs.errors import JobError, log_file
 
 
-def create_session(conf: SparkConf) -> SparkSession:
-    """The session of a new Java process, whose output goes to the job's log; or of the one there is.
+class Starting:
+    """A session on its way: Java starts in a thread, while its user has other things to do.
 
     PySpark starts Java in the main thread, and forgets the process where Ctrl-C comes in between: Java
-    then waits for ever. Here a thread starts it, and an interrupt ends it. Raises JobError where Java
-    says why it did not start, else what PySpark raises.
+    then waits for ever. Here an interrupt ends it.
     """
-    running = SparkContext._gateway is not None
-    results: list[Any] = []
 
-    def create() -> None:
+    def __init__(self, conf: SparkConf):
+        """Starts Java, whose output goes to the job's log; or takes the process that there is."""
+        self._conf = conf
+        self._running = SparkContext._gateway is not None
+        self._result: SparkSession | BaseException | None = None
+        self._thread = threading.Thread(target=self._create, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> SparkSession:
+        """The session. Raises JobError where Java says why it did not start, else what PySpark raises."""
         try:
-            if not running:
+            self._thread.join()
+        except KeyboardInterrupt:
+            self.end()
+            raise
+        session = self._result
+        if isinstance(session, SparkSession):
+            jvm: Any = SparkContext._jvm
+            jvm.SparkSession.setActiveSession(session._jsparkSession)  # in this thread too
+            return session
+        assert session is not None
+        if SparkContext._gateway is None:
+            lines = log_file().read_text("utf-8", "replace").split("\n")
+            said = [line for line in lines if line] or [str(session)]
+            raise JobError(f"Java did not start: {said[-1]}") from session
+        self.end()
+        raise session
+
+    def end(self) -> None:
+        """Ends the Java that this started."""
+        while self._thread.is_alive() and SparkContext._gateway is None:
+            self._thread.join(0.1)  # Java writes down its port within a second or two
+        if not self._running:
+            end_java()
+
+    def _create(self) -> None:
+        try:
+            if not self._running:
                 with open(log_file(), "ab") as log:
                     streams = {"stdout": log, "stderr": log}
-                    gateway = launch_gateway(conf, popen_kwargs=streams)
-                SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+                    gateway = launch_gateway(self._conf, popen_kwargs=streams)
+                SparkContext._ensure_initialized(gateway=gateway, conf=self._conf)
             # Where Java is killed, this server would print a trace; the main thread finds it out as well.
             AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]
-            results.append(SparkSession.builder.config(conf=conf).getOrCreate())
+            self._result = SparkSession.builder.config(conf=self._conf).getOrCreate()
         except BaseException as error:
-            results.append(error)
-
-    thread = threading.Thread(target=create, daemon=True)
-    thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:
-        while thread.is_alive() and SparkContext._gateway is None:
-            thread.join(0.1)  # Java writes down its port within a second or two
-        if not running:
-            end_java()
-        raise
-    if isinstance(results[0], SparkSession):
-        return results[0]
-    if SparkContext._gateway is None:
-        lines = [line for line in log_file().read_text("utf-8", "replace").splitlines() if line]
-        raise JobError(f"Java did not start: {(lines or results)[-1]}") from results[0]
-    if not running:
-        end_java()
-    raise results[0]
+            self._result = error
 
 
 def end_java() -> None:

@@ -8,8 +8,8 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from gaixie.jobs.errors import JobError, Terminated, cause, terminate
 from gaixie.jobs.spark import s3a
-from gaixie.jobs.spark.java import create_session, end_java, silence_java
+from gaixie.jobs.spark.java import Starting, end_java, silence_java
 
 FOLDER = Path(__file__).parents[2] / "conf/spark"
 LOG4J = FOLDER / "log4j2.properties"
@@ -30,10 +30,18 @@ MASTERS = {"local": "local", "spark": "standalone", "yarn": "yarn", "k8s": "kube
 
 
 def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
-    """The session of a job that reads and writes uris.
+    """The session of a job that reads and writes uris: begin_session, and then wait for it."""
+    with begin_session(name, uris) as wait:
+        return wait()
+
+
+@contextmanager
+def begin_session(name: str, uris: Iterable[str] = ()) -> Iterator[Callable[[], SparkSession]]:
+    """Starts a session, and gives what waits for it; Java takes seconds that can be used meanwhile.
 
     What spark-submit or spark-defaults.conf set wins over conf/spark. Raises JobError where there is
-    no Java, no session can be had, or s3a:// would not work as it should.
+    no Java, no session can be had, or s3a:// would not work as it should. Where the block fails before
+    the session was waited for, Java ends.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if submitted:  # by spark-submit, which has read its settings
@@ -60,16 +68,28 @@ def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
     conf.setIfMissing("spark.app.name", name)
     if submitted:
         silence_java(LOG4J)
+    starting = Starting(conf)
+    waited = False
+
+    def wait() -> SparkSession:
+        nonlocal waited
+        waited = True
+        try:
+            spark = starting.wait()
+        except JobError:
+            raise
+        except Exception as error:
+            raise JobError(f"no Spark session: {cause(error)}") from error
+        _own_signals()
+        if on_s3:
+            s3a.check_session(spark, on_s3)
+        return spark
+
     try:
-        spark = create_session(conf)
-    except JobError:
-        raise
-    except Exception as error:
-        raise JobError(f"no Spark session: {cause(error)}") from error
-    _own_signals()
-    if on_s3:
-        s3a.check_session(spark, on_s3)
-    return spark
+        yield wait
+    finally:
+        if not waited:
+            starting.end()
 
 
 def stop_interrupted() -> None:

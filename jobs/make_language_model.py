@@ -38,11 +38,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.errors import run as run_job
 from gaixie.jobs.fitting import kneser_ney
 from gaixie.jobs.fitting.sentences import read_groups, split_column
-from gaixie.udfs.command_line import make_parser, positive, say
+from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.io.text_tables import read_columns
@@ -68,41 +67,38 @@ class Sentences(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; 0, or 2 after one line on standard error where something is to be mended."""
+    """Run the job; 0, or 2 after one line on standard error for a user error."""
     options = parse_arguments(argv)
-    return run_job("make_language_model", partial(run, options), "nothing was written")
+    work = partial(run_command, "make_language_model", partial(run, options))
+    return run_job("make_language_model", work, "nothing was written")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Read, count, prune, pack, save. Raises JobError."""
+def run(options: argparse.Namespace) -> None:
+    """Read, count, prune, pack, save."""
     started = time.monotonic()
-    try:
-        inputs = [split_column(given) for given in options.input]
-        given = [path for path, _ in inputs]
-        paths = local_copy(options.output, options.exclude, *given, overwrite=options.overwrite)
-        with paths as (output, exclude, *files):
-            output = check_output(output, MANIFEST, options.overwrite)
-            excluded = Excluded(exclude, options.exclude, options.overlap)
-            groups = [
-                read_groups(file, column, path)
-                for file, (path, column) in zip(files, inputs, strict=True)
-            ]
-            sentences = gather(groups, excluded, options.per_group, options.seed)
-            if not sentences.texts:
-                raise ValueError(f"{', '.join(given)}: no sentences, expected at least one")
-            tables, counts = make_tables(from_strings(sentences.texts), options)
-            manifest = describe(options, inputs, sentences, counts, tables)
-            with scratch_beside(output) as building:
-                write_arrays(building / MANIFEST, tables._asdict(), manifest)
-                publish(building, output)
-    except (ValueError, OSError) as error:
-        raise JobError(str(error)) from error
+    inputs = [split_column(given) for given in options.input]
+    given = [path for path, _ in inputs]
+    paths = local_copy(options.output, options.exclude, *given, overwrite=options.overwrite)
+    with paths as (output, exclude, *files):
+        output = check_output(output, MANIFEST, options.overwrite)
+        excluded = Excluded(exclude, options.exclude, options.overlap)
+        groups = [
+            read_groups(file, column, path)
+            for file, (path, column) in zip(files, inputs, strict=True)
+        ]
+        sentences = gather(groups, excluded, options.per_group, options.seed)
+        if not sentences.texts:
+            raise ValueError(f"{', '.join(given)}: no sentences, expected at least one")
+        tables, counts = make_tables(from_strings(sentences.texts), options)
+        manifest = describe(options, inputs, sentences, counts, tables)
+        with scratch_beside(output) as building:
+            write_arrays(building / MANIFEST, tables._asdict(), manifest)
+            publish(building, output)
     print(
         f"{options.output}: order {options.order}, {sum(counts['kept']):,} n-grams from"
         f" {len(sentences.texts):,} sentences, {sum(a.nbytes for a in tables) / 1e6:.1f} MB"
         f" ({time.monotonic() - started:.0f} s)"
     )
-    return 0
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:

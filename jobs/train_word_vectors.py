@@ -40,9 +40,8 @@ from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.errors import run as run_job
-from gaixie.udfs.command_line import in_words, make_parser, positive
+from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.io.progress import Progress
@@ -61,39 +60,36 @@ BATCH = 1_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; 0, or 2 after one line on standard error where something is to be mended."""
+    """Run the job; 0, or 2 after one line on standard error for a user error."""
     options = parse_arguments(argv)
-    return run_job("train_word_vectors", partial(run, options), "nothing was written")
+    work = partial(run_command, "train_word_vectors", partial(run, options))
+    return run_job("train_word_vectors", work, "nothing was written")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Read, cut, train, save. Raises JobError."""
+def run(options: argparse.Namespace) -> None:
+    """Read, cut, train, save."""
     started = time.monotonic()
-    try:
-        segmenter = load_segmenter(options.segmenter)
-        copies = local_copy(options.output, options.input, overwrite=options.overwrite)
-        with copies as (output, corpus), tempfile.TemporaryDirectory(prefix="gaixie-") as work:
-            output = check_output(output, VECTORS_FILE, options.overwrite)
-            cut = Path(work, "sentences")
-            counts = write_words(corpus, options, segmenter, cut)
-            vectors = train(cut, counts["sentences"], options)
-            manifest = {
-                "input": options.input,
-                "column": options.column,
-                "segmenter": f"{segmenter.name}-{segmenter.version}",
-                "settings": {name: getattr(options, name) for name in SETTINGS},
-                **counts,
-                "vocabulary": len(vectors),
-                "versions": {name: version(name) for name in ("gaixie", "gensim", "numpy")},
-            }
-            save(vectors, manifest, output)
-    except (ValueError, OSError, ModuleNotFoundError) as error:
-        raise JobError(in_words(error)) from error
+    segmenter = load_segmenter(options.segmenter)
+    copies = local_copy(options.output, options.input, overwrite=options.overwrite)
+    with copies as (output, corpus), tempfile.TemporaryDirectory(prefix="gaixie-") as work:
+        output = check_output(output, VECTORS_FILE, options.overwrite)
+        cut = Path(work, "sentences")
+        counts = write_words(corpus, options, segmenter, cut)
+        vectors = train(cut, counts["sentences"], options)
+        manifest = {
+            "input": options.input,
+            "column": options.column,
+            "segmenter": f"{segmenter.name}-{segmenter.version}",
+            "settings": {name: getattr(options, name) for name in SETTINGS},
+            **counts,
+            "vocabulary": len(vectors),
+            "versions": {name: version(name) for name in ("gaixie", "gensim", "numpy")},
+        }
+        save(vectors, manifest, output)
     print(
         f"{options.output}: {len(vectors):,} words, {options.dimensions} dimensions, from"
         f" {counts['sentences']:,} sentences ({time.monotonic() - started:.0f} s)"
     )
-    return 0
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -43,10 +43,9 @@ from gaixie.training.evaluation.systems import (
     split_name,
 )
 from gaixie.training.evaluation.tables import cases, score, sentence_table
-from gaixie.training.modeling.generation import load_generator
+from gaixie.training.modeling.generation import add_decoding, load_generator
 from gaixie.training.modeling.generator import Decoding
 from gaixie.udfs.command_line import make_parser, run_command, say
-from gaixie.udfs.metrics.encoder import PRECISIONS
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -140,14 +139,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--samples", type=int, default=SAMPLES, metavar="N", help="resamples (%(default)s)")
     add("--cases", type=int, default=5, metavar="K", help="sources shown whole (%(default)s)")
     add("--seed", type=int, default=0, metavar="N", help="of resamples and cases (%(default)s)")
-    group = parser.add_argument_group("of --model")
-    add = group.add_argument
-    add("--beams", type=int, default=4, metavar="N", help="(%(default)s)")
-    add("--drop-copies", action="store_true", help="take the next beam instead of a copy")
-    add("--max-new-tokens", type=int, metavar="N", help="as in generate.py")
-    add("--batch-size", type=int, default=32, metavar="N", help="sentences (%(default)s)")
-    add("--device", default="auto", help="auto: the GPU where there is one; cpu, cuda:1")
-    add("--precision", choices=PRECISIONS, default=PRECISIONS[0], help="(%(default)s)")
+    add_decoding(parser.add_argument_group("of --model").add_argument)
     return parser.parse_args(argv)
 
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -33,8 +34,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gaixie.training.modeling.generation import in_words, load_generator
-from gaixie.training.modeling.generator import LENGTH_STEP, Candidate, Decoding
+from gaixie.training.modeling.generation import add_decoding, in_words, load_generator
+from gaixie.training.modeling.generator import Candidate, Decoding
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.io.text_tables import (
@@ -46,7 +47,6 @@ from gaixie.udfs.io.text_tables import (
     read_columns,
     writing,
 )
-from gaixie.udfs.metrics.encoder import PRECISIONS
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 CHUNK = 4_096
@@ -69,17 +69,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def generate(args: argparse.Namespace) -> None:
     """The command: reads, writes candidates chunk by chunk, and says what became of the sentences."""
-    decoding = Decoding(
-        args.beams,
-        args.sample,
-        args.top_p,
-        args.temperature,
-        args.seed,
-        args.n_best,
-        args.max_new_tokens,
-        args.drop_copies,
-        args.batch_size,
-    )
+    decoding = Decoding(**{field.name: getattr(args, field.name) for field in fields(Decoding)})
     check_extension(args.output, WRITTEN)
     total = None
     if args.sentences != STANDARD:
@@ -152,22 +142,11 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         help=f"{', '.join(WRITTEN)}, there when all is done; standard output if not given",
     )
     add("--n-best", type=int, default=1, metavar="N", help="candidates of a sentence (%(default)s)")
-    add("--beams", type=int, default=4, metavar="N", help="of the search (%(default)s)")
+    add_decoding(add)
     add("--sample", action="store_true", help="draw candidates instead of searching")
     add("--top-p", type=float, default=0.95, metavar="P", help="nucleus of --sample (%(default)s)")
     add("--temperature", type=float, default=1.0, metavar="T", help="of --sample (%(default)s)")
     add("--seed", type=int, default=13, metavar="N", help="of --sample (%(default)s)")
-    add(
-        "--max-new-tokens",
-        type=int,
-        metavar="N",
-        help=f"of a paraphrase; without it twice its source's, rounded up to {2 * LENGTH_STEP}s",
-    )
-    add(
-        "--drop-copies",
-        action="store_true",
-        help="pass over candidates that equal their source; both normalised",
-    )
     add(
         "--rank-by",
         choices=["model", "spscore"],
@@ -179,9 +158,6 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         default="core",
         help="of SPScore-zh: paper, core, full, or a model's folder (%(default)s)",
     )
-    add("--batch-size", type=int, default=32, metavar="N", help="sentences at once (%(default)s)")
-    add("--device", default="auto", help="auto: the GPU where there is one; cpu, cuda:1")
-    add("--precision", choices=PRECISIONS, default=PRECISIONS[0], help="(%(default)s)")
     return parser.parse_args(argv)
 
 

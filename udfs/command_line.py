@@ -38,9 +38,10 @@ def run_command(name: str, work: Callable[[], object], *errors: type[Exception])
 
     errors: what else is a user error, beside ValueError, OSError and ImportError.
     """
+    expected = (ValueError, OSError, ImportError, *errors)
     try:
         work()
-    except (ValueError, OSError, ImportError, *errors) as error:
+    except expected as error:
         say(f"{name}: error: {in_words(error)}")
         return 2
     return 0

@@ -100,17 +100,12 @@ def _turned(values: np.ndarray, metric: Metric, main: str) -> np.ndarray:
 def _between(scored: Scores, rows: np.ndarray, order: list[str]) -> dict[str, Any]:
     """Spearman between metrics, over the rows that both have a score of."""
     once = np.ones((1, int(rows.sum())), np.int64)
-    values = [
-        [
-            float(_both(scored.scores[first][rows], scored.scores[other][rows], once))
-            for other in order
-        ]
-        for first in order
-    ]
+
+    def rho(first: np.ndarray, other: np.ndarray) -> float:
+        there = ~np.isnan(first)
+        statistics = statistics_of(other[there], first[there], once[:, there], False)
+        return float(statistics["spearman"][0])
+
+    scores = [scored.scores[name][rows] for name in order]
+    values = [[rho(first, other) for other in scores] for first in scores]
     return {"metrics": [scored.metrics[name].title for name in order], "spearman": values}
-
-
-def _both(first: np.ndarray, other: np.ndarray, once: np.ndarray) -> float:
-    there = ~np.isnan(first)
-    statistics = statistics_of(other[there], first[there], once[:, there], False)
-    return statistics["spearman"][0]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from gaixie.jobs.fitting.data import numbers_of
 from gaixie.udfs.io.pair_tables import read_table, remove_spaces, source_hash
 from gaixie.udfs.io.settings import Strict
 
@@ -93,18 +94,10 @@ def read_data_set(data_set: DataSet, folder: Path, limit: int = 0) -> pd.DataFra
 
 
 def _human(column: pd.Series, data_set: DataSet, path: Path) -> np.ndarray:
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(float)
-    wrong = ~np.isfinite(numbers)
+    where = f"{path}: column {data_set.human!r}"
     if data_set.labels:
-        wrong |= (numbers != 0) & (numbers != 1)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        value, expected = column.iloc[row], "0 or 1" if data_set.labels else "a number"
-        value = repr(value) if isinstance(value, str) else value
-        raise ValueError(
-            f"{path}: column {data_set.human!r}: row {row + 1} has {value}, expected {expected}"
-        )
-    return numbers
+        return numbers_of(column, where, "0 or 1", lambda x: (x == 0) | (x == 1))
+    return numbers_of(column, where, "a number", np.isfinite)
 
 
 def source_share(sources: pd.Series, salt: str) -> np.ndarray:

@@ -6,12 +6,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
 from gaixie.udfs.reports import render, write_json
 
@@ -60,7 +56,8 @@ def forest(data_set: dict[str, Any], path: Path) -> None:
     """Every metric's statistic with its interval, the best on top."""
     main = data_set["statistic"]
     rows = [row for row in data_set["metrics"][::-1] if not math.isnan(row[main].value)]
-    figure, axes = plt.subplots(figsize=(7, 1 + 0.26 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(7, 1 + 0.26 * len(rows)), layout="constrained")
+    axes = figure.subplots()
     for position, row in enumerate(rows):
         value, low, high = row[main]
         colour = "#c0392b" if row["name"] == "spscore" else "#34495e"
@@ -80,7 +77,6 @@ def forest(data_set: dict[str, Any], path: Path) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def heat_map(data_set: dict[str, Any], path: Path) -> None:
@@ -88,11 +84,11 @@ def heat_map(data_set: dict[str, Any], path: Path) -> None:
     between = data_set["between"]
     titles, values = between["metrics"], np.array(between["spearman"], float)
     size = 2.5 + 0.27 * len(titles)
-    figure, axes = plt.subplots(figsize=(size + 1, size), layout="constrained")
+    figure = Figure(figsize=(size + 1, size), layout="constrained")
+    axes = figure.subplots()
     image = axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1)
     axes.set_xticks(range(len(titles)), titles, rotation=90, fontsize=7)
     axes.set_yticks(range(len(titles)), titles, fontsize=7)
     axes.set_title(f"{data_set['name']}: Spearman between metrics", fontsize=10)
     figure.colorbar(image, shrink=0.7)
     figure.savefig(path, dpi=130)
-    plt.close(figure)

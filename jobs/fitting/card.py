@@ -6,17 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from gaixie.udfs.reports import render
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
+COLUMNS = 5
+"""Plots in a line of scores_by_kind.png."""
 
 
 def write(folder: Path, figures: dict[str, Any]) -> None:
@@ -39,33 +37,26 @@ def plot(
     kinds: np.ndarray,
 ) -> None:
     """reliability.png, and scores_by_kind.png: score and rating of every pair, both 0 to 5."""
-    figure, axes = plt.subplots(figsize=(6, 5), layout="constrained")
+    figure = Figure(figsize=(6, 5), layout="constrained")
+    axes = figure.subplots()
     axes.plot([0, 5], [0, 5], color="0.7", linewidth=1)
     for origin, rows in reliability.groupby("origin"):
         axes.plot(rows["scored"], rows["rated"], marker="o", markersize=4, label=origin)
     axes.set(xlabel="mean score × 5", ylabel="mean rating", xlim=(0, 5), ylim=(0, 5))
     axes.legend(title="origin", frameon=False)
     figure.savefig(folder / "reliability.png", dpi=100)
-    plt.close(figure)
 
     names = sorted(set(kinds))
-    columns = 5
-    figure, grid = plt.subplots(
-        -(-len(names) // columns),
-        columns,
-        figsize=(11, 2.2 * -(-len(names) // columns)),
-        sharex=True,
-        sharey=True,
-        layout="constrained",
-    )
-    for axes, kind in zip(np.ravel(grid), names, strict=False):
+    lines = -(-len(names) // COLUMNS)
+    figure = Figure(figsize=(11, 2.2 * lines), layout="constrained")
+    grid = np.ravel(figure.subplots(lines, COLUMNS, sharex=True, sharey=True))
+    for axes, kind in zip(grid, names, strict=False):
         rows = kinds == kind
         axes.plot([0, 5], [0, 5], color="0.8", linewidth=1)
         axes.scatter(5 * scores[rows], 5 * rated[rows], s=4, alpha=0.4)
         axes.set_title(f"{kind} ({rows.sum()})", fontsize=9)
-    for axes in np.ravel(grid)[len(names) :]:
+    for axes in grid[len(names) :]:
         axes.axis("off")
     figure.supxlabel("score × 5")
     figure.supylabel("rating")
     figure.savefig(folder / "scores_by_kind.png", dpi=90)
-    plt.close(figure)

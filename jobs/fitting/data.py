@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
@@ -159,7 +160,7 @@ def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
         rated[name] = _texts(table[column], f"{path}: column {column!r}")
     for name in RATINGS:
         where = f"{path}: column {name!r}"
-        rated[name] = _numbers(table[name], settings.scale, where) / settings.scale
+        rated[name] = _ratings(table[name], settings.scale, where) / settings.scale
     rated["group"] = table.get(settings.group_column, rated["source"]).astype(str)
     rated["kind"] = table["kind"].astype(str) if "kind" in table else "rated"
     rated["origin"] = table["origin"].astype(str) if "origin" in table else "human"
@@ -209,7 +210,7 @@ def read_human(
         {
             "source": _texts(table[columns[0]], f"{path}: column {columns[0]!r}"),
             "paraphrase": _texts(table[columns[1]], f"{path}: column {columns[1]!r}"),
-            "human": _numbers(table[columns[2]], 1.0, f"{path}: column {columns[2]!r}"),
+            "human": _ratings(table[columns[2]], 1.0, f"{path}: column {columns[2]!r}"),
         }
     )
     both = human.merge(rated[["source", "paraphrase", "overall"]], on=["source", "paraphrase"])
@@ -303,14 +304,19 @@ def _texts(column: pd.Series, where: str) -> pd.Series:
     return column.map(normalise)
 
 
-def _numbers(column: pd.Series, highest: float, where: str) -> np.ndarray:
+def _ratings(column: pd.Series, highest: float, where: str) -> np.ndarray:
+    expected = f"a number from 0 to {highest:g}"
+    return numbers_of(column, where, expected, lambda x: (x >= 0) & (x <= highest))
+
+
+def numbers_of(
+    column: pd.Series, where: str, expected: str, right: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """A column as numbers: float64. Raises ValueError that names the first row that is not right."""
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(float)
-    wrong = ~((numbers >= 0) & (numbers <= highest))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        value = column.iloc[row]
-        given = f"{numbers[row]:g}" if np.isfinite(numbers[row]) else repr(value)
-        raise ValueError(
-            f"{where}: row {row + 1} has {given}, expected a number from 0 to {highest:g}"
-        )
+    wrong = np.flatnonzero(~right(numbers))
+    if len(wrong):
+        row, number = int(wrong[0]), numbers[wrong[0]]
+        given = f"{number:g}" if np.isfinite(number) else repr(column.iloc[row])
+        raise ValueError(f"{where}: row {row + 1} has {given}, expected {expected}")
     return numbers

@@ -12,13 +12,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from plain_vocabulary import select
 
 from gaixie.jobs.build_vocabulary import main
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.parts_of_speech import class_of
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
-from gaixie.udfs.text.vocabulary import PAPER, Rule, select
+from gaixie.udfs.text.vocabulary import PAPER, Rule
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}

@@ -36,7 +36,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from gaixie.training.data.corpus import COLUMNS, Corpus, RowGroup, random_of
 from gaixie.udfs.io.settings import Strict
@@ -52,8 +52,10 @@ def check_curriculum(curriculum: Stages) -> Stages:
     return curriculum
 
 
-class BatchSettings(Strict, frozen=True):
+class BatchSettings(Strict):
     """How the pairs of a stage are cut into batches: a part of conf/curriculum.yaml's ``batch``."""
+
+    model_config = ConfigDict(frozen=True)
 
     max_characters: int | None = Field(default=None, ge=1)
     """Pairs × (longest source + longest paraphrase) of a batch over all ranks, in characters, which

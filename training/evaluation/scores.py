@@ -14,6 +14,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,28 +99,22 @@ def own_measures() -> list[Measure]:
     kinds = hashlib.sha256(finder.settings.model_dump_json().encode()).hexdigest()[:8]
     norm = ("norm", NORMALISATION)
 
-    def of_pair(
-        name: str,
-        title: str,
-        better: str,
-        digits: int,
-        score: Callable[[str, str], float],
-        *settings: tuple[str, str],
+    def measure(
+        name: str, title: str, better: str, digits: int, score: Callable, *settings: tuple[str, str]
     ) -> Measure:
         def scores(pairs: Pairs) -> np.ndarray:
             texts = zip(pairs.source.to_pylist(), pairs.paraphrase.to_pylist(), strict=True)
-            return np.array([score(source, paraphrase) for source, paraphrase in texts])
+            return np.array(list(starmap(score, texts)), float)
 
         return Measure(name, title, signature(name, norm, *settings), better, digits, scores)
 
+    def kept(source: str, paraphrase: str) -> float:
+        return entities_kept(source, paraphrase, finder)
+
     return [
-        of_pair("copies", "copies %", "↓", 1, lambda a, b: 100.0 * (a == b)),
-        of_pair(
-            *("entities", "entities kept %", "↑", 1),
-            lambda a, b: entities_kept(a, b, finder),
-            ("kinds", kinds),
-        ),
-        of_pair("length-ratio", "length ratio", "", 3, lambda a, b: len(b) / len(a)),
+        measure("copies", "copies %", "↓", 1, lambda a, b: 100.0 * (a == b)),
+        measure("entities", "entities kept %", "↑", 1, kept, ("kinds", kinds)),
+        measure("length-ratio", "length ratio", "", 3, lambda a, b: len(b) / len(a)),
     ]
 
 

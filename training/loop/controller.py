@@ -30,7 +30,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from gaixie.udfs.io.settings import Strict
 
@@ -38,8 +38,10 @@ ACTIONS = ("continue", "save best", "next stage", "finish")
 CONTINUE, SAVE_BEST, NEXT_STAGE, FINISH = ACTIONS
 
 
-class Limits(Strict, frozen=True):
+class Limits(Strict):
     """When a stage ends: the section ``controller`` of conf/curriculum.yaml."""
+
+    model_config = ConfigDict(frozen=True)
 
     accuracy: float = Field(default=0.5, ge=0, le=1)
     """Accuracy of token prediction: from here on generated text counts as readable."""
@@ -220,18 +222,15 @@ def _check(
     score: float | None,
 ) -> None:
     """Raises ValueError for what `evaluate` says."""
-    number = state.evaluation + 1
-    if state.finished:
-        raise ValueError(f"evaluation {number}: the run is finished")
-    if state.stage > settings.stages:
-        raise ValueError(f"evaluation {number}: stage {state.stage} of {settings.stages}")
-    if not 0 <= accuracy <= 1:  # true of NaN too
-        raise ValueError(f"evaluation {number}: accuracy {accuracy}, expected 0 to 1")
-    if score is None and accuracy >= settings.accuracy:
-        raise ValueError(f"evaluation {number}: no score, but accuracy {accuracy} is readable")
-    if score is not None and not math.isfinite(score):
-        raise ValueError(f"evaluation {number}: score {score}, expected a number")
-    if step < state.step:
-        raise ValueError(f"evaluation {number}: step {step} after step {state.step}")
-    if not state.seconds <= seconds < math.inf:
-        raise ValueError(f"evaluation {number}: {seconds} seconds after {state.seconds}")
+    unscored = score is None and accuracy >= settings.accuracy
+    for wrong, what in (
+        (state.finished, "the run is finished"),
+        (state.stage > settings.stages, f"stage {state.stage} of {settings.stages}"),
+        (not 0 <= accuracy <= 1, f"accuracy {accuracy}, expected 0 to 1"),  # NaN too
+        (unscored, f"no score, but accuracy {accuracy} is readable"),
+        (not math.isfinite(score or 0), f"score {score}, expected a number"),
+        (step < state.step, f"step {step} after step {state.step}"),
+        (not state.seconds <= seconds < math.inf, f"{seconds} seconds after {state.seconds}"),
+    ):
+        if wrong:
+            raise ValueError(f"evaluation {state.evaluation + 1}: {what}")

@@ -10,7 +10,7 @@ On Spark, where all that a pandas UDF needs is a function that takes lists:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.modeling.generator import LENGTH_STEP, Decoding, Generator
 from gaixie.training.modeling.vocabulary import VOCABULARY_FILE
 from gaixie.udfs.metrics.encoder import (
     PRECISIONS,
@@ -27,6 +27,18 @@ from gaixie.udfs.metrics.encoder import (
     load_network,
     loading,
 )
+
+
+def add_decoding(add: Callable[..., Any]) -> None:
+    """The options of decoding that scripts share. add: a parser's add_argument."""
+    add("--beams", type=int, default=4, metavar="N", help="of the search (%(default)s)")
+    most = f"of a paraphrase; without it twice its source's, rounded up to {2 * LENGTH_STEP}s"
+    add("--max-new-tokens", type=int, metavar="N", help=most)
+    copies = "pass over candidates that equal their source; both normalised"
+    add("--drop-copies", action="store_true", help=copies)
+    add("--batch-size", type=int, default=32, metavar="N", help="sentences at once (%(default)s)")
+    add("--device", default="auto", help="auto: the GPU where there is one; cpu, cuda:1")
+    add("--precision", choices=PRECISIONS, default=PRECISIONS[0], help="(%(default)s)")
 
 
 def paraphrases(

@@ -19,10 +19,9 @@ _QUESTION_MARK = ord("?")
 _MIX, _SEED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xCBF29CE484222325)
 
 
-_SCRATCH = "edges counts values weak latin seen noted cells slots marks places"
-
-
-class Scratch(namedtuple("Scratch", _SCRATCH)):
+class Scratch(
+    namedtuple("Scratch", "edges counts values weak latin seen noted cells slots marks places")
+):
     """Room for the longest sentence of a batch.
 
     edges: uint8, by character and one more: 1 where a word begins or ends. counts: int16, (2, items).

@@ -38,13 +38,13 @@ _ONE, _LONG = np.uint64(1), np.uint64(1 << 63)
 _HIGH = np.uint64(47)  # the well mixed bits of a product, enough for LONGEST
 
 
-_NUMBERS = (
-    "classes ids letters before_a before_b marks_a marks_b words begins kinds codes of_a "
-    "of_b words_of_a words_of_b firsts lasts keys slots cells"
-)
-
-
-class Numbers(namedtuple("Numbers", _NUMBERS)):
+class Numbers(
+    namedtuple(
+        "Numbers",
+        "classes ids letters before_a before_b marks_a marks_b words begins kinds codes of_a "
+        "of_b words_of_a words_of_b firsts lasts keys slots cells",
+    )
+):
     """Scratch of :func:`number`: room for the longest sentence of a batch, twice.
 
     classes: uint16, by code point; a code point behind the end has the last cell's class, 0.

@@ -21,13 +21,13 @@ CHARS, WORDS, RUNS, REPEATED, LONG, ORDER, GAPS, CLAUSES, STRETCHES, MARKS = (
 _LOST, _NEW = 1, 2
 
 
-_SCRATCH = (
-    "masks history vectors partner_x partner_y flags spread sums heads chain left right "
-    "spans best match brackets"
-)
-
-
-class Scratch(namedtuple("Scratch", _SCRATCH)):
+class Scratch(
+    namedtuple(
+        "Scratch",
+        "masks history vectors partner_x partner_y flags spread sums heads chain left right "
+        "spans best match brackets",
+    )
+):
     """Room for the longest sentence of a batch.
 
     masks, history, vectors, partner_x and partner_y: see alignment.scan and alignment.align.

@@ -26,7 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from gaixie.udfs.io import settings
 
@@ -46,8 +46,10 @@ class Entity(NamedTuple):
     end: int
 
 
-class EntitySettings(settings.Strict, frozen=True):
+class EntitySettings(settings.Strict):
     """The settings of conf/entities.yaml. Raises ValidationError (a ValueError) for unknown kinds or keys."""
+
+    model_config = ConfigDict(frozen=True)
 
     kinds: tuple[str, ...] = KINDS
     longest: dict[str, int] = Field(default={"title": 40, "quote": 40, "note": 40})

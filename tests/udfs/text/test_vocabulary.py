@@ -7,9 +7,10 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_vocabulary import main_class, select
 
 from gaixie.udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
-from gaixie.udfs.text.vocabulary import PAPER, Cut, Rule, find_cut, main_class, select
+from gaixie.udfs.text.vocabulary import PAPER, Cut, Rule, find_cut
 
 
 def only(**rule) -> dict[str, Rule]:

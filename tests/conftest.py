@@ -48,7 +48,17 @@ TORCH = re.compile(
     re.MULTILINE,
 )
 """A file that imports PyTorch, itself or by one of these."""
-LONGEST = ("tests/training/test_curriculum", "tests/jobs/test_score_corpus", "tests/jobs/test_rel")
+LONGEST = (
+    "tests/jobs/test_s3.py",
+    "tests/infra/test_dist.py",
+    "tests/jobs/test_cluster.py",
+    "tests/training/test_curriculum.py",
+    "tests/jobs/test_score_corpus.py",
+    "tests/jobs/test_release_dataset.py",
+    "tests/jobs/test_demo.py",
+    "tests/jobs/test_build_vocabulary.py",
+)
+"""Files that begin first: each is one process's, which would else be the last one at work."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -100,16 +110,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             names.add("torch")
         for name in names:
             item.add_marker(name)
-        # One process of `pytest --dist loadgroup` has them all: there is one cluster.
-        own = "cluster" if "cluster" in names else str(item.path.relative_to(ROOT))
-        item.add_marker(pytest.mark.xdist_group(own))
     items.sort(key=_place)
 
 
 def _place(item: pytest.Item) -> int:
-    if item.get_closest_marker("cluster"):
-        return 0
-    for number, name in enumerate(LONGEST, 1):
+    for number, name in enumerate(LONGEST):
         if item.nodeid.startswith(name):
             return number
     marks = ("training", "spark", "torch")

@@ -20,7 +20,8 @@ from servers import Cluster, ObjectStore
 
 ROOT = Path(__file__).parents[1]
 ARCHIVE = warm_up.class_archive(ROOT / ".pytest_cache")
-os.environ["SPARK_SUBMIT_OPTS"] = warm_up.java_options(ARCHIVE)  # of every driver
+os.environ["SPARK_DAEMON_JAVA_OPTS"] = warm_up.java_options(ARCHIVE)  # of a cluster
+os.environ["SPARK_SUBMIT_OPTS"] = warm_up.driver_options(ARCHIVE)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell ignores it for what it starts in the background; so would all that tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -150,6 +151,16 @@ def spark():
     session = session.getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture
+def compiled(spark) -> Iterator[None]:
+    """The session's queries are compiled, as users' are."""
+    for name, value in warm_up.COMPILED.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in warm_up.INTERPRETED.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="session")

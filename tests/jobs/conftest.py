@@ -30,7 +30,7 @@ ENVIRONMENT = {
 }
 SUBMIT_SETTINGS = {
     "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
+    "spark.executor.extraJavaOptions": os.environ["SPARK_DAEMON_JAVA_OPTS"],
     "spark.driver.memory": "512m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -38,7 +38,7 @@ from gaixie.udfs.io.run_lock import RunLock
 from gaixie.udfs.spscore import TIERS
 from gaixie.udfs.stages import ORIGINS
 
-SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "thresholds", "read_from"}
+SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "thresholds", "read_from", "csv"}
 """Settings that have an option of their own."""
 
 INTERRUPTED = "the run can be resumed with --resume"
@@ -49,7 +49,8 @@ def main(argv: list[str] | None = None) -> int:
     overrides = {name: value for name, value in vars(args).items() if name in SETTINGS}
     if args.input:
         overrides["inputs"] = [_input_from(args)]
-    settings = load_settings(args.config, overrides, args.set)
+    encoding = [f"csv.encoding={args.encoding}"] if args.encoding else []
+    settings = load_settings(args.config, overrides, [*encoding, *args.set])
     if not settings.output:
         raise JobError("nowhere to write: give --output, or output in the config file")
     if args.clean:
@@ -73,9 +74,8 @@ def _score(
     folder: str,
     lock: RunLock | None,
 ) -> int:
-    spark = start_session(
-        "gaixie score_corpus", [settings.output, *(source.path for source in settings.inputs)]
-    )
+    uris = [folder, *(source.path for source in settings.inputs)]
+    spark = start_session("gaixie score_corpus", uris)
     storage = Storage(spark)
     if lock:
         lock.on_lost = spark.sparkContext.cancelAllJobs
@@ -129,6 +129,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     read.add_argument("--format", choices=["parquet", "jsonl", "csv", "tsv"], help="by its name")
     read.add_argument("--source-column", metavar="NAME", default="source")
     read.add_argument("--paraphrase-column", metavar="NAME", default="paraphrase")
+    read.add_argument("--encoding", metavar="NAME", help="of text files: utf-8 or such as gb18030")
     read.add_argument("--limit", metavar="N", type=int, help="only the first N rows")
     write = parser.add_argument_group("what to write")
     write.add_argument("--output", metavar="ROOT", help="root of the tables: a folder or a URI")

@@ -23,6 +23,7 @@ from gaixie.jobs.scoring.inputs import (
     MALFORMED_LINE,
     NO_ORIGIN,
     InputFiles,
+    check_encoding,
     read_files,
 )
 from gaixie.jobs.scoring.settings import ScoreSettings
@@ -138,6 +139,10 @@ class ChunkScorer:
             rows = self._spread(rows, chunk, limit).observe(observed, *counts_by_origin)
             row_key = F.lit(chunk.number << 53) + F.monotonically_increasing_id()
             scored = scored_rows(rows, self._score).withColumn("row_key", row_key)
+            undecodable = Observation()
+            scored = scored.observe(
+                undecodable, F.count_if(F.col("reason") == "undecodable").alias("rows")
+            )
             try:
                 with progress(self._spark, title, chunk.rows):
                     writer = scored.write.options(**PARQUET).partitionBy("fit")
@@ -151,6 +156,8 @@ class ChunkScorer:
                 files = set_aside(faults, files, corrupt, self._settings.on_corrupt_file)
                 chunk.input.corrupt.update(corrupt)
                 continue
+            if undecodable.get["rows"]:
+                check_encoding(self._spark, chunk.input, files)
             counts = {origin: count for origin, count in observed.get.items() if count}
             return {"rows": counts, "corrupt": corrupt, "schema": scored.schema.jsonValue()}
         return {"rows": {}, "corrupt": corrupt, "schema": None}

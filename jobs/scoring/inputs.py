@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +15,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
 
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.delimited import (
+    RAW,
+    Reading,
+    allow_encoding,
+    find_readings,
+    header_reading,
+    options,
+    undecodable_files,
+    union,
+)
 from gaixie.jobs.scoring.paths import COMPRESSED, choose_files
 from gaixie.jobs.scoring.settings import Input
 from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
@@ -36,6 +47,8 @@ RESERVED = (
 )
 """Columns that the job writes itself, whatever their case."""
 
+GIVE_ENCODING = "it is not UTF-8: give its encoding, such as --encoding gb18030"
+
 RENAMED = {"pair_id": "input_pair_id"}
 """Columns of an input that are carried through under another name, since the job writes its own."""
 
@@ -52,6 +65,10 @@ class InputFiles:
     rows: dict[str, int] = field(default_factory=dict)
     """Rows of each file where its footer says so (Parquet)."""
     row_groups: dict[str, int] = field(default_factory=dict)
+    header: Reading = RAW
+    """Of the first file, CSV or TSV."""
+    readings: dict[str, Reading] = field(default_factory=dict)
+    """Of each file, CSV or TSV, once it was looked at."""
     corrupt: dict[str, str] = field(default_factory=dict)
     """What is wrong with each file that was set aside."""
 
@@ -61,7 +78,16 @@ class InputFiles:
             return sum(self.row_groups[file.uri] for file in files)
         if any(file.uri.lower().endswith(COMPRESSED) for file in files):
             return len(files)
+        if any(
+            file.uri in self.readings and self.readings[file.uri].across_lines for file in files
+        ):
+            return len(files)
         return float("inf")
+
+    @property
+    def read(self) -> list[File]:
+        """The files that were not set aside."""
+        return [file for file in self.files if file.uri not in self.corrupt]
 
     @property
     def extra_columns(self) -> list[StructField]:
@@ -120,6 +146,7 @@ def _inspect(
             file=sys.stderr,
         )
     source = InputFiles(settings, kind, StructType(), files)
+    allow_encoding(spark, settings.csv.encoding)
     if kind == "parquet":
         _inspect_parquet(spark, source, on_corrupt_file)
     else:
@@ -214,27 +241,24 @@ def _text_schema(spark: SparkSession, source: InputFiles) -> StructType:
     reader = spark.read
     if source.format == "jsonl":
         paths = [file.uri for file in source.files]
-        table = reader.option("primitivesAsString", True).json(paths)
+        reader = reader.options(**_json_options(source)).option("primitivesAsString", True)
+        table = reader.json(paths)
         names = [name for name in table.columns if name != "_corrupt_record"]
         if not names:
+            check_encoding(spark, source, source.files)
             raise JobError(f"{source.files[0].uri}: no JSON object a line was found")
     else:
-        first = reader.options(**_csv_options(source.format)).csv(source.files[0].uri)
-        names = [name for name in first.columns if name != "_corrupt_record"]
+        form, first = source.settings.csv, source.files[0]
+        source.header = header_reading(spark, first, source.format, form)
+        given = options(source.format, form, source.header)
+        names = [
+            n for n in reader.options(**given).csv(first.uri).columns if n != "_corrupt_record"
+        ]
     return StructType([StructField(name, StringType()) for name in [*names, MALFORMED_LINE]])
 
 
 def _text_lines(spark: SparkSession, files: list[File]) -> DataFrame:
     return spark.read.text([file.uri for file in files])
-
-
-def _csv_options(kind: str) -> dict[str, Any]:
-    # Without pruning, or a line with too few columns passes where only some are asked for.
-    options = {"header": True, "escape": '"', "encoding": "UTF-8", "maxCharsPerColumn": -1}
-    options |= {"columnPruning": False}
-    if kind == "tsv":
-        options |= {"sep": "\t", "quote": ""}
-    return options
 
 
 def _check_columns(schema: StructType, path: str, settings: Input) -> None:
@@ -245,7 +269,8 @@ def _check_columns(schema: StructType, path: str, settings: Input) -> None:
     for name in wanted:
         if name not in types:
             names = ", ".join(n for n in types if n != MALFORMED_LINE)
-            raise JobError(f"{path}: no column '{name}', expected string; it has: {names}")
+            hint = f"; {GIVE_ENCODING}" if "\ufffd" in names else ""
+            raise JobError(f"{path}: no column '{name}', expected string; it has: {names}{hint}")
         if not isinstance(types[name], StringType | BinaryType):
             raise JobError(
                 f"{path}: column '{name}' is {types[name].simpleString()}, expected string"
@@ -271,6 +296,15 @@ def _check_origins(spark: SparkSession, source: InputFiles) -> None:
         )
 
 
+def check_encoding(spark: SparkSession, source: InputFiles, files: list[File]) -> None:
+    """Raises JobError where a text file is in another encoding, so that none of its rows can be read."""
+    if source.format == "parquet" or source.settings.csv.encoding != "utf-8":
+        return
+    if foreign := undecodable_files(spark, files):
+        more = f" (nor are {len(foreign) - 1} other files)" if len(foreign) > 1 else ""
+        raise JobError(f"{foreign[0]}: {GIVE_ENCODING}{more}")
+
+
 def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
     """Rows of some files of an input: source, paraphrase, origin, malformed_line, extra columns."""
     paths = [file.uri for file in files]
@@ -278,10 +312,10 @@ def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> Da
     if source.format == "parquet":
         rows = reader.options(**CHECKED).parquet(*paths)
     elif source.format == "jsonl":
+        reader = reader.options(**_json_options(source))
         rows = reader.option("columnNameOfCorruptRecord", MALFORMED_LINE).json(paths)
     else:
-        options = _csv_options(source.format) | {"columnNameOfCorruptRecord": MALFORMED_LINE}
-        rows = reader.options(**options).option("enforceSchema", False).csv(paths)
+        rows = union([*_delimited_rows(spark, source, files)])
     settings = source.settings
     malformed = F.col(MALFORMED_LINE) if MALFORMED_LINE in source.schema.names else F.lit(None)
     if settings.origin:
@@ -296,3 +330,22 @@ def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> Da
         malformed.cast("string").alias(MALFORMED_LINE),
         *[F.col(f"`{own}`").alias(name) for own, name in source.extra_names.items()],
     )
+
+
+def _json_options(source: InputFiles) -> dict[str, str]:
+    encoding = source.settings.csv.encoding
+    return {} if encoding == "utf-8" else {"encoding": encoding, "lineSep": "\n"}
+
+
+def _delimited_rows(
+    spark: SparkSession, source: InputFiles, files: list[File]
+) -> Iterator[DataFrame]:
+    """Rows of CSV or TSV files, together of those that are read alike."""
+    form, known = source.settings.csv, source.readings
+    if new := [file for file in files if file.uri not in known]:
+        known |= find_readings(spark, new, source.format, form, source.header, source.schema)
+    for reading in dict.fromkeys(known[file.uri] for file in files):
+        given = options(source.format, form, reading)
+        given |= {"columnNameOfCorruptRecord": MALFORMED_LINE, "enforceSchema": False}
+        alike = [file.uri for file in files if known[file.uri] == reading]
+        yield spark.read.schema(source.schema).options(**given).csv(alike)

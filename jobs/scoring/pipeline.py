@@ -43,7 +43,8 @@ from gaixie.udfs.text.segmenters import load_segmenter
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
 """Columns of scored files, before the input's own; origin and stage stand in the folder names."""
 
-TABLES: tuple[Literal["scored", "quarantine"], ...] = ("scored", "quarantine")
+Table = Literal["scored", "quarantine"]
+TABLES: tuple[Table, ...] = ("scored", "quarantine")
 REPORT, WORK = ("report.html", "report.png"), "_work"
 """What a run writes beside its manifest."""
 
@@ -333,7 +334,7 @@ class ScoreCorpus:
         stages: Stages,
         scored: Counter[tuple[Any, ...]],
         quarantined: Counter[tuple[Any, ...]],
-        written: dict[str, list[RunFile]],
+        written: dict[Table, list[RunFile]],
     ) -> RunManifest:
         """scored: rows by origin and stage; quarantined: rows by origin and reason; written: files."""
         read = self.chunks.read
@@ -354,8 +355,8 @@ class ScoreCorpus:
                 RunInput(
                     path=source.settings.path,
                     format=source.format,
-                    files=len(source.files),
-                    bytes=sum(file.size for file in source.files),
+                    files=len(source.read),
+                    bytes=sum(file.size for file in source.read),
                     corrupt_files=source.corrupt,
                     corrupt_rows={
                         uri: source.rows[uri] for uri in source.corrupt if uri in source.rows

@@ -513,6 +513,61 @@ def test_corrupt_file_goes_to_quarantine_by_name(score, among_good, grow, tmp_pa
     assert rows.to_dict() == {"read": 600, "scored": 600, "quarantined": 0, "duplicates": 0}
 
 
+@pytest.fixture(scope="module")
+def damaged_pages(grow, tmp_path_factory) -> Path:
+    """Folder of a good file and three of which Spark's reader sees no fault: numbers of words that the
+    dictionary does not have, found where the values are wanted; and a page with a checksum, and a
+    changed byte in it; and a file whose footer is gone."""
+    folder = tmp_path_factory.mktemp("pages")
+    table = grow(1200)
+    for k, name in enumerate("abcd"):
+        path = folder / f"{name}.parquet"
+        options = {"compression": "none", "write_page_checksum": name == "c"}
+        write_parquet(path, table.slice(300 * k, 300), **options)
+        data = bytearray(path.read_bytes())
+        column = pq.read_metadata(path).row_group(0).column(1)
+        assert column.path_in_schema == "source"
+        end = column.dictionary_page_offset + column.total_compressed_size
+        if name == "b":
+            data[end - 200 : end] = b"\xff" * 200
+        elif name == "c":
+            data[column.dictionary_page_offset + 2000] ^= 0x01
+        elif name == "d":
+            del data[-100:]
+        path.write_bytes(data)
+    return folder
+
+
+def test_damaged_pages_are_named(score, damaged_pages, tmp_path):
+    for name in "bc":
+        path = damaged_pages / f"{name}.parquet"
+        run = score(tmp_path / "out", "--input", path, "--origin-column", "origin")
+        assert run.code == 2, run.stderr
+        last = run.stderr.splitlines()[-1]
+        assert last == f"score_corpus: error: file:{path}: cannot be read to its end: corrupt"
+
+
+def test_damaged_pages_are_set_aside_and_counted(score, damaged_pages, tmp_path):
+    given = ("--input", damaged_pages, "--origin-column", "origin")
+    given += ("--on-corrupt-file", "quarantine")
+    run = score(tmp_path / "out", *given, report=True)
+    assert run.code == 0, run.stderr
+    assert sorted(run.scored["n"]) == [*range(300)]
+    [source] = run.manifest["inputs"]
+    assert {Path(uri).name for uri in source["corrupt_files"]} == {
+        f"{name}.parquet" for name in "bcd"
+    }
+    assert {Path(uri).name: rows for uri, rows in source["corrupt_rows"].items()} == {
+        "b.parquet": 300,
+        "c.parquet": 300,
+    }
+    text = "3 of 4 input files with about 600 rows and those of 1 files without a readable footer"
+    assert f"set aside: {text}; the manifest names them" in run.stdout.splitlines()[-1]
+    assert text in (run.folder / "report.html").read_text()
+    table = [line.split() for line in run.stdout.splitlines() if str(damaged_pages) in line]
+    assert [str(damaged_pages), "3", "600", "1"] in table
+
+
 def test_no_file_but_corrupt_ones(score, tmp_path):
     write_text(tmp_path / "in" / "a.parquet", "rubbish")
     given = ("--input", tmp_path / "in", "--origin", "llm", "--on-corrupt-file", "quarantine")

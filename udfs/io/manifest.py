@@ -39,6 +39,7 @@ class RunInput(_Part):
     path: str
     format: str
     files: int
+    """That were read."""
     bytes: int
     corrupt_files: dict[str, str]
     """Files that were set aside, and what is wrong with each."""

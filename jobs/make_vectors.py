@@ -32,12 +32,14 @@ from gaixie.jobs.fitting.sentences import read_groups, split_column
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.meaning.vectors import MANIFEST, write_table
 from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
 LONGEST_WORD = 12
 BATCH_ROWS = 20_000
+WORDS_AT_ONCE = 10_000
 FITTED_WORDS = 60_000
 """Most frequent words that the principal components are computed of."""
 
@@ -140,19 +142,15 @@ def vocabulary(counts: Counter[str], most: int) -> list[str]:
 
 def embed(encoder, words: list[str]) -> np.ndarray:
     """Mean of the token states of each word, without special tokens: float32, (words, width)."""
-    import torch
-
-    vectors = np.zeros((len(words), 0), np.float32)
-    for start in range(0, len(words), 10_000):
-        part = words[start : start + 10_000]
-        states = encoder.token_embeddings(part)
-        for row in range(len(part)):
-            own = states[row][1:-1]
-            mean = own.mean(0) if len(own) else torch.zeros(states.vectors.shape[1])
-            if not vectors.shape[1]:
-                vectors = np.zeros((len(words), len(mean)), np.float32)
-            vectors[start + row] = mean.cpu().numpy()
-        say(f"embedding: {start + len(part):,} of {len(words):,}")
+    vectors = np.zeros((len(words), encoder.network.config.hidden_size), np.float32)
+    with Progress("embedding", len(words), "words") as shown:
+        for start in range(0, len(words), WORDS_AT_ONCE):
+            states = encoder.token_embeddings(words[start : start + WORDS_AT_ONCE])
+            for row in range(len(states.offsets) - 1):
+                own = states[row][1:-1]
+                if len(own):
+                    vectors[start + row] = own.mean(0).cpu().numpy()
+            shown.add(len(states.offsets) - 1)
     return vectors
 
 

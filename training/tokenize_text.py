@@ -19,7 +19,6 @@ import json
 import multiprocessing
 import os
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -33,15 +32,15 @@ from rich.text import Text
 
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import BYTES, VOCABULARY_FILE, WORD, kind_of
-from gaixie.udfs.command_line import make_parser, run_command, say
+from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.io.local_copy import local_copy
+from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.io.text_tables import read_columns
 from gaixie.udfs.text.entities import load_settings
 from gaixie.udfs.text.normalise import normalise
 
 CONFIG = Path(__file__).parents[1] / "conf/entities.yaml"
 BATCH = 1_000
-SHOWN_BATCHES = 20
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -195,16 +194,12 @@ def count_tokens(
             names[index] = "entity"
         else:
             names[index] = "character" if len(token) == 1 else "word"
-    started, done = time.monotonic(), 0
-    for number, (ids, tables) in enumerate(encode(args.tokenizer, _parts(texts), args.processes)):
-        for row, table in zip(ids, tables, strict=True):
-            sorts.update(names[index] for index in row[1:-1])
-            kinds.update(kind_of(token) for token in json.loads(table))
-        done += len(ids)
-        if number % SHOWN_BATCHES == SHOWN_BATCHES - 1:
-            rate = done / (time.monotonic() - started)
-            left = (len(texts) - done) / rate
-            say(f"{done:,} of {len(texts):,}, {rate:,.0f} sentences/s, {left:.0f} s left")
+    with Progress("counting", len(texts), "sentences") as shown:
+        for ids, tables in encode(args.tokenizer, _parts(texts), args.processes):
+            for row, table in zip(ids, tables, strict=True):
+                sorts.update(names[index] for index in row[1:-1])
+                kinds.update(kind_of(token) for token in json.loads(table))
+            shown.add(len(ids))
     return sum(sorts.values()), sorts, kinds
 
 

@@ -23,19 +23,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime
 
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.scoring.clean import clean_runs
-from gaixie.jobs.scoring.inputs import inspect_inputs
+from gaixie.jobs.scoring.early import check_local_inputs
 from gaixie.jobs.scoring.paths import check_apart
-from gaixie.jobs.scoring.pipeline import ScoreCorpus, Scorer, load_scorer
-from gaixie.jobs.scoring.run_lock import held
 from gaixie.jobs.scoring.settings import CONFIG, Input, ScoreSettings, load_settings
-from gaixie.jobs.spark.session import start_session
-from gaixie.jobs.spark.storage import Storage
-from gaixie.udfs.io.run_lock import RunLock
-from gaixie.udfs.spscore import TIERS
+from gaixie.udfs.defaults import TIER_NAMES
 from gaixie.udfs.stages import ORIGINS
 
 SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "thresholds", "read_from", "csv"}
@@ -59,46 +53,10 @@ def main(argv: list[str] | None = None) -> int:
     if not settings.inputs:
         raise JobError("nothing to read: give --input, or inputs in the config file")
     check_apart(settings.output, [source.path for source in settings.inputs])
-    scorer = load_scorer(settings)
-    run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    folder = f"{settings.output.rstrip('/')}/runs/{run_id}"
-    with held(folder, args.take_over, args.dry_run) as lock:
-        return _score(args, settings, scorer, run_id, folder, lock)
+    check_local_inputs(settings.inputs)
+    from gaixie.jobs.scoring.run import score_corpus  # a second's import, for who made no mistake
 
-
-def _score(
-    args: argparse.Namespace,
-    settings: ScoreSettings,
-    scorer: Scorer,
-    run_id: str,
-    folder: str,
-    lock: RunLock | None,
-) -> int:
-    uris = [folder, *(source.path for source in settings.inputs)]
-    spark = start_session("gaixie score_corpus", uris)
-    storage = Storage(spark)
-    if lock:
-        lock.on_lost = spark.sparkContext.cancelAllJobs
-    if storage.exists(f"{folder}/manifest.json"):
-        if not args.resume:
-            raise JobError(f"{folder}: run '{run_id}' is published; take another --run-id")
-        print(f"run '{run_id}' is already published: nothing to do ({folder})")
-        return 0
-
-    inputs = inspect_inputs(spark, storage, settings.inputs, settings.on_corrupt_file)
-    job = ScoreCorpus(spark, storage, settings, scorer, inputs, run_id, folder, args.limit)
-    if args.dry_run:
-        job.dry_run()
-        return 0
-    if lock:
-        job.check_lock = lock.check
-    job.start(resume=args.resume)
-    job.score_chunks()
-    stages = job.find_stages()
-    job.write_scored(stages)
-    job.write_quarantine()
-    job.publish(stages)
-    return 0
+    return score_corpus(settings, args.limit, args.resume, args.take_over, args.dry_run)
 
 
 def _input_from(args: argparse.Namespace) -> Input:
@@ -153,7 +111,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     how = parser.add_argument_group("how to score")
     how.add_argument("--min-characters", metavar="N", type=int, help="shorter: to quarantine")
     how.add_argument("--max-characters", metavar="N", type=int, help="longer: to quarantine")
-    how.add_argument("--tier", choices=TIERS, help="what SPScore-zh sees; by default core")
+    how.add_argument("--tier", choices=TIER_NAMES, help="what SPScore-zh sees; by default core")
     how.add_argument("--model", metavar="PATH", help="folder of a fitted SPScore-zh")
     how.add_argument("--segmenter", metavar="SPEC", help="jieba | ltp:NAME_OR_FOLDER")
     how.add_argument("--on-corrupt-file", choices=["stop", "quarantine"])

@@ -43,6 +43,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.pair_id import pair_ids
 from gaixie.udfs.spscore import OUTPUTS, SPScore
@@ -50,13 +51,7 @@ from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, SCORE_BINS
 from gaixie.udfs.stages import stage as stage_of
 from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
-from gaixie.udfs.validate import (
-    MAX_CHARACTERS,
-    MIN_CHARACTERS,
-    REASONS,
-    quarantine_reasons,
-    take_rows,
-)
+from gaixie.udfs.validate import REASONS, quarantine_reasons, take_rows
 
 if TYPE_CHECKING:
     from gaixie.udfs.metrics import Metric

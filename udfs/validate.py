@@ -10,14 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.text.code_points import CodePoints
 from gaixie.udfs.text.normalise import HAN, NULL, UNDECODABLE
 
 REASONS = ("null", "undecodable", "empty", "too_short", "too_long", "no_han", "identical")
 """Names of the reasons, and of the quarantine's folders; index + 1 is the code of a reason."""
-
-MIN_CHARACTERS, MAX_CHARACTERS = 15, 1000
-"""Lengths of a sentence that is fit, unless a setting says otherwise."""
 
 MALFORMED = "malformed"
 """Reason of a line that the reader could not split into columns: no sentence to look at."""

@@ -19,6 +19,8 @@ from gaixie.jobs.scoring.paths import COMPRESSED, choose_files
 from gaixie.jobs.scoring.settings import Input
 from gaixie.udfs.io.storage import File
 
+GIVE_ENCODING = "it is not UTF-8: give its encoding, such as --encoding gb18030"
+
 LINES_BYTES = 1_000_000
 """JSON lines up to this size are read: a column may be missing from the first line."""
 
@@ -41,18 +43,17 @@ def check_local_inputs(inputs: Iterable[Input]) -> None:
 
 def check_names(names: list[str], path: str, settings: Input) -> None:
     """Raises JobError where a column is missing that is to be read, or two differ in case alone."""
-    shown = ", ".join(names)
     for wanted in (settings.source_column, settings.paraphrase_column, settings.origin_column):
         if wanted is not None and wanted not in names:
-            option = next(key for key, name in settings.model_dump().items() if name == wanted)
-            option = option.replace("_", "-")
-            raise JobError(
-                f"{path}: no column '{wanted}' (--{option}), expected string; it has: {shown}"
-            )
+            shown = ", ".join(names)
+            hint = f"; {GIVE_ENCODING}" if "\ufffd" in shown else ""
+            raise JobError(f"{path}: no column '{wanted}', expected string; it has: {shown}{hint}")
     known: dict[str, str] = {}
     for name in names:
         if (other := known.setdefault(name.lower(), name)) != name:
-            raise JobError(f"{path}: columns '{other}' and '{name}' differ in case alone: rename one")
+            raise JobError(
+                f"{path}: columns '{other}' and '{name}' differ in case alone: rename one"
+            )
 
 
 def _data_files(path: Path) -> list[File]:

@@ -25,6 +25,7 @@ from gaixie.jobs.scoring.delimited import (
     undecodable_files,
     union,
 )
+from gaixie.jobs.scoring.early import GIVE_ENCODING, check_names
 from gaixie.jobs.scoring.paths import COMPRESSED, choose_files
 from gaixie.jobs.scoring.settings import Input
 from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
@@ -46,8 +47,6 @@ RESERVED = (
     *(*FEATURES, *OUTPUTS, MALFORMED_LINE, "row_key", "fit", "_scored"),
 )
 """Columns that the job writes itself, whatever their case."""
-
-GIVE_ENCODING = "it is not UTF-8: give its encoding, such as --encoding gb18030"
 
 RENAMED = {"pair_id": "input_pair_id"}
 """Columns of an input that are carried through under another name, since the job writes its own."""
@@ -263,14 +262,9 @@ def _text_lines(spark: SparkSession, files: list[File]) -> DataFrame:
 
 def _check_columns(schema: StructType, path: str, settings: Input) -> None:
     types = {column.name: column.dataType for column in schema}
-    wanted = [settings.source_column, settings.paraphrase_column]
-    if settings.origin_column:
-        wanted.append(settings.origin_column)
-    for name in wanted:
-        if name not in types:
-            names = ", ".join(n for n in types if n != MALFORMED_LINE)
-            hint = f"; {GIVE_ENCODING}" if "\ufffd" in names else ""
-            raise JobError(f"{path}: no column '{name}', expected string; it has: {names}{hint}")
+    check_names([name for name in types if name != MALFORMED_LINE], path, settings)
+    wanted = [settings.source_column, settings.paraphrase_column, settings.origin_column]
+    for name in filter(None, wanted):
         if not isinstance(types[name], StringType | BinaryType):
             raise JobError(
                 f"{path}: column '{name}' is {types[name].simpleString()}, expected string"

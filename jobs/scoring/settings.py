@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from gaixie.jobs.errors import JobError
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
 from gaixie.udfs.io import settings
 from gaixie.udfs.io.settings import Strict
-from gaixie.udfs.spscore import TIERS
 from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, ORIGINS
-from gaixie.udfs.validate import MAX_CHARACTERS, MIN_CHARACTERS
 
 CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
 """The settings that ship; found from here, since Spark may copy a job's own file elsewhere."""
@@ -91,7 +90,7 @@ class ScoreSettings(Strict):
     run_id: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
-    tier: Literal[tuple(TIERS)] | None = None  # type: ignore[valid-type]
+    tier: Literal[TIER_NAMES] | None = None  # type: ignore[valid-type]
     model: str | None = None
     read_from: float = Field(0.0, ge=0, le=1)
     csv: Csv = Field(default_factory=Csv)

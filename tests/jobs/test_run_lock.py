@@ -7,7 +7,6 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from gaixie.jobs import score_corpus
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.run_lock import RunLock
@@ -24,7 +23,7 @@ def given(grow, tmp_path_factory) -> tuple:
 
 
 def test_the_second_is_refused_before_spark_starts(score, given, tmp_path, monkeypatch):
-    monkeypatch.setattr(score_corpus, "start_session", None)
+    monkeypatch.setattr("gaixie.jobs.scoring.run.begin_session", None)
     folder = tmp_path / "runs" / "r"
     for options in ((), ("--resume",), ("--take-over",)):
         with RunLock(str(folder)):

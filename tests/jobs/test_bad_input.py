@@ -19,6 +19,8 @@ B = "目击的人说，火是从三楼一个厨房烧起来的，消防队花了
 BROKEN = "火势从三楼的一间厨房".encode()[:-1] + "开始蔓延，消防员赶到现场。".encode()
 """Text with a character cut in two: not UTF-8."""
 
+EXAMPLES = Path(__file__).parents[2] / "examples/pairs.jsonl"
+
 
 def write_parquet(path: Path, columns: dict | pa.Table, **options) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -429,12 +431,12 @@ def test_bad_override(score, tmp_path, assignment, message):
 
 
 def test_missing_model(score, tmp_path):
-    given = ("--input", "x", "--origin", "llm", "--model", tmp_path / "none")
+    given = ("--input", EXAMPLES, "--origin", "llm", "--model", tmp_path / "none")
     refused(score(tmp_path, *given), f"{tmp_path}/none/spscore.json: no such file")
 
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "spscore.json").write_text("{}")
-    given = ("--input", "x", "--origin", "llm", "--model", tmp_path / "broken")
+    given = ("--input", EXAMPLES, "--origin", "llm", "--model", tmp_path / "broken")
     refused(score(tmp_path, *given), f"{tmp_path}/broken/spscore.json: expected the key")
 
     (tmp_path / "broken" / "spscore.json").write_text('{"format": 1}')
@@ -442,7 +444,7 @@ def test_missing_model(score, tmp_path):
 
 
 def test_a_model_of_another_tier(score, model, tmp_path):
-    given = ("--input", "x", "--origin", "llm", "--tier", "paper")
+    given = ("--input", EXAMPLES, "--origin", "llm", "--tier", "paper")
     refused(score(tmp_path, *given), f"{model}: a model of the tier core, not paper")
     refused(score(tmp_path, "--set", "tier=best", *given[:4]), "conf/score.yaml: tier: ")
 
@@ -452,7 +454,7 @@ def test_tables_that_are_not_there(score, tmp_path, table, monkeypatch):
     monkeypatch.setattr(f"gaixie.udfs.meaning.{table}.FOLDER", tmp_path / "none")
     extract._load.cache_clear()
     try:
-        given = ("--input", "x", "--origin", "llm")
+        given = ("--input", EXAMPLES, "--origin", "llm")
         refused(score(tmp_path, *given), f"{tmp_path}/none/{table}.json: no such file")
     finally:
         extract._load.cache_clear()
@@ -460,7 +462,7 @@ def test_tables_that_are_not_there(score, tmp_path, table, monkeypatch):
 
 @pytest.mark.parametrize("segmenter", ["ltp:/no/such/folder", "thulac", "ltp:"])
 def test_bad_segmenter(score, tmp_path, segmenter):
-    given = ("--input", "x", "--origin", "llm", "--segmenter", segmenter)
+    given = ("--input", EXAMPLES, "--origin", "llm", "--segmenter", segmenter)
     refused(score(tmp_path, *given), segmenter.removeprefix("ltp:") or "segmenter")
 
 

@@ -32,10 +32,10 @@ demo-train: .venv/.train
 	$(BIN)/python training/generate.py out/demo-train/run/model out/demo-train/five.jsonl
 
 test: .venv/.test
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 test-fast: .venv/.test
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder --fast
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --fast
 
 bench: .venv/.bench
 	$(BIN)/python tests/bench/bench.py --data $(DATA) --pairs $(PAIRS)

@@ -1,33 +1,118 @@
-"""Errors that end a job with one clear line and exit code 2, before or instead of a result."""
+"""How a job ends: done, or with one clear line on standard error and an exit code that says which way.
+
+A user error is one line and exit code 2. Ctrl-C and SIGTERM are one line, 130 and 143. Anything else is one
+line that says the cause in words and names the log, exit code 1; the log holds the whole trace, and what
+Java and Spark had to say.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
+import re
+import signal
 import sys
+import tempfile
+import threading
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from types import FrameType
+
+CAUSES = (
+    (r"No space left on device|Disk quota exceeded", "the disk is full"),
+    (r"OutOfMemoryError|MemoryError", "out of memory"),
+    (r"Answer from Java side is empty|Py4JNetworkError|ConnectionRefusedError", "Java has ended"),
+)
+"""What a trace has in it, and what that means."""
 
 
 class JobError(Exception):
     """A user error: the message names the file, the column or the setting."""
 
 
-def run(name: str, main: Callable[[], int], interrupted: str = "nothing was published") -> int:
-    """Runs a job's main; a JobError becomes one line on standard error and exit code 2.
+class Terminated(KeyboardInterrupt):
+    """SIGTERM."""
 
-    interrupted: what to say after Ctrl-C.
+
+def run(name: str, main: Callable[[], int], interrupted: str = "nothing was published") -> int:
+    """Runs a job's main, and returns its exit code.
+
+    interrupted: what to say behind the cause where the job did not come to its end.
     """
     _silence_py4j()
+    _reopen_stderr()
+    log_file.cache_clear()
+    before = signal.getsignal(signal.SIGTERM)
+    if own := before is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, terminate)
     try:
-        return main()
+        code, said = main(), ""
     except JobError as error:
-        print(f"{name}: error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
+        code, said = 2, f"error: {error}"
+    except KeyboardInterrupt as error:
         if session := sys.modules.get("gaixie.jobs.spark.session"):
             session.stop_interrupted()
-        print(f"{name}: interrupted; {interrupted}", file=sys.stderr)
-        return 130
+        terminated = isinstance(error, Terminated)
+        code = 143 if terminated else 130
+        said = f"{'terminated' if terminated else 'interrupted'}; {interrupted}"
+    except Exception as error:
+        code, said = 1, f"error: {cause(error)}; {interrupted}"
+        with suppress(OSError):  # a full disk has no room for this either
+            with open(log_file(), "a", encoding="utf-8") as log:
+                traceback.print_exc(file=log)
+            said += f"; the whole trace is in {log_file()}"
+    finally:
+        if own:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if said:
+        print(f"{name}: {said}", file=sys.stderr)
+    if code != 1 and log_file.cache_info().currsize:
+        log_file().unlink(missing_ok=True)
+    return code
+
+
+def cause(error: BaseException) -> str:
+    """What went wrong, in one line: the innermost cause that a trace names."""
+    trace = "".join(traceback.format_exception(error))
+    for pattern, meaning in CAUSES:
+        if match := re.search(pattern, trace):
+            line = next(line for line in trace.splitlines() if match[0] in line)
+            return f"{meaning} ({_without_class(line)})"
+    inner = re.findall(r"^\s*Caused by: (.+)$", str(error), re.MULTILINE)
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return _without_class(inner[-1]) if inner else (lines or [type(error).__name__])[0]
+
+
+def _without_class(line: str) -> str:
+    """java.io.IOException: Stale file handle -> Stale file handle."""
+    line = line.strip().removeprefix("Caused by: ")
+    return re.sub(r"^(?:(?:[\w$]+\.)*[\w$]+(?:Exception|Error): (?=\S))+", "", line)
+
+
+@cache
+def log_file() -> Path:
+    """Where this job's Java writes, and what run adds to it: kept only if the job fails."""
+    prefix = f"gaixie-{Path(sys.argv[0]).stem}-"
+    number, path = tempfile.mkstemp(prefix=prefix, suffix=".log")
+    os.close(number)
+    return Path(path)
+
+
+def terminate(signum: int, frame: FrameType | None) -> None:
+    """A handler of SIGTERM."""
+    raise Terminated
+
+
+def _reopen_stderr() -> None:
+    """Under spark-submit, standard error comes out of Java's standard output, line by line; this takes
+    Java's own, where the system shows it."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        with suppress(OSError):
+            java = open(f"/proc/{os.getppid()}/fd/2", "a", 1, "utf-8", "backslashreplace")  # noqa: SIM115
+            sys.stderr = java
 
 
 def _silence_py4j() -> None:

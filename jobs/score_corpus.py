@@ -14,7 +14,8 @@ Reads Parquet, JSON lines, CSV or TSV, and writes one run:
 
 A run without a manifest does not exist for readers. Killed at any moment, the job run again with
 the same --run-id starts over, or with --resume goes on behind the last finished chunk of input;
---clean deletes what runs that never came back left behind.
+--clean deletes what runs that never came back left behind. One process at a time has a run; a second
+one is refused.
 Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
 """
 
@@ -22,19 +23,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime
 
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.scoring.clean import clean_runs
-from gaixie.jobs.scoring.inputs import inspect_inputs
-from gaixie.jobs.scoring.pipeline import ScoreCorpus, load_scorer
+from gaixie.jobs.scoring.early import check_local_inputs
+from gaixie.jobs.scoring.paths import check_apart
 from gaixie.jobs.scoring.settings import CONFIG, Input, ScoreSettings, load_settings
-from gaixie.jobs.spark.session import start_session
-from gaixie.jobs.spark.storage import Storage
-from gaixie.udfs.spscore import TIERS
+from gaixie.udfs.defaults import TIER_NAMES
 from gaixie.udfs.stages import ORIGINS
 
-SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "thresholds", "read_from"}
+SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "thresholds", "read_from", "csv"}
 """Settings that have an option of their own."""
 
 INTERRUPTED = "the run can be resumed with --resume"
@@ -45,7 +43,8 @@ def main(argv: list[str] | None = None) -> int:
     overrides = {name: value for name, value in vars(args).items() if name in SETTINGS}
     if args.input:
         overrides["inputs"] = [_input_from(args)]
-    settings = load_settings(args.config, overrides, args.set)
+    encoding = [f"csv.encoding={args.encoding}"] if args.encoding else []
+    settings = load_settings(args.config, overrides, [*encoding, *args.set])
     if not settings.output:
         raise JobError("nowhere to write: give --output, or output in the config file")
     if args.clean:
@@ -53,32 +52,11 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     if not settings.inputs:
         raise JobError("nothing to read: give --input, or inputs in the config file")
-    scorer = load_scorer(settings)
+    check_apart(settings.output, [source.path for source in settings.inputs])
+    check_local_inputs(settings.inputs)
+    from gaixie.jobs.scoring.run import score_corpus  # a second's import, for who made no mistake
 
-    spark = start_session(
-        "gaixie score_corpus", [settings.output, *(source.path for source in settings.inputs)]
-    )
-    storage = Storage(spark)
-    run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    folder = f"{settings.output.rstrip('/')}/runs/{run_id}"
-    if storage.exists(f"{folder}/manifest.json"):
-        if not args.resume:
-            raise JobError(f"{folder}: run '{run_id}' is published; take another --run-id")
-        print(f"run '{run_id}' is already published: nothing to do ({folder})")
-        return 0
-
-    inputs = inspect_inputs(spark, storage, settings.inputs, settings.on_corrupt_file)
-    job = ScoreCorpus(spark, storage, settings, scorer, inputs, run_id, folder, args.limit)
-    if args.dry_run:
-        job.dry_run()
-        return 0
-    job.start(resume=args.resume)
-    job.score_chunks()
-    stages = job.find_stages()
-    job.write_scored(stages)
-    job.write_quarantine()
-    job.publish(stages)
-    return 0
+    return score_corpus(settings, args.limit, args.resume, args.take_over, args.dry_run)
 
 
 def _input_from(args: argparse.Namespace) -> Input:
@@ -109,11 +87,17 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     read.add_argument("--format", choices=["parquet", "jsonl", "csv", "tsv"], help="by its name")
     read.add_argument("--source-column", metavar="NAME", default="source")
     read.add_argument("--paraphrase-column", metavar="NAME", default="paraphrase")
+    read.add_argument("--encoding", metavar="NAME", help="of text files: utf-8 or such as gb18030")
     read.add_argument("--limit", metavar="N", type=int, help="only the first N rows")
     write = parser.add_argument_group("what to write")
     write.add_argument("--output", metavar="ROOT", help="root of the tables: a folder or a URI")
     write.add_argument("--run-id", metavar="ID", help="by default the time of the start, in UTC")
     write.add_argument("--resume", action="store_true", help="go on with a run that was killed")
+    write.add_argument(
+        "--take-over",
+        action="store_true",
+        help="take the run from a process on another host, which must be gone, without waiting",
+    )
     write.add_argument(
         "--clean",
         action="store_true",
@@ -127,7 +111,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     how = parser.add_argument_group("how to score")
     how.add_argument("--min-characters", metavar="N", type=int, help="shorter: to quarantine")
     how.add_argument("--max-characters", metavar="N", type=int, help="longer: to quarantine")
-    how.add_argument("--tier", choices=TIERS, help="what SPScore-zh sees; by default core")
+    how.add_argument("--tier", choices=TIER_NAMES, help="what SPScore-zh sees; by default core")
     how.add_argument("--model", metavar="PATH", help="folder of a fitted SPScore-zh")
     how.add_argument("--segmenter", metavar="SPEC", help="jieba | ltp:NAME_OR_FOLDER")
     how.add_argument("--on-corrupt-file", choices=["stop", "quarantine"])

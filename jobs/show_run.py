@@ -2,6 +2,7 @@
 
   python jobs/show_run.py ROOT                          the runs that are published under ROOT
   python jobs/show_run.py ROOT --run-id ID --pairs 10   ten pairs, from the lowest score up
+  python jobs/show_run.py ROOT --run-id ID --verify     reads all of its files again: exit code 1 for faults
 
 ROOT is the --output of jobs/score_corpus.py. Under each pair stand its four judgements, 0 to 1, then
 what pulls them down as far as the metric can name it, then the eight features. Where the pairs carry
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 from rich.console import Console
@@ -25,6 +27,7 @@ from gaixie.jobs.errors import JobError, run
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import NAME, RunManifest, read_run
+from gaixie.udfs.io.published_files import run_faults
 from gaixie.udfs.meaning.explain import explain
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import JUDGEMENTS
@@ -38,6 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("root", metavar="ROOT", help="a local path or a URI")
     parser.add_argument("--run-id", metavar="ID", help="by default: list the runs")
     parser.add_argument("--pairs", metavar="N", type=int, default=10)
+    parser.add_argument("--verify", action="store_true", help="whether its files are as published")
     args = parser.parse_args(argv)
     try:
         return show(args)
@@ -53,14 +57,45 @@ def show(args: argparse.Namespace) -> int:
         return 0
     folder = storage.join(runs, args.run_id)
     manifest = read_run(folder)
+    if args.verify:
+        return verify(folder, manifest)
+    if faults := run_faults(folder, manifest):
+        raise JobError(storage.join(folder, faults[0]))
     console.print(f"{manifest.run_id}, {manifest.created}, {manifest.signature}")
-    files, path = storage.filesystem(folder)
-    system = fs.PyFileSystem(fs.FSSpecHandler(files))
-    show_pairs(console, system, path, args.pairs, explainer(manifest))
-    show_ratings(console, system, path)
+    try:
+        pairs = open_pairs(folder)
+        show_pairs(console, pairs, args.pairs, explainer(manifest))
+        show_ratings(console, pairs)
+    except (OSError, pa.ArrowException):  # which name no file
+        if faults := run_faults(folder, manifest, storage.sha256):
+            raise JobError(storage.join(folder, faults[0])) from None
+        raise
+    if manifest.set_aside:
+        console.print(f"set aside: {manifest.set_aside}")
     if storage.exists(storage.join(folder, "report.html")):
         console.print(f"report: {folder}/report.html")
     return 0
+
+
+def verify(folder: str, manifest: RunManifest) -> int:
+    """Prints each fault of the run's files as a line that begins with the file."""
+    faults = run_faults(folder, manifest, storage.sha256)
+    for fault in faults:
+        print(fault)
+    files = [file for table in manifest.files.values() for file in table]
+    sizes = "" if all(file.sha256 for file in files) else " (sizes alone: it states no SHA-256)"
+    print(f"run {manifest.run_id}: {len(files)} files: {len(faults) or 'no'} faults{sizes}")
+    return 1 if faults else 0
+
+
+def open_pairs(folder: str) -> ds.Dataset:
+    """The scored pairs of a run; reading a page that is damaged raises, where it has a checksum."""
+    files, path = storage.filesystem(storage.join(folder, "scored"))
+    form = ds.ParquetFileFormat(
+        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    )
+    system = fs.PyFileSystem(fs.FSSpecHandler(files))
+    return ds.dataset(path, filesystem=system, format=form, partitioning="hive")
 
 
 def list_runs(console: Console, runs: str) -> None:
@@ -91,13 +126,11 @@ def explainer(manifest: RunManifest) -> Why:
 
 def show_pairs(
     console: Console,
-    system: fs.FileSystem,
-    folder: str,
+    pairs: ds.Dataset,
     count: int,
     why: Why,
 ) -> None:
     """Prints pairs at even steps of the score, the lowest and the highest among them."""
-    pairs = ds.dataset(f"{folder}/scored", filesystem=system, format="parquet", partitioning="hive")
     scores = pairs.to_table(columns=["pair_id", "spscore"]).sort_by(
         [("spscore", "ascending"), ("pair_id", "ascending")]
     )
@@ -119,9 +152,8 @@ def show_pairs(
     console.print()
 
 
-def show_ratings(console: Console, system: fs.FileSystem, folder: str) -> None:
+def show_ratings(console: Console, pairs: ds.Dataset) -> None:
     """One line, where the run's pairs carry ratings: their mean by stage, and Spearman with the score."""
-    pairs = ds.dataset(f"{folder}/scored", filesystem=system, format="parquet", partitioning="hive")
     if "rated" not in pairs.schema.names:
         return
     table = pairs.to_table(columns=["rated", "spscore", "stage"]).to_pandas()

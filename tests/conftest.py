@@ -20,7 +20,8 @@ from servers import Cluster, ObjectStore
 
 ROOT = Path(__file__).parents[1]
 ARCHIVE = warm_up.class_archive(ROOT / ".pytest_cache")
-os.environ["SPARK_SUBMIT_OPTS"] = warm_up.java_options(ARCHIVE)  # of every driver
+os.environ["SPARK_DAEMON_JAVA_OPTS"] = warm_up.java_options(ARCHIVE)  # of a cluster
+os.environ["SPARK_SUBMIT_OPTS"] = warm_up.driver_options(ARCHIVE)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell ignores it for what it starts in the background; so would all that tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -48,7 +49,17 @@ TORCH = re.compile(
     re.MULTILINE,
 )
 """A file that imports PyTorch, itself or by one of these."""
-LONGEST = ("tests/training/test_curriculum", "tests/jobs/test_score_corpus", "tests/jobs/test_rel")
+LONGEST = (
+    "tests/jobs/test_s3.py",
+    "tests/infra/test_dist.py",
+    "tests/jobs/test_cluster.py",
+    "tests/training/test_curriculum.py",
+    "tests/jobs/test_score_corpus.py",
+    "tests/jobs/test_release_dataset.py",
+    "tests/jobs/test_demo.py",
+    "tests/jobs/test_build_vocabulary.py",
+)
+"""Files that begin first: each is one process's, which would else be the last one at work."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -100,16 +111,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             names.add("torch")
         for name in names:
             item.add_marker(name)
-        # One process of `pytest --dist loadgroup` has them all: there is one cluster.
-        own = "cluster" if "cluster" in names else str(item.path.relative_to(ROOT))
-        item.add_marker(pytest.mark.xdist_group(own))
     items.sort(key=_place)
 
 
 def _place(item: pytest.Item) -> int:
-    if item.get_closest_marker("cluster"):
-        return 0
-    for number, name in enumerate(LONGEST, 1):
+    for number, name in enumerate(LONGEST):
         if item.nodeid.startswith(name):
             return number
     marks = ("training", "spark", "torch")
@@ -145,6 +151,16 @@ def spark():
     session = session.getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture
+def compiled(spark) -> Iterator[None]:
+    """The session's queries are compiled, as users' are."""
+    for name, value in warm_up.COMPILED.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in warm_up.INTERPRETED.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="session")

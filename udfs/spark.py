@@ -4,7 +4,7 @@ For any Spark user, as pandas UDFs over string columns:
 
     from gaixie.udfs.spark import features, judgements, spscore, stage
     df.select(spscore("source", "paraphrase"))             # float in [0, 1]
-    df.select(judgements("source", "paraphrase").alias("j")).select("j.meaning", "j.fluency")
+    df.select(judgements("source", "paraphrase").alias("j")).select("j.meaning", "j.reason")
     df.select(features("source", "paraphrase").alias("f")).select("f.acs", "f.spa")
     df.select(stage("spscore", "origin"))                  # 0, 1, 2 or 3
     df.select(metric("rouge-l-free")("source", "paraphrase"))   # any of gaixie.udfs.metrics
@@ -43,6 +43,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.pair_id import pair_ids
 from gaixie.udfs.spscore import OUTPUTS, SPScore
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
 FEATURE_FIELDS = [StructField(name, FloatType()) for name in FEATURES]
 OUTPUT_FIELDS = [StructField(name, FloatType()) for name in OUTPUTS]
+JUDGED_FIELDS = StructType([*OUTPUT_FIELDS, StructField("reason", StringType())])
 
 
 @cache
@@ -77,22 +79,53 @@ def features(source: pd.Series, paraphrase: pd.Series) -> pd.DataFrame:
     return pd.DataFrame(values, columns=list(FEATURES))
 
 
-@pandas_udf(StructType(OUTPUT_FIELDS))
-def judgements(source: pd.Series, paraphrase: pd.Series) -> pd.DataFrame:
-    """The four judgements and SPScore-zh of each pair, as a struct of floats in [0, 1].
+def judgements_udf(
+    model: SPScore | None = None,
+    segmenter: str = "jieba",
+    min_characters: int = MIN_CHARACTERS,
+    max_characters: int = MAX_CHARACTERS,
+) -> Callable[..., Column]:
+    """A pandas UDF (source, paraphrase) -> struct of JUDGED_FIELDS: what the scoring job finds.
 
-    Under the default model and segmenter; null for a null sentence.
+    model: by default the one that ships. A pair that the job would put into quarantine has a reason,
+    one of gaixie.udfs.validate.REASONS, and no judgements.
     """
-    return _default_model().judge(_strings(source), _strings(paraphrase), worker_segmenter("jieba"))
+
+    @pandas_udf(JUDGED_FIELDS)
+    def judge(source: pd.Series, paraphrase: pd.Series) -> pd.DataFrame:
+        return _judge(source, paraphrase, model, segmenter, min_characters, max_characters)
+
+    return judge
 
 
 @pandas_udf(FloatType())
 def spscore(source: pd.Series, paraphrase: pd.Series) -> pd.Series:
-    """SPScore-zh of each pair under the default model and segmenter; null for a null sentence."""
-    scores = _default_model().score(
-        _strings(source), _strings(paraphrase), worker_segmenter("jieba")
+    """SPScore-zh of each pair under the defaults of judgements_udf; null for one that is not fit."""
+    return _judge(source, paraphrase)["spscore"]
+
+
+def _judge(
+    source: pd.Series,
+    paraphrase: pd.Series,
+    model: SPScore | None = None,
+    segmenter: str = "jieba",
+    min_characters: int = MIN_CHARACTERS,
+    max_characters: int = MAX_CHARACTERS,
+) -> pd.DataFrame:
+    """A row of JUDGED_FIELDS for each pair."""
+    model = model or _default_model()
+    codes, values = _validated_features(
+        _strings(source),
+        _strings(paraphrase),
+        model,
+        worker_segmenter(segmenter),
+        min_characters,
+        max_characters,
     )
-    return pd.Series(scores)
+    outputs = np.full((len(codes), len(OUTPUTS)), np.nan, np.float32)
+    outputs[codes == 0] = model.predict(values)
+    judged = pd.DataFrame(outputs, columns=list(OUTPUTS))
+    return judged.assign(reason=np.array([None, *REASONS], object)[codes])
 
 
 def stage_udf(
@@ -227,15 +260,13 @@ def score_batch(
     max_characters: int,
 ) -> pa.StructArray:
     """Validates, identifies and scores one batch of pairs; see SCORED_FIELDS."""
-    a, flags_a = normalise_column(source)
-    b, flags_b = normalise_column(paraphrase)
-    codes = quarantine_reasons(a, flags_a, b, flags_b, min_characters, max_characters)
+    codes, values = _validated_features(
+        source, paraphrase, model, segmenter, min_characters, max_characters
+    )
     fit = codes == 0
     if not fit.all():
-        a, b = take_rows(a, fit), take_rows(b, fit)
         kept = pa.array(fit)
         source, paraphrase, origin = (c.filter(kept) for c in (source, paraphrase, origin))
-    values = model.features(a, b, segmenter.word_ends(a), segmenter.word_ends(b))
     columns = [pair_ids(source, paraphrase, origin)]
     columns += [pa.array(column) for column in values[:, : len(FEATURES)].T]
     columns += [pa.array(column) for column in model.predict(values).T]
@@ -244,6 +275,22 @@ def score_batch(
         columns = [column.take(places) for column in columns]
     reasons = pa.array(REASONS).take(pa.array(codes.astype(np.int32) - 1, mask=fit))
     return pa.StructArray.from_arrays([reasons, *columns], names=SCORED_FIELDS.names)
+
+
+def _validated_features(
+    source: pa.Array,
+    paraphrase: pa.Array,
+    model: SPScore,
+    segmenter: Segmenter,
+    min_characters: int,
+    max_characters: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(codes of quarantine_reasons, features of the pairs that are fit)."""
+    a, flags_a = normalise_column(source)
+    b, flags_b = normalise_column(paraphrase)
+    codes = quarantine_reasons(a, flags_a, b, flags_b, min_characters, max_characters)
+    a, b = take_rows(a, codes == 0), take_rows(b, codes == 0)
+    return codes, model.features(a, b, segmenter.word_ends(a), segmenter.word_ends(b))
 
 
 def register(
@@ -263,3 +310,6 @@ def register(
 
 stage = stage_udf(DEFAULT_CUTS, DEFAULT_MIN_MEANING)
 """(score, origin, meaning) -> stage under the defaults of gaixie.udfs.stages."""
+
+judgements = judgements_udf()
+"""(source, paraphrase) -> judgements and reason under the default model and segmenter."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.text.code_points import CodePoints
 from gaixie.udfs.text.normalise import HAN, NULL, UNDECODABLE
 
@@ -25,8 +26,8 @@ def quarantine_reasons(
     flags_a: np.ndarray,
     b: CodePoints,
     flags_b: np.ndarray,
-    min_characters: int,
-    max_characters: int,
+    min_characters: int = MIN_CHARACTERS,
+    max_characters: int = MAX_CHARACTERS,
 ) -> np.ndarray:
     """Code of each pair's reason: uint8, shape (rows,); 0 for a pair that is fit.
 

@@ -24,6 +24,7 @@ from gaixie.jobs.releases.rows import (
     Counts,
     Judged,
     SourceRun,
+    check_digests,
     check_signatures,
     drop_duplicates,
     find_duplicates,
@@ -120,7 +121,9 @@ def release(request: ReleaseRequest) -> int:
         if not request.dry_run:  # a root that may not be written shows itself before the work
             note = {"version": request.version, "started": now(), "runs": request.runs}
             storage.write_json(storage.join(folder, STARTED), note)
-        job = Release(session(request.root), request, runs, folder)
+        spark = session(request.root)
+        check_digests(spark, runs)
+        job = Release(spark, request, runs, folder)
         job.find_duplicates()
         if request.dry_run:
             job.dry_run()

@@ -26,11 +26,13 @@ from pyspark.sql.types import (
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.reporting import BARS
-from gaixie.jobs.spark.parquet import write_partitioned
+from gaixie.jobs.spark.digests import digests
+from gaixie.jobs.spark.parquet import CHECKED, write_partitioned
 from gaixie.udfs import splits
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import NAME, ReleaseSettings, RunManifest, read_run
+from gaixie.udfs.io.published_files import run_faults
 from gaixie.udfs.spark import score_bin_column
 from gaixie.udfs.splits import SPLITS
 from gaixie.udfs.spscore import OUTPUTS
@@ -81,6 +83,8 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
                 rows[origin, stage] = pairs
     if not rows:
         return SourceRun(run_id, folder, manifest, digest, rows, 0.0)
+    if faults := run_faults(folder, manifest):
+        raise JobError(_damaged(folder, faults))
     size, schema = _look_at_files(storage.join(folder, "scored"), rows, keep)
     for field in COLUMNS:
         if field.name not in schema.names and field.name not in ("origin", "stage"):
@@ -96,6 +100,22 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
             f"it has: {', '.join(extra) or 'none'}"
         )
     return SourceRun(run_id, folder, manifest, digest, rows, size)
+
+
+def check_digests(spark: SparkSession, runs: Sequence[SourceRun]) -> None:
+    """Raises JobError where a file of a run is not what its manifest says, read by the executors."""
+    for run in runs:
+        uris = [
+            storage.join(run.folder, file.path) for file in run.manifest.files.get("scored", [])
+        ]
+        sums = digests(spark, uris)
+        if faults := run_faults(run.folder, run.manifest, sums.get):
+            raise JobError(_damaged(run.folder, faults))
+
+
+def _damaged(folder: str, faults: list[str]) -> str:
+    more = f" (and {len(faults) - 1} more files)" if len(faults) > 1 else ""
+    return f"{storage.join(folder, faults[0])}{more}; nothing is released from a damaged run"
 
 
 def _look_at_files(
@@ -151,7 +171,8 @@ def read_runs(
                         f"--keep-columns {name}: {first_type.simpleString()} in run "
                         f"'{first_run}', {extra[name].dataType.simpleString()} in '{run.run_id}'"
                     )
-        rows = spark.read.schema(schema).parquet(folder).where(F.col("stage").isin(*stages))
+        read = spark.read.options(**CHECKED).schema(schema)
+        rows = read.parquet(folder).where(F.col("stage").isin(*stages))
         parts.append(rows.withColumn("run", F.lit(number)))
     return reduce(DataFrame.unionByName, parts)
 

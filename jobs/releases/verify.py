@@ -19,10 +19,9 @@ from gaixie.jobs.releases.rows import read_release, recount, source_hashes
 from gaixie.jobs.releases.store import build_of
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import DataFile, ReleaseFile, ReleaseManifest
+from gaixie.udfs.io.published_files import THREADS, fault_of, stored_files
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.stages import ORIGINS
-
-THREADS = 8
 
 
 def describe_files(folder: str, files: Iterable[storage.File]) -> list[ReleaseFile]:
@@ -59,19 +58,13 @@ def faults_of(
 
 
 def _file_faults(folder: str, listed: list[ReleaseFile]) -> Iterator[str]:
-    stored = {file.uri.removeprefix(f"{folder}/"): file for file in storage.list_files(folder)}
+    stored = stored_files(folder)
 
     def look(entry: ReleaseFile) -> str | None:
-        path = entry.path
-        if path not in stored:
-            return f"{path}: missing"
-        file = stored[path]
-        if file.size != entry.bytes:
-            return f"{path}: {file.size} bytes, the manifest has {entry.bytes}"
-        digest = storage.sha256(file.uri)
-        if digest != entry.sha256:
-            return f"{path}: SHA-256 is {digest}, the manifest has {entry.sha256}"
-        if isinstance(entry, DataFile):
+        path, file = entry.path, stored.get(entry.path)
+        if fault := fault_of(entry, file, storage.sha256):
+            return fault
+        if file and isinstance(entry, DataFile):
             try:
                 rows = _rows(file.uri)
             except (pa.ArrowException, OSError) as error:

@@ -8,6 +8,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from gaixie.jobs.spark.digests import digests
+from gaixie.jobs.spark.storage import Storage
+from gaixie.udfs.io.manifest import RunFile
+
 
 def written_counts(
     spark: SparkSession, path: str, schema: StructType, keys: tuple[str, str]
@@ -35,3 +39,20 @@ def close_accounts(
                 f"origin {origin}: {read[origin]} rows read, but {parts[0]} scored + "
                 f"{parts[1]} quarantined + {parts[2]} duplicates; nothing was published"
             )
+
+
+def written_files(spark: SparkSession, storage: Storage, folder: str, name: str) -> list[RunFile]:
+    """The files of a run's table, with their digests; none where the table was not written."""
+    if not storage.exists(f"{folder}/{name}"):
+        return []
+    files = storage.list_files(f"{folder}/{name}")
+    known = files and files[0].uri.startswith(("file:", "s3a:"))
+    sums = digests(spark, [file.uri for file in files]) if known else {}
+    return [
+        RunFile(
+            path=f"{name}/" + file.uri.rpartition(f"/{name}/")[2],
+            bytes=file.size,
+            sha256=sums.get(file.uri),
+        )
+        for file in files
+    ]

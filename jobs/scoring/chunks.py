@@ -12,26 +12,23 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.inputs import (
-    CORRUPT,
     MALFORMED_LINE,
     NO_ORIGIN,
     InputFiles,
-    corrupt_file,
+    check_encoding,
     read_files,
 )
 from gaixie.jobs.scoring.settings import ScoreSettings
-from gaixie.jobs.spark.parquet import PARQUET
+from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
+from gaixie.jobs.spark.parquet import CHECKED, PARQUET
 from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES
@@ -90,10 +87,15 @@ class ChunkScorer:
         self.read: Counter[str] = Counter()
         """Rows read, by origin."""
 
-    def score(self, chunks: list[Chunk], limit: int | None) -> None:
-        """Scores chunk by chunk, each followed by a marker with its counts; limit: rows in all."""
+    def score(self, chunks: list[Chunk], limit: int | None, check_lock: Callable[[], None]) -> None:
+        """Scores chunk by chunk, each followed by a marker with its counts; limit: rows in all.
+
+        check_lock: raises where another process has the run.
+        """
         left = limit
+        self._check_lock = check_lock
         for chunk in chunks:
+            check_lock()
             if left is not None and left <= 0:
                 break
             path = self._path(chunk)
@@ -137,25 +139,25 @@ class ChunkScorer:
             rows = self._spread(rows, chunk, limit).observe(observed, *counts_by_origin)
             row_key = F.lit(chunk.number << 53) + F.monotonically_increasing_id()
             scored = scored_rows(rows, self._score).withColumn("row_key", row_key)
+            undecodable = Observation()
+            scored = scored.observe(
+                undecodable, F.count_if(F.col("reason") == "undecodable").alias("rows")
+            )
             try:
                 with progress(self._spark, title, chunk.rows):
                     writer = scored.write.options(**PARQUET).partitionBy("fit")
                     writer.mode("overwrite").parquet(self._path(chunk))
-            except (PySparkException, Py4JJavaError) as error:
-                file = corrupt_file(error, files)
-                if file is None:
+            except SPARK_ERRORS as error:
+                self._check_lock()
+                read = partial(read_files, self._spark, chunk.input)
+                faults = unreadable_files(error, files, read)
+                if not faults:
                     raise
-                reason = CORRUPT
-                if "CSV header does not conform" in str(error):
-                    path = chunk.input.settings.path
-                    reason = f"its header is not that of the other files of {path}"
-                if self._settings.on_corrupt_file == "stop":
-                    raise JobError(f"{file.uri}: {reason}") from error
-                corrupt[file.uri] = reason
-                chunk.input.corrupt[file.uri] = reason
-                files.remove(file)
-                print(f"{file.uri}: corrupt, set aside", file=sys.stderr)
+                files = set_aside(faults, files, corrupt, self._settings.on_corrupt_file)
+                chunk.input.corrupt.update(corrupt)
                 continue
+            if undecodable.get["rows"]:
+                check_encoding(self._spark, chunk.input, files)
             counts = {origin: count for origin, count in observed.get.items() if count}
             return {"rows": counts, "corrupt": corrupt, "schema": scored.schema.jsonValue()}
         return {"rows": {}, "corrupt": corrupt, "schema": None}
@@ -175,7 +177,10 @@ class ChunkScorer:
         Columns of scored_rows, and row_key, unique and stable.
         """
         parts = [
-            self._spark.read.schema(schema).parquet(path).where(F.col("fit") == fit)
+            self._spark.read.options(**CHECKED)
+            .schema(schema)
+            .parquet(path)
+            .where(F.col("fit") == fit)
             for path, schema in self._schemas.items()
         ]
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.io import storage
+from gaixie.udfs.io.run_lock import Locked, RunLock
 
 
 def clean_runs(root: str, run_id: str | None, older_than_hours: float) -> None:
@@ -36,10 +38,15 @@ def _clean_run(folder: str, name: str, limit: datetime | None) -> None:
             print(f"run {name}: not published, but written to lately: left alone")
             return
         uploads = [upload for upload in uploads if upload.started <= limit]
-    for upload in uploads:
-        storage.abort_upload(upload)
-    if not published:
-        storage.delete(folder)
+    try:
+        with nullcontext() if published else RunLock(folder):
+            for upload in uploads:
+                storage.abort_upload(upload)
+            if not published:
+                storage.delete(folder)
+    except Locked as error:
+        print(f"run {name}: left alone: {error}")
+        return
     size = sum(file.size for file in files) / 1e6
     state = (
         "published" if published else f"not published: deleted ({len(files)} files, {size:.1f} MB)"

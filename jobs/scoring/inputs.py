@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
-from urllib.parse import unquote
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
 
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.delimited import (
+    RAW,
+    Reading,
+    allow_encoding,
+    find_readings,
+    header_reading,
+    options,
+    undecodable_files,
+    union,
+)
+from gaixie.jobs.scoring.early import GIVE_ENCODING, check_names
+from gaixie.jobs.scoring.paths import COMPRESSED, choose_files
 from gaixie.jobs.scoring.settings import Input
+from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
+from gaixie.jobs.spark.parquet import CHECKED
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io.storage import File
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.stages import ORIGINS
-
-CORRUPT = "cannot be read to its end: corrupt"
 
 MALFORMED_LINE = "malformed_line"
 """Column that holds a line which the reader could not split into columns."""
@@ -34,18 +46,10 @@ RESERVED = (
     *("pair_id", "source", "paraphrase", "origin", "reason", "stage"),
     *(*FEATURES, *OUTPUTS, MALFORMED_LINE, "row_key", "fit", "_scored"),
 )
-"""Columns that the job writes itself, whatever their case; an input's own pair_id is computed again."""
+"""Columns that the job writes itself, whatever their case."""
 
-_FORMATS = {
-    ".parquet": "parquet",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".txt": "tsv",
-}
-_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+RENAMED = {"pair_id": "input_pair_id"}
+"""Columns of an input that are carried through under another name, since the job writes its own."""
 
 
 @dataclass
@@ -60,6 +64,10 @@ class InputFiles:
     rows: dict[str, int] = field(default_factory=dict)
     """Rows of each file where its footer says so (Parquet)."""
     row_groups: dict[str, int] = field(default_factory=dict)
+    header: Reading = RAW
+    """Of the first file, CSV or TSV."""
+    readings: dict[str, Reading] = field(default_factory=dict)
+    """Of each file, CSV or TSV, once it was looked at."""
     corrupt: dict[str, str] = field(default_factory=dict)
     """What is wrong with each file that was set aside."""
 
@@ -67,20 +75,36 @@ class InputFiles:
         """Into how many pieces the files can be divided for reading."""
         if self.format == "parquet":
             return sum(self.row_groups[file.uri] for file in files)
-        if any(file.uri.lower().endswith(_COMPRESSED) for file in files):
+        if any(file.uri.lower().endswith(COMPRESSED) for file in files):
+            return len(files)
+        if any(
+            file.uri in self.readings and self.readings[file.uri].across_lines for file in files
+        ):
             return len(files)
         return float("inf")
 
     @property
+    def read(self) -> list[File]:
+        """The files that were not set aside."""
+        return [file for file in self.files if file.uri not in self.corrupt]
+
+    @property
     def extra_columns(self) -> list[StructField]:
+        """Columns that are carried through, as the run has them."""
+        return [
+            StructField(name, self.schema[own].dataType) for own, name in self.extra_names.items()
+        ]
+
+    @property
+    def extra_names(self) -> dict[str, str]:
+        """Columns that are carried through: their names in the run by those in the input."""
         used = {
             self.settings.source_column,
             self.settings.paraphrase_column,
             self.settings.origin_column,
-            "pair_id",
             MALFORMED_LINE,
         }
-        return [column for column in self.schema if column.name not in used]
+        return {name: RENAMED.get(name, name) for name in self.schema.names if name not in used}
 
 
 def inspect_inputs(
@@ -108,24 +132,28 @@ def inspect_inputs(
 def _inspect(
     spark: SparkSession, storage: Storage, settings: Input, on_corrupt_file: str
 ) -> InputFiles:
-    files = [file for file in storage.list_files(settings.path) if file.size > 0]
-    if not files:
+    found = [file for file in storage.list_files(settings.path) if file.size > 0]
+    if not found:
         raise JobError(f"{settings.path}: no data, expected at least one file with rows")
-    kind = settings.format or _format_of(files[0].uri)
-    if kind is None:
-        raise JobError(
-            f"{files[0].uri}: its name tells no format, "
-            "expected .parquet, .jsonl, .csv or .tsv (or set the input's format)"
+    kind, files = choose_files(settings, found)
+    if others := sorted({file.uri for file in found} - {file.uri for file in files}):
+        names = ", ".join(uri.rpartition("/")[2] for uri in others[:3])
+        more = ", …" if len(others) > 3 else ""
+        print(
+            f"{settings.path}: {len(files)} {kind} files; passed over {len(others)} others: "
+            f"{names}{more}",
+            file=sys.stderr,
         )
     source = InputFiles(settings, kind, StructType(), files)
+    allow_encoding(spark, settings.csv.encoding)
     if kind == "parquet":
         _inspect_parquet(spark, source, on_corrupt_file)
     else:
         try:
             source.schema = _text_schema(spark, source)
-        except (PySparkException, Py4JJavaError) as error:
-            if file := corrupt_file(error, files):
-                raise JobError(f"{file.uri}: {CORRUPT}") from error
+        except SPARK_ERRORS as error:
+            faults = unreadable_files(error, files, lambda some: _text_lines(spark, some))
+            set_aside(faults, files, {}, "stop")
             raise
         _check_columns(source.schema, files[0].uri, settings)
     if settings.origin_column:
@@ -133,33 +161,18 @@ def _inspect(
             try:
                 _check_origins(spark, source)
                 break
-            except (PySparkException, Py4JJavaError) as error:
-                file = corrupt_file(error, source.files)
-                if file is None:
+            except SPARK_ERRORS as error:
+                read = partial(read_files, spark, source)
+                faults = unreadable_files(error, source.files, read)
+                if not faults:
                     raise
-                if on_corrupt_file == "stop":
-                    raise JobError(f"{file.uri}: {CORRUPT}") from error
-                source.corrupt[file.uri] = CORRUPT
-                source.files = [other for other in source.files if other != file]
+                source.files = set_aside(faults, source.files, source.corrupt, on_corrupt_file)
         if not source.files:
             raise JobError(f"{settings.path}: no file could be read")
+    for own, name in source.extra_names.items():
+        if own != name:
+            print(f"{settings.path}: its column '{own}' is carried as '{name}'", file=sys.stderr)
     return source
-
-
-def corrupt_file(error: Exception, files: list[File]) -> File | None:
-    """The file that Spark could not read, where that is what went wrong."""
-    message = unquote(str(error))  # names it as a URI: file:///a%20b
-    if "FAILED_READ_FILE" not in message:
-        return None
-    named = [f for f in files if f.uri.partition(":")[2].lstrip("/") in message]
-    return max(named, key=lambda file: len(file.uri), default=None)
-
-
-def _format_of(path: str) -> str | None:
-    name = path.lower()
-    for suffix in _COMPRESSED:
-        name = name.removesuffix(suffix)
-    return next((kind for suffix, kind in _FORMATS.items() if name.endswith(suffix)), None)
 
 
 def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: str) -> None:
@@ -227,40 +240,38 @@ def _text_schema(spark: SparkSession, source: InputFiles) -> StructType:
     reader = spark.read
     if source.format == "jsonl":
         paths = [file.uri for file in source.files]
-        table = reader.option("primitivesAsString", True).json(paths)
+        reader = reader.options(**_json_options(source)).option("primitivesAsString", True)
+        table = reader.json(paths)
         names = [name for name in table.columns if name != "_corrupt_record"]
         if not names:
+            check_encoding(spark, source, source.files)
             raise JobError(f"{source.files[0].uri}: no JSON object a line was found")
     else:
-        first = reader.options(**_csv_options(source.format)).csv(source.files[0].uri)
-        names = [name for name in first.columns if name != "_corrupt_record"]
+        form, first = source.settings.csv, source.files[0]
+        source.header = header_reading(spark, first, source.format, form)
+        given = options(source.format, form, source.header)
+        names = [
+            n for n in reader.options(**given).csv(first.uri).columns if n != "_corrupt_record"
+        ]
     return StructType([StructField(name, StringType()) for name in [*names, MALFORMED_LINE]])
 
 
-def _csv_options(kind: str) -> dict[str, Any]:
-    # Without pruning, or a line with too few columns passes where only some are asked for.
-    options = {"header": True, "escape": '"', "encoding": "UTF-8", "maxCharsPerColumn": -1}
-    options |= {"columnPruning": False}
-    if kind == "tsv":
-        options |= {"sep": "\t", "quote": ""}
-    return options
+def _text_lines(spark: SparkSession, files: list[File]) -> DataFrame:
+    return spark.read.text([file.uri for file in files])
 
 
 def _check_columns(schema: StructType, path: str, settings: Input) -> None:
     types = {column.name: column.dataType for column in schema}
-    wanted = [settings.source_column, settings.paraphrase_column]
-    if settings.origin_column:
-        wanted.append(settings.origin_column)
-    for name in wanted:
-        if name not in types:
-            names = ", ".join(n for n in types if n != MALFORMED_LINE)
-            raise JobError(f"{path}: no column '{name}', expected string; it has: {names}")
+    check_names([name for name in types if name != MALFORMED_LINE], path, settings)
+    wanted = [settings.source_column, settings.paraphrase_column, settings.origin_column]
+    for name in filter(None, wanted):
         if not isinstance(types[name], StringType | BinaryType):
             raise JobError(
                 f"{path}: column '{name}' is {types[name].simpleString()}, expected string"
             )
     for name in types:
-        if name.lower() in RESERVED and name not in (*wanted, "pair_id", MALFORMED_LINE):
+        renamed = name in RENAMED and RENAMED[name] not in types
+        if name.lower() in RESERVED and name not in (*wanted, MALFORMED_LINE) and not renamed:
             raise JobError(
                 f"{path}: column '{name}' has the name of one that the job writes; "
                 "rename it or leave it out"
@@ -279,17 +290,26 @@ def _check_origins(spark: SparkSession, source: InputFiles) -> None:
         )
 
 
+def check_encoding(spark: SparkSession, source: InputFiles, files: list[File]) -> None:
+    """Raises JobError where a text file is in another encoding, so that none of its rows can be read."""
+    if source.format == "parquet" or source.settings.csv.encoding != "utf-8":
+        return
+    if foreign := undecodable_files(spark, files):
+        more = f" (nor are {len(foreign) - 1} other files)" if len(foreign) > 1 else ""
+        raise JobError(f"{foreign[0]}: {GIVE_ENCODING}{more}")
+
+
 def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
     """Rows of some files of an input: source, paraphrase, origin, malformed_line, extra columns."""
     paths = [file.uri for file in files]
     reader = spark.read.schema(source.schema)
     if source.format == "parquet":
-        rows = reader.parquet(*paths)
+        rows = reader.options(**CHECKED).parquet(*paths)
     elif source.format == "jsonl":
+        reader = reader.options(**_json_options(source))
         rows = reader.option("columnNameOfCorruptRecord", MALFORMED_LINE).json(paths)
     else:
-        options = _csv_options(source.format) | {"columnNameOfCorruptRecord": MALFORMED_LINE}
-        rows = reader.options(**options).option("enforceSchema", False).csv(paths)
+        rows = union([*_delimited_rows(spark, source, files)])
     settings = source.settings
     malformed = F.col(MALFORMED_LINE) if MALFORMED_LINE in source.schema.names else F.lit(None)
     if settings.origin:
@@ -302,5 +322,24 @@ def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> Da
         F.col(f"`{settings.paraphrase_column}`").cast("string").alias("paraphrase"),
         origin.cast("string").alias("origin"),
         malformed.cast("string").alias(MALFORMED_LINE),
-        *[F.col(f"`{column.name}`") for column in source.extra_columns],
+        *[F.col(f"`{own}`").alias(name) for own, name in source.extra_names.items()],
     )
+
+
+def _json_options(source: InputFiles) -> dict[str, str]:
+    encoding = source.settings.csv.encoding
+    return {} if encoding == "utf-8" else {"encoding": encoding, "lineSep": "\n"}
+
+
+def _delimited_rows(
+    spark: SparkSession, source: InputFiles, files: list[File]
+) -> Iterator[DataFrame]:
+    """Rows of CSV or TSV files, together of those that are read alike."""
+    form, known = source.settings.csv, source.readings
+    if new := [file for file in files if file.uri not in known]:
+        known |= find_readings(spark, new, source.format, form, source.header, source.schema)
+    for reading in dict.fromkeys(known[file.uri] for file in files):
+        given = options(source.format, form, reading)
+        given |= {"columnNameOfCorruptRecord": MALFORMED_LINE, "enforceSchema": False}
+        alike = [file.uri for file in files if known[file.uri] == reading]
+        yield spark.read.schema(source.schema).options(**given).csv(alike)

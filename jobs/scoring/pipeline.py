@@ -5,11 +5,11 @@ from __future__ import annotations
 import platform
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.accounts import close_accounts, written_counts
+from gaixie.jobs.scoring.accounts import close_accounts, written_counts, written_files
 from gaixie.jobs.scoring.chunks import ChunkScorer, divide, scored_rows
 from gaixie.jobs.scoring.inputs import MALFORMED_LINE, InputFiles, read_files
 from gaixie.jobs.scoring.report import Report, print_summary, write_report
@@ -42,6 +42,11 @@ from gaixie.udfs.text.segmenters import load_segmenter
 
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
 """Columns of scored files, before the input's own; origin and stage stand in the folder names."""
+
+Table = Literal["scored", "quarantine"]
+TABLES: tuple[Table, ...] = ("scored", "quarantine")
+REPORT, WORK = ("report.html", "report.png"), "_work"
+"""What a run writes beside its manifest."""
 
 ROWS_PER_PARTITION = 250_000
 """Rows that a task looks through for duplicates."""
@@ -121,11 +126,13 @@ class ScoreCorpus:
             scorer.model, scorer.segmenter, settings.min_characters, settings.max_characters
         )
         self.chunks = ChunkScorer(
-            spark, storage, settings, self.score, scorer.signature, f"{folder}/_work"
+            spark, storage, settings, self.score, scorer.signature, f"{folder}/{WORK}"
         )
         self.schemas: dict[str, StructType] = {}
         """Of the tables that were written."""
         self.seconds: dict[str, float] = {}
+        self.check_lock: Callable[[], None] = lambda: None
+        """Raises where another process has this run: called before whatever deletes or publishes."""
 
     def dry_run(self, sample: int = 5_000) -> None:
         """Says what a run would do, from the first rows of each input; writes nothing."""
@@ -156,22 +163,24 @@ class ScoreCorpus:
 
     def start(self, resume: bool) -> None:
         """Clears away what a killed run left; with resume, all but its finished chunks."""
-        if resume:
-            for name in ("scored", "quarantine"):
-                self.storage.delete(f"{self.folder}/{name}")
-        elif self.storage.exists(self.folder):
-            self.storage.delete(self.folder)
+        self._delete(*TABLES, *REPORT, *(() if resume else (WORK,)))
         # A folder that may not be written shows itself now, not after the first chunk.
         note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
-        self.storage.write_json(f"{self.folder}/_work/started.json", note)
+        self.storage.write_json(f"{self.folder}/{WORK}/started.json", note)
+
+    def _delete(self, *names: str) -> None:
+        self.check_lock()
+        for name in names:
+            self.storage.delete(f"{self.folder}/{name}")
 
     def score_chunks(self) -> None:
         """Scores the input chunk by chunk into _work/."""
         started = time.monotonic()
-        self.chunks.score(divide(self.inputs, self.settings.unit_mb), self.limit)
+        chunks = divide(self.inputs, self.settings.unit_mb)
+        self.chunks.score(chunks, self.limit, self.check_lock)
         self.seconds["score"] = time.monotonic() - started
         if not self.chunks.read.total():
-            self.storage.delete(self.folder)
+            self._delete(WORK)
             raise JobError(f"{self.settings.inputs[0].path}: no rows, expected at least one")
 
     def scored_pairs(self) -> DataFrame:
@@ -282,6 +291,7 @@ class ScoreCorpus:
         files = {
             values: max(round(count / max(rows_per_file, 1)), 1) for values, count in counts.items()
         }
+        self.check_lock()
         write_partitioned(rows, f"{self.folder}/{name}", keys, files, F.xxhash64(spread_by))
         self.schemas[name] = rows.schema
 
@@ -300,10 +310,14 @@ class ScoreCorpus:
                 texts = pair["source"], pair["paraphrase"]
                 pair["reasons"] = self.scorer.model.explain(*texts, segmenter)
         self.seconds["report"] = time.monotonic() - started
-        manifest = self._manifest(stages, scored, quarantined)
+        started = time.monotonic()
+        written = {n: written_files(self.spark, self.storage, self.folder, n) for n in TABLES}
+        self.seconds["digests"] = time.monotonic() - started
+        manifest = self._manifest(stages, scored, quarantined, written)
         report = Report(manifest, self.folder, stages.bins, sample)
         write_report(report, self.storage, self.folder)
-        self.storage.delete(f"{self.folder}/_work")
+        self._delete(WORK)
+        self.check_lock()
         self.storage.write(f"{self.folder}/{NAME}", manifest.to_json())
         print_summary(report)
 
@@ -320,8 +334,9 @@ class ScoreCorpus:
         stages: Stages,
         scored: Counter[tuple[Any, ...]],
         quarantined: Counter[tuple[Any, ...]],
+        written: dict[Table, list[RunFile]],
     ) -> RunManifest:
-        """scored: rows by origin and stage; quarantined: rows by origin and reason."""
+        """scored: rows by origin and stage; quarantined: rows by origin and reason; written: files."""
         read = self.chunks.read
         by_stage = {o: {s: scored[o, s] for s in STAGES} for o in read}
         by_reason = {
@@ -340,9 +355,12 @@ class ScoreCorpus:
                 RunInput(
                     path=source.settings.path,
                     format=source.format,
-                    files=len(source.files),
-                    bytes=sum(file.size for file in source.files),
+                    files=len(source.read),
+                    bytes=sum(file.size for file in source.read),
                     corrupt_files=source.corrupt,
+                    corrupt_rows={
+                        uri: source.rows[uri] for uri in source.corrupt if uri in source.rows
+                    },
                 )
                 for source in self.inputs
             ],
@@ -368,14 +386,5 @@ class ScoreCorpus:
                 for o, bins in stages.bins.items()
             },
             seconds={step: round(value, 3) for step, value in self.seconds.items()},
-            files={
-                name: [*self._files(name)]
-                for name in ("scored", "quarantine")
-                if self.storage.exists(f"{self.folder}/{name}")
-            },
+            files={name: files for name, files in written.items() if files},
         )
-
-    def _files(self, name: str) -> Iterable[RunFile]:
-        for file in self.storage.list_files(f"{self.folder}/{name}"):
-            path = file.uri.rpartition(f"/runs/{self.run_id}/")[2]
-            yield RunFile(path=path, bytes=file.size)

@@ -123,6 +123,16 @@ class Report:
         rows = [[origin, *_formatted(row)] for origin, row in named]
         return Table(head, rows, ["total", *_formatted(sums)])
 
+    def set_aside(self) -> Table:
+        """Inputs of which files could not be read."""
+        rows = []
+        for source in self.manifest.inputs:
+            if corrupt := len(source.corrupt_files):
+                known = [*source.corrupt_rows.values()]
+                about = f"{sum(known):,}" if known else "-"
+                rows.append([source.path, f"{corrupt}", about, f"{corrupt - len(known)}"])
+        return Table(["set aside of", "files", "rows, about", "files of unknown rows"], rows)
+
     def stages(self) -> Table:
         rows = []
         for origin in self.origins:
@@ -182,6 +192,8 @@ def print_summary(report: Report, console: Console | None = None) -> None:
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else 110)
     _print_table(console, report.counts())
+    if report.manifest.set_aside:
+        _print_table(console, report.set_aside())
     quantiles = report.quantiles("score at")
     if len(quantiles.head) > 1:
         _print_table(console, quantiles)
@@ -195,6 +207,7 @@ def print_summary(report: Report, console: Console | None = None) -> None:
         f"time: {report.total_seconds:,.1f} s ({steps}), {report.pairs_per_s:,.0f} pairs/s",
         f"manifest: {report.folder}/{NAME}",
         f"report: {report.folder}/report.html",
+        *([f"set aside: {manifest.set_aside}; the manifest names them"] * bool(manifest.set_aside)),
     ):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

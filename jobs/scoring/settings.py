@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,9 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from gaixie.jobs.errors import JobError
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
 from gaixie.udfs.io import settings
 from gaixie.udfs.io.settings import Strict
-from gaixie.udfs.spscore import TIERS
 from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, ORIGINS
 
 CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
@@ -28,6 +29,23 @@ Uri = Annotated[str, AfterValidator(_for_spark)]
 """A local path or any URI that Hadoop knows; s3:// means s3a://."""
 
 
+def _known_encoding(name: str) -> str:
+    try:
+        known = codecs.lookup(name).name
+    except LookupError:
+        raise ValueError("unknown encoding, expected one such as utf-8, gb18030 or big5") from None
+    return "utf-8" if known == "utf-8-sig" else known  # a mark at the start is never read
+
+
+class Csv(Strict):
+    """How CSV and TSV are written; encoding: JSON lines too."""
+
+    quote: str | None = Field(default=None, max_length=1)
+    """What encloses fields; empty: nothing does. None: a double quote, in TSV where a writer set it."""
+    delimiter: str | None = Field(default=None, min_length=1, max_length=1)
+    encoding: Annotated[str, AfterValidator(_known_encoding)] = "utf-8"
+
+
 class Input(Strict):
     """Pairs to read, and where they come from."""
 
@@ -37,6 +55,7 @@ class Input(Strict):
     format: Literal["parquet", "jsonl", "csv", "tsv"] | None = None
     source_column: str = "source"
     paraphrase_column: str = "paraphrase"
+    csv: Csv = Field(default_factory=Csv)
 
     @model_validator(mode="after")
     def _one_origin(self) -> Input:
@@ -69,11 +88,12 @@ class ScoreSettings(Strict):
     inputs: list[Input] = Field(default_factory=list)
     output: Uri | None = None
     run_id: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    min_characters: int = Field(15, ge=1)
-    max_characters: int = Field(1000, ge=1, le=20_000)
-    tier: Literal[tuple(TIERS)] | None = None  # type: ignore[valid-type]
+    min_characters: int = Field(MIN_CHARACTERS, ge=1)
+    max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
+    tier: Literal[TIER_NAMES] | None = None  # type: ignore[valid-type]
     model: str | None = None
     read_from: float = Field(0.0, ge=0, le=1)
+    csv: Csv = Field(default_factory=Csv)
     segmenter: str = Field("jieba", pattern=r"^(jieba|ltp:.+)$")
     thresholds: dict[Origin, Thresholds] = Field({}, alias="cuts")
     on_corrupt_file: Literal["stop", "quarantine"] = "stop"
@@ -87,6 +107,9 @@ class ScoreSettings(Strict):
             for origin, scores in DEFAULT_CUTS.items()
         }
         self.thresholds = defaults | self.thresholds
+        for source in self.inputs:
+            if "csv" not in source.model_fields_set:
+                source.csv = self.csv
         if self.min_characters > self.max_characters:
             raise ValueError("min_characters is above max_characters")
         return self

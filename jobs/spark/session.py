@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -16,10 +16,12 @@ from types import FrameType
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from gaixie.jobs.errors import JobError
+from gaixie.jobs.errors import JobError, Terminated, cause, terminate
 from gaixie.jobs.spark import s3a
+from gaixie.jobs.spark.java import Starting, end_java, silence_java
 
 FOLDER = Path(__file__).parents[2] / "conf/spark"
+LOG4J = FOLDER / "log4j2.properties"
 
 _interrupted = threading.Event()
 
@@ -28,12 +30,21 @@ MASTERS = {"local": "local", "spark": "standalone", "yarn": "yarn", "k8s": "kube
 
 
 def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
-    """The session of a job that reads and writes uris.
+    """The session of a job that reads and writes uris: begin_session, and then wait for it."""
+    with begin_session(name, uris) as wait:
+        return wait()
+
+
+@contextmanager
+def begin_session(name: str, uris: Iterable[str] = ()) -> Iterator[Callable[[], SparkSession]]:
+    """Starts a session, and gives what waits for it; Java takes seconds that can be used meanwhile.
 
     What spark-submit or spark-defaults.conf set wins over conf/spark. Raises JobError where there is
-    no Java, no session can be had, or s3a:// would not work as it should.
+    no Java, no session can be had, or s3a:// would not work as it should. Where the block fails before
+    the session was waited for, Java ends.
     """
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit, which has read its settings
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if submitted:  # by spark-submit, which has read its settings
         SparkContext._ensure_initialized()
     elif not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise JobError(
@@ -55,14 +66,30 @@ def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
     if on_s3:
         s3a.add_jars(conf)
     conf.setIfMissing("spark.app.name", name)
+    if submitted:
+        silence_java(LOG4J)
+    starting = Starting(conf)
+    waited = False
+
+    def wait() -> SparkSession:
+        nonlocal waited
+        waited = True
+        try:
+            spark = starting.wait()
+        except JobError:
+            raise
+        except Exception as error:
+            raise JobError(f"no Spark session: {cause(error)}") from error
+        _own_signals()
+        if on_s3:
+            s3a.check_session(spark, on_s3)
+        return spark
+
     try:
-        with _own_ctrl_c():
-            spark = SparkSession.builder.config(conf=conf).getOrCreate()
-    except Exception as error:
-        raise JobError(f"no Spark session: {str(error).splitlines()[0]}") from error
-    if on_s3:
-        s3a.check_session(spark, on_s3)
-    return spark
+        yield wait
+    finally:
+        if not waited:
+            starting.end()
 
 
 def stop_interrupted() -> None:
@@ -71,25 +98,22 @@ def stop_interrupted() -> None:
     if context is not None and _interrupted.is_set():
         with suppress(Exception):  # Java may be gone already
             context.stop()
+        end_java()
 
 
-@contextmanager
-def _own_ctrl_c() -> Iterator[None]:
-    """Replaces the handler of SIGINT that a new SparkContext sets, for the default one. It calls Java in
-    the middle of another call to Java, which fails with an error of neither.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if before is not None and threading.current_thread() is threading.main_thread():
-            ours = before is signal.default_int_handler
-            signal.signal(signal.SIGINT, _interrupt if ours else before)
+def _own_signals() -> None:
+    """Ctrl-C and SIGTERM break off the work of Java too, where nobody else has a handler for them."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) in (signal.default_int_handler, terminate):
+                signal.signal(number, _interrupt)
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
-    """Raises KeyboardInterrupt, once Java is silent: all that it logs from now on is that work was broken off."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would break off the first
+    """Raises KeyboardInterrupt, or Terminated for SIGTERM, once Java is silent: all that it logs from now
+    on is that work was broken off."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # a second one would break off the first
     _interrupted.set()
     context = SparkContext._active_spark_context
     if context is not None:
@@ -97,7 +121,7 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
         silence = threading.Thread(target=_silence, args=(context,), daemon=True)
         silence.start()
         silence.join(timeout=10)
-    raise KeyboardInterrupt
+    raise Terminated if signum == signal.SIGTERM else KeyboardInterrupt
 
 
 def _silence(context: SparkContext) -> None:
@@ -120,8 +144,9 @@ def _local(conf: SparkConf, defaults: dict[str, str]) -> dict[str, str]:
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     heap = conf.get("spark.driver.memory", defaults["spark.driver.memory"])
     options = f"-XX:+UseParallelGC -Xms{heap} -XX:+AlwaysPreTouch"
-    log4j = (FOLDER / "log4j2.properties").as_uri()
+    # A task is tried four times, as on a cluster: a worker may be killed for its memory.
+    master = conf.get("spark.master", "local[*]")
+    conf.set("spark.master", re.sub(r"^local\[([^],]+)\]$", r"local[\1, 4]", master))
     return {
-        "spark.master": conf.get("spark.master", "local[*]"),
-        "spark.driver.defaultJavaOptions": f"{options} -Dlog4j2.configurationFile={log4j}",
+        "spark.driver.defaultJavaOptions": f"{options} -Dlog4j2.configurationFile={LOG4J.as_uri()}",
     }

@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 from servers import SPARK_HOME
+from warm_up import compiling
 
 ROOT = Path(__file__).parents[2]
 OFFLINE = re.compile("NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError")
@@ -84,7 +85,7 @@ def test_a_cluster_scores_from_the_archive_alone(archive, unpacked, cluster, tmp
     settings = {
         "spark.pyspark.python": "./gaixie/bin/python",
         "spark.pyspark.driver.python": unpacked / "bin" / "python",
-        "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
+        "spark.executor.extraJavaOptions": os.environ["SPARK_DAEMON_JAVA_OPTS"],
         "spark.executor.memory": "512m",
         "spark.driver.memory": "512m",
         "spark.driver.host": "127.0.0.1",
@@ -100,7 +101,7 @@ def test_a_cluster_scores_from_the_archive_alone(archive, unpacked, cluster, tmp
     job = [unpacked / "jobs" / "score_corpus.py", *arguments(tmp_path / "cluster")]
     kept = ("HOME", "JAVA_HOME", "TMPDIR", "GAIXIE_CACHE_DIR", "SPARK_SUBMIT_OPTS")
     bare = {name: os.environ[name] for name in kept if name in os.environ}
-    bare |= {"PATH": os.defpath, "SPARK_LOCAL_IP": "127.0.0.1"}
+    bare |= {"PATH": os.defpath, "SPARK_LOCAL_IP": "127.0.0.1", **compiling()}
     run([*submit, witness, report, *job], tmp_path / "elsewhere", bare)
 
     found = json.loads(report.read_text())

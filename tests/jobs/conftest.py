@@ -30,7 +30,7 @@ ENVIRONMENT = {
 }
 SUBMIT_SETTINGS = {
     "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
+    "spark.executor.extraJavaOptions": os.environ["SPARK_DAEMON_JAVA_OPTS"],
     "spark.driver.memory": "512m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -112,7 +112,7 @@ def model(tmp_path_factory, examples) -> Path:
     from gaixie.udfs.spscore import OUTPUTS, Head, SPScore
     from gaixie.udfs.spscore.fit import fit_model
 
-    features = SPScore.load("paper").extract(examples["source"], examples["paraphrase"])
+    features = SPScore.load("paper").extract(examples["source"], examples["paraphrase"])[0]
     rated = ("rated_structure", "rated_synonym", "rated_consistency", "rated_consistency", "rated")
     heads = {
         output: Head(fit_model(features, examples[name].to_numpy() / 5, seeds=1), FEATURES)

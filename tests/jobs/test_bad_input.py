@@ -19,6 +19,8 @@ B = "目击的人说，火是从三楼一个厨房烧起来的，消防队花了
 BROKEN = "火势从三楼的一间厨房".encode()[:-1] + "开始蔓延，消防员赶到现场。".encode()
 """Text with a character cut in two: not UTF-8."""
 
+EXAMPLES = Path(__file__).parents[2] / "examples/pairs.jsonl"
+
 
 def write_parquet(path: Path, columns: dict | pa.Table, **options) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -333,6 +335,31 @@ def test_reserved_column_under_a_mapping(score, tmp_path):
     refused(run, f"{path}: column 'source' has the name of one that the job writes")
 
 
+def test_other_files_of_a_folder_are_passed_over(score, tmp_path):
+    write_parquet(tmp_path / "in" / "a.parquet", {"source": [A], "paraphrase": [B]})
+    for name in ("README.md", "readme.txt", "_SUCCESS", "sub/notes.docx", "z.xlsx"):
+        write_text(tmp_path / "in" / name, "about these pairs")
+    run = score(tmp_path / "out", "--input", tmp_path / "in", "--origin", "llm")
+    assert run.code == 0, run.stderr
+    line = f"{tmp_path}/in: 1 parquet files; passed over 4 others: README.md, readme.txt, notes.docx, …"
+    assert line in run.stderr.splitlines()
+    assert run.manifest["inputs"][0]["files"] == 1
+    assert len(run.scored) == 1
+
+
+def test_pair_id_of_the_input_is_carried_under_another_name(score, tmp_path):
+    table = {"source": [A], "paraphrase": [B], "pair_id": ["mine"]}
+    path = write_parquet(tmp_path / "a.parquet", table)
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
+    assert run.code == 0, run.stderr
+    assert f"{path}: its column 'pair_id' is carried as 'input_pair_id'" in run.stderr
+    assert run.scored["input_pair_id"].tolist() == ["mine"]
+    assert len(run.scored["pair_id"][0]) == 32
+    path = write_parquet(tmp_path / "b.parquet", table | {"input_pair_id": ["too"]})
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm", run_id="b")
+    refused(run, f"{path}: column 'pair_id' has the name of one that the job writes")
+
+
 # Settings
 
 
@@ -404,12 +431,12 @@ def test_bad_override(score, tmp_path, assignment, message):
 
 
 def test_missing_model(score, tmp_path):
-    given = ("--input", "x", "--origin", "llm", "--model", tmp_path / "none")
+    given = ("--input", EXAMPLES, "--origin", "llm", "--model", tmp_path / "none")
     refused(score(tmp_path, *given), f"{tmp_path}/none/spscore.json: no such file")
 
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "spscore.json").write_text("{}")
-    given = ("--input", "x", "--origin", "llm", "--model", tmp_path / "broken")
+    given = ("--input", EXAMPLES, "--origin", "llm", "--model", tmp_path / "broken")
     refused(score(tmp_path, *given), f"{tmp_path}/broken/spscore.json: expected the key")
 
     (tmp_path / "broken" / "spscore.json").write_text('{"format": 1}')
@@ -417,7 +444,7 @@ def test_missing_model(score, tmp_path):
 
 
 def test_a_model_of_another_tier(score, model, tmp_path):
-    given = ("--input", "x", "--origin", "llm", "--tier", "paper")
+    given = ("--input", EXAMPLES, "--origin", "llm", "--tier", "paper")
     refused(score(tmp_path, *given), f"{model}: a model of the tier core, not paper")
     refused(score(tmp_path, "--set", "tier=best", *given[:4]), "conf/score.yaml: tier: ")
 
@@ -427,7 +454,7 @@ def test_tables_that_are_not_there(score, tmp_path, table, monkeypatch):
     monkeypatch.setattr(f"gaixie.udfs.meaning.{table}.FOLDER", tmp_path / "none")
     extract._load.cache_clear()
     try:
-        given = ("--input", "x", "--origin", "llm")
+        given = ("--input", EXAMPLES, "--origin", "llm")
         refused(score(tmp_path, *given), f"{tmp_path}/none/{table}.json: no such file")
     finally:
         extract._load.cache_clear()
@@ -435,7 +462,7 @@ def test_tables_that_are_not_there(score, tmp_path, table, monkeypatch):
 
 @pytest.mark.parametrize("segmenter", ["ltp:/no/such/folder", "thulac", "ltp:"])
 def test_bad_segmenter(score, tmp_path, segmenter):
-    given = ("--input", "x", "--origin", "llm", "--segmenter", segmenter)
+    given = ("--input", EXAMPLES, "--origin", "llm", "--segmenter", segmenter)
     refused(score(tmp_path, *given), segmenter.removeprefix("ltp:") or "segmenter")
 
 
@@ -486,6 +513,61 @@ def test_corrupt_file_goes_to_quarantine_by_name(score, among_good, grow, tmp_pa
     assert sorted(run.scored["n"]) == expected
     rows = pd.DataFrame(run.manifest["rows"]).sum(axis=1)
     assert rows.to_dict() == {"read": 600, "scored": 600, "quarantined": 0, "duplicates": 0}
+
+
+@pytest.fixture(scope="module")
+def damaged_pages(grow, tmp_path_factory) -> Path:
+    """Folder of a good file and three of which Spark's reader sees no fault: numbers of words that the
+    dictionary does not have, found where the values are wanted; and a page with a checksum, and a
+    changed byte in it; and a file whose footer is gone."""
+    folder = tmp_path_factory.mktemp("pages")
+    table = grow(1200)
+    for k, name in enumerate("abcd"):
+        path = folder / f"{name}.parquet"
+        options = {"compression": "none", "write_page_checksum": name == "c"}
+        write_parquet(path, table.slice(300 * k, 300), **options)
+        data = bytearray(path.read_bytes())
+        column = pq.read_metadata(path).row_group(0).column(1)
+        assert column.path_in_schema == "source"
+        end = column.dictionary_page_offset + column.total_compressed_size
+        if name == "b":
+            data[end - 200 : end] = b"\xff" * 200
+        elif name == "c":
+            data[column.dictionary_page_offset + 2000] ^= 0x01
+        elif name == "d":
+            del data[-100:]
+        path.write_bytes(data)
+    return folder
+
+
+def test_damaged_pages_are_named(score, damaged_pages, tmp_path):
+    for name in "bc":
+        path = damaged_pages / f"{name}.parquet"
+        run = score(tmp_path / "out", "--input", path, "--origin-column", "origin")
+        assert run.code == 2, run.stderr
+        last = run.stderr.splitlines()[-1]
+        assert last == f"score_corpus: error: file:{path}: cannot be read to its end: corrupt"
+
+
+def test_damaged_pages_are_set_aside_and_counted(score, damaged_pages, tmp_path):
+    given = ("--input", damaged_pages, "--origin-column", "origin")
+    given += ("--on-corrupt-file", "quarantine")
+    run = score(tmp_path / "out", *given, report=True)
+    assert run.code == 0, run.stderr
+    assert sorted(run.scored["n"]) == [*range(300)]
+    [source] = run.manifest["inputs"]
+    assert {Path(uri).name for uri in source["corrupt_files"]} == {
+        f"{name}.parquet" for name in "bcd"
+    }
+    assert {Path(uri).name: rows for uri, rows in source["corrupt_rows"].items()} == {
+        "b.parquet": 300,
+        "c.parquet": 300,
+    }
+    text = "3 of 4 input files with about 600 rows and those of 1 files without a readable footer"
+    assert f"set aside: {text}; the manifest names them" in run.stdout.splitlines()[-1]
+    assert text in (run.folder / "report.html").read_text()
+    table = [line.split() for line in run.stdout.splitlines() if str(damaged_pages) in line]
+    assert [str(damaged_pages), "3", "600", "1"] in table
 
 
 def test_no_file_but_corrupt_ones(score, tmp_path):

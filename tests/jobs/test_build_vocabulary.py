@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from plain_vocabulary import select
+from warm_up import compiling
 
 from gaixie.jobs.build_vocabulary import main
 from gaixie.jobs.errors import JobError
@@ -150,7 +151,7 @@ def test_on_the_cluster_from_the_store_to_the_store(
     done = subprocess.run(
         list(map(str, command)),
         cwd=ROOT,
-        env=os.environ | ENVIRONMENT | store.environment(),
+        env=os.environ | ENVIRONMENT | store.environment() | compiling(),
         capture_output=True,
         text=True,
     )

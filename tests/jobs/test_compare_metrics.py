@@ -121,7 +121,7 @@ def test_what_is_there_is_not_scored_again(folder):
     assert rows_of(compare(folder), "graded")["pinc"]["spearman"] != spearman
 
 
-def test_on_spark_the_same(spark, folder):
+def test_on_spark_the_same(spark, compiled, folder):
     here = compare(folder)
     line = ["--output", str(folder / "spark"), "--spark"]
     assert main(["--config", f"{folder}/metrics.yaml", "--data", str(folder), *line]) == 0

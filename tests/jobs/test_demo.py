@@ -1,11 +1,13 @@
 """The commands of `make demo`, as the Makefile gives them: relative paths, processes of their own."""
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from warm_up import compiling
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +26,14 @@ def make(tmp_path):
             command = line.replace("$(BIN)/", f"{Path(sys.executable).parent}/")
             for script, arguments in besides.items():
                 command += f" {arguments}" if f"/{script}.py" in line else ""
-            done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
+            done = subprocess.run(
+                command,
+                shell=True,
+                cwd=tmp_path,
+                env=os.environ | compiling(),
+                capture_output=True,
+                text=True,
+            )
             assert done.returncode == 0, done.stderr
             shown += done.stdout
         return shown

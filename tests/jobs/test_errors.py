@@ -1,6 +1,9 @@
 """How a job ends: one line, an exit code, and nothing of py4j's log."""
 
 import logging
+import os
+import signal
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -46,3 +49,48 @@ def test_ctrl_c_is_one_line_whatever_py4j_logs(caplog):
 
     assert run("score_corpus", main) == 130
     assert caplog.messages == ["of somebody else"]
+
+
+JAVA_TRACE = """An error occurred while calling o88.parquet.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 3 in stage 5.0 failed 4 times
+\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:2898)
+Caused by: org.apache.hadoop.fs.FSError: java.io.IOException: {}
+\t... 44 more
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            RuntimeError(JAVA_TRACE.format("No space left on device")),
+            "the disk is full (No space left on device);",
+        ),
+        (RuntimeError(JAVA_TRACE.format("Stale file handle")), "Stale file handle;"),
+        (OSError(28, "No space left on device"), "the disk is full ([Errno 28] No space left"),
+        (MemoryError(), "out of memory (MemoryError)"),
+        (ConnectionRefusedError(111, "Connection refused"), "Java has ended ("),
+        (RuntimeError("two\nlines"), "two"),
+        (KeyError(), "KeyError"),
+    ],
+)
+def test_any_other_error_is_one_line_and_a_log(error, expected, capsys):
+    def main():
+        raise error
+
+    assert run("score_corpus", main, "it can be resumed") == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"score_corpus: error: {expected}")
+    line, _, log = said.rstrip("\n").rpartition(" ")
+    assert line.endswith("; it can be resumed; the whole trace is in")
+    assert "Traceback" in Path(log).read_text("utf-8")
+    Path(log).unlink()
+
+
+def test_sigterm_is_one_line(capsys):
+    def main():
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert run("score_corpus", main, "it can be resumed") == 143
+    assert capsys.readouterr().err == "score_corpus: terminated; it can be resumed\n"
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

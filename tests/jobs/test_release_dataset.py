@@ -26,6 +26,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from servers import PATIENCE, wait_for
+from warm_up import compiling
 
 from gaixie.jobs import release_dataset
 from gaixie.jobs.errors import run
@@ -669,7 +670,8 @@ def race(in_store, tmp_path_factory) -> list[Outcome]:
     """How two releases of one version ended, the winner's first; both write before either ends."""
     script = ROOT / "tests/jobs/release_racer.py", tmp_path_factory.mktemp("race")
     given = ["--runs", "a", "b", "--version", "1.0", *GIVEN, "--keep-columns", "n"]
-    racers = [start(in_store, *given, script=script, PYTHONPATH=str(ROOT)) for _ in range(2)]
+    environment = {"PYTHONPATH": str(ROOT), **compiling()}
+    racers = [start(in_store, *given, script=script, **environment) for _ in range(2)]
     return sorted(map(end, racers), key=lambda outcome: outcome.code)
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 from servers import PATIENCE, FaultProxy, ObjectStore, free_port, wait_for
+from warm_up import compiling
 
 from gaixie.udfs.io import storage
 
@@ -279,12 +280,12 @@ def test_20_000_real_pairs(store, spark_submit, launch, jars, tmp_path, monkeypa
     from pairs import write_pairs
 
     write_pairs(DATA, tmp_path / "pairs", 20_000)
+    for name, value in {**store.environment(), **compiling()}.items():
+        monkeypatch.setenv(name, value)
     end(launch(tmp_path / "out", "--input", tmp_path / "pairs", "--origin", "parallel"))
     expected = ds.dataset(tmp_path / "out/runs/r/scored", partitioning="hive").to_table()
     expected = expected.to_pandas().sort_values("pair_id", ignore_index=True)
 
-    for name, value in store.environment().items():
-        monkeypatch.setenv(name, value)
     for path in (tmp_path / "pairs").glob("*.parquet"):
         storage.copy(str(path), f"s3://gaixie/real/{path.name}")
     sizes = {"spark.executor.memory": "1g", "spark.driver.memory": "1g"}

@@ -73,7 +73,6 @@ class Cluster:
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
             "PYSPARK_PYTHON": sys.executable,
         }
         line = [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *given]

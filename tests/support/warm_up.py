@@ -19,6 +19,14 @@ SOURCE = "据目击者描述，火势从三楼的一间厨房开始蔓延"
 PARAPHRASE = "目击的人说，火是从三楼一个厨房烧起来的"
 QUICK_START = "-XX:TieredStopAtLevel=1"  # tests end before the rest pays
 
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For a few rows, compiling a query takes longer than running it."""
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+"""Spark's defaults, which one test of each job keeps."""
+
 
 def class_archive(folder: Path) -> Path | None:
     """Where the archive of this Java and this Spark lies, or will; None where there is no Java."""
@@ -36,6 +44,17 @@ def java_options(archive: Path | None) -> str:
     if archive is None or " " in str(archive):
         return QUICK_START
     return f"{QUICK_START} -Xlog:disable -XX:SharedArchiveFile={archive}"
+
+
+def driver_options(archive: Path | None) -> str:
+    """Options of every Java that runs queries."""
+    settings = [f"-D{name}={value}" for name, value in INTERPRETED.items()]
+    return " ".join([java_options(archive), *settings])
+
+
+def compiling() -> dict[str, str]:
+    """What the environment of a process needs for its queries to be compiled after all."""
+    return {"SPARK_SUBMIT_OPTS": os.environ["SPARK_DAEMON_JAVA_OPTS"]}
 
 
 def begin(lock: int, archive: Path | None) -> list[subprocess.Popen]:

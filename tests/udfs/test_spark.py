@@ -16,6 +16,7 @@ from gaixie.udfs.spark import (
     SCORED_FIELDS,
     features,
     judgements,
+    judgements_udf,
     metric,
     register,
     score_bin_column,
@@ -88,9 +89,31 @@ def test_spscore(frame, expected):
 def test_judgements(frame, expected):
     rows = frame.select("n", judgements("source", "paraphrase").alias("j")).select("n", "j.*")
     rows = in_order(rows)
-    assert tuple(rows.columns) == ("n", *OUTPUTS)
+    assert tuple(rows.columns) == ("n", *OUTPUTS, "reason")
     np.testing.assert_array_equal(rows[list(OUTPUTS)][:ROWS], expected[1])
     assert rows[list(OUTPUTS)][ROWS:].isna().all(axis=None)
+    assert list(rows["reason"]) == [None] * ROWS + ["null", "null"]
+
+
+def test_judgements_follow_the_validation_of_the_job(spark, pairs):
+    good, short = pairs["source"][0], "今天天气很好。"
+    rows = [(good, "，" * 30), (good, good), (good, ""), (good, short), (good, pairs["source"][1])]
+    table = spark.createDataFrame(rows, "source string, paraphrase string").coalesce(1)
+    judged = table.select(
+        judgements("source", "paraphrase").alias("by_default"),
+        judgements_udf(SPScore.load("paper"), min_characters=5)("source", "paraphrase").alias(
+            "own"
+        ),
+        spscore("source", "paraphrase").alias("spscore"),
+    ).collect()
+    by_default, own = ([row[name] for row in judged] for name in ("by_default", "own"))
+    reasons = ["no_han", "identical", "empty", "too_short", None]
+    assert [row.reason for row in by_default] == reasons
+    assert [row.reason for row in own] == [*reasons[:3], None, None]
+    assert [row.meaning is None for row in by_default] == [True] * 4 + [False]
+    assert [row.spscore for row in judged] == [row.spscore for row in by_default]
+    expected = SPScore.load("paper").outputs([good] * 2, [short, pairs["source"][1]])
+    np.testing.assert_array_equal(np.float32([row[:5] for row in own[3:]]), expected)
 
 
 def test_stage(spark, expected):

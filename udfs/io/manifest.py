@@ -39,9 +39,12 @@ class RunInput(_Part):
     path: str
     format: str
     files: int
+    """That were read."""
     bytes: int
     corrupt_files: dict[str, str]
     """Files that were set aside, and what is wrong with each."""
+    corrupt_rows: dict[str, int] = {}
+    """Rows of those of them whose footer could be read."""
 
 
 class RunRows(_Part):
@@ -57,6 +60,8 @@ class RunFile(_Part):
     path: str
     """Below the run's folder."""
     bytes: int
+    sha256: str | None = None
+    """Null where an earlier Gaixie wrote the run, or on a file system that Spark alone knows."""
 
 
 class _Manifest(_Part):
@@ -105,6 +110,21 @@ class RunManifest(_Manifest):
         return RunRows(
             **{name: sum(getattr(rows, name) for rows in self.rows.values()) for name in names}
         )
+
+    @property
+    def set_aside(self) -> str:
+        """What was set aside, in words; empty where nothing was."""
+        files = sum(source.files for source in self.inputs)
+        corrupt = sum(len(source.corrupt_files) for source in self.inputs)
+        known = [rows for source in self.inputs for rows in source.corrupt_rows.values()]
+        if not corrupt:
+            return ""
+        rows = f"about {sum(known):,} rows" if known else "an unknown number of rows"
+        unknown = corrupt - len(known)
+        rest = (
+            f" and those of {unknown} files without a readable footer" if known and unknown else ""
+        )
+        return f"{corrupt} of {files + corrupt} input files with {rows}{rest}"
 
     @property
     def segmenter(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gaixie.udfs.meaning import facts, language_model, surface, vectors
 from gaixie.udfs.meaning.extract import Resources
-from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.normalise import is_han, normalise
 from gaixie.udfs.text.segmenters import Segmenter
 
 LOW = {"structure": 0.3, "synonyms": 0.3, "meaning": 0.8, "fluency": 0.8}
@@ -31,6 +31,9 @@ def explain(
     """
     low = {name for name in LOW if judgements is None or judgements[name] < LOW[name]}
     a, b = normalise(source), normalise(paraphrase)
+    for name, text in (("source", a), ("paraphrase", b)):
+        if not any(is_han(ord(character)) for character in text):
+            return [f"no Chinese in the {name}"]
     words_a, words_b = segmenter.cut([a, b])
     reasons: list[str] = []
     kept = surface.reference(a, b, words_a, words_b)

@@ -37,7 +37,7 @@ from gaixie.udfs.spscore.columns import ENCODER_FEATURES, JUDGEMENTS, OUTPUTS, T
 from gaixie.udfs.spscore.heads import Head, pack, unpack
 from gaixie.udfs.spscore.penalties import PENALISED, penalty
 from gaixie.udfs.text.code_points import CodePoints, Words, to_strings
-from gaixie.udfs.text.normalise import NORMALISATION, NULL, UNDECODABLE, normalise_column
+from gaixie.udfs.text.normalise import HAN, NORMALISATION, NULL, UNDECODABLE, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 
 if TYPE_CHECKING:
@@ -203,10 +203,11 @@ class SPScore:
 
     def extract(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
-    ) -> np.ndarray:
-        """The features of pairs as they come; a null or undecodable side makes the row NaN.
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(features of pairs as they come, flags of udfs.text.normalise that both sides have).
 
-        segmenter: by default jieba. Raises ValueError where the lengths differ.
+        A null or undecodable side makes a row of features NaN. segmenter: by default jieba. Raises
+        ValueError where the lengths differ.
         """
         source, paraphrase = _strings(source), _strings(paraphrase)
         if len(source) != len(paraphrase):
@@ -215,14 +216,18 @@ class SPScore:
         (a, flags_a), (b, flags_b) = normalise_column(source), normalise_column(paraphrase)
         features = self.features(a, b, segmenter.word_ends(a), segmenter.word_ends(b))
         features[((flags_a | flags_b) & (NULL | UNDECODABLE)) != 0] = np.nan
-        return features
+        return features, flags_a & flags_b
 
     def outputs(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
     ) -> np.ndarray:
-        """The outputs of pairs as they come: see predict. NaN where a side is null or undecodable."""
-        features = self.extract(source, paraphrase, segmenter)
+        """The outputs of pairs as they come: see predict. NaN where a side is null or undecodable.
+
+        0 where a side has no Han character: there is no Chinese sentence to judge.
+        """
+        features, of_both = self.extract(source, paraphrase, segmenter)
         outputs = self.predict(features)
+        outputs[(of_both & HAN) == 0] = 0
         outputs[np.isnan(features[:, FEATURES.index("sl")])] = np.nan
         return outputs
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gaixie.udfs.spscore import SPScore
@@ -59,3 +60,34 @@ def test_a_good_paraphrase_beats_its_negatives(good, tier):
     assert all(len(losses) >= 20 for losses in lost.values())
     shares = {kind: sum(losses) / len(losses) for kind, losses in lost.items()}
     assert {kind: share for kind, share in shares.items() if share > 0.02} == {}
+
+
+@pytest.mark.parametrize("tier", ["paper", "core", "full"])
+def test_text_without_chinese_is_worth_nothing(tier):
+    """Nor is text of which a character or two is Chinese; the first source is good, its copy is not."""
+    if tier == "full":
+        pytest.importorskip("transformers", reason="tier full reads its encoder with it")
+    source = "由于连日暴雨，市政府决定从明天起关闭所有的公园和学校。"
+    without = [
+        "，" * 25,
+        "。",
+        "……！！！",
+        "",
+        " ",
+        "12345",
+        "Schools are closed.",
+        "😀😀😀",
+        "がっこう",
+    ]
+    little = ["，，，，学，，，，，，", "的，的，的，的，的，的", "。公园"]
+    model = SPScore.load(tier)
+    pairs = [(source, text) for text in without] + [(text, source) for text in without]
+    np.testing.assert_array_equal(model.outputs(*zip(*pairs, strict=True)), 0)
+    scores = model.score(
+        [source] * 4, [*little, "连着下了几天大雨，市里决定明天开始把公园和学校全都关掉。"]
+    )
+    assert scores[3] > (0.2 if tier == "paper" else 0.3)
+    if tier != "paper":  # which knows only how much was changed
+        assert scores[:3].max() < 0.1
+        assert model.explain(source, "。") == ["no Chinese in the paraphrase"]
+        assert model.explain("12345", source) == ["no Chinese in the source"]

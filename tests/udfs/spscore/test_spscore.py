@@ -390,7 +390,7 @@ def test_the_shipped_models(tier):
     bad = [source, source[: len(source) // 2], rewrite[: len(rewrite) // 2], unrelated]
     scores = metric.score([source] * 5, [rewrite, *bad])
     assert scores[0] > scores[1:].max()
-    features = metric.extract([source] * 5, [rewrite, *bad])
+    features = metric.extract([source] * 5, [rewrite, *bad])[0]
     for head in metric.heads.values():
         known = [name for name in head.columns if name in metric.columns]
         if isinstance(head.model, TreeModel) and list(head.columns) == known:

@@ -72,7 +72,7 @@ def folder(tmp_path_factory):
 def test_a_saved_model_reads_with_its_encoder(folder):
     model = SPScore.load(folder)
     encoder = pair_encoder.PairEncoder.load(folder / "encoder", "cpu")
-    features = model.extract(SOURCES, PARAPHRASES)
+    features = model.extract(SOURCES, PARAPHRASES)[0]
     np.testing.assert_allclose(
         features[:, FIRST:], encoder.predict(SOURCES, PARAPHRASES), atol=0.01
     )
@@ -90,7 +90,7 @@ def test_a_saved_model_reads_with_its_encoder(folder):
 def test_what_core_scores_too_low_is_not_read(folder):
     model, core = SPScore.load(folder), SPScore.load("core")
     model.read_from = float(np.median(core.score(SOURCES, PARAPHRASES)))
-    features = model.extract(SOURCES, PARAPHRASES)
+    features = model.extract(SOURCES, PARAPHRASES)[0]
     unread = np.isnan(features[:, -1])
     assert unread.tolist() == (core.score(SOURCES, PARAPHRASES) < model.read_from).tolist()
     assert unread.any()
@@ -113,11 +113,11 @@ def test_it_reads_the_core_model_of_its_own_folder(folder, tmp_path):
     model = SPScore.load(folder)
     model.bind(own / "encoder", own / "core")
     model.save(own)
-    features = SPScore.load(own).extract(SOURCES, PARAPHRASES)
+    features = SPScore.load(own).extract(SOURCES, PARAPHRASES)[0]
     found = features[:, len(CORE_FEATURES) : FIRST]
     np.testing.assert_array_equal(found, other.outputs(SOURCES, PARAPHRASES))
     copy = pickle.loads(pickle.dumps(SPScore.load(own)))
-    np.testing.assert_array_equal(copy.extract(SOURCES, PARAPHRASES), features)
+    np.testing.assert_array_equal(copy.extract(SOURCES, PARAPHRASES)[0], features)
 
 
 def test_it_travels_to_executors(folder):

@@ -1,0 +1,51 @@
+"""One command for all that this package does, installed as `gaixie`.
+
+  gaixie score --input pairs.csv --origin llm --output out      is python jobs/score_corpus.py …
+  gaixie COMMAND --help                                          says what a command takes
+
+On a cluster, `spark-submit jobs/score_corpus.py` and `accelerate launch training/curriculum.py` take the
+same options.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from importlib.metadata import version
+
+COMMANDS = {
+    "score": ("jobs.score_corpus", "score a corpus and sort it into stages"),
+    "show": ("jobs.show_run", "look at a run: its figures, its pairs, and why they score so"),
+    "release": ("jobs.release_dataset", "make a data set of published runs, and check it"),
+    "metrics": ("udfs.metrics", "any of the field's metrics on pairs of a file"),
+    "compare": ("jobs.compare_metrics", "which metrics agree with people"),
+    "fit": ("jobs.fit_spscore", "fit SPScore-zh to rated pairs"),
+    "vocabulary": ("jobs.build_vocabulary", "frequent words by part of speech"),
+    "tokenize": ("training.tokenize_text", "the entity-aligned tokenizer: make it, try it"),
+    "train": ("training.curriculum", "train a paraphraser through three stages, in this process"),
+    "generate": ("training.generate", "paraphrase sentences with a trained model"),
+    "evaluate": ("training.evaluate", "compare systems and models on held-out pairs"),
+}
+"""Command -> (module that is run, what for)."""
+
+
+def main() -> None:
+    """Runs the command that the first argument names. Exit code 2 where there is none of that name."""
+    name = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if name in COMMANDS:
+        del sys.argv[1]
+        runpy.run_module(f"gaixie.{COMMANDS[name][0]}", run_name="__main__", alter_sys=True)
+    elif name in ("-h", "--help"):
+        print(__doc__)
+        for command, (_, what) in COMMANDS.items():
+            print(f"  {command:11} {what}")
+    elif name == "--version":
+        print(version("gaixie"))
+    else:
+        known = ", ".join(COMMANDS)
+        print(f"gaixie: error: {name}: no such command, expected one of {known}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

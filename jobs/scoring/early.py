@@ -1,0 +1,99 @@
+"""What local paths and files tell before Spark starts: a mistake shows at once, not after ten seconds.
+
+Only what needs no look at all of a file. Whatever stays open here (other stores, patterns, a file that
+is damaged), the job finds out itself, in inputs.py.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.paths import COMPRESSED, choose_files
+from gaixie.jobs.scoring.settings import Input
+from gaixie.udfs.io.storage import File
+
+GIVE_ENCODING = "it is not UTF-8: give its encoding, such as --encoding gb18030"
+
+LINES_BYTES = 1_000_000
+"""JSON lines up to this size are read: a column may be missing from the first line."""
+
+
+def check_local_inputs(inputs: Iterable[Input]) -> None:
+    """Raises JobError for a local path that does not exist, has no data or no format, or lacks a column."""
+    for settings in inputs:
+        path = re.sub(r"^file:(//)?", "", settings.path)
+        if "://" in path or (re.search(r"[*?\[\]{}\\]", path) and not os.path.lexists(path)):
+            continue
+        files = [file for file in _data_files(Path(path)) if file.size]
+        if not files:
+            exists = os.path.exists(path)
+            what = "no data, expected at least one file with rows"
+            raise JobError(f"{settings.path}: {what if exists else 'no such file or folder'}")
+        kind, chosen = choose_files(settings, files)
+        if names := _columns(chosen, kind, settings):
+            check_names(names, chosen[0].uri, settings)
+
+
+def check_names(names: list[str], path: str, settings: Input) -> None:
+    """Raises JobError where a column is missing that is to be read, or two differ in case alone."""
+    for wanted in (settings.source_column, settings.paraphrase_column, settings.origin_column):
+        if wanted is not None and wanted not in names:
+            shown = ", ".join(names)
+            hint = f"; {GIVE_ENCODING}" if "\ufffd" in shown else ""
+            raise JobError(f"{path}: no column '{wanted}', expected string; it has: {shown}{hint}")
+    known: dict[str, str] = {}
+    for name in names:
+        if (other := known.setdefault(name.lower(), name)) != name:
+            raise JobError(
+                f"{path}: columns '{other}' and '{name}' differ in case alone: rename one"
+            )
+
+
+def _data_files(path: Path) -> list[File]:
+    """Of a file or folder; names that begin with "_" or "." are no data."""
+    if path.is_file():
+        paths = [path]
+    else:
+        paths = [
+            Path(folder, name)
+            for folder, _, names in os.walk(path)
+            for name in names
+            if not any(part[0] in "_." for part in Path(folder, name).relative_to(path).parts)
+        ]
+    files = []
+    for file in sorted(paths):
+        status = file.stat()
+        files.append(File(str(file), status.st_size, datetime.fromtimestamp(status.st_mtime, UTC)))
+    return files
+
+
+def _columns(files: list[File], kind: str, settings: Input) -> list[str]:
+    """Names of the first file's columns; none where they cannot be told from a look."""
+    first = files[0].uri
+    if first.lower().endswith(COMPRESSED):
+        return []
+    try:
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            return pq.read_schema(first).names
+        encoding = settings.csv.encoding.replace("utf-8", "utf-8-sig")
+        with open(first, encoding=encoding, newline="") as lines:
+            if kind != "jsonl":
+                delimiter = settings.csv.delimiter or ("\t" if kind == "tsv" else ",")
+                quote = settings.csv.quote
+                given = {"quoting": csv.QUOTE_NONE} if quote == "" else {"quotechar": quote or '"'}
+                return next(csv.reader(lines, delimiter=delimiter, **given), [])
+            if len(files) > 1 or files[0].size > LINES_BYTES:
+                return []
+            rows = [json.loads(line) for line in lines if line.strip()]
+            return list(dict.fromkeys(name for row in rows for name in row))
+    except (OSError, ValueError, TypeError, csv.Error):
+        return []  # the job says what is wrong with it

@@ -1,0 +1,104 @@
+"""What the paths of inputs tell before any file is opened: their formats, and that they are no output."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.settings import Input
+from gaixie.udfs.io.storage import File
+
+_FORMATS = {
+    ".parquet": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".txt": "txt",
+}
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+
+
+def check_apart(output: str, inputs: Iterable[str]) -> None:
+    """Raises JobError where OUTPUT lies in an input, or an input in what is written below OUTPUT.
+
+    An input may be a glob, which also reads all that lies below what it matches. Beside OUTPUT/runs
+    and OUTPUT/releases nothing is written, so an input may lie there.
+    """
+    root = _parts(output)
+    for path in inputs:
+        read = _parts(path)
+        if _begins(root, read):
+            raise JobError(
+                f"output {output} lies in the input {path}: the next run would read what this one "
+                "writes; give an output outside of it"
+            )
+        for name in ("runs", "releases"):
+            if _begins(read, [*root, name]) or _begins([*root, name], read):
+                raise JobError(
+                    f"input {path} lies in {output}/{name}, where jobs write; copy it to a folder of "
+                    "its own"
+                )
+
+
+def _parts(path: str) -> list[str]:
+    """Scheme and bucket, and the names below; those of a local path without links and dots."""
+    scheme, _, rest = path.rpartition("://")
+    if scheme in ("", "file"):
+        rest = os.path.realpath(re.sub(r"^file:", "", rest))
+        scheme = "file"
+    return [scheme, *filter(None, rest.split("/"))]
+
+
+def _begins(whole: list[str], start: list[str]) -> bool:
+    """Whether a path lies at or below another, whose names may be patterns."""
+    if len(whole) < len(start):
+        return False
+    pairs = zip(whole, start, strict=False)
+    return all(name == pattern or fnmatchcase(name, _no_braces(pattern)) for name, pattern in pairs)
+
+
+def _no_braces(pattern: str) -> str:
+    """Hadoop's {a,b}, which fnmatch does not know, as anything."""
+    return re.sub(r"\{[^}]*\}", "*", pattern)
+
+
+def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
+    """(format, files of it): as the input's settings or the names say.
+
+    .txt is TSV only where no other name tells a format. Raises JobError where none does, or several.
+    """
+    by_format: dict[str | None, list[File]] = defaultdict(list)
+    for file in files:
+        by_format[_format_of(file.uri)].append(file)
+    if kind := settings.format:
+        silent = [file for file in files if _format_of(file.uri) in (None, "txt")]
+        return kind, by_format.get(kind) or silent or files
+    if text := by_format.pop("txt", None):
+        if by_format.keys() <= {None}:
+            return "tsv", text
+    kinds = sorted(name for name in by_format if name)
+    if not kinds:
+        raise JobError(
+            f"{files[0].uri}: its name tells no format, "
+            "expected .parquet, .jsonl, .csv or .tsv (or set the input's format)"
+        )
+    if len(kinds) > 1:
+        counts = ", ".join(f"{len(by_format[name])} {name}" for name in kinds)
+        raise JobError(
+            f"{settings.path}: files of several formats ({counts}); set the input's format "
+            "(--format), and the others are passed over"
+        )
+    return kinds[0], by_format[kinds[0]]
+
+
+def _format_of(path: str) -> str | None:
+    name = path.lower()
+    for suffix in COMPRESSED:
+        name = name.removesuffix(suffix)
+    return next((kind for suffix, kind in _FORMATS.items() if name.endswith(suffix)), None)

@@ -1,0 +1,45 @@
+"""The command `gaixie`: each of its names runs a script that is there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from gaixie.jobs import cli
+
+
+def gaixie(*words: str) -> subprocess.CompletedProcess:
+    line = [sys.executable, "-m", "gaixie.jobs.cli", *words]
+    return subprocess.run(line, capture_output=True, text=True)
+
+
+def test_help_lists_the_commands():
+    done = gaixie()
+    assert (done.returncode, done.stderr) == (0, "")
+    for name, (module, _) in cli.COMMANDS.items():
+        assert f"\n  {name} " in done.stdout
+        spec = find_spec(f"gaixie.{module}")
+        assert spec is not None
+
+
+@pytest.mark.parametrize("name", ["score", "show", "metrics", "release"])
+def test_a_command_has_its_script_s_options(name):
+    done = gaixie(name, "--help")
+    script = subprocess.run(
+        [sys.executable, "-m", f"gaixie.{cli.COMMANDS[name][0]}", "--help"],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, script.stdout, script.stderr)
+
+
+def test_mistakes():
+    done = gaixie("scroe")
+    assert done.returncode == 2
+    assert done.stderr.startswith("gaixie: error: scroe: no such command, expected one of score, ")
+    done = gaixie("show", "/no/such/root")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1

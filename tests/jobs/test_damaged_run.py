@@ -1,0 +1,132 @@
+"""A published run of which a file changed or went: readers say so by name, and take nothing of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from gaixie.jobs import release_dataset, show_run
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.releases import pipeline
+
+
+@pytest.fixture(scope="module")
+def whole(score, grow, tmp_path_factory) -> Path:
+    """A root with one run."""
+    root = tmp_path_factory.mktemp("whole")
+    pq.write_table(grow(60), root / "in.parquet")
+    done = score(root, "--input", root / "in.parquet", "--origin-column", "origin")
+    assert done.code == 0, done.stderr
+    return root
+
+
+@pytest.fixture
+def root(whole, tmp_path) -> Path:
+    shutil.copytree(whole / "runs", tmp_path / "runs")
+    return tmp_path
+
+
+def largest(root: Path) -> Path:
+    """Of the files that a release reads."""
+    files = list(root.rglob("scored/*/stage=[123]/*.parquet"))
+    return max(files, key=lambda path: path.stat().st_size)
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 0xFF
+    path.write_bytes(data)
+
+
+def shorten(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def add(path: Path) -> None:
+    shutil.copy(path, path.with_name("part-more.parquet"))
+
+
+FAULTS = {
+    "flipped": (flip, "SHA-256 is "),
+    "short": (shorten, " bytes, the manifest has "),
+    "gone": (Path.unlink, "missing"),
+    "more": (add, "not in the manifest"),
+}
+
+
+def test_the_manifest_has_digests(root):
+    manifest = json.loads((root / "runs/r/manifest.json").read_text())
+    for file in manifest["files"]["scored"]:
+        data = (root / "runs/r" / file["path"]).read_bytes()
+        assert file == {
+            "path": file["path"],
+            "bytes": len(data),
+            "sha256": hashlib.sha256(data).hexdigest(),
+        }
+    show_run.main([str(root), "--run-id", "r", "--pairs", "2"])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_release_refuses_it(spark, root, fault, monkeypatch):
+    damage, message = FAULTS[fault]
+    path = largest(root)
+    damage(path)
+    named = path.with_name("part-more.parquet") if fault == "more" else path
+    if fault != "flipped":  # then Spark is not needed to see it
+        monkeypatch.setattr(pipeline, "start_session", None)
+    given = ["--root", str(root), "--runs", "r", "--version", "1.0", "--license", "MIT"]
+    with pytest.raises(JobError, match=message) as refused:
+        release_dataset.main(given)
+    assert str(refused.value).startswith(f"{named}: ")
+    assert "\n" not in str(refused.value)
+    assert not list(root.rglob("releases/1.0/*"))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_show_run_verifies_it(root, fault, capsys):
+    assert show_run.main([str(root), "--run-id", "r", "--verify"]) == 0
+    assert capsys.readouterr().out.endswith("files: no faults\n")
+    damage, message = FAULTS[fault]
+    damage(largest(root))
+    assert show_run.main([str(root), "--run-id", "r", "--verify"]) == 1
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("scored/origin=")
+    assert message in first
+    assert last.endswith("files: 1 faults")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_show_run_refuses_it(root, fault):
+    path = largest(root)
+    damage, message = FAULTS[fault]
+    damage(path)
+    with pytest.raises(JobError, match=message):
+        show_run.main([str(root), "--run-id", "r"])
+
+
+def test_a_run_without_digests_is_read(spark, root, capsys):
+    """As earlier versions of this package published them."""
+    path = root / "runs/r/manifest.json"
+    manifest = json.loads(path.read_text())
+    for table in manifest["files"].values():
+        for file in table:
+            del file["sha256"]
+    path.write_text(json.dumps(manifest))
+    given = ["--root", str(root), "--runs", "r", "--version", "1.0", "--license", "MIT"]
+    assert release_dataset.main(given) == 0
+    capsys.readouterr()
+    assert show_run.main([str(root), "--run-id", "r", "--verify"]) == 0
+    assert "sizes alone: it states no SHA-256" in capsys.readouterr().out
+
+
+def test_pages_carry_checksums(root):
+    """Without them a reader of single pages would not see a change."""
+    path = largest(root)
+    flip(path)
+    with pytest.raises(OSError, match="CRC checksum"):
+        pq.ParquetFile(path, page_checksum_verification=True).read()

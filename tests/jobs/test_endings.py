@@ -1,0 +1,98 @@
+"""However a run ends: a line that says why, nothing above it that nobody can read, and no process left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from servers import wait_for
+
+PATIENCE = 120
+
+
+@pytest.fixture
+def folder(grow, tmp_path):
+    """Three files: as many chunks under --unit-mb 0.01."""
+    import pyarrow.parquet as pq
+
+    (tmp_path / "pairs").mkdir()
+    for k in range(3):
+        pq.write_table(grow(900).slice(300 * k, 300), tmp_path / f"pairs/{k}.parquet")
+    return tmp_path / "pairs"
+
+
+def given(folder: Path) -> tuple:
+    return ("--input", folder, "--origin-column", "origin", "--unit-mb", "0.01")
+
+
+def java_of(process) -> list[psutil.Process]:
+    children = psutil.Process(process.pid).children(recursive=True)
+    return [child for child in children if child.name() == "java"]
+
+
+def assert_nothing_left(group: int) -> None:
+    def left() -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter(["status"]):
+            try:
+                alive = process.info["status"] != psutil.STATUS_ZOMBIE
+                if alive and os.getpgid(process.pid) == group:
+                    found.append(process)
+            except (psutil.NoSuchProcess, ProcessLookupError):
+                pass
+        return found
+
+    wait_for(lambda: not left(), "the end of all processes")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after", [0.0, 1.5])
+def test_interrupted_while_java_starts(launch, folder, tmp_path, how, after):
+    process = launch(tmp_path / "out", *given(folder))
+    wait_for(lambda: java_of(process), "Java", process)
+    time.sleep(after)  # another moment of the start; any will do
+    os.killpg(process.pid, how)
+    _, err = process.communicate(timeout=PATIENCE)
+    what = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}[how]
+    line = f"score_corpus: {what[1]}; the run can be resumed with --resume\n"
+    assert (process.returncode, err) == (what[0], line)
+    assert_nothing_left(process.pid)
+
+
+def test_java_is_killed(launch, folder, tmp_path):
+    process = launch(tmp_path / "out", *given(folder))
+    for line in process.stderr:
+        if line.startswith("scoring unit 1 of 3: done"):
+            break
+    (java,) = java_of(process)
+    java.kill()
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    lines = err.splitlines()
+    assert len(lines) < 10
+    assert lines[-1].startswith("score_corpus: error: Java has ended (")
+    assert "; the run can be resumed with --resume; the whole trace is in " in lines[-1]
+    log = Path(lines[-1].rpartition(" ")[2])
+    assert "Traceback" in log.read_text()
+    log.unlink()
+    assert_nothing_left(process.pid)
+
+
+def test_a_killed_python_worker_is_replaced(launch, folder, tmp_path):
+    process = launch(tmp_path / "out", *given(folder))
+    for line in process.stderr:
+        if line.startswith("scoring unit 1 of 3: done"):
+            break
+    # Spark's own of the daemon that forks the workers, and of them; the driver is their ancestor
+    driver = psutil.Process(process.pid)
+    workers = [p for p in driver.children(recursive=True) if "python" in p.name()]
+    for worker in workers:
+        worker.kill()
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    assert (tmp_path / "out/runs/r/manifest.json").exists()
+    assert len(err.splitlines()) < 10

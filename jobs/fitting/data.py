@@ -316,7 +316,8 @@ def numbers_of(
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(float)
     wrong = np.flatnonzero(~right(numbers))
     if len(wrong):
-        row, number = int(wrong[0]), numbers[wrong[0]]
-        given = f"{number:g}" if np.isfinite(number) else repr(column.iloc[row])
+        row, number, value = int(wrong[0]), numbers[wrong[0]], column.iloc[wrong[0]]
+        words = isinstance(value, str) and np.isnan(number)
+        given = repr(value) if words else f"{number:g}"
         raise ValueError(f"{where}: row {row + 1} has {given}, expected {expected}")
     return numbers

@@ -38,7 +38,7 @@ def run_command(name: str, work: Callable[[], object], *errors: type[Exception])
 
     errors: what else is a user error, beside ValueError, OSError and ImportError.
     """
-    expected = (ValueError, OSError, ImportError, *errors)
+    expected: tuple[type[Exception], ...] = (ValueError, OSError, ImportError, *errors)
     try:
         work()
     except expected as error:

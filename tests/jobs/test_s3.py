@@ -203,12 +203,17 @@ def uploads(store: ObjectStore, prefix: str = "") -> int:
     return len(found.get("Uploads", ()))
 
 
+NOT_ACCEPTED = "the store does not accept the credentials"
 REFUSED = {
-    "wrong secret": ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "s3a://gaixie/out", "access denied"),
-    "unknown key": ({"AWS_ACCESS_KEY_ID": "AKIAUNKNOWN"}, "s3a://gaixie/out", "access denied"),
+    "wrong secret": ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "s3a://gaixie/out", NOT_ACCEPTED),
+    "unknown key": ({"AWS_ACCESS_KEY_ID": "AKIAUNKNOWN"}, "s3a://gaixie/out", NOT_ACCEPTED),
     "read only": ("reader", "s3a://gaixie/out", "access denied"),
     "no bucket": ({}, "s3a://no-such-bucket/out", "no such bucket"),
-    "no server": ({"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"}, "s3://gaixie/out", "no object"),
+    "no server": (
+        {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"},
+        "s3://gaixie/out",
+        "cannot be reached",
+    ),
 }
 
 

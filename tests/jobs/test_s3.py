@@ -167,6 +167,8 @@ def test_slow_down_and_broken_connections(store, submit, given, expected):
     try:
         environment = store.environment(endpoint=proxy.endpoint)
         conf = {f"spark.hadoop.fs.s3a.retry.{name}interval": "50ms" for name in ("", "throttle.")}
+        # The SDK tries again within each of these tries, and sleeps for seconds.
+        conf["spark.hadoop.fs.s3a.attempts.maximum"] = "1"
         end(submit("faults", *given, environment=environment, conf=conf))
     finally:
         proxy.stop()

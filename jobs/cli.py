@@ -29,8 +29,8 @@ COMMANDS = {
 """Command -> (module that is run, what for)."""
 
 
-def main() -> None:
-    """Runs the command that the first argument names. Exit code 2 where there is none of that name."""
+def main() -> int:
+    """Runs the command that the first argument names; the exit code."""
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
         del sys.argv[1]
@@ -44,8 +44,9 @@ def main() -> None:
     else:
         known = ", ".join(COMMANDS)
         print(f"gaixie: error: {name}: no such command, expected one of {known}", file=sys.stderr)
-        sys.exit(2)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -29,6 +29,7 @@ from gaixie.jobs.scoring.clean import clean_runs
 from gaixie.jobs.scoring.early import check_local_inputs
 from gaixie.jobs.scoring.paths import check_apart
 from gaixie.jobs.scoring.settings import CONFIG, Input, ScoreSettings, load_settings
+from gaixie.udfs.command_line import make_parser, positive
 from gaixie.udfs.defaults import TIER_NAMES
 from gaixie.udfs.stages import ORIGINS
 
@@ -75,11 +76,7 @@ def _input_from(args: argparse.Namespace) -> Input:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="score_corpus.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("score_corpus.py", __doc__)
     read = parser.add_argument_group("what to read (several inputs: in the config file)")
     read.add_argument("--input", metavar="PATH", help="file, folder or glob; replaces the config's")
     read.add_argument("--origin", help=" | ".join(ORIGINS))
@@ -88,7 +85,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     read.add_argument("--source-column", metavar="NAME", default="source")
     read.add_argument("--paraphrase-column", metavar="NAME", default="paraphrase")
     read.add_argument("--encoding", metavar="NAME", help="of text files: utf-8 or such as gb18030")
-    read.add_argument("--limit", metavar="N", type=int, help="only the first N rows")
+    read.add_argument("--limit", metavar="N", type=positive, help="only the first N rows")
     write = parser.add_argument_group("what to write")
     write.add_argument("--output", metavar="ROOT", help="root of the tables: a folder or a URI")
     write.add_argument("--run-id", metavar="ID", help="by default the time of the start, in UTC")

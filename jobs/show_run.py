@@ -139,9 +139,10 @@ def show_pairs(
     chosen = scores["pair_id"].take(sorted(steps))
     rows = pairs.to_table(filter=ds.field("pair_id").isin(chosen)).sort_by("spscore").to_pylist()
     for row in rows:
+        rated = ratings(pd.Series([row.get("rated")])).iloc[0]
         console.print(
             f"\n[bold]{row['spscore']:.3f}[/bold]  stage {row['stage']}  {row['origin']}"
-            + (f"  rated {row['rated']} of 5" if row.get("rated") else "")
+            + (f"  rated {rated:g} of 5" if rated == rated else "")
         )
         for side in ("source", "paraphrase"):
             console.print(f"  {side:<10}  {row[side]}", markup=False, soft_wrap=True)
@@ -152,12 +153,18 @@ def show_pairs(
     console.print()
 
 
+def ratings(column: pd.Series) -> pd.Series:
+    """The numbers from 0 to 5 of a column named rated, which may be somebody's own; NaN for all else."""
+    values = pd.to_numeric(column, errors="coerce")
+    return values.where(values.between(0, 5))
+
+
 def show_ratings(console: Console, pairs: ds.Dataset) -> None:
     """One line, where the run's pairs carry ratings: their mean by stage, and Spearman with the score."""
     if "rated" not in pairs.schema.names:
         return
     table = pairs.to_table(columns=["rated", "spscore", "stage"]).to_pandas()
-    table["rated"] = pd.to_numeric(table["rated"], errors="coerce")
+    table["rated"] = ratings(table["rated"])
     table = table.dropna()
     if len(table) < 2:
         return

@@ -46,7 +46,7 @@ def test_there_is_something_to_look_at():
     assert len(python_files("udfs")) > 20
     assert python_files("jobs")
     assert "gaixie.udfs.text.normalise" in imported(ROOT / "udfs" / "validate.py")
-    assert "gaixie.jobs.scoring.pipeline" in imported(ROOT / "jobs" / "score_corpus.py")
+    assert "gaixie.jobs.scoring.settings" in imported(ROOT / "jobs" / "score_corpus.py")
     assert importers("udfs", "numba")
     assert importers("jobs", "gaixie.udfs")
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import say
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import NAME, ReleaseManifest, read_release
 
@@ -60,12 +61,14 @@ def published_release(root: str, version: str) -> ReleaseManifest:
 
 
 def published(root: str) -> list[ReleaseManifest]:
-    """Manifests of all releases, the oldest first."""
-    manifests = [
-        read_release(folder_of(root, version))
-        for version in storage.children(storage.join(root, "releases"))
-        if VERSION.fullmatch(version) and storage.exists(manifest_of(root, version))
-    ]
+    """Manifests of all releases, the oldest first; one that cannot be read is named on standard error."""
+    manifests = []
+    for version in storage.children(storage.join(root, "releases")):
+        if VERSION.fullmatch(version) and storage.exists(manifest_of(root, version)):
+            try:
+                manifests.append(read_release(folder_of(root, version)))
+            except ValueError as error:
+                say(f"passed over: {error}")
     return sorted(manifests, key=lambda manifest: manifest.created)
 
 

@@ -272,9 +272,11 @@ def _check_columns(schema: StructType, path: str, settings: Input) -> None:
     for name in types:
         renamed = name in RENAMED and RENAMED[name] not in types
         if name.lower() in RESERVED and name not in (*wanted, MALFORMED_LINE) and not renamed:
+            way_out = "rename it or leave it out"
+            if name == "origin" and settings.origin:
+                way_out += ", or read origins from it: --origin-column origin, without --origin"
             raise JobError(
-                f"{path}: column '{name}' has the name of one that the job writes; "
-                "rename it or leave it out"
+                f"{path}: column '{name}' has the name of one that the job writes; {way_out}"
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -163,10 +164,13 @@ class ScoreCorpus:
 
     def start(self, resume: bool) -> None:
         """Clears away what a killed run left; with resume, all but its finished chunks."""
+        started = f"{self.folder}/{WORK}/started.json"
+        if resume and not self.storage.exists(started):
+            print(f"run '{self.run_id}': nothing to resume, it starts anew", file=sys.stderr)
         self._delete(*TABLES, *REPORT, *(() if resume else (WORK,)))
         # A folder that may not be written shows itself now, not after the first chunk.
         note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
-        self.storage.write_json(f"{self.folder}/{WORK}/started.json", note)
+        self.storage.write_json(started, note)
 
     def _delete(self, *names: str) -> None:
         self.check_lock()

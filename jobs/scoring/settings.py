@@ -37,6 +37,18 @@ def _known_encoding(name: str) -> str:
     return "utf-8" if known == "utf-8-sig" else known  # a mark at the start is never read
 
 
+def _file_name(run_id: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run_id):
+        raise ValueError("expected letters, digits, and . _ - behind the first")
+    return run_id
+
+
+def _known_segmenter(spec: str) -> str:
+    if not re.fullmatch(r"jieba|ltp:.+", spec):
+        raise ValueError("expected jieba or ltp:NAME_OR_FOLDER")
+    return spec
+
+
 class Csv(Strict):
     """How CSV and TSV are written; encoding: JSON lines too."""
 
@@ -87,14 +99,14 @@ class ScoreSettings(Strict):
 
     inputs: list[Input] = Field(default_factory=list)
     output: Uri | None = None
-    run_id: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    run_id: Annotated[str, AfterValidator(_file_name)] | None = None
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
     tier: Literal[TIER_NAMES] | None = None  # type: ignore[valid-type]
     model: str | None = None
     read_from: float = Field(0.0, ge=0, le=1)
     csv: Csv = Field(default_factory=Csv)
-    segmenter: str = Field("jieba", pattern=r"^(jieba|ltp:.+)$")
+    segmenter: Annotated[str, AfterValidator(_known_segmenter)] = "jieba"
     thresholds: dict[Origin, Thresholds] = Field({}, alias="cuts")
     on_corrupt_file: Literal["stop", "quarantine"] = "stop"
     target_file_mb: float = Field(128, gt=0)

@@ -23,25 +23,24 @@ FOR_EXECUTORS = (
 def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
     """SHA-256 by URI, of files that udfs/io/storage.py reads; a task a file, read in blocks.
 
-    Where the executors' Python does not reach the store, the driver reads the files.
+    In local mode the driver is the executor. It also steps in where the Python of executors does not
+    reach the store.
     """
-    if not uris:
-        return {}
-    given = {name: os.environ[name] for name in FOR_EXECUTORS if name in os.environ}
-
-    def digest(uri: str) -> str:
-        for name, value in given.items():
-            os.environ.setdefault(name, value)
-        return storage.sha256(uri)
-
     context = spark.sparkContext
-    try:
-        found = context.parallelize(uris, min(len(uris), 1000)).map(digest).collect()
-    except (PySparkException, Py4JJavaError):
-        print(
-            "the executors cannot read the files that were written; the driver does",
-            file=sys.stderr,
-        )
-        with ThreadPoolExecutor(8) as pool:
-            found = [*pool.map(storage.sha256, uris)]
-    return dict(zip(uris, found, strict=True))
+    if uris and not str(context.master).startswith("local"):
+        given = {name: os.environ[name] for name in FOR_EXECUTORS if name in os.environ}
+
+        def digest(uri: str) -> str:
+            for name, value in given.items():
+                os.environ.setdefault(name, value)
+            return storage.sha256(uri)
+
+        try:
+            found = context.parallelize(uris, min(len(uris), 1000)).map(digest).collect()
+            return dict(zip(uris, found, strict=True))
+        except (PySparkException, Py4JJavaError):
+            print(
+                "executors cannot read the run's files in Python: the driver does", file=sys.stderr
+            )
+    with ThreadPoolExecutor(context.defaultParallelism) as pool:
+        return dict(zip(uris, pool.map(storage.sha256, uris), strict=True))

@@ -99,7 +99,7 @@ def test_a_cluster_scores_from_the_archive_alone(archive, unpacked, cluster, tmp
     witness, report = tmp_path / "witness.py", tmp_path / "report.json"
     witness.write_text(WITNESS)
     job = [unpacked / "jobs" / "score_corpus.py", *arguments(tmp_path / "cluster")]
-    kept = ("HOME", "JAVA_HOME", "TMPDIR", "GAIXIE_CACHE_DIR", "SPARK_SUBMIT_OPTS")
+    kept = ("HOME", "JAVA_HOME", "TMPDIR", "GAIXIE_CACHE_DIR")
     bare = {name: os.environ[name] for name in kept if name in os.environ}
     bare |= {"PATH": os.defpath, "SPARK_LOCAL_IP": "127.0.0.1", **compiling()}
     run([*submit, witness, report, *job], tmp_path / "elsewhere", bare)

@@ -41,6 +41,7 @@ SUBMIT_SETTINGS = {
     "spark.cores.max": "2",  # both workers have an executor before the first task starts
     "spark.scheduler.minRegisteredResourcesRatio": "1",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
+    "spark.shuffle.io.retryWait": "1s",  # three times, for a worker that is dead
 }
 """For a small cluster on this machine, and so little data that a unit would be one task."""
 FILE_PARTITIONING = ds.HivePartitioning(

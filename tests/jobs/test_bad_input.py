@@ -364,7 +364,7 @@ def test_pair_id_of_the_input_is_carried_under_another_name(score, tmp_path):
 
 
 CONFIGS = {
-    "unknown key": ("cutz: 1", "cutz: Extra inputs are not permitted (given: 1)"),
+    "unknown key": ("cutz: 1", "cutz: no such setting"),
     "wrong type": ("min_characters: many", "min_characters: Input should be a valid integer"),
     "too low": ("min_characters: 0", "min_characters: Input should be greater than or equal to 1"),
     "crossed": ("min_characters: 2000", "min_characters is above max_characters"),
@@ -408,13 +408,17 @@ def test_missing_config(score, tmp_path):
     ("assignment", "message"),
     [
         ("unit_mb", "--set unit_mb: expected KEY=VALUE"),
-        ("unit_mb=-1", "unit_mb: Input should be greater than 0 (given: -1)"),
+        (
+            "unit_mb=-1",
+            "error: --set unit_mb=-1: unit_mb: Input should be greater than 0 (given: -1)",
+        ),
         ("output.deep=1", "output: Input should be a valid string (given: {'deep': 1})"),
         ("segmenter.deep=1", "--set segmenter.deep=1: segmenter has no settings of its own"),
         ("cuts.llm=[", "--set cuts.llm=[: the value is not YAML"),
         ("cuts.llm.scores=[0.6, 0.5, 0.4]", "cuts.llm: cut points must ascend"),
-        ("run_id=../up", "run_id: String should match pattern"),
-        ("segmenter=word", "segmenter: String should match pattern"),
+        ("run_id=../up", "--set run_id=../up: run_id: expected letters, digits, and . _ -"),
+        ("cutz.llm=3", "error: --set cutz.llm=3: cutz: no such setting"),
+        ("segmenter=word", "--set segmenter=word: segmenter: expected jieba or ltp:NAME_OR_FOLDER"),
     ],
 )
 def test_bad_override(score, tmp_path, assignment, message):
@@ -428,6 +432,50 @@ def test_bad_override(score, tmp_path, assignment, message):
         assert message in str(error.value)
     else:
         refused(run, message)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        (
+            "--run-id",
+            "a/b",
+            "--run-id: run_id: expected letters, digits, and . _ - behind the first",
+        ),
+        ("--segmenter", "foo", "--segmenter: segmenter: expected jieba or ltp:NAME_OR_FOLDER"),
+        ("--min-characters", "0", "--min-characters: min_characters: Input should be greater"),
+    ],
+)
+def test_an_option_that_is_wrong_is_named(score, tmp_path, option, value, message):
+    given = ("--input", EXAMPLES, "--origin-column", "origin", option, value)
+    refused(score(tmp_path, *given), f"error: {message}")
+
+
+def test_a_limit_of_no_rows(capsys):
+    from gaixie.jobs.score_corpus import main
+
+    with pytest.raises(SystemExit) as error:
+        main(["--input", "x", "--limit", "0"])
+    assert error.value.code == 2
+    assert "argument --limit: 0: expected 1 or more" in capsys.readouterr().err
+
+
+def test_columns_that_differ_in_case_alone(score, tmp_path):
+    path = write_text(tmp_path / "pairs.csv", "source,Source,paraphrase", f"{A},{B},{B}")
+    message = f"{path}: columns 'source' and 'Source' differ in case alone: rename one"
+    refused(score(tmp_path / "out", "--input", path, "--origin", "llm"), message)
+
+
+def test_a_column_of_origins_beside_an_origin(score, tmp_path):
+    given = ("--input", EXAMPLES, "--origin", "llm")
+    refused(score(tmp_path, *given), "--origin-column origin, without --origin")
+
+
+def test_nothing_to_resume(score, tmp_path):
+    path = write_text(tmp_path / "pairs.csv", "source,paraphrase", f"{A},{B}")
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm", "--resume")
+    assert run.code == 0
+    assert "run 'r': nothing to resume, it starts anew\n" in run.stderr
 
 
 def test_missing_model(score, tmp_path):
@@ -446,7 +494,7 @@ def test_missing_model(score, tmp_path):
 def test_a_model_of_another_tier(score, model, tmp_path):
     given = ("--input", EXAMPLES, "--origin", "llm", "--tier", "paper")
     refused(score(tmp_path, *given), f"{model}: a model of the tier core, not paper")
-    refused(score(tmp_path, "--set", "tier=best", *given[:4]), "conf/score.yaml: tier: ")
+    refused(score(tmp_path, "--set", "tier=best", *given[:4]), "error: --set tier=best: tier: ")
 
 
 @pytest.mark.parametrize("table", ["vectors", "language_model"])

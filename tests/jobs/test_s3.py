@@ -167,6 +167,8 @@ def test_slow_down_and_broken_connections(store, submit, given, expected):
     try:
         environment = store.environment(endpoint=proxy.endpoint)
         conf = {f"spark.hadoop.fs.s3a.retry.{name}interval": "50ms" for name in ("", "throttle.")}
+        # The SDK tries again within each of these tries, and sleeps for seconds.
+        conf["spark.hadoop.fs.s3a.attempts.maximum"] = "1"
         end(submit("faults", *given, environment=environment, conf=conf))
     finally:
         proxy.stop()
@@ -203,12 +205,17 @@ def uploads(store: ObjectStore, prefix: str = "") -> int:
     return len(found.get("Uploads", ()))
 
 
+NOT_ACCEPTED = "the store does not accept the credentials"
 REFUSED = {
-    "wrong secret": ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "s3a://gaixie/out", "access denied"),
-    "unknown key": ({"AWS_ACCESS_KEY_ID": "AKIAUNKNOWN"}, "s3a://gaixie/out", "access denied"),
+    "wrong secret": ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "s3a://gaixie/out", NOT_ACCEPTED),
+    "unknown key": ({"AWS_ACCESS_KEY_ID": "AKIAUNKNOWN"}, "s3a://gaixie/out", NOT_ACCEPTED),
     "read only": ("reader", "s3a://gaixie/out", "access denied"),
     "no bucket": ({}, "s3a://no-such-bucket/out", "no such bucket"),
-    "no server": ({"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"}, "s3://gaixie/out", "no object"),
+    "no server": (
+        {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9"},
+        "s3://gaixie/out",
+        "cannot be reached",
+    ),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,10 +29,12 @@ def load_settings(
 ) -> Model:
     """The YAML file of a path or URI, under what the command line says, as a model.
 
-    overrides: values by top-level key; None is "not given". assignments: KEY=VALUE of --set, with
-    dots in KEY between levels and YAML as VALUE; they come last. Raises OSError or ValueError with
-    one line that names the file, the key, and what was expected there.
+    overrides: values by top-level key, each from the option of its name; None is "not given".
+    assignments: KEY=VALUE of --set, with dots in KEY between levels and YAML as VALUE; they come
+    last. Raises OSError or ValueError with one line that names the file or the option, the key, and
+    what was expected there.
     """
+    assignments = list(assignments)
     try:
         values = yaml.safe_load(storage.read_bytes(str(path))) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -46,7 +48,22 @@ def load_settings(
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise ValueError(f"{path}: {first_fault(error)}") from None
+        culprit = _culprit(error.errors()[0]["loc"], given, assignments) or path
+        raise ValueError(f"{culprit}: {first_fault(error)}") from None
+
+
+def _culprit(
+    place: tuple[int | str, ...], given: Mapping[str, Any], assignments: Sequence[str]
+) -> str | None:
+    """The option that set what is wrong at a place in the settings; None: the file did."""
+    at = [str(part) for part in place]
+    for assignment in reversed(assignments):
+        key = assignment.partition("=")[0].split(".")
+        if key[: len(at)] == at[: len(key)]:
+            return f"--set {assignment}"
+    if at and given.get(at[0]) is not None:
+        return f"--{at[0].replace('_', '-')}"
+    return None
 
 
 def first_fault(error: ValidationError, whole: str = "settings") -> str:
@@ -55,6 +72,8 @@ def first_fault(error: ValidationError, whole: str = "settings") -> str:
     key = ".".join(map(str, first["loc"])) or whole
     value = "" if first["type"] == "missing" else f" (given: {first['input']!r})"
     message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        message, value = "no such setting", ""
     return f"{key}: {message}{value if len(value) <= 120 else ''}"
 
 

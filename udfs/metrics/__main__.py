@@ -107,15 +107,18 @@ def print_corpus(metrics: list[Metric], pairs: Pairs, file: TextIO) -> None:
 
 def describe() -> str:
     """A line or two for each metric: what it says, its range and which way is better."""
-    lines = ["metrics:"]
+    lines, width = ["metrics:"], max(map(len, METRICS)) + 2
     for name, make in METRICS.items():
         metric: Any = make if hasattr(make, "range") else make()  # what depends on settings
         low, high = (f"{bound:g}" for bound in metric.range)
         text = f"{metric.summary} {low} to {high}, {'higher' if metric.higher_is_better else 'lower'} is better"
         text += "; needs --reference." if metric.needs_reference else "."
         text = text[:-1] + "; reads --reference too." if metric.uses_reference else text
-        wrapped = textwrap.wrap(text, 73)
-        lines += [f"  {name:<19}{wrapped[0]}", *[" " * 21 + rest for rest in wrapped[1:]]]
+        wrapped = textwrap.wrap(text, 72)
+        lines += [
+            f"  {name:<{width}}{wrapped[0]}",
+            *[" " * (width + 2) + rest for rest in wrapped[1:]],
+        ]
     return "\n".join(lines)
 
 
@@ -133,8 +136,10 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         metavar="REF",
         help="a file of lines, or of a table the name of a column; may be given several times",
     )
-    add("--source-column", default="source", metavar="NAME")
-    add("--paraphrase-column", default="paraphrase", metavar="NAME")
+    add("--source-column", default="source", metavar="NAME", help="of a table (%(default)s)")
+    add(
+        "--paraphrase-column", default="paraphrase", metavar="NAME", help="of a table (%(default)s)"
+    )
     add("--json", action="store_true", help="JSON lines instead of TSV")
     add("--corpus", action="store_true", help="only the scores of the whole")
     return parser.parse_args(argv)

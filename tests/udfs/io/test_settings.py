@@ -52,9 +52,9 @@ BAD = {
     "no KEY=VALUE": ("rate", "--set rate: expected KEY=VALUE"),
     "not YAML": ("rate=[", "--set rate=[: the value is not YAML"),
     "no level": ("name.first=1", "--set name.first=1: name has no settings of its own"),
-    "unknown": ("model.seed=1", "{path}: model.seed: Extra inputs are not permitted (given: 1)"),
-    "out of range": ("rate=0", "{path}: rate: Input should be greater than 0 (given: 0)"),
-    "missing": ("stages.1=3", "{path}: stages.1: Input should be a valid dictionary"),
+    "unknown": ("model.seed=1", "--set model.seed=1: model.seed: no such setting"),
+    "out of range": ("rate=0", "--set rate=0: rate: Input should be greater than 0 (given: 0)"),
+    "missing": ("stages.1=3", "--set stages.1=3: stages.1: Input should be a valid dictionary"),
 }
 
 

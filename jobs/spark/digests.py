@@ -27,7 +27,7 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
     reach the store.
     """
     context = spark.sparkContext
-    if uris and not context.master.startswith("local"):
+    if uris and not str(context.master).startswith("local"):
         given = {name: os.environ[name] for name in FOR_EXECUTORS if name in os.environ}
 
         def digest(uri: str) -> str:

@@ -156,7 +156,9 @@ class ChunkScorer:
                 files = set_aside(faults, files, corrupt, self._settings.on_corrupt_file)
                 chunk.input.corrupt.update(corrupt)
                 continue
-            if undecodable.get["rows"]:
+            sizes = [file.size for file in files]
+            share = undecodable.get["rows"] / max(sum(observed.get.values()), 1)
+            if share > min(sizes) / sum(sizes) / 4:  # then it may be all rows of a file
                 check_encoding(self._spark, chunk.input, files)
             counts = {origin: count for origin, count in observed.get.items() if count}
             return {"rows": counts, "corrupt": corrupt, "schema": scored.schema.jsonValue()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -67,6 +68,10 @@ def read_run(store: ObjectStore, run_id: str) -> tuple[dict, pd.DataFrame]:
     files = [file["path"] for table in manifest["files"].values() for file in table]
     found = [key.removeprefix(prefix) for key in store.keys(prefix)]
     assert sorted(files) == sorted(name for name in found if name.endswith(".parquet"))
+    for file in (file for table in manifest["files"].values() for file in table):
+        data = client.get_object(Bucket=store.BUCKET, Key=f"{prefix}{file['path']}")["Body"].read()
+        assert hashlib.sha256(data).hexdigest() == file["sha256"]
+    assert not [name for name in found if "_lock" in name]
     assert not [name for name in found if "__magic" in name or "_work" in name or "_tempo" in name]
     success = client.get_object(Bucket=store.BUCKET, Key=f"{prefix}scored/_SUCCESS")["Body"].read()
     assert json.loads(success)["committer"] == "magic"
@@ -124,6 +129,7 @@ def test_a_worker_dies_and_no_credentials_are_left(
     cluster.add_worker()
     texts["output"] = end(process)
     assert "Lost executor" in texts["output"]
+    assert "executors cannot read" not in texts["output"]  # they compute the digests
     manifest, rows = read_run(store, "secrets")
     same_rows(rows, expected)
     assert sum(origin["duplicates"] for origin in manifest["rows"].values()) == 1200

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.settings import load_settings
+from gaixie.jobs.scoring.settings import ScoreSettings, load_settings
 from gaixie.udfs.io import storage
 from gaixie.udfs.stages import DEFAULT_CUTS
 
@@ -36,3 +36,11 @@ def test_settings_in_the_store(store, monkeypatch):
     assert (settings.output, settings.min_characters) == ("s3a://gaixie/out", 9)
     with pytest.raises(JobError, match=r"none\.yaml: no such"):
         load_settings(f"{root}/none.yaml", {}, [])
+
+
+def test_inputs_take_the_csv_settings_that_they_do_not_state():
+    inputs = [{"path": "a", "origin": "llm"}, {"path": "b", "origin": "llm", "csv": {"quote": ""}}]
+    settings = ScoreSettings(inputs=inputs, csv={"encoding": "GB18030", "delimiter": ";"})
+    first, second = settings.inputs
+    assert (first.csv.encoding, first.csv.delimiter, first.csv.quote) == ("gb18030", ";", None)
+    assert (second.csv.encoding, second.csv.delimiter, second.csv.quote) == ("utf-8", None, "")

@@ -14,7 +14,8 @@ from gaixie.training.modeling.vocabulary import BOS, EOS, PAD
 from gaixie.udfs.text.entities import load_settings
 
 ENTITIES = Path(__file__).parents[2] / "conf/entities.yaml"
-WORDS = "的 我们 昨天 公园 看 花 他 读 了 书 今天 很 好看 在".split()
+WORDS = ["的", "我们", "昨天", "公园", "看", "花", "他", "读", "了", "书"]
+WORDS += ["今天", "很", "好看", "在"]
 POSITIONS = 128
 STEPS = 120
 """By which the pairs of a test, some ten of them, are learnt by heart."""

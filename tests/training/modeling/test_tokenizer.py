@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
 
+from tiny_seq2seq import WORDS
+
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import (
     BOS,
@@ -29,7 +31,6 @@ from gaixie.udfs.text.normalise import normalise
 ROOT = Path(__file__).parents[3]
 SENTENCES = ROOT.parent / "shared" / "data" / "zh_sentences.parquet"
 ENTITIES = load_settings(ROOT / "conf/entities.yaml")
-WORDS = "的 我们 昨天 公园 看 花 他 读 了 书 今天 很 好看 在".split()
 
 tokenizer = EntityAlignedTokenizer.from_words(WORDS, ENTITIES)
 

@@ -6,7 +6,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -20,7 +21,7 @@ def progress(spark: SparkSession, title: str, rows: int | None) -> Iterator[None
     Tasks stand for rows: with 40 of 100 tasks done, 40 % of the rows are. rows is the total where it is known.
     """
     stop = threading.Event()
-    thread = threading.Thread(target=_watch, args=(spark, title, rows, stop), daemon=True)
+    thread = threading.Thread(target=_try_to_watch, args=(spark, title, rows, stop), daemon=True)
     started = time.monotonic()
     thread.start()
     try:
@@ -31,6 +32,11 @@ def progress(spark: SparkSession, title: str, rows: int | None) -> Iterator[None
     seconds = time.monotonic() - started
     rate = f", {rows / seconds:,.0f} pairs/s" if rows else ""
     print(f"{title}: done in {seconds:.1f} s{rate}", file=sys.stderr, flush=True)
+
+
+def _try_to_watch(*args: Any) -> None:
+    with suppress(Exception):  # Java may have ended, which the main thread finds out as well
+        _watch(*args)
 
 
 def _watch(spark: SparkSession, title: str, rows: int | None, stop: threading.Event) -> None:

@@ -11,6 +11,7 @@ from py4j import clientserver
 from py4j.clientserver import ClientServerConnection
 
 from gaixie.jobs.errors import JobError, run
+from gaixie.jobs.spark.progress import progress
 
 
 @pytest.fixture(autouse=True)
@@ -94,3 +95,12 @@ def test_sigterm_is_one_line(capsys):
     assert run("score_corpus", main, "it can be resumed") == 143
     assert capsys.readouterr().err == "score_corpus: terminated; it can be resumed\n"
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_progress_without_java_says_nothing(capfd):
+    """A thread's error would print its trace, besides what the main thread says."""
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: 1 / 0))
+    with progress(spark, "scoring", None):
+        pass
+    assert capfd.readouterr().err.startswith("scoring: done in ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,13 @@ CORRUPT = "cannot be read to its end: corrupt"
 PROBES = 8
 """Files that are read at once to find the one at fault."""
 
+UNREACHABLE = (
+    r"stopped SparkContext|SparkContext was shut down|No space left on device"
+    r"|(?:Connect|NoRouteToHost|UnknownHost|SocketTimeout|SdkClient|AccessDenied|AWS\w*)Exception"
+    r"|Master removed our application|All masters are unresponsive"
+)
+"""What a failure says that is no file's fault."""
+
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What a failed job raises."""
 
@@ -28,9 +36,17 @@ def unreadable_files(
     """What is wrong with each of the files that made a job fail; none where reading did not.
 
     Spark names the file only where its reader stumbles. A page may also turn out broken later, where
-    its values are wanted: then each file is read by itself, with nothing behind it.
+    its values are wanted: then each file is read by itself, with nothing behind it. A file is not at
+    fault where its store cannot be reached, or Spark itself is at its end.
+
+    Raises JobError for a file that is gone.
     """
-    if file := _named(error, files):
+    file = _named(error, files)
+    if file and re.search(r"FileNotFoundException|FAILED_READ_FILE\.FILE_NOT_EXIST", str(error)):
+        raise JobError(f"{file.uri}: gone since this run began to read its input") from error
+    if re.search(UNREACHABLE, str(error)):
+        return {}
+    if file:
         reason = CORRUPT
         if "CSV header does not conform" in str(error):
             reason = "its header is not that of the other files"
@@ -39,8 +55,8 @@ def unreadable_files(
     def fault(file: File) -> str | None:
         try:
             read([file]).write.format("noop").mode("overwrite").save()
-        except SPARK_ERRORS:
-            return CORRUPT
+        except SPARK_ERRORS as error:
+            return None if re.search(UNREACHABLE, str(error)) else CORRUPT
         return None
 
     with ThreadPoolExecutor(PROBES) as pool:

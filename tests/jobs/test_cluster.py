@@ -6,13 +6,14 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from servers import PATIENCE, wait_for
+from servers import PATIENCE, event_log, executors_lost, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,11 @@ def given(in_four_units) -> tuple:
 @pytest.fixture(scope="module")
 def submit(spark_submit, launch):
     """Starts the job with spark-submit on the cluster."""
-    return lambda output, *given: launch(output, *given, command=spark_submit())
+
+    def start(output: Path, *given, conf: dict[str, str] | None = None) -> subprocess.Popen:
+        return launch(output, *given, command=spark_submit(conf))
+
+    return start
 
 
 def read_run(folder: Path) -> tuple[dict, pd.DataFrame]:
@@ -57,7 +62,9 @@ def in_unit(output: Path, unit: int) -> Callable[[], bool]:
 
 def test_workers_die(cluster, submit, given, local, tmp_path):
     """One while units are scored, and another, with its shuffle files, while tables are written."""
-    process = submit(tmp_path, *given)
+    events = tmp_path / "events"
+    events.mkdir()
+    process = submit(tmp_path, *given, conf=event_log(events))
     wait_for(in_unit(tmp_path, 1), "the second unit", process)
     assert cluster.kill_worker() >= 3  # the worker, its executor, Python
     assert not (tmp_path / "runs" / "r" / "_work" / "unit-00002.json").exists()
@@ -71,7 +78,7 @@ def test_workers_die(cluster, submit, given, local, tmp_path):
     stdout, stderr = process.communicate(timeout=PATIENCE)
     cluster.add_worker()
     assert process.returncode == 0, stdout + stderr
-    assert stderr.count("Lost executor") >= 2, stderr
+    assert executors_lost(events) >= 2
     same_run(tmp_path / "runs" / "r", local)
 
 
@@ -82,7 +89,7 @@ def test_driver_dies(submit, score, given, local, tmp_path):
     process.communicate()
     folder = tmp_path / "runs" / "r"
     assert not (folder / "manifest.json").exists()
-    assert {path.name for path in folder.iterdir()} == {"_work"}  # hidden from readers of folders
+    assert {path.name for path in folder.iterdir()} == {"_work", "_lock"}  # hidden from readers
     finished = len(list((folder / "_work").glob("unit-*.json")))
     assert 2 <= finished < 4
     copy = tmp_path / "copy" / "runs" / "r"

@@ -55,6 +55,22 @@ def wait_for(
         time.sleep(0.05)
 
 
+def event_log(folder: Path) -> dict[str, str]:
+    """Settings with which Spark writes down what happens to an application, as lines of JSON."""
+    return {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": folder.as_uri(),
+        "spark.eventLog.compress": "false",
+    }
+
+
+def executors_lost(folder: Path) -> int:
+    """How many executors an application lost before its end, by its event log."""
+    events = [path for path in folder.rglob("*") if path.is_file()]
+    lines = [line for path in events for line in path.read_text("utf-8").splitlines()]
+    return sum('"Event":"SparkListenerExecutorRemoved"' in line for line in lines)
+
+
 class Cluster:
     """A master and workers of one core each on 127.0.0.1."""
 

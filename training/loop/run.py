@@ -7,7 +7,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -181,41 +181,42 @@ class Run:
         self.display.start_stage(number, self.state.step - first, own.max_steps)
         if self._evaluation_due() and self._evaluate():  # a run that was stopped just before it
             return
-        interval, batches = Interval(), loader.batches()
-        while True:
-            asked = time.monotonic()
-            with one_rank():
-                batch = next(batches)
-            waiting = time.monotonic() - asked
-            step = self.state.step + 1
-            seed_step(settings.seed, step, self.accelerator.process_index)
-            rate = lr_at(step - first, own, settings.decay, settings.min_learning_rate)
-            for group in self.optimizer.param_groups:
-                group["lr"] = rate
-            done = train_step(
-                self.accelerator,
-                self.model,
-                self.optimizer,
-                batch,
-                settings.label_smoothing,
-                settings.clip,
-            )
-            interval.add(done, waiting, loader.position)
-            self.state = replace(self.state, step=step, loader=loader.state_dict())
-            save = step % settings.checkpoints.steps == 0
-            if not (save or step % settings.log_steps == 0 or self._evaluation_due()):
-                continue
-            stop, time_is_up = self._log(interval, rate)
-            if stop:
-                self._save()
-                raise Stopped
-            if time_is_up or self._evaluation_due():
-                if self._evaluate(save):
-                    batches.close()
-                    return
-            elif save:
-                self._save()
-            interval = Interval()
+        interval = Interval()
+        # Workers ignore SIGTERM: left to the end of Python, they would be waited for without end.
+        with closing(loader.batches()) as batches:
+            while True:
+                asked = time.monotonic()
+                with one_rank():
+                    batch = next(batches)
+                waiting = time.monotonic() - asked
+                step = self.state.step + 1
+                seed_step(settings.seed, step, self.accelerator.process_index)
+                rate = lr_at(step - first, own, settings.decay, settings.min_learning_rate)
+                for group in self.optimizer.param_groups:
+                    group["lr"] = rate
+                done = train_step(
+                    self.accelerator,
+                    self.model,
+                    self.optimizer,
+                    batch,
+                    settings.label_smoothing,
+                    settings.clip,
+                )
+                interval.add(done, waiting, loader.position)
+                self.state = replace(self.state, step=step, loader=loader.state_dict())
+                save = step % settings.checkpoints.steps == 0
+                if not (save or step % settings.log_steps == 0 or self._evaluation_due()):
+                    continue
+                stop, time_is_up = self._log(interval, rate)
+                if stop:
+                    self._save()
+                    raise Stopped
+                if time_is_up or self._evaluation_due():
+                    if self._evaluate(save):
+                        return
+                elif save:
+                    self._save()
+                interval = Interval()
 
     def _log(self, interval: Interval, rate: float) -> tuple[bool, bool]:
         """Writes the interval's line. What all ranks agree on: whether to stop, whether time is up."""

@@ -69,7 +69,7 @@ def test_by_way_of_a_link(tmp_path):
 
 
 def test_refused_before_spark_starts(tmp_path, monkeypatch):
-    monkeypatch.setattr(score_corpus, "start_session", None)
+    monkeypatch.setattr("gaixie.jobs.scoring.run.begin_session", None)
     given = ["--input", str(tmp_path), "--origin", "llm", "--output", f"{tmp_path}/out"]
     with pytest.raises(JobError, match="lies in the input"):
         score_corpus.main(given)

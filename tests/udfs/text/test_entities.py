@@ -167,7 +167,7 @@ def test_no_text_takes_quadratic_time(piece):
         ("kinds: [date, date]", "a kind is named twice"),
         ("longest: {title: 0}", "longest.title must lie between"),
         ("units: [[米, '']]", "an empty unit"),
-        ("unit: [[米]]", "unit: Extra inputs"),
+        ("unit: [[米]]", "unit: no such setting"),
         ("kinds: [", "not YAML"),
     ],
 )

@@ -77,6 +77,8 @@ class Soak:
         write_pairs(self.input)
         self.tally: Counter[str] = Counter()
         self.failures: list[str] = []
+        self.seconds = 45.0
+        """What a run takes that nothing disturbs: a fault comes before that."""
 
     def start(self, root: str, run_id: str, *options: str, pairs: Path | None = None) -> Attempt:
         line = [sys.executable, ROOT / "jobs/score_corpus.py", "--input", pairs or self.input]
@@ -220,7 +222,7 @@ def disturbed(soak: Soak, name: str, root: str, run_id: str, expected: dict[str,
     for attempt_number in range(6):
         what = f"{run_id}, {name}, start {attempt_number + 1}"
         attempt = soak.start(root, run_id, *(("--resume",) if attempt_number else ()))
-        if attempt_number < 3 and attempt.wait(soak.draw.uniform(0.2, 45)) is None:
+        if attempt_number < 3 and attempt.wait(soak.draw.uniform(0.2, soak.seconds)) is None:
             FAULTS[name](soak, attempt)
             soak.tally[name] += 1
         if soak.ended(attempt, what) == 0:
@@ -300,10 +302,12 @@ def main() -> int:
     print(f"seed {args.seed}, {folder}")
     soak = Soak(folder, draw)
     try:
+        started = time.monotonic()
         first = soak.start(str(folder / "out"), "undisturbed")
         if soak.ended(first, "undisturbed") != 0:
             print("".join(first.lines[-5:]))
             return 1
+        soak.seconds = time.monotonic() - started
         expected = read_run(str(folder / "out/runs/undisturbed")).total.model_dump()
         end, number = time.monotonic() + 60 * args.minutes, 0
         while time.monotonic() < end:

@@ -48,6 +48,7 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
     before = signal.getsignal(signal.SIGTERM)
     if own := before is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, terminate)
+    failed = False
     try:
         code, said = main(), ""
     except JobError as error:
@@ -59,7 +60,7 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
         code = 143 if terminated else 130
         said = f"{'terminated' if terminated else 'interrupted'}; {interrupted}"
     except Exception as error:
-        code, said = 1, f"error: {cause(error)}; {interrupted}"
+        failed, code, said = True, 1, f"error: {cause(error)}; {interrupted}"
         with suppress(OSError):  # a full disk has no room for this either
             with open(log_file(), "a", encoding="utf-8") as log:
                 traceback.print_exc(file=log)
@@ -69,7 +70,7 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if said:
         print(f"{name}: {said}", file=sys.stderr)
-    if code != 1 and log_file.cache_info().currsize:
+    if not failed and log_file.cache_info().currsize:
         log_file().unlink(missing_ok=True)
     return code
 

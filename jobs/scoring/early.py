@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.paths import COMPRESSED, choose_files
+from gaixie.jobs.scoring.paths import COMPRESSED, choose_files, local_path
 from gaixie.jobs.scoring.settings import Input
 from gaixie.udfs.io.storage import File
 
@@ -28,10 +28,13 @@ LINES_BYTES = 1_000_000
 def check_local_inputs(inputs: Iterable[Input]) -> None:
     """Raises JobError for a local path that does not exist, has no data or no format, or lacks a column."""
     for settings in inputs:
-        path = re.sub(r"^file:(//)?", "", settings.path)
-        if "://" in path or (re.search(r"[*?\[\]{}\\]", path) and not os.path.lexists(path)):
+        path = local_path(settings.path)
+        if path is None or (re.search(r"[*?\[\]{}\\]", path) and not os.path.lexists(path)):
             continue
-        files = [file for file in _data_files(Path(path)) if file.size]
+        try:
+            files = [file for file in _data_files(Path(path)) if file.size]
+        except OSError:
+            continue  # a link that leads nowhere, a folder that may not be read: the job says so
         if not files:
             exists = os.path.exists(path)
             what = "no data, expected at least one file with rows"
@@ -63,7 +66,7 @@ def _data_files(path: Path) -> list[File]:
     else:
         paths = [
             Path(folder, name)
-            for folder, _, names in os.walk(path)
+            for folder, _, names in os.walk(path, followlinks=True)
             for name in names
             if not any(part[0] in "_." for part in Path(folder, name).relative_to(path).parts)
         ]

@@ -24,6 +24,17 @@ _FORMATS = {
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 
 
+def local_path(uri: str) -> str | None:
+    """The path on this host's disk that a URI means; None for another store.
+
+    A path without a scheme is Hadoop's to interpret, where a Hadoop is configured: it may be HDFS.
+    """
+    if uri.startswith("file:"):
+        return re.sub(r"^file:(//)?", "", uri)
+    hadoop = "HADOOP_CONF_DIR" in os.environ or "YARN_CONF_DIR" in os.environ
+    return None if hadoop or re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", uri) else uri
+
+
 def check_apart(output: str, inputs: Iterable[str]) -> None:
     """Raises JobError where OUTPUT lies in an input, or an input in what is written below OUTPUT.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.paths import local_path
 from gaixie.udfs.io.run_lock import Locked, RunLock
 
 
@@ -15,8 +16,7 @@ def held(folder: str, take_over: bool, dry_run: bool) -> Iterator[RunLock | None
 
     Raises JobError where another process has the run or takes it over, or nothing can be written.
     """
-    scheme = folder.partition("://")[0] if "://" in folder else "file"
-    if dry_run or scheme not in ("file", "s3a"):
+    if dry_run or not (folder.startswith("s3a://") or local_path(folder)):
         yield None
         return
     try:

@@ -9,7 +9,8 @@ import pytest
 
 from gaixie.jobs import score_corpus
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.paths import check_apart, choose_files
+from gaixie.jobs.scoring.early import check_local_inputs
+from gaixie.jobs.scoring.paths import check_apart, choose_files, local_path
 from gaixie.jobs.scoring.settings import Input
 from gaixie.udfs.io.storage import File
 
@@ -106,3 +107,24 @@ def test_no_format_and_several():
         choose("README.md")
     with pytest.raises(JobError, match=r"in: files of several formats \(2 csv, 1 parquet\); set"):
         choose("a.csv b.csv c.parquet d.md")
+
+
+def test_a_path_without_a_scheme_is_local_where_no_hadoop_is_configured(monkeypatch):
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    assert local_path("/in/a b") == local_path("file:/in/a b") == local_path("file:///in/a b")
+    assert local_path("in:x") == "in:x"
+    assert local_path("hdfs:/in") is local_path("s3a://bucket/in") is None
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop/conf")
+    assert local_path("/in") is None
+    assert local_path("file:/in") == "/in"
+
+
+def test_links_are_followed_and_what_cannot_be_looked_at_is_left_to_the_job(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.csv").write_text("source,paraphrase\n")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "linked").symlink_to(tmp_path / "real")
+    check_local_inputs([Input(path=str(tmp_path / "in"), origin="llm")])
+    (tmp_path / "in" / "b.csv").symlink_to(tmp_path / "nowhere.csv")
+    check_local_inputs([Input(path=str(tmp_path / "in"), origin="llm")])

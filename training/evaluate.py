@@ -45,6 +45,7 @@ from gaixie.training.evaluation.systems import (
 from gaixie.training.evaluation.tables import cases, score, sentence_table
 from gaixie.training.modeling.generation import add_decoding, load_generator
 from gaixie.training.modeling.generator import Decoding
+from gaixie.training.modeling.paraphraser import Ranking
 from gaixie.udfs.command_line import make_parser, run_command, say
 
 
@@ -64,10 +65,13 @@ def evaluate(args: argparse.Namespace) -> None:
             raise ValueError(f"--{name} {value}: expected {least} or more")
     decoding = Decoding(
         beams=args.beams,
+        draws=args.draws,
+        degree=args.degree,
         max_new_tokens=args.max_new_tokens,
         drop_copies=args.drop_copies,
         batch_size=args.batch_size,
     )
+    ranking = Ranking(args.rank_by, args.min_meaning, args.reverse)
     named = [split_name(text) for text in (*args.system, *args.generations, *args.model)]
     check_names([name for name, _ in named])
     chosen, left_out = measures(args.metrics and tuple(args.metrics.split(",")), args.encoder)
@@ -77,7 +81,7 @@ def evaluate(args: argparse.Namespace) -> None:
         load_generator(split_name(text)[1], args.device, args.precision)
     sources, systems, without_source = read_systems(args)
     systems += [from_generations(text, sources, args.close_spaces) for text in args.generations]
-    systems += [from_model(text, sources, decoding, args) for text in args.model]
+    systems += [from_model(text, sources, decoding, ranking, args) for text in args.model]
     scores = score(sources, systems, chosen)
     table = estimates(scores, np.array(sources), args.samples, args.seed)
     result = {

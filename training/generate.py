@@ -4,16 +4,19 @@
   python training/generate.py MODEL corpus.parquet --column source --output paraphrases.parquet
   cat sentences.txt | python training/generate.py MODEL - --drop-copies
   python training/generate.py MODEL sentences.txt --n-best 4 --beams 8
-  python training/generate.py MODEL sentences.txt --n-best 4 --beams 8 --rank-by spscore --tier full
+  python training/generate.py MODEL sentences.txt --draws 8 --rank-by spscore --min-meaning 0.7 --tier full
+  python training/generate.py MODEL sentences.txt --degree 4                 1: a light touch; 5: a rewrite
   python training/generate.py MODEL sentences.txt --sample --top-p 0.9 --temperature 0.8 --seed 1
 
 MODEL: a folder of any AutoModelForSeq2SeqLM with its tokenizer, as training/curriculum.py leaves one.
 Sentences: lines of .txt or standard input, or a column of .parquet, .jsonl, .csv or .tsv.
 A line of output for each candidate, in the order of the input: row (of the input, from 1), rank, source,
 paraphrase, log_probability (mean over the paraphrase's tokens, by the model itself, natural logarithm),
-structure, synonyms, meaning, fluency and spscore (SPScore-zh; its signature is on standard error). The
-first candidate is the model's, or with --rank-by spscore the one with the highest score. A source that is
-null, empty or not UTF-8, and one of which every candidate was empty or a dropped copy, keeps its row,
+reverse (with --reverse: the same of the source given the paraphrase), entities_kept (per cent; none where
+the source has none), structure, synonyms, meaning, fluency and spscore (SPScore-zh; its signature is on
+standard error). The first candidate is the model's. With --rank-by spscore all beams and draws are
+candidates, and the first has the highest score of those that kept all entities and reach --min-meaning.
+A source that is null, empty or not UTF-8, and one of which every candidate was empty or a dropped copy, keeps its row,
 without a paraphrase.
 
 Entities stand in the paraphrase as in the source; an indexed token that the source does not have is
@@ -31,11 +34,11 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from gaixie.training.modeling.generation import add_decoding, in_words, load_generator
-from gaixie.training.modeling.generator import Candidate, Decoding
+from gaixie.training.modeling.generator import Decoding
+from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.io.text_tables import (
@@ -58,6 +61,8 @@ COLUMNS = {
     "source": pa.string(),
     "paraphrase": pa.string(),
     "log_probability": pa.float64(),
+    "reverse": pa.float64(),
+    "entities_kept": pa.float64(),
     **dict.fromkeys(OUTPUTS, pa.float64()),
 }
 
@@ -70,6 +75,7 @@ def main(argv: list[str] | None = None) -> int:
 def generate(args: argparse.Namespace) -> None:
     """The command: reads, writes candidates chunk by chunk, and says what became of the sentences."""
     decoding = Decoding(**{field.name: getattr(args, field.name) for field in fields(Decoding)})
+    ranking = Ranking(args.rank_by, args.min_meaning, args.reverse)
     check_extension(args.output, WRITTEN)
     total = None
     if args.sentences != STANDARD:
@@ -78,14 +84,14 @@ def generate(args: argparse.Namespace) -> None:
             raise ValueError(f"{args.sentences}: no sentences")
     generator = load_generator(args.model, args.device, args.precision)
     spscore = SPScore.load(args.tier)
+    paraphraser = Paraphraser(generator, decoding, ranking, spscore)
     signature = {"spscore_signature": spscore.signature()}
     schema = pa.schema(COLUMNS, signature)
     sources = (source for (source,) in read_columns(args.sentences, [args.column]))
     done = 0
     with writing(args.output, schema) as write, Progress("generating", total, "sentences") as shown:
         while chunk := list(islice(sources, CHUNK)):
-            candidates = generator.candidates(chunk, decoding, progress=shown.add)
-            write(table_of(chunk, candidates, done + 1, spscore, schema, args.rank_by == "spscore"))
+            write(table_of(chunk, paraphraser(chunk, shown.add), done + 1, schema))
             done += len(chunk)
     if not done:
         raise ValueError("standard input: no sentences")
@@ -94,33 +100,19 @@ def generate(args: argparse.Namespace) -> None:
 
 
 def table_of(
-    sources: Sequence[str | None],
-    candidates: Sequence[Sequence[Candidate]],
-    first: int,
-    spscore: SPScore,
-    schema: pa.Schema,
-    by_score: bool = False,
+    sources: Sequence[str | None], ranked: Sequence[Sequence[Ranked]], first: int, schema: pa.Schema
 ) -> pa.Table:
-    """A row for each candidate, and one for each source that has none. first: the first one's number.
-
-    by_score: a source's candidates by their score, the highest first, not by the model's order.
-    """
+    """A row for each candidate, and one for each source that has none. first: the first one's number."""
     rows: list[tuple[Any, ...]] = []
-    for number, (source, own) in enumerate(zip(sources, candidates, strict=True), first):
-        for rank, candidate in enumerate(own, 1):
-            rows.append((number, rank, source, candidate.text, candidate.log_probability))
-        if not own:
-            rows.append((number, None, source, None, None))
-    columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
-    scores = spscore.outputs(columns[2], columns[3]).astype(np.float64)
-    if by_score:
-        order = np.lexsort([-np.nan_to_num(scores[:, -1]), np.array(columns[0])])
-        columns = [[column[k] for k in order] for column in columns]
-        columns[1] = [row[1] for row in rows]  # as many of a source as before, counted anew
-        scores = scores[order]
+    for number, (source, candidates) in enumerate(zip(sources, ranked, strict=True), first):
+        for rank, candidate in enumerate(candidates, 1):
+            *own, judgements = candidate
+            rows.append((number, rank, source, *own, *judgements.values()))
+        if not candidates:
+            rows.append((number, None, source, *[None] * (len(schema) - 3)))
     arrays = [
         pa.array(values, field.type, from_pandas=True)
-        for values, field in zip((*columns, *scores.T), schema, strict=True)
+        for values, field in zip(zip(*rows, strict=True), schema, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -147,17 +139,6 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--top-p", type=float, default=0.95, metavar="P", help="nucleus of --sample (%(default)s)")
     add("--temperature", type=float, default=1.0, metavar="T", help="of --sample (%(default)s)")
     add("--seed", type=int, default=13, metavar="N", help="of --sample (%(default)s)")
-    add(
-        "--rank-by",
-        choices=["model", "spscore"],
-        default="model",
-        help="what decides the order of a sentence's candidates (%(default)s)",
-    )
-    add(
-        "--tier",
-        default="core",
-        help="of SPScore-zh: paper, core, full, or a model's folder (%(default)s)",
-    )
     return parser.parse_args(argv)
 
 

@@ -9,16 +9,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from gaixie.training.data.stage_data import BatchSettings, StreamSettings, check_curriculum
+from gaixie.training.data.denoising import DenoisingSettings
+from gaixie.training.data.stage_data import (
+    BatchSettings,
+    PairSettings,
+    StreamSettings,
+    check_curriculum,
+)
 from gaixie.training.loop.controller import ControllerSettings, Limits
+from gaixie.training.modeling.vocabulary import DEGREES
 from gaixie.udfs.io import settings as settings_io
 from gaixie.udfs.io.settings import Strict
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-class Data(Strict):
-    """What a run trains on, and which sources it keeps apart."""
+class Data(PairSettings):
+    """What a run trains on, and what it keeps apart."""
 
     uri: str
     validation: Share = 0.01
@@ -55,6 +62,7 @@ class Evaluation(Strict):
     batch_size: int = Field(default=64, ge=1)
     num_beams: int = Field(default=1, ge=1)
     max_new_tokens: int = Field(default=128, ge=1)
+    degree: int | None = Field(default=None, ge=1, le=DEGREES)
     tier: str = "core"
 
 
@@ -73,6 +81,8 @@ class StageOverrides(Strict):
     max_steps: int | None = Field(default=None, ge=1)
     max_seconds: float | None = Field(default=None, gt=0)
     mix: Share | None = None
+    min_meaning: Share | None = None
+    min_fluency: Share | None = None
 
 
 class StageSettings(Strict):
@@ -83,6 +93,8 @@ class StageSettings(Strict):
     max_steps: int | None = None
     max_seconds: float | None = None
     mix: float = 0.0
+    min_meaning: float | None = None
+    min_fluency: float | None = None
 
 
 class Settings(Strict):
@@ -103,6 +115,7 @@ class Settings(Strict):
     gradient_checkpointing: bool = False
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     learning_rate: float = Field(default=5e-4, gt=0)
+    encoder_learning_rate: float = Field(default=1.0, gt=0)
     warmup_steps: int = Field(default=1_000, ge=0)
     decay: Literal["cosine", "linear", "constant"] = "cosine"
     min_learning_rate: float = Field(default=0.1, ge=0, le=1)
@@ -110,6 +123,7 @@ class Settings(Strict):
     clip: float = Field(default=1.0, gt=0)
 
     controller: Limits = Limits()
+    denoising: DenoisingSettings | None = None
     curriculum: Annotated[list[list[int]], AfterValidator(check_curriculum)] = Field(
         default=[[1], [2], [3]]
     )
@@ -129,12 +143,18 @@ class Settings(Strict):
             raise ValueError(
                 "tokenizer: null is the pretrained model's, but model.pretrained is null too"
             )
+        if self.denoising is not None and self.tokenizer is None:
+            raise ValueError("denoising: needs our tokenizer, but tokenizer is null")
+        if self.data.degrees and self.tokenizer is None:
+            raise ValueError("data.degrees: needs our tokenizer, but tokenizer is null")
+        if self.evaluation.degree is not None and not self.data.degrees:
+            raise ValueError("evaluation.degree: needs data.degrees")
         return self
 
     @property
     def numbers(self) -> range:
-        """The numbers of the stages of training, from 1."""
-        return range(1, len(self.curriculum) + 1)
+        """The numbers of the stages of training, from 1; from 0 where denoising comes before them."""
+        return range(0 if self.denoising else 1, len(self.curriculum) + 1)
 
     def stage(self, number: int) -> StageSettings:
         """The common settings, and over them the stage's own."""
@@ -145,23 +165,29 @@ class Settings(Strict):
             "max_seconds": self.controller.max_seconds,
             "mix": self.batch.mix if number > 1 else 0.0,
         }
+        if number:
+            common |= {"min_meaning": self.data.min_meaning, "min_fluency": self.data.min_fluency}
         own = self.stages.get(number, StageOverrides()).model_dump(exclude_none=True)
         return StageSettings.model_validate(common | own)
 
     def of_controller(self, stage: int) -> ControllerSettings:
         """What the controller of a stage needs."""
         own = self.stage(stage).model_dump(include={"max_steps", "max_seconds"})
-        common = self.controller.model_dump()
+        common = self.controller.model_dump() | ({} if stage else {"accuracy": 0.0})
         return ControllerSettings.model_validate(common | own | {"stages": len(self.curriculum)})
 
     def of_stream(self, stage: int) -> StreamSettings:
         """What the batches of a stage depend on. Raises ValidationError for settings at odds."""
         common = self.batch.model_dump(include={*BatchSettings.model_fields})
+        own = self.stage(stage)
+        of_pairs = self.data.model_dump(include={*PairSettings.model_fields})
+        of_pairs |= {"min_meaning": own.min_meaning, "min_fluency": own.min_fluency}
         return StreamSettings(
             batch_size=self.batch.pairs,
             seed=self.seed,
-            curriculum=tuple(map(tuple, self.curriculum)),
-            **common | {"mix": self.stage(stage).mix},
+            curriculum=tuple(map(tuple, self.curriculum)) if stage else ((1,),),
+            pairs=PairSettings.model_validate(of_pairs) if stage else PairSettings(),
+            **common | {"mix": own.mix},
         )
 
     def identity(self) -> dict[str, Any]:

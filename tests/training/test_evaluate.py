@@ -21,14 +21,8 @@ from tiny_seq2seq import tiny_seq2seq
 
 from gaixie.training import generate
 from gaixie.training.evaluate import main
-from gaixie.training.evaluation.scores import (
-    ENTITIES,
-    METRICS,
-    entities_kept,
-    estimates,
-    measures,
-    stands_in,
-)
+from gaixie.training.evaluation.scores import METRICS, estimates, measures
+from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept, stands_in
 from gaixie.udfs.metrics import Pairs, load_metric
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import normalise

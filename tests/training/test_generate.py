@@ -94,7 +94,7 @@ def test_an_entity_that_the_source_lacks_is_dropped_and_counted(generator):
     """<date_1> and <title_1> are tokens of the first target; the table of another source has neither."""
     [ids] = generator.tokenizer([SOURCES[0]], text_target=[TARGETS[0]])["labels"]
     written = torch.tensor([ids])
-    chosen = generator._chosen("今天很好看", "{}", written.tolist(), 0, 1, Decoding(beams=1))
+    chosen = generator._chosen("今天很好看", "{}", written.tolist(), [0], Decoding(beams=1))
     assert chosen == [(0, "他读了。")]
     assert generator.counts["unknown entities"] == 2
 
@@ -105,7 +105,7 @@ def test_half_a_character_gives_way(generator):
         [generator.tokenizer.convert_tokens_to_ids(f"<0x{byte:02X}>") for byte in data]
         for data in ("晚".encode()[:2], "晚".encode())
     ]
-    chosen = generator._chosen("今天很好看", "{}", lines, 0, 2, Decoding())
+    chosen = generator._chosen("今天很好看", "{}", lines, [0, 1], Decoding())
     assert chosen == [(1, "晚")]
 
 
@@ -244,7 +244,7 @@ def test_a_tokenizer_that_joins_by_spaces(tmp_path):
     ("settings", "message"),
     [
         ({"beams": 0}, "beams: expected 1 or more, not 0"),
-        ({"n_best": 5}, "n_best: 5 candidates need as many beams, not 4"),
+        ({"n_best": 5}, "n_best: 5 candidates need as many beams and draws, not 4"),
         ({"top_p": 0.0}, "top_p: expected above 0, at most 1"),
         ({"temperature": 0}, "temperature: expected above 0"),
         ({"max_new_tokens": 0}, "max_new_tokens: expected 1 or more"),
@@ -397,7 +397,10 @@ def test_chunks_do_not_show(folder, tmp_path, monkeypatch, capsys):
             ["{model}", "{tmp}/a.txt", "--output", "{tmp}/o.xlsx"],
             "o.xlsx: expected a file of .tsv,",
         ),
-        (["{model}", "{tmp}/a.txt", "--n-best", "9"], "9 candidates need as many beams, not 4"),
+        (
+            ["{model}", "{tmp}/a.txt", "--n-best", "9"],
+            "9 candidates need as many beams and draws, not 4",
+        ),
         (["{model}", "{tmp}/a.txt", "--device", "abacus"], "device 'abacus'"),
     ],
 )

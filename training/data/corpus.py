@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gaixie.udfs.io import storage
@@ -16,6 +17,8 @@ from gaixie.udfs.io.manifest import ReleaseManifest, read_manifest
 from gaixie.udfs.splits import SPLITS, splits_of
 
 COLUMNS = ["source", "paraphrase"]
+GROUP = "group"
+"""The column that names what a pair's sentences share: an English sentence, a document, a cluster."""
 
 
 class RowGroup(NamedTuple):
@@ -30,9 +33,9 @@ class RowGroup(NamedTuple):
 class Corpus:
     """The pairs of a published run or release.
 
-    uri: ROOT/runs/RUN_ID or ROOT/releases/VERSION. validation, test: shares of the sources that are
-    kept apart; split_seed: of the hash that decides. All three are as jobs/release_dataset.py takes
-    them, and not used for a release that was split.
+    uri: ROOT/runs/RUN_ID or ROOT/releases/VERSION. validation, test: shares of the groups that are
+    kept apart, or of the sources where a pair has no group; split_seed: of the hash that decides. All
+    three are as jobs/release_dataset.py takes them, and not used for a release that was split.
 
     Raises OSError or ValueError, here and where pairs are read, with one line that names the file.
     """
@@ -65,11 +68,18 @@ class Corpus:
             folders = {f"subset=stage-{stage}", f"split={split if self.is_split else 'train'}"}
         return [path for path in self._paths if folders <= {*path.split("/")}]
 
+    noise: Callable[[Sequence[int], int], list[int]] | None = None
+    """What is done to the tokens of a source, by a seed, before a model reads them."""
+
+    def has(self, stage: int) -> bool:
+        """Whether a stage has training pairs."""
+        return bool(self._files(stage, "train"))
+
     def groups(self, stage: int, split: str = "train") -> list[RowGroup]:
         """Row groups in which a split's pairs are, from the footers of the stage's files."""
         files = [storage.join(self.uri, path) for path in self._files(stage, split)]
         with ThreadPoolExecutor(16) as pool:
-            row_groups = [group for groups in pool.map(_row_groups, files) for group in groups]
+            row_groups = [group for own in pool.map(parquet_row_groups, files) for group in own]
         if not row_groups:
             what = f"{split} pairs" if self.is_split else "pairs"
             raise ValueError(f"{self.uri}: stage {stage} has no {what}")
@@ -77,13 +87,14 @@ class Corpus:
 
     def read(self, group: RowGroup, split: str, columns: Sequence[str] = COLUMNS) -> pa.Table:
         """The pairs of a row group that are in a split."""
-        with _named(group.uri), storage.open_file(group.uri) as file:
-            reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
-            table = reader.read_row_group(group.number, [*columns])
         if self.is_split:
-            return table
-        split_of = splits_of(table["source"], self.shares, self.split_seed)
-        return table.filter(pa.array(split_of == SPLITS.index(split)))
+            return read_rows(group, columns)
+        table = read_rows(group, [*dict.fromkeys([*columns, "source"])], optional=[GROUP])
+        key = table["source"]
+        if GROUP in table.column_names:
+            key = pc.coalesce(table[GROUP].cast(pa.string()), key)
+        split_of = splits_of(key, self.shares, self.split_seed)
+        return table.select([*columns]).filter(pa.array(split_of == SPLITS.index(split)))
 
     def held_out(self, stage: int, split: str, rows: int) -> pa.Table:
         """At most so many pairs of "validation" or "test", the same at every call.
@@ -123,10 +134,31 @@ def _named(uri: str) -> Iterator[None]:
         raise OSError(f"{uri}: not a whole Parquet file: {first_line}") from None
 
 
-def _row_groups(uri: str) -> list[RowGroup]:
+def read_rows(group: RowGroup, columns: Sequence[str], optional: Sequence[str] = ()) -> pa.Table:
+    """Columns of a row group; of the optional ones those that its file has, and ``origin`` from its path."""
+    with _named(group.uri), storage.open_file(group.uri) as file:
+        reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
+        names = reader.schema_arrow.names
+        asked = [*columns, *(name for name in optional if name in names)]
+        for name in asked:
+            if name not in (*names, "origin"):
+                raise ValueError(f"{group.uri}: no column '{name}', it has: {', '.join(names)}")
+        table = reader.read_row_group(group.number, [name for name in asked if name in names])
+    if "origin" in asked and "origin" not in names:  # a run has it in its paths
+        folders = [part for part in group.uri.split("/") if part.startswith("origin=")]
+        if not folders:
+            raise ValueError(f"{group.uri}: no column 'origin', it has: {', '.join(names)}")
+        table = table.append_column(
+            "origin", pa.array([folders[-1].removeprefix("origin=")] * len(table), pa.string())
+        )
+    return table.select(asked)
+
+
+def parquet_row_groups(uri: str, columns: Sequence[str] = COLUMNS) -> list[RowGroup]:
+    """The row groups of a file. Raises ValueError where it lacks a column."""
     with _named(uri), storage.open_file(uri) as file:
         footer = pq.read_metadata(file)
-    for name in COLUMNS:
+    for name in columns:
         if name not in footer.schema.names:
             raise ValueError(f"{uri}: no column '{name}', it has: {', '.join(footer.schema.names)}")
     return [RowGroup(uri, k, footer.row_group(k).num_rows) for k in range(footer.num_row_groups)]

@@ -21,7 +21,8 @@ encoding it.
 A stage of training is one stage of the run or release, or several that are shuffled together: see
 StreamSettings.curriculum.
 
-A pair's split depends on its source alone (udfs/splits.py). A release that was split keeps its splits.
+A pair's split depends on its group, or on its source where it has none (udfs/splits.py). A release that
+was split keeps its splits. Which training pairs count, and how often, is PairSettings.
 
 A release mixes its origins in every file. In a run each file has one origin, so a block of a run may
 have one origin too.
@@ -50,6 +51,69 @@ def check_curriculum(curriculum: Stages) -> Stages:
     if not data or not all(curriculum) or len({*data}) < len(data) or not {*data} <= {1, 2, 3}:
         raise ValueError("expected lists of stages, each of 1, 2 and 3 at most once")
     return curriculum
+
+
+class PairSettings(Strict):
+    """Which pairs a stage learns from, and how often in an epoch: a part of the section ``data``."""
+
+    model_config = ConfigDict(frozen=True)
+
+    min_meaning: float | None = Field(default=None, ge=0, le=1)
+    """Judged meaning, as the run has it: pairs below it are passed over. Likewise:"""
+    min_fluency: float | None = Field(default=None, ge=0, le=1)
+    max_partners: int | None = Field(default=None, ge=1)
+    """Pairs of a source in a block, drawn anew for each epoch; None: all."""
+    weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default={})
+    """How often the pairs of an origin count: 2 is twice, 0.5 every other one by chance. Default: 1."""
+    degrees: bool = False
+    """Tell the model the degree of change of each pair, see degree_of, so that it can be asked for one."""
+
+    def columns(self) -> list[str]:
+        """What they need, beside source and paraphrase."""
+        names = [name for name in FLOORS if getattr(self, f"min_{name}") is not None]
+        names += CHANGE if self.degrees else ()
+        return names + ["origin"] * bool(self.weights)
+
+    def choose(self, table: pa.Table, random: np.random.Generator) -> pa.Table:
+        """The pairs of a table that are above the floors, each as often as its origin counts."""
+        for name in FLOORS:
+            if (floor := getattr(self, f"min_{name}")) is not None:
+                table = table.filter(pc.greater_equal(table[name], floor))
+        if self.weights:
+            weight = np.ones(len(table))
+            for origin, value in self.weights.items():
+                weight[pc.equal(table["origin"], origin).to_numpy()] = value
+            times = np.floor(weight + random.random(len(table))).astype(int)
+            table = table.take(np.repeat(np.arange(len(table)), times))
+        if self.max_partners is not None:
+            table = table.filter(pa.array(_partners(table["source"], random) < self.max_partners))
+        return table
+
+
+FLOORS = ("meaning", "fluency")
+CHANGE = ("structure", "synonyms")
+UNTOLD = 0.15
+"""Share of the training pairs whose degree the model is not told, so that it can do without."""
+DEGREE_EDGES = (0.08, 0.15, 0.22, 0.3)
+"""Where degrees 2, 3, 4 and 5 begin."""
+
+
+def degree_of(structure: np.ndarray, synonyms: np.ndarray) -> np.ndarray:
+    """The degree of change, 1 to 5, of judged pairs: by the mean of the two judgements of change."""
+    return 1 + np.searchsorted(DEGREE_EDGES, (structure + synonyms) / 2, side="right")
+
+
+def _partners(source: pa.ChunkedArray, random: np.random.Generator) -> np.ndarray:
+    """Of each row, how many rows of the same source come before it in a random order."""
+    codes = pc.rank(source, tiebreaker="dense").to_numpy()
+    order = random.permutation(len(codes))
+    grouped = order[np.argsort(codes[order], kind="stable")]
+    own = codes[grouped]
+    first = np.concatenate([[True], own[1:] != own[:-1]])[: len(own)]
+    starts = np.maximum.accumulate(np.where(first, np.arange(len(own)), 0))
+    before = np.empty(len(codes), int)
+    before[grouped] = np.arange(len(own)) - starts
+    return before
 
 
 class BatchSettings(Strict):
@@ -82,6 +146,7 @@ class StreamSettings(BatchSettings):
         (3,),
     )
     """The stages of training in their order: each the stages of the data that it learns from."""
+    pairs: PairSettings = PairSettings()
 
     @model_validator(mode="after")
     def _divides(self) -> StreamSettings:
@@ -114,6 +179,8 @@ class Batch(NamedTuple):
     """How many pairs the whole batch has, over all ranks."""
     source: list[str]
     paraphrase: list[str]
+    options: dict[str, list[int]]
+    """What PairEncoder is told of each pair: its ``degree`` (0: not told) and the seed of its ``noise``."""
 
 
 class StageStream:
@@ -191,10 +258,18 @@ class StageStream:
                 seen, given = max(seen, len(table)), given + len(batches)
                 for index in range(skipped, len(batches)):
                     if count % workers == worker:
-                        rows = table.take(batches[index][self.rank :: self.world])
-                        columns = (rows[name].to_pylist() for name in COLUMNS)
+                        own = slice(self.rank, None, self.world)
+                        rows = table.take(batches[index][own])
+                        source, paraphrase = (rows[name].to_pylist() for name in COLUMNS)
                         after = Position(epoch, number, index + 1)
-                        yield Batch(after, len(batches[index]), *columns)
+                        options: dict[str, list[int]] = {}
+                        if self.settings.pairs.degrees:
+                            options["degree"] = rows["degree"].to_pylist()
+                        if self.corpus.noise is not None:
+                            random = random_of(self.settings.seed, self.stage, *after)
+                            seeds = random.integers(2**63, size=len(batches[index]))
+                            options["noise"] = seeds[own].tolist()
+                        yield Batch(after, len(batches[index]), source, paraphrase, options)
                     count += 1
                 skipped = 0
             if first == 0 and not given:
@@ -227,12 +302,18 @@ class StageStream:
     ) -> tuple[pa.Table, list[np.ndarray]]:
         """The training pairs of a block, and the rows of each of its batches."""
         random = random_of(self.settings.seed, self.stage, epoch, number)
+        pairs = self.settings.pairs
+        columns = [*dict.fromkeys([*columns, *pairs.columns()])]
         parts = [self.corpus.read(self._groups[group], "train", columns) for group in groups]
         if self._earlier:
             mix = self.settings.mix
             rows = round(sum(map(len, parts)) * mix / (1 - mix))
             parts.append(self._draw(rows, random, columns))
-        table = pa.concat_tables(parts).combine_chunks()
+        table = pairs.choose(pa.concat_tables(parts), random).combine_chunks()
+        if pairs.degrees:
+            degree = degree_of(*(table[name].to_numpy() for name in CHANGE))
+            told = random.random(len(table)) >= UNTOLD
+            table = table.append_column("degree", pa.array(np.where(told, degree, 0)))
         source, paraphrase = (pc.utf8_length(table[name]).to_numpy() for name in COLUMNS)
         return table, cut_batches(source, paraphrase, self.settings, random)
 

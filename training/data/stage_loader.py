@@ -24,8 +24,9 @@ from gaixie.training.modeling.encode_plus import ENTITIES
 IGNORED = -100
 """The label that a loss passes over."""
 
-Encode = Callable[[list[str], list[str]], Any]
-"""What becomes of the sources and paraphrases of a batch; runs in the worker processes."""
+Encode = Callable[..., Any]
+"""What becomes of the sources and paraphrases of a batch, and of Batch.options, given by name; runs in
+the worker processes."""
 
 
 class PairEncoder:
@@ -36,13 +37,27 @@ class PairEncoder:
     of transformers make none.
 
     max_length: tokens of a sentence, the rest is cut off. multiple_of: of the longest, for tensor
-    cores.
+    cores. add_noise: what it does to the tokens of a source, by a seed (training/data/denoising.py).
     """
 
-    def __init__(self, tokenizer: Any, max_length: int = 256, multiple_of: int = 1):
+    def __init__(
+        self,
+        tokenizer: Any,
+        max_length: int = 256,
+        multiple_of: int = 1,
+        add_noise: Callable[[Sequence[int], int], list[int]] | None = None,
+    ):
         self.tokenizer, self.max_length, self.multiple_of = tokenizer, max_length, multiple_of
+        self.add_noise = add_noise
 
-    def __call__(self, source: list[str], paraphrase: list[str]) -> dict[str, Any]:
+    def __call__(
+        self,
+        source: list[str],
+        paraphrase: list[str],
+        degree: Sequence[int] | None = None,
+        noise: Sequence[int] | None = None,
+    ) -> dict[str, Any]:
+        """degree: of change, of each pair; 0 or None tells none. noise: the seed of each source's."""
         batch = self.tokenizer(
             source,
             text_target=paraphrase,
@@ -50,10 +65,26 @@ class PairEncoder:
             max_length=self.max_length,
             return_attention_mask=False,
         )
-        ids, mask = padded(batch["input_ids"], self.tokenizer.pad_token_id, self.multiple_of)
+        rows = batch["input_ids"]
+        if noise is not None and self.add_noise is not None:
+            rows = [
+                [row[0], *self.add_noise(row[1:-1], seed), row[-1]]
+                for row, seed in zip(rows, noise, strict=True)
+            ]
+        if degree is not None:
+            rows = [
+                with_degree(self.tokenizer, row, number)
+                for row, number in zip(rows, degree, strict=True)
+            ]
+        ids, mask = padded(rows, self.tokenizer.pad_token_id, self.multiple_of)
         labels, _ = padded(batch["labels"], IGNORED, self.multiple_of)
         tensors = {"input_ids": ids, "attention_mask": mask, "labels": labels}
         return tensors | ({ENTITIES: batch[ENTITIES]} if ENTITIES in batch else {})
+
+
+def with_degree(tokenizer: Any, ids: Sequence[int], degree: int | None) -> list[int]:
+    """The tokens of a source, with the token of a degree of change behind the first; 0, None: as they are."""
+    return [ids[0], tokenizer.degree_id(degree), *ids[1:]] if degree else [*ids]
 
 
 def padded(
@@ -162,4 +193,5 @@ class _Batches(IterableDataset):
                 yield error
                 return
             pair = batch.source, batch.paraphrase
-            yield self.encode(*pair) if self.encode else pair, batch.next, batch.pairs
+            encoded = self.encode(*pair, **batch.options) if self.encode else pair
+            yield encoded, batch.next, batch.pairs

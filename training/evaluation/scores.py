@@ -11,22 +11,20 @@ and measure.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import starmap
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs import bootstrap
 from gaixie.udfs.metrics import Metric, Pairs, load_metric
 from gaixie.udfs.metrics.metric import signature
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import NORMALISATION
 
-ENTITIES = Path(__file__).parents[2] / "conf/entities.yaml"
 METRICS = ("spscore", "self-bleu", "bert-ibleu", "parascore")
 SAMPLES = 1_000
 
@@ -116,34 +114,6 @@ def own_measures() -> list[Measure]:
         measure("entities", "entities kept %", "↑", 1, kept, ("kinds", kinds)),
         measure("length-ratio", "length ratio", "", 3, lambda a, b: len(b) / len(a)),
     ]
-
-
-def entities_kept(source: str, paraphrase: str, finder: EntityFinder) -> float:
-    """Per cent of the source's different entities that stand verbatim in the paraphrase; NaN without any.
-
-    Both normalised. An entity does not stand in the middle of a longer number or Latin name: 3月 is not
-    in 13月.
-    """
-    entities = {source[start:end] for _, start, end in finder.find(source)}
-    if not entities:
-        return float("nan")
-    # What stands in a longer word of the source already, as a digit may, need not stand alone.
-    kept = (
-        stands_in(entity, paraphrase) if stands_in(entity, source) else entity in paraphrase
-        for entity in entities
-    )
-    return 100.0 * sum(kept) / len(entities)
-
-
-def stands_in(entity: str, text: str) -> bool:
-    """Whether an entity is in a text, and not as a part of a longer number or Latin word."""
-    before = r"(?<![A-Za-z0-9])(?<!\d\.)" if _is_word(entity[0]) else ""
-    behind = r"(?![A-Za-z0-9])(?!\.\d)" if _is_word(entity[-1]) else ""
-    return re.search(before + re.escape(entity) + behind, text) is not None
-
-
-def _is_word(character: str) -> bool:
-    return character.isascii() and character.isalnum()
 
 
 def estimates(

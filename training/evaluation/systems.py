@@ -7,13 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from gaixie.training.modeling.generation import in_words, load_generator
-from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, Decoding, has_text
+from gaixie.training.modeling.generator import (
+    SPACE_BESIDE_CHINESE,
+    Decoding,
+    has_text,
+)
+from gaixie.training.modeling.paraphraser import Paraphraser, Ranking
 from gaixie.udfs.command_line import say
 from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.io.text_tables import check_extension, read_columns
 from gaixie.udfs.metrics.encoder import model_signature
+from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.text.normalise import normalise
 
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
@@ -77,20 +84,35 @@ def from_generations(text: str, sources: Sequence[str], close_spaces: bool) -> S
 
 
 def from_model(
-    text: str, sources: Sequence[str], decoding: Decoding, args: argparse.Namespace
+    text: str,
+    sources: Sequence[str],
+    decoding: Decoding,
+    ranking: Ranking,
+    args: argparse.Namespace,
 ) -> System:
     """The system NAME=FOLDER of --model, which writes its paraphrases now."""
     name, folder = split_name(text)
     generator = load_generator(folder, args.device, args.precision)
     different = list(dict.fromkeys(sources))
     with Progress(name, len(different), "sentences") as shown:
-        rows = generator.candidates(different, decoding, scored=False, progress=shown.add)
+        rows: Sequence[Sequence[Any]]
+        if ranking.by == "model":
+            rows = generator.candidates(different, decoding, scored=False, progress=shown.add)
+        else:
+            spscore = SPScore.load(args.tier)
+            rows = Paraphraser(generator, decoding, ranking, spscore)(different, shown.add)
     best = {
         source: _clean(row[0].text, False) if row else None
         for source, row in zip(different, rows, strict=True)
     }
     say(f"{name}: {in_words(generator.counts)}")
     made_by = [f"model {model_signature(folder)}", f"{decoding.beams} beams", args.precision]
+    made_by += [f"{decoding.draws} draws"] if decoding.draws else []
+    made_by += [f"degree {decoding.degree}"] if decoding.degree else []
+    if ranking.by != "model":
+        floor = f", meaning from {ranking.min_meaning:g}" if ranking.min_meaning else ""
+        made_by += [f"ranked by SPScore-zh, tier {args.tier}{floor}"]
+        made_by += [f"reverse probability {ranking.reverse:g}"] if ranking.reverse else []
     made_by += ["copies dropped"] if decoding.drop_copies else []
     made_by += [f"{decoding.max_new_tokens} new tokens"] if decoding.max_new_tokens else []
     return System(name, ", ".join(made_by), [best[source] for source in sources])

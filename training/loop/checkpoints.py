@@ -56,9 +56,9 @@ class RunState:
     """The step whose checkpoint holds the stage's best weights."""
 
     @classmethod
-    def start(cls) -> RunState:
-        """The state before the first step."""
-        return cls(0, 0.0, State(), None, None)
+    def start(cls, stage: int = 1) -> RunState:
+        """The state before the first step, which is of a stage."""
+        return cls(0, 0.0, State(stage=stage), None, None)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RunState:

@@ -5,7 +5,7 @@ fitted, then the next, harder stage starts from the best model so far. Each eval
 the accuracy of token prediction on validation pairs, and the mean SPScore-zh of paraphrases generated
 from validation sources.
 
-    accuracy < settings.accuracy       the text is not readable yet, its score means nothing → continue
+    accuracy ≤ settings.accuracy       the text is not readable yet, its score means nothing → continue
     score > best + min_delta           → save best
     otherwise                          a miss → continue; the `patience`-th in a row: the stage is fitted
     stage fitted, or a budget used up  → next stage; after the last stage → finish
@@ -44,7 +44,7 @@ class Limits(Strict):
     model_config = ConfigDict(frozen=True)
 
     accuracy: float = Field(default=0.5, ge=0, le=1)
-    """Accuracy of token prediction: from here on generated text counts as readable."""
+    """Accuracy of token prediction: above it generated text counts as readable."""
     patience: int = Field(default=3, ge=1)
     """Readable evaluations in a row without an improvement that end a stage."""
     min_delta: float = Field(default=0.0, ge=0, allow_inf_nan=False)
@@ -110,6 +110,7 @@ class Decision:
     seconds: float
     accuracy: float
     score: float | None
+    """Mean SPScore-zh; of stage 0, denoising, the accuracy itself."""
     best: float | None
     """Best score of the stage, this evaluation included; None: there are no best weights to restore."""
     best_evaluation: int | None
@@ -124,35 +125,36 @@ def evaluate(
     seconds: float,
     accuracy: float,
     score: float | None,
+    measure: str = "mean SPScore-zh",
 ) -> tuple[State, Decision]:
     """The state after an evaluation, and what to do.
 
     step, seconds: of the whole run up to here; they never go back, also where best weights were
     restored or the run was resumed. accuracy: 0 to 1. score: mean SPScore-zh; may be None below the
-    accuracy from which it counts.
+    accuracy from which it counts. measure: what the score is, for the reason.
 
     Raises ValueError, in one line, for a value that cannot be, and once the run is finished.
     """
     _check(settings, state, step, seconds, accuracy, score)
     number = state.evaluation + 1
     state = replace(state, evaluation=number, step=step, seconds=seconds)
-    readable = accuracy >= settings.accuracy
+    readable = accuracy > settings.accuracy
     improved = readable and (
         state.best is None or (score is not None and score > state.best + settings.min_delta)
     )
     if improved:
-        finding = f"mean SPScore-zh {score:.4f} " + (
+        finding = f"{measure} {score:.4f} " + (
             "is the stage's first" if state.best is None else f"is above {state.best:.4f}"
         )
         state = replace(state, best=score, best_evaluation=number, misses=0)
     elif readable:
         state = replace(state, misses=state.misses + 1)
         finding = (
-            f"mean SPScore-zh {score:.4f} is no improvement on {state.best:.4f}, "
+            f"{measure} {score:.4f} is no improvement on {state.best:.4f}, "
             f"{state.misses} of {settings.patience} in a row"
         )
     else:
-        finding = f"accuracy {accuracy:.4f} is below {settings.accuracy:g}: not readable yet"
+        finding = f"accuracy {accuracy:.4f} is not above {settings.accuracy:g}: not readable yet"
 
     ended = _end_of_stage(settings, state)
     last = state.stage == settings.stages
@@ -222,7 +224,7 @@ def _check(
     score: float | None,
 ) -> None:
     """Raises ValueError for what `evaluate` says."""
-    unscored = score is None and accuracy >= settings.accuracy
+    unscored = score is None and accuracy > settings.accuracy
     for wrong, what in (
         (state.finished, "the run is finished"),
         (state.stage > settings.stages, f"stage {state.stage} of {settings.stages}"),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, set_seed
 
 from gaixie.training.data.corpus import Corpus
+from gaixie.training.data.denoising import DenoisingSettings, Sentences
 from gaixie.training.data.stage_data import StageStream
 from gaixie.training.data.stage_loader import PairEncoder, StageLoader
 from gaixie.training.loop import controller
@@ -71,7 +73,8 @@ class Run:
         data = settings.data
         self.corpus = Corpus(data.uri, data.validation, data.test, data.split_seed)
         self.tokenizer = load_tokenizer(settings.tokenizer, settings.model.pretrained)
-        self.encode = PairEncoder(self.tokenizer, settings.max_length, 8 if settings.bf16 else 1)
+        multiple = 8 if settings.bf16 else 1
+        self.encode = PairEncoder(self.tokenizer, settings.max_length, multiple)
         self.metric = load_metric(f"spscore:tier={settings.evaluation.tier}")
 
         world = int(os.environ.get("WORLD_SIZE", 1))
@@ -88,11 +91,15 @@ class Run:
         self.streams = {
             stage: StageStream(self.corpus, stage, settings.of_stream(stage), rank, world)
             for stage in settings.numbers
+            if stage
         }
         self.validation: dict[int, pa.Table] = {
             stage: stream.held_out("validation", settings.evaluation.pairs)
             for stage, stream in self.streams.items()
         }
+        self.sources = self._common_sources()
+        if settings.denoising:
+            self._add_denoising(settings.denoising, rank, world)
         set_seed(settings.seed)
         self.network = build_model(settings.model, self.tokenizer, settings.max_length)
         if settings.gradient_checkpointing:
@@ -106,10 +113,34 @@ class Run:
         )
         self.log = RunLog(self.accelerator, settings, self.metric.signature())
         self.output = Path(settings.output)
-        self.state = RunState.start()
+        self.state = RunState.start(settings.numbers[0])
         self._told = False
         # accelerate launch ends at SIGTERM without a word to a single process, which sees it go.
         self._launcher = os.getppid() if "ACCELERATE_MIXED_PRECISION" in os.environ else None
+
+    def _common_sources(self) -> pa.ChunkedArray:
+        """The sources that are paraphrased at every evaluation: some of each stage, in turn.
+
+        They are the same in all stages, so that a rise of their score from one to the next means something.
+        """
+        columns = [table["source"].to_pylist() for table in self.validation.values()]
+        turns = chain.from_iterable(zip_longest(*columns))
+        return pa.chunked_array([[*dict.fromkeys(filter(None, turns))]], pa.string())
+
+    def _add_denoising(self, denoising: DenoisingSettings, rank: int, world: int) -> None:
+        """Stage 0: its stream and its validation sentences."""
+        sentences = Sentences(self.corpus, denoising)
+        stream = StageStream(sentences, 1, self.settings.of_stream(0), rank, world)
+        self.streams = {0: stream} | self.streams
+        self.validation[0] = stream.held_out("validation", self.settings.evaluation.pairs)
+
+    def _encoder(self, stage: int) -> PairEncoder:
+        """What encodes the pairs of a stage."""
+        if stage:
+            return self.encode
+        encode = self.encode
+        noise = self.settings.denoising
+        return PairEncoder(encode.tokenizer, encode.max_length, encode.multiple_of, noise)
 
     def describe(self) -> int:
         """Says what would be trained, and on what."""
@@ -118,10 +149,11 @@ class Run:
         self.display.say(f"data: {self.corpus.name}, {self.corpus.uri}")
         for stage, stream in self.streams.items():
             own = self.settings.stage(stage).model_dump(exclude_none=True)
-            data = self.settings.curriculum[stage - 1]
+            data = self.settings.curriculum[stage - 1] if stage else []
             of = "" if data == [stage] else f" (of the data: {', '.join(map(str, data))})"
+            of, what = (of, "pairs") if stage else (" (denoising)", "sentences or pairs of them")
             self.display.say(
-                f"stage {stage}{of}: {stream.rows:,} pairs, {len(self.validation[stage]):,} for validation; "
+                f"stage {stage}{of}: {stream.rows:,} {what}, {len(self.validation[stage]):,} for validation; "
                 + ", ".join(f"{name} {value:,g}" for name, value in own.items())
             )
         self.display.say(
@@ -172,7 +204,7 @@ class Run:
         """Trains one stage: steps and evaluations until the controller leaves it."""
         settings, number = self.settings, self.state.controller.stage
         own = settings.stage(number)
-        micro_batches = MicroBatches(self.encode, settings.batch.micro_pairs)
+        micro_batches = MicroBatches(self._encoder(number), settings.batch.micro_pairs)
         cuda = self.accelerator.device.type == "cuda"
         loader = StageLoader(self.streams[number], micro_batches, settings.workers, pin_memory=cuda)
         if self.state.loader:
@@ -193,7 +225,7 @@ class Run:
                 seed_step(settings.seed, step, self.accelerator.process_index)
                 rate = lr_at(step - first, own, settings.decay, settings.min_learning_rate)
                 for group in self.optimizer.param_groups:
-                    group["lr"] = rate
+                    group["lr"] = rate * group.get("scale", 1.0)
                 done = train_step(
                     self.accelerator,
                     self.model,
@@ -260,14 +292,18 @@ class Run:
         result = validate(
             self.accelerator,
             self.model,
-            self.encode,
+            self._encoder(at.stage),
             self.validation[at.stage],
+            self.sources,
             self.settings.evaluation,
-            settings.accuracy,
+            settings.accuracy if at.stage else 1.0,  # denoising: nothing is generated
             self.metric,
         )
+        score, measure = result.score, "mean SPScore-zh"
+        if at.stage == 0:
+            score, measure = result.accuracy, "accuracy"
         after, decision = controller.evaluate(
-            settings, at, step, self.state.seconds, result.accuracy, result.score
+            settings, at, step, self.state.seconds, result.accuracy, score, measure
         )
         self.log.evaluation(decision, result)
         self.display.say(

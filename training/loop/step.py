@@ -30,10 +30,16 @@ class MicroBatches:
     def __init__(self, encode: PairEncoder, pairs: int):
         self.encode, self.pairs = encode, pairs
 
-    def __call__(self, source: list[str], paraphrase: list[str]) -> list[dict[str, Any]]:
+    def __call__(
+        self, source: list[str], paraphrase: list[str], **options: list[int]
+    ) -> list[dict[str, Any]]:
         starts = range(0, len(source), self.pairs)
-        cuts = [slice(start, start + self.pairs) for start in starts]
-        return [self.encode(source[cut], paraphrase[cut]) for cut in cuts]
+        return [
+            self.encode(
+                source[cut], paraphrase[cut], **{name: of[cut] for name, of in options.items()}
+            )
+            for cut in (slice(start, start + self.pairs) for start in starts)
+        ]
 
 
 class Done(NamedTuple):
@@ -128,16 +134,28 @@ def lr_at(step: int, stage: StageSettings, decay: str, min_share: float) -> floa
     return peak * (min_share + (1 - min_share) * share)
 
 
-def make_optimizer(model: torch.nn.Module, settings: Settings) -> torch.optim.AdamW:
-    """AdamW; biases and the weights of norms do not decay."""
-    groups: dict[bool, list[torch.nn.Parameter]] = {True: [], False: []}
+def make_optimizer(model: Any, settings: Settings) -> torch.optim.AdamW:
+    """AdamW; biases and the weights of norms do not decay.
+
+    ``scale`` of a group: its share of the learning rate. The encoder's is of its own, and the embeddings',
+    as they are the encoder's too.
+    """
+    groups: dict[tuple[bool, float], list[torch.nn.Parameter]] = {}
+    encoder = {id(parameter) for parameter in model.get_encoder().parameters()}
     for parameter in model.parameters():
         if parameter.requires_grad:
-            groups[parameter.ndim > 1].append(parameter)
+            scale = settings.encoder_learning_rate if id(parameter) in encoder else 1.0
+            # Under ZeRO-3 a weight that was read is an empty vector here, and its shape is elsewhere.
+            shape = getattr(parameter, "ds_shape", parameter.shape)
+            groups.setdefault((len(shape) > 1, scale), []).append(parameter)
     return torch.optim.AdamW(
         [
-            {"params": groups[True], "weight_decay": settings.weight_decay},
-            {"params": groups[False], "weight_decay": 0.0},
+            {
+                "params": groups[decays, scale],
+                "weight_decay": settings.weight_decay if decays else 0.0,
+                "scale": scale,
+            }
+            for decays, scale in sorted(groups, reverse=True)
         ],
         lr=settings.learning_rate,
         betas=(0.9, 0.999),

@@ -30,7 +30,7 @@ class Found:
     """What an evaluation has measured."""
 
     accuracy: float
-    """Share of the label tokens that are predicted, given those before them; 0 to 1."""
+    """Share of the stage's label tokens that are predicted, given those before them; 0 to 1."""
     score: float | None
     """Mean SPScore-zh of generated paraphrases; None where nothing was generated."""
     samples: list[list[str]]
@@ -42,19 +42,20 @@ def validate(
     model: torch.nn.Module,
     encode: PairEncoder,
     pairs: pa.Table,
+    sources: pa.ChunkedArray,
     settings: Evaluation,
     readable: float,
     metric: Metric,
 ) -> Found:
-    """Accuracy on pairs; and, from an accuracy of `readable` on, the score of paraphrases of the
-    first settings.generate sources among them. All ranks call it with the same arguments."""
+    """Accuracy on pairs; and, above an accuracy of `readable`, the score of paraphrases of the first
+    settings.generate sources. All ranks call it with the same arguments."""
     model.eval()
     try:
         with torch.no_grad():
             accuracy = token_accuracy(accelerator, model, encode, pairs, settings.batch_size)
-            if accuracy < readable:
+            if accuracy <= readable:
                 return Found(accuracy, None, [])
-            sources = pairs["source"].slice(0, settings.generate)
+            sources = sources.slice(0, settings.generate)
             score, samples = mean_score(accelerator, model, encode, sources, settings, metric)
             return Found(accuracy, score, samples)
     finally:
@@ -74,8 +75,10 @@ def token_accuracy(
     for start in range(0, len(rows), batch_size):
         part = pairs.take(rows[start : start + batch_size])
         columns = (part[name].to_pylist() for name in ("source", "paraphrase"))
+        # The seed of a sentence's noise is its place, so that it is the same at every evaluation.
+        options = {"noise": rows[start : start + batch_size].tolist()} if encode.add_noise else {}
         with accelerator.autocast():
-            logits, labels = predict(accelerator, model, encode(*columns))
+            logits, labels = predict(accelerator, model, encode(*columns, **options))
         valid = (labels != IGNORED).cpu() & counts[start : start + batch_size, None]
         right += int(((logits.argmax(-1) == labels).cpu() & valid).sum())
         total += int(valid.sum())
@@ -100,6 +103,7 @@ def mean_score(
             encode.tokenizer,
             own,
             num_beams=settings.num_beams,
+            degree=settings.degree,
             max_new_tokens=settings.max_new_tokens,
             batch_size=settings.batch_size,
         )

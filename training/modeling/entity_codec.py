@@ -24,15 +24,24 @@ class EntityCodec:
     """Encodes and decodes under one vocabulary."""
 
     def __init__(
-        self, tokens: Sequence[str], entities: EntitySettings, word_characters: int, indices: int
+        self,
+        tokens: Sequence[str],
+        entities: EntitySettings,
+        word_characters: int,
+        indices: int,
+        degrees: int = 0,
     ):
-        """tokens: all of them, in the order of their ids. word_characters, indices: as in from_words."""
+        """tokens: all of them, in the order of their ids. word_characters, indices: as in from_words.
+
+        degrees: how many tokens of a degree there are.
+        """
         self.tokens = tokens
         self.ids = {token: index for index, token in enumerate(tokens)}
         self.word_characters, self.indices = word_characters, indices
         self.missing_entities = 0
         """Indexed tokens that decoding has dropped, as their sentence's table did not have them."""
         self._first_byte = self.ids[BYTES[0]]
+        self._special = len(SPECIAL) + degrees
         # What text may become: no token of another sort, whatever the text says.
         first_text = self._first_byte + len(BYTES)
         self._text_ids = {token: self.ids[token] for token in tokens[first_text:]}
@@ -75,9 +84,9 @@ class EntityCodec:
             if data:
                 parts.append(_text_of(data))
                 data.clear()
-            if index < len(SPECIAL):
+            if index < self._special:
                 if not skip_special_tokens:
-                    parts.append(SPECIAL[index])
+                    parts.append(self.tokens[index])
             elif index < self._first_byte:
                 text = texts.get(self.tokens[index])
                 self.missing_entities += text is None

@@ -19,7 +19,7 @@ import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from gaixie.training.modeling.generator import LENGTH_STEP, Decoding, Generator
-from gaixie.training.modeling.vocabulary import VOCABULARY_FILE
+from gaixie.training.modeling.vocabulary import DEGREES, VOCABULARY_FILE
 from gaixie.udfs.metrics.encoder import (
     PRECISIONS,
     VOCABULARIES,
@@ -32,6 +32,25 @@ from gaixie.udfs.metrics.encoder import (
 def add_decoding(add: Callable[..., Any]) -> None:
     """The options of decoding that scripts share. add: a parser's add_argument."""
     add("--beams", type=int, default=4, metavar="N", help="of the search (%(default)s)")
+    drawn = "candidates drawn beside the search (%(default)s)"
+    add("--draws", type=int, default=0, metavar="N", help=drawn)
+    degree = f"of change, 1 to {DEGREES}, from a model that has learned them"
+    add("--degree", type=int, choices=range(1, DEGREES + 1), help=degree)
+    add(
+        "--rank-by",
+        choices=["model", "spscore"],
+        default="model",
+        help="what decides the order of a sentence's candidates: the model's own order, or SPScore-zh, "
+        "those that have lost an entity behind the others (%(default)s)",
+    )
+    floor = (
+        "by spscore: judged meaning, 0 to 1, below which a candidate stands behind (%(default)s)"
+    )
+    add("--min-meaning", type=float, default=0.0, metavar="M", help=floor)
+    reverse = "by spscore: weight of log p(sentence | candidate) beside it (%(default)s)"
+    add("--reverse", type=float, default=0.0, metavar="W", help=reverse)
+    tier = "of SPScore-zh that ranks: paper, core, full, or a model's folder (%(default)s)"
+    add("--tier", default="core", help=tier)
     most = f"of a paraphrase; without it twice its source's, rounded up to {2 * LENGTH_STEP}s"
     add("--max-new-tokens", type=int, metavar="N", help=most)
     copies = "pass over candidates that equal their source; both normalised"
@@ -48,6 +67,7 @@ def paraphrases(
     *,
     num_beams: int = 1,
     max_new_tokens: int | None = None,
+    degree: int | None = None,
     batch_size: int = 32,
 ) -> list[str]:
     """The best paraphrase of each source; "" where the source or what the model writes is empty.
@@ -55,7 +75,9 @@ def paraphrases(
     max_new_tokens: None is relative to the source, see Decoding. The model stays in the mode, training
     or not, that it was in.
     """
-    decoding = Decoding(num_beams, max_new_tokens=max_new_tokens, batch_size=batch_size)
+    decoding = Decoding(
+        num_beams, max_new_tokens=max_new_tokens, degree=degree, batch_size=batch_size
+    )
     rows = Generator(model, tokenizer).candidates(sources, decoding, scored=False)
     return [row[0].text if row else "" for row in rows]
 

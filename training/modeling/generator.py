@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gaixie.training.data.stage_loader import padded
+from gaixie.training.data.stage_loader import padded, with_degree
 from gaixie.training.modeling.encode_plus import ENTITIES
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.udfs.text.normalise import normalise
@@ -39,12 +39,16 @@ class Decoding:
 
     beams: int = 4
     sample: bool = False
-    """Draw from the nucleus of probability top_p (Holtzman et al. 2020) instead of searching."""
+    """Draw n_best from the nucleus of probability top_p (Holtzman et al. 2020) instead of searching."""
+    draws: int = 0
+    """Drawn likewise, beside the search."""
     top_p: float = 0.95
     temperature: float = 1.0
     seed: int = 13
     """Seed of the samples of one call."""
     n_best: int = 1
+    degree: int | None = None
+    """Of change, 1 to 5; None asks for none. Needs a tokenizer and a model that have learned them."""
     max_new_tokens: int | None = None
     """None: twice the source's tokens, these rounded up to LENGTH_STEP."""
     drop_copies: bool = False
@@ -56,6 +60,7 @@ class Decoding:
         longest = 1 if self.max_new_tokens is None else self.max_new_tokens
         for name, fits, expected in (
             ("beams", self.beams >= 1, "1 or more"),
+            ("draws", self.draws >= 0, "0 or more"),
             ("top_p", 0 < self.top_p <= 1, "above 0, at most 1"),
             ("temperature", self.temperature > 0, "above 0"),
             ("n_best", self.n_best >= 1, "1 or more"),
@@ -64,18 +69,23 @@ class Decoding:
         ):
             if not fits:
                 raise ValueError(f"{name}: expected {expected}, not {getattr(self, name)}")
-        if self.n_best > self.beams and not self.sample:
+        if self.n_best > self.pool:
             raise ValueError(
-                f"n_best: {self.n_best} candidates need as many beams, not {self.beams}"
+                f"n_best: {self.n_best} candidates need as many beams and draws, not {self.pool}"
             )
 
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of the model's generate()."""
-        if self.sample:
-            drawn = self.n_best + SPARE_SAMPLES * self.drop_copies
-            nucleus = {"top_p": self.top_p, "temperature": self.temperature, "top_k": 0}
-            return {"do_sample": True, "num_beams": 1, "num_return_sequences": drawn, **nucleus}
-        return {"do_sample": False, "num_beams": self.beams, "num_return_sequences": self.beams}
+    @property
+    def pool(self) -> int:
+        """Candidates of a source, before copies and those that are equal are passed over."""
+        return self.n_best if self.sample else self.beams + self.draws
+
+    def passes(self) -> list[dict[str, Any]]:
+        """The arguments of the model's generate(), for each time that it is called."""
+        beams = {"do_sample": False, "num_beams": self.beams, "num_return_sequences": self.beams}
+        drawn = self.n_best + SPARE_SAMPLES * self.drop_copies if self.sample else self.draws
+        nucleus = {"top_p": self.top_p, "temperature": float(self.temperature), "top_k": 0}
+        draws = {"do_sample": True, "num_beams": 1, "num_return_sequences": drawn, **nucleus}
+        return [draws] if self.sample else [beams, draws] if self.draws else [beams]
 
 
 class Candidate(NamedTuple):
@@ -116,7 +126,8 @@ class Generator:
         """At most n_best different candidates of each source, the best first; none where it is empty.
 
         A candidate without text, or with bytes that are no character, gives way to the next one.
-        Best is by the search's own score; samples stand in the order of log_probability if scored.
+        Best is by the search's own score; samples stand in the order of log_probability if scored, and
+        behind what the search has found.
         progress is called with the number of sentences done since it was called last.
         """
         answers: list[list[Candidate]] = [[] for _ in sources]
@@ -125,9 +136,10 @@ class Generator:
         self.counts["sentences"] += len(sources)
         self.counts["no text"] += len(sources) - len(rows)
         progress(len(sources) - len(rows))
-        ids, tables = self._encode([*texts.values()])
-        with self._evaluating(), torch.random.fork_rng(enabled=decoding.sample):
-            if decoding.sample:
+        ids, tables = self._encode([*texts.values()], decoding.degree)
+        random = decoding.sample or decoding.draws > 0
+        with self._evaluating(), torch.random.fork_rng(enabled=random):
+            if random:
                 torch.manual_seed(decoding.seed)
             for limit, places in self._batches(list(map(len, ids)), decoding):
                 made = self._generate(
@@ -143,7 +155,9 @@ class Generator:
                 progress(len(places))
         return answers
 
-    def _encode(self, sources: list[str]) -> tuple[list[list[int]], list[str | None]]:
+    def _encode(
+        self, sources: list[str], degree: int | None
+    ) -> tuple[list[list[int]], list[str | None]]:
         """Tokens of each source, and its entity table if the tokenizer makes one."""
         if not sources:
             return [], []
@@ -154,6 +168,10 @@ class Generator:
                 cut = self.tokenizer(source, truncation=True, max_length=self.longest)
                 ids[k] = cut["input_ids"]
                 self.counts["cut"] += 1
+        if degree is not None:
+            if not self._aligned:
+                raise ValueError("degree: the model's tokenizer has no degrees")
+            ids = [with_degree(self.tokenizer, row, degree)[: self.longest] for row in ids]
         return ids, batch[ENTITIES] if self._aligned else [None] * len(ids)
 
     def _batches(self, lengths: list[int], decoding: Decoding) -> Iterator[tuple[int, list[int]]]:
@@ -182,26 +200,33 @@ class Generator:
         """The candidates of each source of a batch."""
         device = self.model.device
         inputs, mask = (tensor.to(device) for tensor in padded(ids, self.tokenizer.pad_token_id))
-        arguments = decoding.arguments()
-        written = self.model.generate(
-            input_ids=inputs,
-            attention_mask=mask,
-            max_new_tokens=limit,
-            use_cache=True,
-            **arguments,
-        )
-        drawn, texts = arguments["num_return_sequences"], []
-        kept: list[tuple[int, int]] = []  # (source, line of written)
-        lines = written.tolist()
+        lines: list[list[int]] = []
+        of_source: list[list[int]] = [[] for _ in sources]  # its lines
+        for arguments in decoding.passes():
+            written = self.model.generate(
+                input_ids=inputs,
+                attention_mask=mask,
+                max_new_tokens=limit,
+                use_cache=True,
+                **arguments,
+            )
+            drawn, before = arguments["num_return_sequences"], len(lines)
+            for row, own in enumerate(of_source):
+                own += range(before + row * drawn, before + (row + 1) * drawn)
+            lines += written.tolist()
+        kept: list[tuple[int, int]] = []  # (source, line)
+        texts: list[str] = []
         # Samples are kept in the order they were drawn in: to take the likeliest would not be to sample.
         for row, (source, table) in enumerate(zip(sources, tables, strict=True)):
-            for line, text in self._chosen(source, table, lines, row * drawn, drawn, decoding):
+            for line, text in self._chosen(source, table, lines, of_source[row], decoding):
                 kept.append((row, line))
                 texts.append(text)
         scores = [float("nan")] * len(kept)
         if scored and kept:
-            of, at = (torch.tensor(part, device=device) for part in zip(*kept, strict=True))
-            scores = self._log_probabilities(inputs[of], mask[of], written[at])
+            of = torch.tensor([row for row, _ in kept], device=device)
+            pad = self.tokenizer.pad_token_id
+            written, _ = padded([lines[line] for _, line in kept], pad)
+            scores = self._log_probabilities(inputs[of], mask[of], written.to(device))
         rows: list[list[Candidate]] = [[] for _ in sources]
         for (row, _), text, score in zip(kept, texts, scores, strict=True):
             rows[row].append(Candidate(text, score))
@@ -214,14 +239,13 @@ class Generator:
         source: str,
         table: str | None,
         lines: list[list[int]],
-        first: int,
-        drawn: int,
+        own_lines: Sequence[int],
         decoding: Decoding,
     ) -> list[tuple[int, str]]:
-        """(line, text) of the candidates of one source that are kept."""
+        """(line, text) of the candidates of one source that are kept, from its lines."""
         chosen: dict[str, int] = {}
         own = normalise(source)
-        for line in range(first, first + drawn):
+        for line in own_lines:
             unknown = self.tokenizer.missing_entities if self._aligned else 0
             text = self._decode(lines[line], table)
             unknown = self.tokenizer.missing_entities - unknown if self._aligned else 0
@@ -243,6 +267,30 @@ class Generator:
             return self.tokenizer.decode(ids, entities=table)
         text = _decode(self.tokenizer, ids)
         return SPACE_BESIDE_CHINESE.sub("", text) if self._spaced else text
+
+    def log_probabilities(
+        self, sources: Sequence[str], paraphrases: Sequence[str], batch_size: int = 32
+    ) -> list[float]:
+        """Mean log-probability of each paraphrase's tokens, its end among them, given its source."""
+        start, pad = self.model.config.decoder_start_token_id, self.tokenizer.pad_token_id
+        order = sorted(range(len(sources)), key=lambda k: len(sources[k]))
+        scores = [float("nan")] * len(sources)
+        with self._evaluating():
+            for first in range(0, len(order), batch_size):
+                rows = order[first : first + batch_size]
+                batch = self.tokenizer(
+                    [sources[k] for k in rows],
+                    text_target=[paraphrases[k] for k in rows],
+                    truncation=True,
+                    max_length=self.longest - 1,  # the start token is one more
+                )
+                inputs, mask = padded(batch["input_ids"], pad)
+                written, _ = padded([[start, *labels] for labels in batch["labels"]], pad)
+                device = self.model.device
+                means = self._log_probabilities(*(t.to(device) for t in (inputs, mask, written)))
+                for k, mean in zip(rows, means, strict=True):
+                    scores[k] = mean
+        return scores
 
     def _log_probabilities(
         self, inputs: torch.Tensor, mask: torch.Tensor, written: torch.Tensor

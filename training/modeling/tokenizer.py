@@ -61,10 +61,11 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         entities = EntitySettings.model_validate(self._settings["entities"])
         word_characters, indices = self._settings["word_characters"], self._settings["indices"]
         self.entity_kinds = entities.kinds
-        tokens = vocabulary.read_tokens(
-            Path(vocabulary_file), vocabulary.fixed_tokens(entities, indices)
-        )
-        self.codec = EntityCodec(tokens, entities, word_characters, indices)
+        self.degrees = self._settings.get("degrees", 0)
+        """How many degrees of change it has tokens for; 0 in old folders."""
+        fixed = vocabulary.fixed_tokens(entities, indices, self.degrees)
+        tokens = vocabulary.read_tokens(Path(vocabulary_file), fixed)
+        self.codec = EntityCodec(tokens, entities, word_characters, indices, self.degrees)
         self._warn_of_versions(settings_file)
         names = ("pad_token", "bos_token", "eos_token", "unk_token", "mask_token")
         kwargs = dict(zip(names, vocabulary.SPECIAL, strict=True)) | kwargs
@@ -98,6 +99,13 @@ class EntityAlignedTokenizer(SentenceTokenizer):
     def missing_entities(self) -> int:
         """Indexed tokens that decoding has dropped, as their sentence's table did not have them."""
         return self.codec.missing_entities
+
+    def degree_id(self, degree: int) -> int:
+        """The token of a degree of change. Raises ValueError where the tokenizer has none for it."""
+        if not 1 <= degree <= self.degrees:
+            known = f"1 to {self.degrees}" if self.degrees else "none, it was made without"
+            raise ValueError(f"degree {degree}: the tokenizer's degrees are {known}")
+        return len(vocabulary.SPECIAL) + degree - 1
 
     # Encoding
 

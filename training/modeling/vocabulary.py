@@ -1,6 +1,6 @@
 """The files of a tokenizer, vocabulary.txt and entities.json, and the names of its tokens.
 
-vocabulary.txt has a token a line, in the order of their ids: SPECIAL, indexed tokens, BYTES, then
+vocabulary.txt has a token a line, in the order of their ids: SPECIAL, degrees, indexed tokens, BYTES, then
 characters and words. entities.json has the entity settings, k, the number of indices, and the
 segmenter and normalisation that the vocabulary was made for.
 """
@@ -22,6 +22,8 @@ SETTINGS_FILE = "entities.json"
 FILES = {"vocabulary_file": VOCABULARY_FILE, "settings_file": SETTINGS_FILE}
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<mask>")
 PAD, BOS, EOS, UNK, MASK = range(len(SPECIAL))
+DEGREES = 5
+"""Degrees of change, from 1, that a model may be asked for: a token each, behind SPECIAL."""
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 CHARACTERS = "".join(map(chr, range(0x20, 0x7F))) + "。、…—·“”‘’「」『』《》〈〉【】〔〕〇"
 """Characters that are tokens whatever the words: printable ASCII, and punctuation under NFKC."""
@@ -29,14 +31,15 @@ CHARACTERS = "".join(map(chr, range(0x20, 0x7F))) + "。、…—·“”‘’�
 WORD = "word"
 """The kind of an unknown long word."""
 SETTINGS = {"word_characters", "indices", "entities", "normalisation", "segmenter"}
-"""What entities.json holds."""
+"""What entities.json holds; ``degrees``, too, in those that are made since there are degrees."""
 
 
-def fixed_tokens(entities: EntitySettings, indices: int) -> dict[str, None]:
+def fixed_tokens(entities: EntitySettings, indices: int, degrees: int = DEGREES) -> dict[str, None]:
     """Tokens before the first character, in the order of their ids."""
     kinds = (*entities.kinds, WORD)
     indexed = (f"<{kind}_{number}>" for kind in kinds for number in range(1, indices + 1))
-    return dict.fromkeys((*SPECIAL, *indexed, *BYTES))
+    asked = (f"<degree_{number}>" for number in range(1, degrees + 1))
+    return dict.fromkeys((*SPECIAL, *asked, *indexed, *BYTES))
 
 
 def kind_of(token: str) -> str:
@@ -71,6 +74,7 @@ def write_files(
     settings = {
         "word_characters": word_characters,
         "indices": indices,
+        "degrees": DEGREES,
         "entities": entities.model_dump(mode="json"),
         "normalisation": NORMALISATION,
         "segmenter": segmenter_name(),

@@ -47,8 +47,8 @@ def test_all_of_the_figure():
     settings = ControllerSettings(stages=2, patience=2, min_delta=0.01)
     values = [
         (0.2, None),  # not readable: the score is not asked for
-        (0.499, 0.9),  # nor used where it is given
-        (0.5, 0.40),  # readable from the threshold on
+        (0.5, 0.9),  # nor used where it is given: the threshold has to be exceeded
+        (0.501, 0.40),
         (0.7, 0.405),  # better, but by no more than min_delta
         (0.7, 0.45),
         (0.7, 0.46),  # exactly min_delta or less: 1st miss
@@ -78,7 +78,7 @@ def test_reasons_are_words():
     settings = ControllerSettings(stages=1, patience=2)
     _, decisions = follow(settings, steps((0.2, None), (0.6, 0.4), (0.6, 0.5), (0.6, 0.5), (1, 0)))
     assert [decision.reason for decision in decisions] == [
-        "accuracy 0.2000 is below 0.5: not readable yet",
+        "accuracy 0.2000 is not above 0.5: not readable yet",
         "mean SPScore-zh 0.4000 is the stage's first",
         "mean SPScore-zh 0.5000 is above 0.4000",
         "mean SPScore-zh 0.5000 is no improvement on 0.5000, 1 of 2 in a row",
@@ -235,7 +235,7 @@ def stages_of(settings: ControllerSettings, history) -> list[int]:
 
 
 def ends(settings: ControllerSettings, stretch, step: int, seconds: float) -> bool:
-    scores = [score for _, _, accuracy, score in stretch if accuracy >= settings.accuracy]
+    scores = [score for _, _, accuracy, score in stretch if accuracy > settings.accuracy]
     places = [0]  # of the bests among the readable scores
     for k, score in enumerate(scores):
         if k and score > scores[places[-1]] + settings.min_delta:

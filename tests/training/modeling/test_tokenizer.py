@@ -333,5 +333,5 @@ def test_fixed_tokens_come_first():
     vocabulary = tokenizer.get_vocab()
     assert [vocabulary[token] for token in SPECIAL] == [0, 1, 2, 3, 4]
     assert vocabulary["<unk>"] == UNK
-    assert vocabulary[BYTES[0]] == len(SPECIAL) + (len(ENTITIES.kinds) + 1) * 16
+    assert vocabulary[BYTES[0]] == len(SPECIAL) + 5 + (len(ENTITIES.kinds) + 1) * 16
     assert EntitySettings().kinds == ENTITIES.kinds

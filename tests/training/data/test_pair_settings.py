@@ -1,0 +1,71 @@
+"""Which pairs a stage learns from: floors, partners, weights, degrees."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("torch", reason="the loader is one of torch")
+
+from gaixie.training.data.stage_data import PairSettings, degree_of
+
+TABLE = pa.table(
+    {
+        "source": ["a", "a", "a", "b", "b", "c"],
+        "paraphrase": ["1", "2", "3", "4", "5", "6"],
+        "meaning": [0.9, 0.5, None, 0.7, 0.8, 0.2],
+        "fluency": [0.9, 0.9, 0.9, 0.3, 0.9, 0.9],
+        "origin": ["llm", "llm", "llm", "human", "human", "parallel"],
+    }
+)
+
+
+def chosen(seed: int = 0, **settings) -> list[str]:
+    random = np.random.default_rng(seed)
+    return PairSettings(**settings).choose(TABLE, random)["paraphrase"].to_pylist()
+
+
+def test_floors():
+    """A pair without a judgement is passed over."""
+    assert chosen(min_meaning=0.7) == ["1", "4", "5"]
+    assert chosen(min_meaning=0.7, min_fluency=0.5) == ["1", "5"]
+    assert PairSettings(min_fluency=0.5).columns() == ["fluency"]
+
+
+def test_without_settings_all_stay_and_nothing_is_drawn():
+    random = np.random.default_rng(0)
+    assert PairSettings().choose(TABLE, random).equals(TABLE)
+    assert random.random() == np.random.default_rng(0).random()
+    assert PairSettings().columns() == []
+
+
+def test_weights_by_origin():
+    assert Counter(chosen(weights={"human": 2, "parallel": 0})) == Counter("1234455")
+    drawn = [len(chosen(seed, weights={"llm": 0.5})) for seed in range(300)]
+    assert np.mean(drawn) == pytest.approx(4.5, abs=0.2)
+
+
+@given(st.lists(st.sampled_from("abcdef"), max_size=40), st.integers(1, 4), st.integers(0, 2**32))
+def test_partners(sources, most, seed):
+    table = pa.table({"source": pa.array(sources, pa.string()), "row": [*range(len(sources))]})
+    random = np.random.default_rng(seed)
+    kept = PairSettings(max_partners=most).choose(table, random)
+    counts = Counter(kept["source"].to_pylist())
+    assert counts == {source: min(count, most) for source, count in Counter(sources).items()}
+    assert kept["row"].to_pylist() == sorted(kept["row"].to_pylist())
+
+
+def test_other_partners_in_another_epoch():
+    assert len({tuple(chosen(seed, max_partners=1)) for seed in range(20)}) > 3
+
+
+def test_degrees():
+    """By the mean of the two judgements of change: 0.08, 0.15, 0.22 and 0.3 begin the next."""
+    change = np.array([0.0, 0.079, 0.08, 0.16, 0.22, 0.29, 0.3, 1.0])
+    assert degree_of(change, change).tolist() == [1, 1, 2, 3, 4, 4, 5, 5]
+    assert degree_of(np.array([0.0]), np.array([0.5])).tolist() == [4]

@@ -1,0 +1,129 @@
+"""Candidates by search and sampling together, ranked by the metric."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers", reason="generation needs the models of transformers")
+
+import torch
+from tiny_seq2seq import tiny_seq2seq
+
+from gaixie.training.modeling.generation import load_generator
+from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
+from gaixie.udfs.spscore import SPScore
+
+PAIRS = [
+    ("他2024年3月读了《三国》。", "《三国》他2024年3月读了。"),
+    ("我们昨天花了300元", "昨天我们花了300元"),
+    ("今天公园很好看", "公园今天很好看"),
+]
+SOURCES = [source for source, _ in PAIRS]
+
+
+@pytest.fixture(scope="module")
+def generator(tmp_path_factory) -> Generator:
+    torch.set_num_threads(1)
+    return load_generator(tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS))
+
+
+@pytest.fixture(scope="module")
+def spscore() -> SPScore:
+    return SPScore.load("paper")  # the sentences are too short for the others to tell them apart
+
+
+def texts(rows) -> list[list[str]]:
+    return [[candidate.text for candidate in row] for row in rows]
+
+
+def test_draws_stand_behind_the_search(generator):
+    searched = texts(generator.candidates(SOURCES, Decoding(beams=2, n_best=2)))
+    both = texts(
+        generator.candidates(SOURCES, Decoding(beams=2, draws=8, temperature=3, n_best=10))
+    )
+    assert all(b[: len(a)] == a for a, b in zip(searched, both, strict=True))
+    assert sum(map(len, both)) > sum(map(len, searched))
+    assert all(len(set(row)) == len(row) for row in both)
+
+
+def test_the_models_order_by_default(generator, spscore):
+    decoding = Decoding(beams=4, n_best=2)
+    ranked = Paraphraser(generator, decoding, Ranking(), spscore)(SOURCES)
+    assert texts(ranked) == texts(generator.candidates(SOURCES, decoding))
+
+
+def test_ranked_by_spscore_from_all_candidates(generator, spscore):
+    """The best of every beam and draw, not of the first n_best."""
+    decoding = Decoding(beams=3, draws=6, temperature=2, n_best=2)
+    found = Paraphraser(generator, decoding, Ranking("spscore"), spscore)(SOURCES)
+    pool = Decoding(beams=3, draws=6, temperature=2, n_best=9)
+    everything = Paraphraser(generator, pool, Ranking(), spscore)(SOURCES)
+    for best, candidates in zip(found, everything, strict=True):
+        kept = [one for one in candidates if not one.entities < 100]
+        expected = sorted((one.judgements["spscore"] for one in kept), reverse=True)[:2]
+        assert [one.judgements["spscore"] for one in best[: len(kept)]] == expected
+
+
+def ranked(text: str, spscore: float, meaning: float = 1.0, entities: float = 100.0, reverse=0.0):
+    return Ranked(text, -1.0, reverse, entities, {"spscore": spscore, "meaning": meaning})
+
+
+def test_what_stands_before_what(generator, spscore):
+    candidates = [
+        ranked("lost an entity", 0.9, entities=50.0),
+        ranked("means something else", 0.8, meaning=0.2),
+        ranked("fair", 0.3),
+        ranked("no entities to lose", 0.5, entities=math.nan),
+        ranked("not scored", math.nan, entities=math.nan),
+    ]
+    order = Paraphraser(generator, None, Ranking("spscore", min_meaning=0.5), spscore)._key
+    assert [one.text for one in sorted(candidates, key=order)] == [
+        *("no entities to lose", "fair", "not scored", "means something else", "lost an entity")
+    ]
+    rows = [ranked("a", 0.5, reverse=-3.0), ranked("b", 0.4, reverse=-1.0)]
+    for weight, first in ((0.04, "a"), (0.06, "b")):
+        key = Paraphraser(generator, None, Ranking("spscore", reverse=weight), spscore)._key
+        assert min(rows, key=key).text == first
+
+
+def test_reverse_probability_is_that_of_the_source(generator, spscore):
+    """Given the paraphrase, whose entities are indexed; by teacher forcing, token by token."""
+    ranking = Ranking("spscore", reverse=0.1)
+    [[best]] = Paraphraser(generator, Decoding(), ranking, spscore)([SOURCES[1]])
+    tokenizer, model = generator.tokenizer, generator.model
+    batch = tokenizer(best.text, text_target=SOURCES[1])
+    start = model.config.decoder_start_token_id
+    with torch.no_grad():
+        logits = model(
+            input_ids=torch.tensor([batch["input_ids"]]),
+            decoder_input_ids=torch.tensor([[start, *batch["labels"][:-1]]]),
+        ).logits[0]
+    expected = logits.log_softmax(1)[range(len(batch["labels"])), batch["labels"]].mean().item()
+    assert best.reverse == pytest.approx(expected, abs=1e-5)
+    both = generator.log_probabilities([SOURCES[0], best.text], [PAIRS[0][1], SOURCES[1]])
+    np.testing.assert_allclose(both[1], expected, atol=1e-5)
+
+
+def test_a_degree_is_a_token_behind_the_first(generator):
+    plain, _ = generator._encode(SOURCES, None)
+    asked, _ = generator._encode(SOURCES, 4)
+    token = generator.tokenizer.get_vocab()["<degree_4>"]
+    assert asked == [[row[0], token, *row[1:]] for row in plain]
+    assert generator.tokenizer.decode(asked[2]) == SOURCES[2]
+    with pytest.raises(ValueError, match="degree 6: the tokenizer's degrees are 1 to 5"):
+        generator.candidates(SOURCES, Decoding(degree=6))
+
+
+@pytest.mark.parametrize("settings", [{"min_meaning": 1.5}, {"reverse": -1.0}])
+def test_settings_out_of_range(settings):
+    with pytest.raises(ValueError, match=f"{min(settings)}: expected"):
+        Ranking(**settings)
+
+
+def test_sources_without_text(generator, spscore):
+    found = Paraphraser(generator, None, Ranking("spscore"), spscore)([None, SOURCES[2], ""])
+    assert [len(row) for row in found] == [0, 1, 0]

@@ -1,0 +1,141 @@
+"""Denoising: a model learns to restore plain sentences that were cut up and masked.
+
+    masking     spans of a Poisson-distributed length hide a share of the tokens, each behind one <mask>
+    shuffling   chunks of a few tokens move by a few places
+
+Source: BART (Lewis et al. 2020), text infilling; the shuffle: Lample et al. 2018, section 2.3, over
+chunks in place of words. It comes before the stages of pairs: a model that was put together from an
+encoder (training/modeling/warm_start.py) learns here to attend to its source and to write sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import ConfigDict, Field, model_validator
+
+from gaixie.training.data.corpus import COLUMNS, Corpus, RowGroup, parquet_row_groups, read_rows
+from gaixie.training.modeling.vocabulary import MASK
+from gaixie.udfs.io import storage
+from gaixie.udfs.io.settings import Strict
+from gaixie.udfs.splits import SPLITS, splits_of
+
+CHUNK = 3
+"""Mean tokens of a chunk that the shuffle moves."""
+
+
+class Noise(Strict):
+    """What is done to a sentence."""
+
+    model_config = ConfigDict(frozen=True)
+
+    mask: float = Field(default=0.3, ge=0, lt=1)
+    """Share of the tokens that are hidden."""
+    span: float = Field(default=3.0, gt=0)
+    """Mean tokens of a hidden span."""
+    shuffle: float = Field(default=2.0, ge=0)
+    """By less than so many places a chunk moves; 0 or 1: none does."""
+
+    def __call__(self, ids: Sequence[int], seed: int) -> list[int]:
+        """The tokens of a sentence, without special ones, as the model is to read them."""
+        random = np.random.default_rng(seed)
+        tokens = np.asarray(ids)
+        if self.shuffle > 1 and len(tokens):
+            tokens = tokens[_shuffled(len(tokens), self.shuffle, random)]
+        hidden = _hidden(len(tokens), self.mask, self.span, random)
+        first = hidden & ~np.roll(hidden, 1)
+        if len(hidden):
+            first[0] = hidden[0]
+        return np.where(hidden, MASK, tokens)[~hidden | first].tolist()
+
+
+def _shuffled(tokens: int, places: float, random: np.random.Generator) -> np.ndarray:
+    """The places of the tokens after the shuffle, shape (tokens,)."""
+    sizes = 1 + random.poisson(CHUNK - 1, tokens)
+    chunk = np.repeat(np.arange(tokens), sizes)[:tokens]
+    key = np.arange(tokens) + random.uniform(0, places, tokens)
+    return np.argsort(key[chunk], kind="stable")
+
+
+def _hidden(tokens: int, share: float, span: float, random: np.random.Generator) -> np.ndarray:
+    """Which tokens are hidden, shape (tokens,); spans may overlap, so it is the share at most."""
+    hidden = np.zeros(tokens, bool)
+    left = round(share * tokens)
+    while left > 0:
+        size = min(1 + random.poisson(span - 1) if span > 1 else 1, left)
+        start = random.integers(tokens)
+        hidden[start : start + size] = True
+        left -= size
+    return hidden
+
+
+class DenoisingSettings(Noise):
+    """The section ``denoising`` of conf/curriculum.yaml."""
+
+    sentences: dict[str, str] = Field(default={})
+    """Parquet files or folders of plain sentences: the column by the path or URI."""
+    pairs: bool = True
+    """Also the distinct sentences of the training pairs."""
+
+    @model_validator(mode="after")
+    def _some(self) -> DenoisingSettings:
+        if not self.sentences and not self.pairs:
+            raise ValueError("expected sentences, or pairs: true")
+        return self
+
+
+class Sentences(Corpus):
+    """Plain sentences in the place of pairs: both sides are the sentence.
+
+    corpus: whose training pairs give their sentences, where settings.pairs asks for them, and whose shares
+    decide which plain sentences are held out. The sentences of its held-out pairs are never read.
+    """
+
+    def __init__(self, corpus: Corpus, settings: DenoisingSettings):
+        self.uri = ", ".join([*settings.sentences, *([corpus.uri] if settings.pairs else [])])
+        self.name = f"sentences of {self.uri}"
+        self.shares, self.split_seed = corpus.shares, corpus.split_seed
+        self.is_split, self.noise = False, settings
+        self._corpus = corpus
+        self._plain: dict[str, str] = {}
+        """The column of each file of plain sentences."""
+        for path, column in settings.sentences.items():
+            files = [path]
+            if not path.endswith(".parquet"):
+                listed = [file.uri for file in storage.list_files(path)]
+                files = sorted(uri for uri in listed if uri.endswith(".parquet"))
+            if not files:
+                raise FileNotFoundError(f"denoising.sentences: {path}: no Parquet file in it")
+            self._plain |= dict.fromkeys(files, column)
+        self._of_pairs = settings.pairs
+
+    def groups(self, stage: int, split: str = "train") -> list[RowGroup]:
+        """Row groups of all sentences; a row group of pairs counts its pairs."""
+        groups = [
+            group
+            for uri, column in self._plain.items()
+            for group in parquet_row_groups(uri, [column])
+        ]
+        if self._of_pairs:
+            stages = [number for number in (0, 1, 2, 3) if self._corpus.has(number)]
+            groups += [g for number in stages for g in self._corpus.groups(number, split)]
+        return groups
+
+    def read(self, group: RowGroup, split: str, columns: Sequence[str] = COLUMNS) -> pa.Table:
+        """The distinct sentences of a row group that are in a split, with text on both sides."""
+        if column := self._plain.get(group.uri):
+            text = read_rows(group, [column])[column].cast(pa.string())
+            text = text.filter(pc.greater(pc.utf8_length(text), 0)).combine_chunks()
+            if not text:
+                return pa.table({"source": text, "paraphrase": text})
+            split_of = splits_of(text, self.shares, self.split_seed)
+            text = text.filter(pa.array(split_of == SPLITS.index(split)))
+        else:
+            pairs = self._corpus.read(group, split)
+            chunks = [chunk for name in COLUMNS for chunk in pairs[name].chunks]
+            text = pa.chunked_array(chunks, pa.string())
+        text = pc.unique(text)
+        return pa.table(dict.fromkeys([*dict.fromkeys([*COLUMNS, *columns])], text))

@@ -1,0 +1,115 @@
+"""A paraphraser: candidates by beam search and sampling together, ranked by the metric.
+
+    paraphraser = Paraphraser(generator, Decoding(beams=4, draws=8, degree=4), Ranking("spscore"))
+    paraphraser(["…"])      # for each source its candidates, the best first, with their judgements
+
+By the metric the best candidate has, in this order, all entities of its source; a meaning of at least
+min_meaning; and the highest SPScore-zh, to which the reverse probability may be added: the mean
+log-probability of the source given the paraphrase, by the same model (the noisy channel; Li et al. 2016
+rerank by it). It falls where a paraphrase has lost what the source says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
+from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.text.entities import EntityFinder, load_settings
+from gaixie.udfs.text.normalise import normalise
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What decides the order of a source's candidates. Raises ValueError for a value out of its range."""
+
+    by: Literal["model", "spscore"] = "model"
+    """The model's own order, or SPScore-zh."""
+    min_meaning: float = 0.0
+    """Judged meaning, 0 to 1: candidates below it stand behind the others."""
+    reverse: float = 0.0
+    """Weight of the reverse probability beside SPScore-zh."""
+
+    def __post_init__(self):
+        for name, fits, expected in (
+            ("min_meaning", 0 <= self.min_meaning <= 1, "0 to 1"),
+            ("reverse", self.reverse >= 0, "0 or more"),
+        ):
+            if not fits:
+                raise ValueError(f"{name}: expected {expected}, not {getattr(self, name)}")
+
+
+class Ranked(NamedTuple):
+    """A candidate of a source, with what is known of it."""
+
+    text: str
+    log_probability: float
+    """Mean over its tokens, by the model."""
+    reverse: float
+    """Mean log-probability of the source's tokens given it; NaN where it was not asked for."""
+    entities: float
+    """Per cent of the source's entities that it has; NaN for a source without any."""
+    judgements: dict[str, float]
+    """By name: structure, synonyms, meaning, fluency, spscore."""
+
+
+class Paraphraser:
+    """A generator, and the metric that ranks what it writes.
+
+    decoding.n_best: candidates of each source that are given back. Ranked by the metric, all beams and
+    samples are candidates; else the model's n_best.
+    """
+
+    def __init__(
+        self,
+        generator: Generator,
+        decoding: Decoding | None = None,
+        ranking: Ranking | None = None,
+        spscore: SPScore | None = None,
+    ):
+        self.generator, self.decoding = generator, decoding or Decoding()
+        self.ranking = ranking or Ranking()
+        self.spscore = spscore or SPScore.load()
+        self._finder = EntityFinder(load_settings(ENTITIES))
+        pool = self.decoding
+        if self.ranking.by == "spscore":
+            pool = replace(pool, n_best=pool.pool)
+        self._pool = pool
+
+    def __call__(
+        self,
+        sources: Sequence[str | None],
+        progress: Callable[[int], None] = lambda sentences: None,
+    ) -> list[list[Ranked]]:
+        """At most n_best candidates of each source, the best first; none where it has no text."""
+        made = self.generator.candidates(sources, self._pool, progress=progress)
+        of = [k for k, candidates in enumerate(made) for _ in candidates]
+        texts = [candidate.text for candidates in made for candidate in candidates]
+        own = [str(sources[k]) for k in of]
+        scores = self.spscore.outputs(own, texts).astype(float)
+        reverse = [float("nan")] * len(texts)
+        if self.ranking.reverse:
+            reverse = self.generator.log_probabilities(texts, own, self._pool.batch_size)
+        ranked: list[list[Ranked]] = [[] for _ in sources]
+        flat = (candidate for candidates in made for candidate in candidates)
+        for k, candidate, back, row in zip(of, flat, reverse, scores, strict=True):
+            source = normalise(str(sources[k]))
+            kept = entities_kept(source, normalise(candidate.text), self._finder)
+            judgements = dict(zip(OUTPUTS, row.tolist(), strict=True))
+            ranked[k].append(Ranked(*candidate, back, kept, judgements))
+        if self.ranking.by == "spscore":
+            ranked = [sorted(candidates, key=self._key) for candidates in ranked]
+        return [candidates[: self.decoding.n_best] for candidates in ranked]
+
+    def _key(self, candidate: Ranked) -> tuple[bool, bool, float]:
+        """Sorts the best first."""
+        score = np.nan_to_num(candidate.judgements["spscore"])
+        if self.ranking.reverse:
+            score += self.ranking.reverse * candidate.reverse
+        meant = np.nan_to_num(candidate.judgements["meaning"]) >= self.ranking.min_meaning
+        return candidate.entities < 100, not meant, -float(score)

@@ -1,0 +1,193 @@
+"""A new encoder-decoder that starts from a BERT encoder instead of random weights.
+
+BART's layers are BERT's: post-norm, GELU, learned positions. So every weight of BERT has a place:
+
+    embeddings          row by row: the row of the token's character; of a word, the mean of its
+                        characters' rows; special tokens by their roles; the rest, see _row
+    positions           BERT's position and first token type added up; BART counts them from 2
+    encoder layers      as they are
+    decoder layers      spread over BERT's: self-attention, feed-forward and norms as they are, and the
+                        attention to the encoder from the self-attention of the same layer
+
+Hidden states of the encoder equal BERT's but for the epsilon of the norms, 1e-5 here and often 1e-12
+there: below 1e-3. Source: Rothe, Narayan and Severyn 2020, Leveraging Pre-trained Checkpoints for
+Sequence Generation Tasks, BERT2BERT; there the attention to the encoder starts at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    BartConfig,
+    BartForConditionalGeneration,
+    BertModel,
+    PreTrainedTokenizerBase,
+)
+
+from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+from gaixie.training.modeling.vocabulary import BOS, EOS, MASK, PAD, UNK
+from gaixie.udfs.metrics.encoder import loading
+
+FULL_WIDTH = {mark: chr(ord(mark) + 0xFEE0) for mark in "!(),:;?"}
+"""What Chinese text has in place of ASCII punctuation before NFKC: BERT has seen it so."""
+SPREAD = 0.5
+"""Of the rows that no character gives: noise, as a share of the standard deviation of BERT's rows."""
+
+
+def load_bert(name: str) -> tuple[BertModel, PreTrainedTokenizerBase]:
+    """A BERT of transformers, by name or folder, and its tokenizer.
+
+    Raises OSError or ValueError, in one line, where it cannot be loaded or is of another architecture.
+    """
+    with loading(name):
+        bert = AutoModel.from_pretrained(name, dtype=torch.float32)
+        if not isinstance(bert, BertModel):
+            raise ValueError(f"{bert.config.model_type} is no BERT")
+        activation, positions = bert.config.hidden_act, bert.embeddings.position_embeddings
+        if activation not in ("gelu", "relu") or positions.num_embeddings < 3:
+            raise ValueError(f"its activation is {activation}, expected gelu or relu")
+        return bert, AutoTokenizer.from_pretrained(name)
+
+
+def from_bert(
+    bert: BertModel,
+    characters: PreTrainedTokenizerBase,
+    tokenizer: EntityAlignedTokenizer,
+    decoder_layers: int | None = None,
+    dropout: float = 0.1,
+    seed: int = 13,
+) -> BartForConditionalGeneration:
+    """The encoder-decoder, in the mode of training.
+
+    characters: BERT's own tokenizer. decoder_layers: None is as many as the encoder has. seed: of the
+    rows that no character gives.
+
+    Raises ValueError where BERT's tokenizer lacks a special token.
+    """
+    own = bert.config
+    model = BartForConditionalGeneration(
+        BartConfig(
+            vocab_size=len(tokenizer),
+            d_model=own.hidden_size,
+            encoder_layers=own.num_hidden_layers,
+            decoder_layers=decoder_layers or own.num_hidden_layers,
+            encoder_attention_heads=own.num_attention_heads,
+            decoder_attention_heads=own.num_attention_heads,
+            encoder_ffn_dim=own.intermediate_size,
+            decoder_ffn_dim=own.intermediate_size,
+            max_position_embeddings=own.max_position_embeddings,
+            activation_function=own.hidden_act,
+            dropout=dropout,
+            pad_token_id=PAD,
+            bos_token_id=BOS,
+            eos_token_id=EOS,
+            decoder_start_token_id=EOS,
+            forced_eos_token_id=EOS,
+        )
+    )
+    with torch.no_grad():
+        model.model.shared.weight.copy_(embedding_rows(bert, characters, tokenizer, seed))
+        for part in (model.model.encoder, model.model.decoder):
+            _copy_positions(part, bert)
+        for layer, source in zip(model.model.encoder.layers, bert.encoder.layer, strict=True):
+            _copy_layer(layer, source)
+        count, depth = len(model.model.decoder.layers), len(bert.encoder.layer)
+        for number, layer in enumerate(model.model.decoder.layers):
+            # The last one from BERT's last, the others evenly spaced before it.
+            source = bert.encoder.layer[round((number + 1) * depth / count) - 1]
+            _copy_layer(layer, source)
+            _copy_attention(layer.encoder_attn, source.attention)
+            _copy(layer.encoder_attn_layer_norm, source.attention.output.LayerNorm)
+    return model
+
+
+def embedding_rows(
+    bert: BertModel,
+    characters: PreTrainedTokenizerBase,
+    tokenizer: EntityAlignedTokenizer,
+    seed: int = 13,
+) -> torch.Tensor:
+    """A row of BERT's embeddings for each token: float32, shape (tokens, hidden size)."""
+    ids = characters.get_vocab()
+    rows = bert.embeddings.word_embeddings.weight.detach()
+    roles = {PAD: "pad", BOS: "cls", EOS: "sep", UNK: "unk", MASK: "mask"}
+    special = {own: getattr(characters, f"{role}_token_id") for own, role in roles.items()}
+    for own, number in special.items():
+        if number is None:
+            raise ValueError(f"BERT's tokenizer has no {roles[own]} token")
+    random = np.random.default_rng(seed)
+    deviation, mean = rows.std(0).numpy(), rows.mean(0).numpy()
+    table = [
+        _row(token, rows, ids) if number not in special else rows[special[number]]
+        for number, token in enumerate(tokenizer.codec.tokens)
+    ]
+    # Indexed entities, bytes and characters that BERT does not know: distinct, near the others.
+    made = (mean + SPREAD * random.normal(size=(len(table), len(mean))) * deviation).astype("f4")
+    return torch.stack(
+        [
+            torch.from_numpy(new) if row is None else row
+            for row, new in zip(table, made, strict=True)
+        ]
+    )
+
+
+def known_characters(
+    characters: PreTrainedTokenizerBase, tokenizer: EntityAlignedTokenizer
+) -> tuple[int, int]:
+    """(tokens of one character that BERT has a row for, tokens of one character)."""
+    ids = characters.get_vocab()
+    single = [token for token in tokenizer.codec.tokens if len(token) == 1]
+    return sum(_bert_id(token, ids) is not None for token in single), len(single)
+
+
+def _row(token: str, rows: torch.Tensor, ids: Mapping[str, int]) -> torch.Tensor | None:
+    """The row of a character, or the mean of those of a word; None where BERT lacks one."""
+    if len(token) > 1 and token.startswith("<"):  # an indexed entity or a byte
+        return None
+    found = [_bert_id(character, ids) for character in token]
+    known = [number for number in found if number is not None]
+    return rows[known].mean(0) if len(known) == len(found) else None
+
+
+def _bert_id(character: str, ids: Mapping[str, int]) -> int | None:
+    full_width = FULL_WIDTH.get(character, character)
+    for name in (full_width, character, character.lower()):
+        if name in ids:
+            return ids[name]
+    return None
+
+
+def _copy_positions(part: Any, bert: BertModel) -> None:
+    """Positions, with the first token type in them, and the norm behind them."""
+    source: Any = bert.embeddings
+    rows = source.position_embeddings.weight + source.token_type_embeddings.weight[0]
+    part.embed_positions.weight[part.embed_positions.offset :] = rows
+    _copy(part.layernorm_embedding, source.LayerNorm)
+
+
+def _copy_layer(layer: Any, source: Any) -> None:
+    """Self-attention, feed-forward and their norms."""
+    _copy_attention(layer.self_attn, source.attention)
+    _copy(layer.self_attn_layer_norm, source.attention.output.LayerNorm)
+    _copy(layer.fc1, source.intermediate.dense)
+    _copy(layer.fc2, source.output.dense)
+    _copy(layer.final_layer_norm, source.output.LayerNorm)
+
+
+def _copy_attention(attention: Any, source: Any) -> None:
+    _copy(attention.q_proj, source.self.query)
+    _copy(attention.k_proj, source.self.key)
+    _copy(attention.v_proj, source.self.value)
+    _copy(attention.out_proj, source.output.dense)
+
+
+def _copy(module: Any, source: Any) -> None:
+    """Weight and bias."""
+    module.weight.copy_(source.weight)
+    module.bias.copy_(source.bias)

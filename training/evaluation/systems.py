@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from gaixie.training.modeling.generation import in_words, load_generator
 from gaixie.training.modeling.generator import (
@@ -95,16 +94,14 @@ def from_model(
     generator = load_generator(folder, args.device, args.precision)
     different = list(dict.fromkeys(sources))
     with Progress(name, len(different), "sentences") as shown:
-        rows: Sequence[Sequence[Any]]
         if ranking.by == "model":
-            rows = generator.candidates(different, decoding, scored=False, progress=shown.add)
+            made = generator.candidates(different, decoding, scored=False, progress=shown.add)
+            texts = [row[0].text if row else None for row in made]
         else:
             spscore = SPScore.load(args.tier)
-            rows = Paraphraser(generator, decoding, ranking, spscore)(different, shown.add)
-    best = {
-        source: _clean(row[0].text, False) if row else None
-        for source, row in zip(different, rows, strict=True)
-    }
+            ranked = Paraphraser(generator, decoding, ranking, spscore)(different, shown.add)
+            texts = [row[0].text if row else None for row in ranked]
+    best = {source: _clean(text, False) for source, text in zip(different, texts, strict=True)}
     say(f"{name}: {in_words(generator.counts)}")
     made_by = [f"model {model_signature(folder)}", f"{decoding.beams} beams", args.precision]
     made_by += [f"{decoding.draws} draws"] if decoding.draws else []

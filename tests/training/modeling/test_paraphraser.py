@@ -43,7 +43,9 @@ def texts(rows) -> list[list[str]]:
 def test_draws_stand_behind_the_search(generator):
     searched = texts(generator.candidates(SOURCES, Decoding(beams=2, n_best=2)))
     both = texts(
-        generator.candidates(SOURCES, Decoding(beams=2, draws=8, temperature=9, top_p=1, n_best=10))
+        generator.candidates(
+            SOURCES, Decoding(beams=2, draws=24, temperature=1.5, top_p=1, n_best=26)
+        )
     )
     assert all(b[: len(a)] == a for a, b in zip(searched, both, strict=True))
     assert sum(map(len, both)) > sum(map(len, searched))
@@ -58,9 +60,9 @@ def test_the_models_order_by_default(generator, spscore):
 
 def test_ranked_by_spscore_from_all_candidates(generator, spscore):
     """The best of every beam and draw, not of the first n_best."""
-    decoding = Decoding(beams=3, draws=6, temperature=9, top_p=1, n_best=2)
+    decoding = Decoding(beams=3, draws=6, temperature=1.5, top_p=1, n_best=2)
     found = Paraphraser(generator, decoding, Ranking("spscore"), spscore)(SOURCES)
-    pool = Decoding(beams=3, draws=6, temperature=9, top_p=1, n_best=9)
+    pool = Decoding(beams=3, draws=6, temperature=1.5, top_p=1, n_best=9)
     everything = Paraphraser(generator, pool, Ranking(), spscore)(SOURCES)
     for best, candidates in zip(found, everything, strict=True):
         kept = [one for one in candidates if not one.entities < 100]

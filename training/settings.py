@@ -121,6 +121,7 @@ class Settings(Strict):
     min_learning_rate: float = Field(default=0.1, ge=0, le=1)
     weight_decay: float = Field(default=0.01, ge=0)
     clip: float = Field(default=1.0, gt=0)
+    max_skipped_steps: int = Field(default=10, ge=0)
 
     controller: Limits = Limits()
     denoising: DenoisingSettings | None = None
@@ -208,6 +209,7 @@ class Settings(Strict):
             "stages": {"__all__": {"max_steps", "max_seconds"}},
             "evaluation": True,
             "checkpoints": True,
+            "max_skipped_steps": True,
             "log_steps": True,
             "tracking": True,
         }

@@ -9,7 +9,8 @@ is kept: the newest `keep`, and those that hold the best weights which one of th
 several nodes OUTPUT is a folder that all of them see.
 
 The mirror gets the same folders, file by file, and a ``COMPLETE`` last; it is written in a thread while
-training goes on. A store that fails is reported and tried again with the next checkpoint.
+training goes on: no rank waits for a slow store before the end. What is still on its way when the next
+checkpoint is written goes with that one. A store that fails is reported and tried again likewise.
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ class Checkpoints:
         self.mirror = storage.join(mirror, "checkpoints") if mirror else ""
         self._uploader = ThreadPoolExecutor(1) if self.mirror else None
         self._upload: Future | None = None
+        self._sending: list[int] = []
+        """Steps that the last upload was for."""
         self._lock: int | None = None
 
     # Saving
@@ -133,7 +136,8 @@ class Checkpoints:
         steps = _steps(self.folder)
         kept = {*steps[-self.keep :]}
         kept |= {self._read(step)["progress"]["best_step"] for step in kept}
-        self._wait()
+        if self._upload and not self._upload.done():
+            kept |= {*self._sending}  # deleted next time
         for step in steps:
             if step not in kept:
                 shutil.rmtree(self.path(step))
@@ -235,9 +239,9 @@ class Checkpoints:
     # The mirror
 
     def _send(self) -> None:
-        if self._uploader:
-            self._wait()
-            self._upload = self._uploader.submit(self._mirror, _steps(self.folder))
+        if self._uploader and not (self._upload and not self._upload.done()):
+            self._sending = _steps(self.folder)
+            self._upload = self._uploader.submit(self._mirror, self._sending)
 
     def _wait(self) -> None:
         """Waits until the upload is done."""
@@ -298,6 +302,10 @@ class Checkpoints:
         """Waits for what is still on its way to the mirror, and gives OUTPUT back."""
         if self._uploader:
             self._wait()
+            if self._upload:  # on the main process, which has saved
+                self._prune()
+                if _steps(self.folder) != self._sending:
+                    self._send()
             self._uploader.shutdown()
         if self._lock is not None:
             os.close(self._lock)

@@ -144,7 +144,8 @@ class Run:
 
     def describe(self) -> int:
         """Says what would be trained, and on what."""
-        weights = sum(parameter.numel() for parameter in self.network.parameters())
+        # Under ZeRO-3 a weight that was read is an empty vector here, and its size is elsewhere.
+        weights = sum(getattr(p, "ds_numel", p.numel()) for p in self.network.parameters())
         world, batch = self.accelerator.num_processes, self.settings.batch
         self.display.say(f"data: {self.corpus.name}, {self.corpus.uri}")
         for stage, stream in self.streams.items():
@@ -255,7 +256,7 @@ class Run:
         at, step = self.state.controller, self.state.step
         stop = self._told or self._launcher not in (None, os.getppid())
         agreed = interval.together(self.accelerator, stop, time.monotonic() - self._started)
-        self.log.check(interval, agreed.losses, self.streams[at.stage], step)
+        self.log.check(interval, agreed, self.streams[at.stage], step)
         self.state = replace(self.state, seconds=agreed.seconds)
         line = self.log.interval(agreed, step, at.stage, rate, self.state.loader or {})
         own, done = self.settings.stage(at.stage), step - at.stage_step

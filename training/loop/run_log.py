@@ -33,6 +33,8 @@ class Agreed:
 
     losses: list[float]
     """Loss of each step: the mean over all its label tokens."""
+    skipped: list[bool]
+    """Of each step: its gradient was not finite, and it changed nothing."""
     tokens: int
     """Tokens of sources and paraphrases."""
     waiting: float
@@ -50,6 +52,7 @@ class Interval:
 
     def __init__(self) -> None:
         self.losses: list[torch.Tensor] = []
+        self.skipped: list[torch.Tensor] = []
         self.positions: list[Position] = []
         self.tokens = 0
         self.waiting = 0.0
@@ -58,6 +61,7 @@ class Interval:
     def add(self, done: Done, waiting: float, position: Position) -> None:
         """Adds a step. position: behind the step's batch."""
         self.losses.append(done.loss)
+        self.skipped.append(done.skipped)
         self.positions.append(position)
         self.tokens += done.tokens
         self.waiting += waiting
@@ -72,11 +76,12 @@ class Interval:
             dtype=torch.float64,
             device=accelerator.device,
         )
-        values = torch.cat([numbers, torch.stack(self.losses).double()])
-        sums = accelerator.reduce(values, "sum").tolist()
-        stops, tokens, waiting, spent, seconds, *losses = sums
+        steps = torch.stack([*self.losses, *self.skipped]).double()
+        sums = accelerator.reduce(torch.cat([numbers, steps]), "sum").tolist()
+        stops, tokens, waiting, spent, seconds, *steps = sums
+        losses, skipped = steps[: len(self.losses)], [s > 0 for s in steps[len(self.losses) :]]
         waiting /= accelerator.num_processes
-        return Agreed(losses, int(tokens), waiting, spent, seconds, stops > 0)
+        return Agreed(losses, skipped, int(tokens), waiting, spent, seconds, stops > 0)
 
 
 class RunLog:
@@ -86,6 +91,8 @@ class RunLog:
         self.accelerator, self.settings, self.signature = accelerator, settings, signature
         self.output = Path(settings.output)
         self.main = accelerator.is_main_process
+        self._skipped = 0
+        """Steps in a row that changed nothing."""
 
     def start(self, step: int) -> None:
         """Writes settings.yaml and opens TensorBoard, which keeps what it has up to a step."""
@@ -117,6 +124,7 @@ class RunLog:
             "seconds": agreed.seconds,
             "tokens_per_second": agreed.tokens / agreed.spent,
             "waiting": agreed.waiting / agreed.spent,
+            "skipped": sum(agreed.skipped),
         }
         self._write("log.jsonl", line)
         self._track(
@@ -124,23 +132,24 @@ class RunLog:
         )
         return line
 
-    def check(
-        self, interval: Interval, losses: list[float], stream: StageStream, step: int
-    ) -> None:
-        """Raises ValueError for the first loss that is no number, and writes its batch's pair_ids.
-
-        losses: of the interval, over all ranks; step: its last.
+    def check(self, interval: Interval, agreed: Agreed, stream: StageStream, step: int) -> None:
+        """Raises ValueError for the first loss that is no number, and where too many steps in a row had
+        a gradient that was not finite; writes the pair_ids of the step's batch. step: the interval's last.
         """
-        for number, (loss, after) in enumerate(zip(losses, interval.positions, strict=True), 1):
-            if math.isfinite(loss):
+        steps = zip(agreed.losses, agreed.skipped, interval.positions, strict=True)
+        for number, (loss, skipped, after) in enumerate(steps, step - len(agreed.losses) + 1):
+            self._skipped = self._skipped + 1 if skipped else 0
+            if math.isfinite(loss) and self._skipped <= self.settings.max_skipped_steps:
                 continue
-            step -= len(losses) - number
-            path = self.output / f"not-finite-{step}.txt"
+            path = self.output / f"not-finite-{number}.txt"
             if self.main:
                 with suppress(OSError, ValueError):  # the loss is what has to be said
                     path.write_text("\n".join(stream.pair_ids(after)) + "\n", "utf-8")
+            what = f"the loss is {loss}"
+            if math.isfinite(loss):
+                what = f"the gradient is not finite, as in the {self._skipped - 1} steps before"
             raise ValueError(
-                f"step {step}: the loss is {loss}, with batch {after.batch - 1} of block {after.block} "
+                f"step {number}: {what}, with batch {after.batch - 1} of block {after.block} "
                 f"of epoch {after.epoch} of stage {stream.stage}, whose pair_ids are in {path}; "
                 "checkpoints are from before; try a lower learning_rate or clip"
             )

@@ -49,6 +49,8 @@ class Done(NamedTuple):
     """This rank's share: the sum over the ranks is the mean loss of a token."""
     tokens: int
     """Tokens of sources and paraphrases on this rank."""
+    skipped: torch.Tensor
+    """1.0 where the gradient was not finite, on all ranks, and the weights were left as they were; else 0.0."""
 
 
 def train_step(
@@ -61,6 +63,9 @@ def train_step(
 ) -> Done:
     """Forward and backward over the micro-batches, then one step of the optimiser.
 
+    A gradient that is infinite or NaN, from a loss that may well be finite, changes no weight. That is
+    decided on the device, so that no step waits for it; DeepSpeed's optimiser has its own way.
+
     Every rank has the same number of micro-batches. Gradients are averaged over the ranks, and
     backward divides by gradient_accumulation_steps (DeepSpeed does, and Accelerate where it does
     not); both are made good here.
@@ -69,6 +74,7 @@ def train_step(
     total = accelerator.reduce(torch.tensor(tokens, device=accelerator.device), "sum")
     scale = accelerator.num_processes * accelerator.gradient_accumulation_steps
     loss = torch.zeros((), device=accelerator.device)
+    skipped = torch.zeros((), device=accelerator.device)
     for number, micro in enumerate(micro_batches, 1):
         last = number == len(micro_batches)
         accelerator.sync_gradients = last  # accumulate() would set it by counting
@@ -77,11 +83,13 @@ def train_step(
             accelerator.backward(part * scale)
         loss += part.detach()
     if accelerator.distributed_type != DistributedType.DEEPSPEED:  # whose backward does all of it
-        accelerator.clip_grad_norm_(model.parameters(), clip)
+        norm = accelerator.clip_grad_norm_(model.parameters(), clip)
+        skipped = (~torch.isfinite(norm)).float()
+        optimizer.optimizer.found_inf = skipped  # what a GradScaler tells a fused optimiser
         optimizer.step()
         optimizer.zero_grad()
     sources = sum(int(micro["attention_mask"].sum()) for micro in micro_batches)
-    return Done(loss, tokens + sources)
+    return Done(loss, tokens + sources, skipped)
 
 
 def token_losses(
@@ -159,6 +167,7 @@ def make_optimizer(model: Any, settings: Settings) -> torch.optim.AdamW:
         ],
         lr=settings.learning_rate,
         betas=(0.9, 0.999),
+        fused=True,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -184,3 +185,26 @@ def test_a_store_that_fails_is_reported_and_training_goes_on(
     of.close()
     assert names(tmp_path) == ["step-00000001", "step-00000002"]
     assert "mirror: s3://gaixie/denied" in capfd.readouterr().err
+
+
+def test_no_step_waits_for_a_slow_mirror(accelerator, tmp_path, monkeypatch):
+    """Three checkpoints are written while the first is still on its way; the end brings the rest."""
+    mirror, copy = tmp_path / "mirror", storage.copy
+    may_go_on, asked = threading.Event(), threading.Event()
+
+    def slow_copy(source: str, target: str) -> None:
+        asked.set()
+        assert may_go_on.wait(60)
+        copy(source, target)
+
+    monkeypatch.setattr(storage, "copy", slow_copy)
+    of = checkpoints(accelerator, tmp_path / "here", keep=1, mirror=str(mirror))
+    assert of.find(True) is None
+    save(of, state(1))
+    assert asked.wait(60)
+    save(of, state(2), state(3))
+    assert names(tmp_path / "here") == ["step-00000001", "step-00000003"]  # the first is being read
+    may_go_on.set()
+    of.close()
+    assert names(mirror) == ["step-00000003"]
+    assert (mirror / "checkpoints/step-00000003" / COMPLETE).exists()

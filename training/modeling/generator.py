@@ -22,6 +22,7 @@ import torch
 
 from gaixie.training.data.stage_loader import padded, with_degree
 from gaixie.training.modeling.encode_plus import ENTITIES
+from gaixie.training.modeling.punctuation import restore
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.udfs.text.normalise import normalise
 
@@ -229,7 +230,8 @@ class Generator:
             scores = self._log_probabilities(inputs[of], mask[of], written.to(device))
         rows: list[list[Candidate]] = [[] for _ in sources]
         for (row, _), text, score in zip(kept, texts, scores, strict=True):
-            rows[row].append(Candidate(text, score))
+            printed = restore(text, sources[row]) if self._aligned else text
+            rows[row].append(Candidate(printed, score))
         if decoding.sample and scored:
             rows = [sorted(row, key=lambda candidate: -candidate.log_probability) for row in rows]
         return rows

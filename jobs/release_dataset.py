@@ -92,7 +92,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         type=float,
         nargs=len(SPLITS),
         default=[1.0],
-        help="shares of the sources; by default everything is train",
+        help="shares of the sources, or of the groups with --keep-columns group; by default all is train",
     )
     how.add_argument("--seed", type=int, default=13, help="of split and shuffle; default 13")
     how.add_argument("--shards-mb", metavar="MB", type=float, default=128, help="default 128")

@@ -1,8 +1,10 @@
-"""On which side of a split a source sentence is: a hash of the sentence decides, nothing else.
+"""On which side of a split a pair is: a hash of its group decides, or of its source where it has none.
 
-    place = XXH3-64(normalised sentence in UTF-32, seed) / 2⁶⁴;  train, validation and test share [0, 1)
+    place = XXH3-64(normalised text in UTF-32, seed) / 2⁶⁴;  train, validation and test share [0, 1)
 
-All pairs of a source are on one side, in every run, release and trainer that has the same seed.
+A group, the column GROUP of a table of pairs, names what their sentences share: an English sentence, a
+document, a cluster. All pairs of a group are on one side, and all pairs of a source without a group, in
+every run, release and trainer that has the same seed.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from xxhash import xxh3_64_intdigest
 from gaixie.udfs.text.normalise import normalise, normalise_column
 
 SPLITS = ("train", "validation", "test")
+GROUP = "group"
 
 
 def source_hash(text: str, seed: int) -> int:

@@ -35,6 +35,7 @@ from gaixie.jobs.releases.rows import (
     recount,
     shards_of,
     split_column,
+    split_key,
     write_shards,
 )
 from gaixie.jobs.releases.settings import ReleaseRequest
@@ -190,8 +191,8 @@ class Release:
         rows = self._pairs()
         if self.duplicates:
             rows = drop_duplicates(rows, find_duplicates(rows), self.duplicates.total())
-        split = split_column(self.settings.split, self.settings.seed)
         columns = [*COLUMNS.names, *self.settings.keep_columns]
+        split = split_column(self.settings.split, self.settings.seed, split_key(columns))
         rows = rows.withColumn("split", split).select(*columns, "split")
         data = storage.join(self.folder, "data")
         with progress(self.spark, "writing shards", (self.rows - self.duplicates).total()):

@@ -34,7 +34,7 @@ from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import NAME, ReleaseSettings, RunManifest, read_run
 from gaixie.udfs.io.published_files import run_faults
 from gaixie.udfs.spark import score_bin_column
-from gaixie.udfs.splits import SPLITS
+from gaixie.udfs.splits import GROUP, SPLITS
 from gaixie.udfs.spscore import OUTPUTS
 
 COLUMNS = StructType(
@@ -211,12 +211,18 @@ def source_hashes(seed: int) -> Callable[..., Column]:
     return hashes
 
 
-def split_column(shares: Mapping[str, float], seed: int) -> Column:
-    """gaixie.udfs.splits.splits_of as a column of source, by name."""
+def split_key(columns: Sequence[str]) -> Column:
+    """What decides a row's split: its group, where the release has that column, else its source."""
+    source = F.col("source")
+    return F.coalesce(F.col(GROUP).cast("string"), source) if GROUP in columns else source
+
+
+def split_column(shares: Mapping[str, float], seed: int, key: Column) -> Column:
+    """gaixie.udfs.splits.splits_of as a column of the key."""
     ends = splits.bounds([*shares.values()])
     if len(ends) == 1:
         return F.lit(SPLITS[ends[0][0]])
-    position = F.shiftrightunsigned(source_hashes(seed)("source"), 11) / F.lit(float(2**53))
+    position = F.shiftrightunsigned(source_hashes(seed)(key), 11) / F.lit(float(2**53))
     split = F.lit(SPLITS[ends[-1][0]])
     for number, end in reversed(ends[:-1]):
         split = F.when(position < end, SPLITS[number]).otherwise(split)

@@ -13,13 +13,15 @@ import pyarrow.parquet as pq
 import yaml
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from gaixie.jobs.releases.card import configs_of
-from gaixie.jobs.releases.rows import read_release, recount, source_hashes
+from gaixie.jobs.releases.rows import COLUMNS, read_release, recount, source_hashes, split_key
 from gaixie.jobs.releases.store import build_of
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import DataFile, ReleaseFile, ReleaseManifest
 from gaixie.udfs.io.published_files import THREADS, fault_of, stored_files
+from gaixie.udfs.splits import GROUP
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.stages import ORIGINS
 
@@ -103,7 +105,10 @@ def _document_faults(folder: str, manifest: ReleaseManifest) -> Iterator[str]:
 
 
 def _row_faults(spark: SparkSession, folder: str, manifest: ReleaseManifest) -> list[str]:
-    rows = read_release(spark, folder)
+    schema = COLUMNS
+    if GROUP in manifest.columns:
+        schema = StructType([*COLUMNS]).add(GROUP, manifest.columns[GROUP])
+    rows = read_release(spark, folder, schema)
     try:
         counts = recount(rows).rows
     except RuntimeError as error:
@@ -125,12 +130,16 @@ def _row_faults(spark: SparkSession, folder: str, manifest: ReleaseManifest) -> 
     if twice:
         faults.append(f"data/: {twice} pairs are there more than once")
     if len(manifest.counts) > 1:
-        hashes = source_hashes(manifest.settings.seed)("source")
-        sources = rows.select("split", hashes.alias("source"))
-        sides = sources.groupBy("source").agg(F.countDistinct("split").alias("splits"))
+        hashes = source_hashes(manifest.settings.seed)(split_key(schema.names))
+        sides = (
+            rows.select("split", hashes.alias("key"))
+            .groupBy("key")
+            .agg(F.countDistinct("split").alias("splits"))
+        )
         shared = sides.where("splits > 1").count()
         if shared:
-            faults.append(f"data/: {shared} source sentences are in more than one split")
+            what = "groups" if GROUP in schema.names else "source sentences"
+            faults.append(f"data/: {shared} {what} are in more than one split")
     return faults
 
 

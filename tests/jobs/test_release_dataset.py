@@ -117,6 +117,8 @@ def root(score, grow, tmp_path_factory) -> Path:
 
     def pairs(first: int, count: int) -> pa.Table:
         table = grow(count, first)
+        groups = pc.cast(pc.divide(table["n"], 4), pa.string())
+        table = table.append_column("group", groups)
         wide = pc.binary_join_element_wise(table["source"], "　", "")
         other = table.set_column(1, "source", wide)
         other = other.set_column(
@@ -226,6 +228,20 @@ def test_no_source_is_on_two_sides(rows):
     assert rows.groupby(sources)["split"].nunique().max() == 1
     expected = [split_of(source, SHARES, 13) for source in rows["source"]]
     assert rows["split"].tolist() == expected
+
+
+def test_no_group_is_on_two_sides(root):
+    """Four sources are a group, which a release that keeps the column `group` does not part."""
+    done = release(root, "--runs", "a", "--version", "7.0", *GIVEN, "--keep-columns", "group")
+    assert done.code == 0, done.stderr
+    rows = read_rows([*build_of(root, "7.0").rglob("*.parquet")])
+    assert rows.groupby("group")["source"].nunique().max() > 2
+    assert rows.groupby("group")["split"].nunique().max() == 1
+    assert rows["split"].tolist() == [split_of(name, SHARES, 13) for name in rows["group"]]
+    checked = release(root, "--verify", "7.0")
+    assert checked.code == 0, checked.stderr
+    text = (build_of(root, "7.0") / "README.md").read_text("utf-8")
+    assert "no group is in two of them" in text
 
 
 @given(st.text(), st.lists(st.integers(0, 9), min_size=3, max_size=3), st.integers(0, 2**31))

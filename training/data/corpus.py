@@ -14,11 +14,9 @@ import pyarrow.parquet as pq
 
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import ReleaseManifest, read_manifest
-from gaixie.udfs.splits import SPLITS, splits_of
+from gaixie.udfs.splits import GROUP, SPLITS, splits_of
 
 COLUMNS = ["source", "paraphrase"]
-GROUP = "group"
-"""The column that names what a pair's sentences share: an English sentence, a document, a cluster."""
 
 
 class RowGroup(NamedTuple):

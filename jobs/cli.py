@@ -23,6 +23,8 @@ COMMANDS = {
     "vocabulary": ("jobs.build_vocabulary", "frequent words by part of speech"),
     "tokenize": ("training.tokenize_text", "the entity-aligned tokenizer: make it, try it"),
     "train": ("training.curriculum", "train a paraphraser through three stages, in this process"),
+    "warm-start": ("training.warm_start", "an encoder-decoder from a BERT, to train"),
+    "export": ("training.export", "a trained model for a fast engine on CPUs"),
     "generate": ("training.generate", "paraphrase sentences with a trained model"),
     "evaluate": ("training.evaluate", "compare systems and models on held-out pairs"),
 }

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
+from gaixie.training.modeling.exported import ExportedGenerator, is_exported, load_exported
 from gaixie.training.modeling.generator import LENGTH_STEP, Decoding, Generator
 from gaixie.training.modeling.vocabulary import DEGREES, VOCABULARY_FILE
 from gaixie.udfs.metrics.encoder import (
@@ -86,14 +87,21 @@ def load_generator(folder: str, device: str = "auto", precision: str = "float32"
     """The model of a folder, which is loaded once in a process; the counts start anew.
 
     device: auto is the GPU where there is one. precision: float32, or bfloat16, in which the weights
-    are then held. Raises OSError or ValueError, in one line, where there is no such folder, it has no
+    are then held; an exported model has its own. Raises OSError or ValueError, in one line, where there is no such folder, it has no
     sequence-to-sequence model, weights or tokenizer, or the tokenizer has more tokens than the model.
     """
+    if is_exported(folder):
+        return ExportedGenerator(*load_exported(folder, device))
     return Generator(*_load(folder, device, precision))
 
 
 @cache
 def _load(folder: str, device: str, precision: str) -> tuple[Any, Any]:
+    return load_model(folder, device, precision)
+
+
+def load_model(folder: str, device: str = "cpu", precision: str = "float32") -> tuple[Any, Any]:
+    """(model, tokenizer) of a folder, anew; see load_generator."""
     if precision not in PRECISIONS:
         raise ValueError(f"precision {precision!r}: expected {' or '.join(PRECISIONS)}")
     try:

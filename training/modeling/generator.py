@@ -111,6 +111,7 @@ class Generator:
         self.longest = min(tokenizer.model_max_length, positions or tokenizer.model_max_length)
         """Tokens of a source; what is longer is cut and counted."""
         self._most_new = positions - 1 if positions else None
+        self._start = model.config.decoder_start_token_id
         self._aligned = isinstance(tokenizer, EntityAlignedTokenizer)
         # Tokenizers of characters and pieces of words may put a space between all that they decode.
         self._spaced = not self._aligned and " " in _decode(
@@ -141,7 +142,7 @@ class Generator:
         random = decoding.sample or decoding.draws > 0
         with self._evaluating(), torch.random.fork_rng(enabled=random):
             if random:
-                torch.manual_seed(decoding.seed)
+                self._seed(decoding.seed)
             for limit, places in self._batches(list(map(len, ids)), decoding):
                 made = self._generate(
                     [texts[rows[k]] for k in places],
@@ -199,22 +200,13 @@ class Generator:
         scored: bool,
     ) -> list[list[Candidate]]:
         """The candidates of each source of a batch."""
-        device = self.model.device
-        inputs, mask = (tensor.to(device) for tensor in padded(ids, self.tokenizer.pad_token_id))
         lines: list[list[int]] = []
         of_source: list[list[int]] = [[] for _ in sources]  # its lines
         for arguments in decoding.passes():
-            written = self.model.generate(
-                input_ids=inputs,
-                attention_mask=mask,
-                max_new_tokens=limit,
-                use_cache=True,
-                **arguments,
-            )
             drawn, before = arguments["num_return_sequences"], len(lines)
             for row, own in enumerate(of_source):
                 own += range(before + row * drawn, before + (row + 1) * drawn)
-            lines += written.tolist()
+            lines += self._write(ids, limit, arguments)
         kept: list[tuple[int, int]] = []  # (source, line)
         texts: list[str] = []
         # Samples are kept in the order they were drawn in: to take the likeliest would not be to sample.
@@ -224,10 +216,7 @@ class Generator:
                 texts.append(text)
         scores = [float("nan")] * len(kept)
         if scored and kept:
-            of = torch.tensor([row for row, _ in kept], device=device)
-            pad = self.tokenizer.pad_token_id
-            written, _ = padded([lines[line] for _, line in kept], pad)
-            scores = self._log_probabilities(inputs[of], mask[of], written.to(device))
+            scores = self._score([ids[row] for row, _ in kept], [lines[line] for _, line in kept])
         rows: list[list[Candidate]] = [[] for _ in sources]
         for (row, _), text, score in zip(kept, texts, scores, strict=True):
             printed = restore(text, sources[row]) if self._aligned else text
@@ -274,7 +263,6 @@ class Generator:
         self, sources: Sequence[str], paraphrases: Sequence[str], batch_size: int = 32
     ) -> list[float]:
         """Mean log-probability of each paraphrase's tokens, its end among them, given its source."""
-        start, pad = self.model.config.decoder_start_token_id, self.tokenizer.pad_token_id
         order = sorted(range(len(sources)), key=lambda k: len(sources[k]))
         scores = [float("nan")] * len(sources)
         with self._evaluating():
@@ -286,13 +274,36 @@ class Generator:
                     truncation=True,
                     max_length=self.longest - 1,  # the start token is one more
                 )
-                inputs, mask = padded(batch["input_ids"], pad)
-                written, _ = padded([[start, *labels] for labels in batch["labels"]], pad)
-                device = self.model.device
-                means = self._log_probabilities(*(t.to(device) for t in (inputs, mask, written)))
-                for k, mean in zip(rows, means, strict=True):
+                lines = [[self._start, *labels] for labels in batch["labels"]]
+                for k, mean in zip(rows, self._score(batch["input_ids"], lines), strict=True):
                     scores[k] = mean
         return scores
+
+    def _seed(self, seed: int) -> None:
+        torch.manual_seed(seed)
+
+    # What the model itself does; modeling/exported.py has these for an exported one.
+
+    def _write(
+        self, ids: Sequence[Sequence[int]], limit: int, arguments: dict[str, Any]
+    ) -> list[list[int]]:
+        """num_return_sequences lines of tokens of each source, one source after the other, each line
+        with the start token before and padding behind its end."""
+        inputs, mask = padded(ids, self.tokenizer.pad_token_id)
+        return self.model.generate(
+            input_ids=inputs.to(self.model.device),
+            attention_mask=mask.to(self.model.device),
+            max_new_tokens=limit,
+            use_cache=True,
+            **arguments,
+        ).tolist()
+
+    def _score(self, ids: Sequence[Sequence[int]], lines: Sequence[Sequence[int]]) -> list[float]:
+        """Mean log-probability of the tokens of each line, given the tokens of its source."""
+        pad, device = self.tokenizer.pad_token_id, self.model.device
+        inputs, mask = padded(ids, pad)
+        written, _ = padded(lines, pad)
+        return self._log_probabilities(inputs.to(device), mask.to(device), written.to(device))
 
     def _log_probabilities(
         self, inputs: torch.Tensor, mask: torch.Tensor, written: torch.Tensor

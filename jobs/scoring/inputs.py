@@ -257,7 +257,8 @@ def _local_footer(file: File) -> tuple[str, int, int] | None:
     with suppress(OSError, ValueError, pa.ArrowException):
         if path:
             footer = pq.read_metadata(path)
-            return str(footer.schema), footer.num_rows, footer.num_row_groups
+            schema = str(footer.schema).partition("\n")[2]  # the first line is the object's address
+            return schema, footer.num_rows, footer.num_row_groups
     return None
 
 

@@ -23,7 +23,9 @@ def test_files_of_one_schema_are_told_from_others(tmp_path):
     pq.write_table(texts.cast(pa.schema({"source": pa.binary()})), tmp_path / "c.parquet")
     (tmp_path / "d.parquet").write_bytes(b"PAR1 and no more")
     a, b, c, d = (footer(path) for path in sorted(tmp_path.iterdir()))
-    assert a is not None and b is not None and c is not None
+    assert a is not None
+    assert b is not None
+    assert c is not None
     assert (a[1:], b[1:]) == ((3, 2), (1, 1))
     assert a[0] == b[0] != c[0]
     assert d is None  # Java says what is wrong with it

@@ -6,7 +6,6 @@ import gzip
 import os
 import signal
 import subprocess
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ import xxhash
 import yaml
 from servers import PATIENCE
 
-from gaixie.jobs.scoring.sample import sample_scored
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.spscore import OUTPUTS, SHIPPED, SPScore
@@ -63,20 +61,6 @@ def run(score, tmp_path_factory):
     run = score(folder / "out", "--config", config, report=True)
     assert run.code == 0, run.stderr
     return run
-
-
-def test_a_sample_of_few_pairs_is_one_job_of_spark(spark, run):
-    """One for each origin and stage would take longer than to score them."""
-    path = str(run.folder / "scored")
-    schema = spark.read.parquet(path).schema
-    counts = Counter(zip(run.scored["origin"], run.scored["stage"], strict=True))
-    spark.sparkContext.setJobGroup("sample", "")
-    try:
-        sample = sample_scored(spark, Storage(spark), path, schema, counts)
-    finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
-    assert sample.rows == len(run.scored)
-    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("sample")) == 1
 
 
 def test_folders_and_columns(run):

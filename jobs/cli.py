@@ -13,6 +13,8 @@ import runpy
 import sys
 from importlib.metadata import version
 
+from gaixie.jobs.errors import end_at_once_on_interrupt
+
 COMMANDS = {
     "score": ("jobs.score_corpus", "score a corpus and sort it into stages"),
     "show": ("jobs.show_run", "look at a run: its figures, its pairs, and why they score so"),
@@ -33,6 +35,7 @@ COMMANDS = {
 
 def main() -> int:
     """Runs the command that the first argument names; the exit code."""
+    end_at_once_on_interrupt()
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
         del sys.argv[1]

@@ -42,6 +42,8 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
 
     interrupted: what to say behind the cause where the job did not come to its end.
     """
+    if signal.getsignal(signal.SIGINT) is _end_at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     _silence_py4j()
     _reopen_stderr()
     log_file.cache_clear()
@@ -105,6 +107,27 @@ def log_file() -> Path:
 def terminate(signum: int, frame: FrameType | None) -> None:
     """A handler of SIGTERM."""
     raise Terminated
+
+
+def end_at_once_on_interrupt() -> None:
+    """Ctrl-C is one line and exit code 130 until a script's main begins.
+
+    Its imports take a second, and each of them would show a trace of its own, or take the interrupt
+    for an error of another kind.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        with suppress(ValueError):  # in a thread that is not the main one
+            signal.signal(signal.SIGINT, _end_at_once)
+
+
+def _end_at_once(signum: int, frame: FrameType | None) -> None:
+    call = frame
+    while call is not None:
+        if call.f_code.co_name == "main" and Path(call.f_code.co_filename).name != "cli.py":
+            signal.default_int_handler(signum, frame)
+        call = call.f_back
+    os.write(2, f"{Path(sys.argv[0]).stem}: interrupted; nothing was done\n".encode())
+    os._exit(130)
 
 
 def _reopen_stderr() -> None:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.spark.digests import digests
-from gaixie.jobs.spark.storage import Storage
+from gaixie.jobs.spark.storage import LITERAL, Storage
 from gaixie.udfs.io.manifest import RunFile
+from gaixie.udfs.io.published_files import THREADS
 
 
 def written_counts(
     spark: SparkSession, path: str, schema: StructType, keys: tuple[str, str]
 ) -> Counter[tuple[Any, ...]]:
     """Rows by keys, as the written files have them."""
-    counts = spark.read.schema(schema).parquet(path).groupBy(*keys).count()
+    counts = spark.read.options(**LITERAL).schema(schema).parquet(path).groupBy(*keys).count()
     return Counter({tuple(row)[:2]: row["count"] for row in counts.collect()})
 
 
@@ -46,13 +48,17 @@ def written_files(spark: SparkSession, storage: Storage, folder: str, name: str)
     if not storage.exists(f"{folder}/{name}"):
         return []
     files = storage.list_files(f"{folder}/{name}")
-    known = files and files[0].uri.startswith(("file:", "s3a:"))
-    sums = digests(spark, [file.uri for file in files]) if known else {}
+    uris = [file.uri for file in files]
+    if all(uri.startswith(("file:", "s3a:")) for uri in uris):
+        sums = digests(spark, uris)
+    else:
+        with ThreadPoolExecutor(THREADS) as pool:
+            sums = dict(zip(uris, pool.map(storage.sha256, uris), strict=True))
     return [
         RunFile(
             path=f"{name}/" + file.uri.rpartition(f"/{name}/")[2],
             bytes=file.size,
-            sha256=sums.get(file.uri),
+            sha256=sums[file.uri],
         )
         for file in files
     ]

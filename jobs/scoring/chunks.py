@@ -59,10 +59,12 @@ def divide(inputs: list[InputFiles], chunk_mb: float) -> list[Chunk]:
     chunks: list[Chunk] = []
     for source in inputs:
         files: list[File] = []
+        size = 0
         for file in source.files:
-            if files and sum(f.size for f in files) + file.size > chunk_mb * 1e6:
+            size += file.size
+            if files and size > chunk_mb * 1e6:
                 chunks.append(Chunk(len(chunks), source, files))
-                files = []
+                files, size = [], file.size
             files.append(file)
         chunks.append(Chunk(len(chunks), source, files))
     return chunks

@@ -21,10 +21,14 @@ from pyspark.sql.types import StructType
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import Csv
+from gaixie.jobs.spark.storage import LITERAL
 from gaixie.udfs.io.storage import File
 
 CHARACTERS = 16_000_000
 """Of a field, at most, in a file that is read as a whole."""
+
+FIELD_LINES = 100
+"""Of a field in quotes, at most."""
 
 
 class Reading(NamedTuple):
@@ -41,7 +45,7 @@ RAW = Reading("", False)
 
 def options(kind: str, form: Csv, reading: Reading) -> dict[str, Any]:
     """Spark's, for files of one reading."""
-    return {
+    return LITERAL | {
         "header": True,
         "sep": delimiter(kind, form),
         "quote": reading.quote,
@@ -67,6 +71,7 @@ def allow_encoding(spark: SparkSession, encoding: str) -> None:
                 f"encoding {encoding}: Java does not know it; convert the files to UTF-8"
             )
         spark.conf.set("spark.sql.legacy.javaCharsets", "true")
+        spark.conf.set("spark.sql.legacy.codingErrorAction", "true")  # U+FFFD, not the job's end
 
 
 def has_lines(encoding: str) -> bool:
@@ -113,7 +118,10 @@ def find_readings(
             _malformed(spark, undecided, options(kind, form, reading), schema)
             for reading in (header, across)
         )
-        plain |= {uri: across for uri in undecided if whole.get(uri, 0) < by_line.get(uri, 0)}
+        spanning = [uri for uri in undecided if whole.get(uri, 0) < by_line.get(uri, 0)]
+        if spanning:
+            _check_closed(spark, spanning, options(kind, form, across), schema)
+        plain |= dict.fromkeys(spanning, across)
     return plain
 
 
@@ -126,7 +134,11 @@ def _quotes(
     within fields and else around them.
     """
     q, d = re.escape(quote), re.escape(separator)
-    lines = spark.read.text([file.uri for file in files]).where(F.contains("value", F.lit(quote)))
+    lines = (
+        spark.read.options(**LITERAL)
+        .text([file.uri for file in files])
+        .where(F.contains("value", F.lit(quote)))
+    )
     single = F.replace("value", F.lit(quote * 2), F.lit(""))
     rest = F.regexp_replace("single", f"(^|{d}){q}[^{q}]*{q}(?={d}|$)", "$1")
     path = F.col("_metadata.file_path").alias("path")
@@ -156,6 +168,46 @@ def _malformed(
     return {known[_path(unquote(row["path"]))]: row["count"] for row in table.collect()}
 
 
+def _check_closed(
+    spark: SparkSession, uris: list[str], given: dict[str, Any], schema: StructType
+) -> None:
+    """Raises JobError for a field of more than FIELD_LINES, or one that ends as its file does: its quote
+    was never closed, and it has taken the rows that follow along."""
+    read = spark.read.schema(schema).options(**given)
+    rows = read.option("columnNameOfCorruptRecord", schema.names[-1]).csv(uris)
+    path = F.col("_metadata.file_path").alias("path")
+    values = F.array(*[F.col(f"`{name}`") for name in schema.names[:-1]])
+    fields = rows.select(path, F.explode(values).alias("field"))
+    fields = fields.select(
+        "path", F.split(F.regexp_replace("field", r"\s+$", ""), "\n").alias("lines")
+    )
+    text = spark.read.options(**LITERAL).text(uris)
+    line = F.col("value")
+    if given["encoding"] != "utf-8":
+        line = F.decode(line.cast("binary"), given["encoding"])
+    line = F.regexp_replace(line, r"\s+$", "").alias("line")
+    numbered = text.select(path, line, F.monotonically_increasing_id().alias("id"))
+    ends = numbered.where("line != ''").groupBy("path").agg(F.max_by("line", "id").alias("end"))
+    size, last = F.size("lines"), F.element_at("lines", -1)
+    broken = (size > FIELD_LINES) | ((size > 1) & (last == F.col("end")))
+    found = fields.where(size > 1).join(ends, "path").where(broken).head(1)
+    if not found:
+        return
+    [row] = found
+    [uri] = (uri for uri in uris if _path(uri) == _path(unquote(row.path)))
+    quote = given["quote"]
+    start = row.lines[0].removeprefix(quote).rstrip()  # which stays where quotes follow within
+    starts = quote + start, quote + start.replace(quote, 2 * quote)
+    lines = numbered.where(path == row.path).select("line").rdd.zipWithIndex()
+    begins = lines.filter(lambda item: any(start in item[0].line for start in starts))
+    number = begins.map(lambda item: item[1] + 1)
+    at = f", line {number.first()}" if not number.isEmpty() else ""
+    raise JobError(
+        f"{uri}{at}: a quote opens a field of {len(row.lines):,} lines, so it was never closed; "
+        "close it, or give --set csv.quote='' where quotes mean nothing"
+    )
+
+
 def _path(uri: str) -> str:
     """What Hadoop and Spark write alike of a URI: file:/a and file:///a."""
     return uri.partition(":")[2].lstrip("/")
@@ -163,7 +215,7 @@ def _path(uri: str) -> str:
 
 def undecodable_files(spark: SparkSession, files: Sequence[File]) -> list[str]:
     """URIs of text files with bytes that are not UTF-8, and no line of Chinese or the like that is."""
-    lines = spark.read.text([file.uri for file in files])
+    lines = spark.read.options(**LITERAL).text([file.uri for file in files])
     valid = F.is_valid_utf8("value")
     more = (F.octet_length("value") > F.char_length("value")) | F.contains("value", F.lit("\\u"))
     table = lines.groupBy(F.col("_metadata.file_path").alias("path")).agg(

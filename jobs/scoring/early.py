@@ -44,6 +44,21 @@ def check_local_inputs(inputs: Iterable[Input]) -> None:
             check_names(names, chosen[0].uri, settings)
 
 
+def local_bytes(inputs: Iterable[Input]) -> float:
+    """Size of the input, together; infinite where a part of it lies elsewhere or is compressed."""
+    total = 0.0
+    for settings in inputs:
+        path = local_path(settings.path)
+        try:
+            files = _data_files(Path(path)) if path else []
+        except OSError:
+            files = []
+        if not files or any(file.uri.lower().endswith(COMPRESSED) for file in files):
+            return float("inf")
+        total += sum(file.size for file in files)
+    return total
+
+
 def check_names(names: list[str], path: str, settings: Input) -> None:
     """Raises JobError where a column is missing that is to be read, or two differ in case alone."""
     for wanted in (settings.source_column, settings.paraphrase_column, settings.origin_column):

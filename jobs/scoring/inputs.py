@@ -6,10 +6,13 @@ import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
@@ -26,11 +29,11 @@ from gaixie.jobs.scoring.delimited import (
     union,
 )
 from gaixie.jobs.scoring.early import GIVE_ENCODING, check_names
-from gaixie.jobs.scoring.paths import COMPRESSED, choose_files
+from gaixie.jobs.scoring.paths import COMPRESSED, choose_files, local_path
 from gaixie.jobs.scoring.settings import Input
 from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
 from gaixie.jobs.spark.parquet import CHECKED
-from gaixie.jobs.spark.storage import Storage
+from gaixie.jobs.spark.storage import LITERAL, Storage
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io.storage import File
 from gaixie.udfs.spscore import OUTPUTS
@@ -183,7 +186,20 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: s
         spark._jsparkSession.sessionState().conf()
     )
 
+    known: dict[str, StructType] = {}
+
     def footer(file: File) -> tuple[StructType, int, int] | str:
+        """Schema, rows and row groups, or what is wrong; Java looks at one file of each schema alone,
+        where the others can be had sooner."""
+        local = _local_footer(file)
+        if local and local[0] in known:
+            return known[local[0]], *local[1:]
+        read = spark_footer(file)
+        if local and not isinstance(read, str):
+            known[local[0]] = read[0]
+        return read
+
+    def spark_footer(file: File) -> tuple[StructType, int, int] | str:
         try:
             path = jvm.org.apache.hadoop.fs.Path(file.uri)
             reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(
@@ -235,9 +251,20 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: s
         raise JobError(f"{source.settings.path}: no rows, expected at least one")
 
 
+def _local_footer(file: File) -> tuple[str, int, int] | None:
+    """Schema as text, rows and row groups of a file on this host's disk; None of any other."""
+    path = local_path(file.uri)
+    with suppress(OSError, ValueError, pa.ArrowException):
+        if path:
+            footer = pq.read_metadata(path)
+            schema = str(footer.schema).partition("\n")[2]  # the first line is the object's address
+            return schema, footer.num_rows, footer.num_row_groups
+    return None
+
+
 def _text_schema(spark: SparkSession, source: InputFiles) -> StructType:
     """Column names of a text input, all strings, and the column for malformed lines."""
-    reader = spark.read
+    reader = spark.read.options(**LITERAL)
     if source.format == "jsonl":
         paths = [file.uri for file in source.files]
         reader = reader.options(**_json_options(source)).option("primitivesAsString", True)
@@ -257,7 +284,7 @@ def _text_schema(spark: SparkSession, source: InputFiles) -> StructType:
 
 
 def _text_lines(spark: SparkSession, files: list[File]) -> DataFrame:
-    return spark.read.text([file.uri for file in files])
+    return spark.read.options(**LITERAL).text([file.uri for file in files])
 
 
 def _check_columns(schema: StructType, path: str, settings: Input) -> None:
@@ -304,7 +331,7 @@ def check_encoding(spark: SparkSession, source: InputFiles, files: list[File]) -
 def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
     """Rows of some files of an input: source, paraphrase, origin, malformed_line, extra columns."""
     paths = [file.uri for file in files]
-    reader = spark.read.schema(source.schema)
+    reader = spark.read.options(**LITERAL).schema(source.schema)
     if source.format == "parquet":
         rows = reader.options(**CHECKED).parquet(*paths)
     elif source.format == "jsonl":

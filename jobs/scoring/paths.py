@@ -6,7 +6,9 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import Input
@@ -21,6 +23,7 @@ _FORMATS = {
     ".tsv": "tsv",
     ".txt": "txt",
 }
+_DEFAULT = "spark.hadoop.fs.defaultFS"
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 
 
@@ -31,8 +34,27 @@ def local_path(uri: str) -> str | None:
     """
     if uri.startswith("file:"):
         return re.sub(r"^file:(//)?", "", uri)
-    hadoop = "HADOOP_CONF_DIR" in os.environ or "YARN_CONF_DIR" in os.environ
-    return None if hadoop or re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", uri) else uri
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", uri):
+        return None
+    if "HADOOP_CONF_DIR" in os.environ or "YARN_CONF_DIR" in os.environ:
+        return None
+    return uri if (_default_file_system() or "file:").startswith("file:") else None
+
+
+def _default_file_system() -> str | None:
+    """What the user's Spark settings say that paths without a scheme are paths of, if they do."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has read them
+        from pyspark import SparkConf, SparkContext
+
+        SparkContext._ensure_initialized()
+        return SparkConf().get(_DEFAULT)
+    folder = os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf"
+    given = [os.environ.get(name, "") for name in ("SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS")]
+    with suppress(OSError, ValueError):
+        text = Path(folder, "spark-defaults.conf").read_text("utf-8")
+        given = [*(line for line in text.splitlines() if line.strip()[:1] != "#"), *given]
+    values = re.findall(rf"\b{re.escape(_DEFAULT)}[\s=:]+([^\s'\"]+)", "\n".join(given))
+    return values[-1] if values else None
 
 
 def check_apart(output: str, inputs: Iterable[str]) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.run_lock import held
+from gaixie.jobs.scoring.early import local_bytes
+from gaixie.jobs.scoring.run_lock import held, needs_spark
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.jobs.spark.session import begin_session
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import NAME
+
+SMALL_BYTES = 10_000_000
+"""Input below this is scored before Java has compiled what it runs: about 100,000 pairs."""
 
 
 def score_corpus(
@@ -24,23 +29,33 @@ def score_corpus(
     assert settings.output is not None
     run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     folder = f"{settings.output.rstrip('/')}/runs/{run_id}"
-    with held(folder, take_over, dry_run) as lock:
-        if lock and _published(storage.exists, folder, run_id, resume):
-            return 0
+    with ExitStack() as stack:
+        lock = None
+        if not (dry_run or needs_spark(folder)):
+            lock = stack.enter_context(held(folder, take_over))
+            if _published(storage.exists, folder, run_id, resume):
+                return 0
         uris = [folder, *(source.path for source in settings.inputs)]
-        with begin_session("gaixie score_corpus", uris) as wait_for_session:
+        small = local_bytes(settings.inputs) < SMALL_BYTES
+        with begin_session("gaixie score_corpus", uris, small) as wait_for_session:
             # While Java starts.
             from gaixie.jobs.scoring.inputs import inspect_inputs
             from gaixie.jobs.scoring.pipeline import ScoreCorpus, load_scorer
+            from gaixie.jobs.spark.class_archive import keep_archive
             from gaixie.jobs.spark.storage import Storage
+            from gaixie.udfs.text.segmenters import load_segmenter
 
             scorer = load_scorer(settings)
+            if not dry_run:  # what explains examples in the end loads for a second
+                scorer.model.explain("一", "二", load_segmenter(scorer.segmenter))
             spark = wait_for_session()
+        files = Storage(spark)
+        if lock is None and not dry_run:
+            lock = stack.enter_context(held(folder, take_over, files))
+            if _published(files.exists, folder, run_id, resume):
+                return 0
         if lock:
             lock.on_lost = spark.sparkContext.cancelAllJobs
-        files = Storage(spark)
-        if not (lock or dry_run) and _published(files.exists, folder, run_id, resume):
-            return 0
         inputs = inspect_inputs(spark, files, settings.inputs, settings.on_corrupt_file)
         job = ScoreCorpus(spark, files, settings, scorer, inputs, run_id, folder, limit)
         if dry_run:
@@ -54,6 +69,7 @@ def score_corpus(
         job.write_scored(stages)
         job.write_quarantine()
         job.publish(stages)
+    keep_archive()
     return 0
 
 

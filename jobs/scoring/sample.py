@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.reporting import BARS
-from gaixie.jobs.spark.storage import Storage
+from gaixie.jobs.spark.storage import LITERAL, Storage
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS
 
@@ -54,12 +54,17 @@ def sample_scored(
     """
     total = sum(counts.values())
     columns = ["source", "paraphrase", "origin", "stage", *MEASURED]
-    parts = []
-    for (origin, stage), count in counts.items():
-        file = storage.list_files(f"{path}/origin={origin}/stage={stage}")[0].uri
-        front = spark.read.schema(schema).option("basePath", path).parquet(file)
-        parts.append(front.select(columns).limit(max(rows * count // total, 1)))
-    sample = reduce(DataFrame.unionAll, parts).toPandas().sort_values(["spscore", "source"])
+    reader = spark.read.options(**LITERAL).schema(schema)
+    if total <= rows:
+        pairs = reader.parquet(path).select(columns)
+    else:
+        parts = []
+        for (origin, stage), count in counts.items():
+            file = storage.list_files(f"{path}/origin={origin}/stage={stage}")[0].uri
+            front = reader.option("basePath", path).parquet(file)
+            parts.append(front.select(columns).limit(max(rows * count // total, 1)))
+        pairs = reduce(DataFrame.unionAll, parts)
+    sample = pairs.toPandas().sort_values(["spscore", "source"])
     judgements = {
         str(origin): {
             name: np.histogram(pairs[name], BARS, (0, 1))[0].tolist() for name in JUDGEMENTS

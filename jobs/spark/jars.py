@@ -41,6 +41,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("GAIXIE_CACHE_DIR") or Path.home() / ".cache/gaixie")
 
 
+def spark_home() -> Path:
+    """The Spark that this host runs: the user's, or the one that came with PySpark."""
+    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+
+
 def jar_folder() -> Path:
     """Where this host keeps the jars: GAIXIE_JARS, or a folder of the cache for this list."""
     if given := os.environ.get("GAIXIE_JARS"):
@@ -58,8 +63,7 @@ def fetch_jars(folder: Path, *settings: str, jars: Jars = S3A) -> list[Path]:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".jars-") as work:
         nothing = Path(work) / "nothing.py"
         nothing.write_text("")
-        submit = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
-        line = [submit / "bin/spark-submit", *jars.arguments]
+        line = [spark_home() / "bin/spark-submit", *jars.arguments]
         line += ["--master", "local[1]", "--conf", f"spark.jars.ivy={work}/ivy", *settings, nothing]
         environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
         done = subprocess.run(

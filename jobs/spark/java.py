@@ -30,6 +30,11 @@ class Starting:
         self._thread = threading.Thread(target=self._create, daemon=True)
         self._thread.start()
 
+    @property
+    def is_own(self) -> bool:
+        """Whether this started the Java."""
+        return not self._running
+
     def wait(self) -> SparkSession:
         """The session. Raises JobError where Java says why it did not start, else what PySpark raises."""
         try:

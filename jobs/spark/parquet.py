@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from gaixie.jobs.spark.storage import LITERAL
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 
@@ -18,7 +19,7 @@ PARQUET = {
 } | {"parquet.page.write-checksum.enabled": "true"}
 """No dictionaries for columns whose values hardly repeat: a quarter less work to write them."""
 
-CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
+CHECKED = {"parquet.page.verify-checksum.enabled": "true"} | LITERAL
 """Reading fails on a page that is not what its writer says, where the writer says it."""
 
 

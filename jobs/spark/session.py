@@ -12,16 +12,25 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from gaixie.jobs.errors import JobError, Terminated, cause, terminate
 from gaixie.jobs.spark import s3a
+from gaixie.jobs.spark.class_archive import archive_options
 from gaixie.jobs.spark.java import Starting, end_java, silence_java
 
 FOLDER = Path(__file__).parents[2] / "conf/spark"
 LOG4J = FOLDER / "log4j2.properties"
+
+SMALL = {
+    "spark.sql.adaptive.enabled": "false",  # which plans each query again after each of its stages
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.files.openCostInBytes": "64k",
+}
+"""For work of seconds, of which planning and starting tasks would be the most."""
 
 _interrupted = threading.Event()
 
@@ -36,12 +45,15 @@ def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
 
 
 @contextmanager
-def begin_session(name: str, uris: Iterable[str] = ()) -> Iterator[Callable[[], SparkSession]]:
+def begin_session(
+    name: str, uris: Iterable[str] = (), small: bool = False
+) -> Iterator[Callable[[], SparkSession]]:
     """Starts a session, and gives what waits for it; Java takes seconds that can be used meanwhile.
 
-    What spark-submit or spark-defaults.conf set wins over conf/spark. Raises JobError where there is
-    no Java, no session can be had, or s3a:// would not work as it should. Where the block fails before
-    the session was waited for, Java ends.
+    small: the work takes seconds, of which Java is to spend none on what pays only in the long run.
+    What spark-submit or spark-defaults.conf set wins over conf/spark. Raises JobError where there is no
+    Java, no session can be had, or s3a:// would not work as it should. Where the block fails before the
+    session was waited for, Java ends.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if submitted:  # by spark-submit, which has read its settings
@@ -56,7 +68,7 @@ def begin_session(name: str, uris: Iterable[str] = ()) -> Iterator[Callable[[], 
     defaults = read_settings(FOLDER / "jobs.conf")
     defaults |= read_settings(FOLDER / f"{MASTERS.get(kind, 'standalone')}.conf")
     if kind == "local":
-        defaults |= _local(conf, defaults)
+        defaults |= _local(conf, defaults, small)
     on_s3 = [uri for uri in uris if uri.startswith("s3a:")]
     if on_s3:
         defaults |= read_settings(FOLDER / "s3a.conf") | s3a.environment_settings()
@@ -81,6 +93,8 @@ def begin_session(name: str, uris: Iterable[str] = ()) -> Iterator[Callable[[], 
         except Exception as error:
             raise JobError(f"no Spark session: {cause(error)}") from error
         _own_signals()
+        if small and starting.is_own:
+            _start_worker(spark)
         if on_s3:
             s3a.check_session(spark, on_s3)
         return spark
@@ -136,17 +150,34 @@ def read_settings(path: Path) -> dict[str, str]:
     return dict(line.split(None, 1) for line in text.splitlines() if line.strip())
 
 
-def _local(conf: SparkConf, defaults: dict[str, str]) -> dict[str, str]:
+def _start_worker(spark: SparkSession) -> None:
+    """Starts a Python worker that will be wanted, in the background: it imports for two seconds."""
+
+    def load(batches: Iterable[Any]) -> Iterable[Any]:
+        import gaixie.udfs.spark  # noqa: F401
+
+        yield from batches
+
+    def start() -> None:
+        with suppress(Exception):  # then one starts when it is wanted
+            rows = spark.range(0, 1, 1, 1).mapInArrow(load, "id long")
+            rows.write.format("noop").mode("overwrite").save()
+
+    threading.Thread(target=start, daemon=True).start()
+
+
+def _local(conf: SparkConf, defaults: dict[str, str], small: bool) -> dict[str, str]:
     """Settings that depend on this host, and the environment of Python workers."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Java takes the whole heap at once and native memory from few arenas: memory stays flat.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     heap = conf.get("spark.driver.memory", defaults["spark.driver.memory"])
-    options = f"-XX:+UseParallelGC -Xms{heap} -XX:+AlwaysPreTouch"
+    options = ["-XX:+UseParallelGC", f"-Xms{heap}", "-XX:+AlwaysPreTouch"]
+    if small:  # Java ends before its best compiler has paid
+        options = ["-XX:+UseSerialGC", f"-Xms{heap}", "-XX:TieredStopAtLevel=1"]
+    options += [*archive_options(write=small), f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"]
     # A task is tried four times, as on a cluster: a worker may be killed for its memory.
     master = conf.get("spark.master", "local[*]")
     conf.set("spark.master", re.sub(r"^local\[([^],]+)\]$", r"local[\1, 4]", master))
-    return {
-        "spark.driver.defaultJavaOptions": f"{options} -Dlog4j2.configurationFile={LOG4J.as_uri()}",
-    }
+    return {"spark.driver.defaultJavaOptions": " ".join(options)} | (SMALL if small else {})

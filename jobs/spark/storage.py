@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from gaixie.jobs.errors import JobError
+from gaixie.jobs.errors import JobError, cause
 from gaixie.udfs.io.storage import File, to_json
 
 REFUSALS = {
@@ -28,6 +28,10 @@ REFUSALS = {
     "NoSuchBucket": "no such bucket",
 }
 """Signs of errors that no retry helps against, the plainest first."""
+
+
+LITERAL = {"__globPaths__": "false"}
+"""The option with which Spark's readers take the names of files as they are: [, {, * and ? are letters."""
 
 
 class Storage:
@@ -61,10 +65,17 @@ class Storage:
         """
         system, pattern = self._open(path)
         with explained(path):
-            roots = system.globStatus(pattern)
+            if system.exists(pattern):  # a name may hold what else makes a pattern
+                roots = [pattern]
+            else:
+                roots = [status.getPath() for status in system.globStatus(pattern) or ()]
             if not roots:
                 raise JobError(f"{path}: no such file or folder")
-            files = [file for root in roots for file in self._files(system, root.getPath())]
+            files = [
+                file
+                for root in roots
+                for file in self._files(system, system.getFileStatus(root).getPath())
+            ]
         return sorted(files, key=lambda file: file.uri)
 
     def _files(self, system: Any, root: Any) -> Iterator[File]:
@@ -121,6 +132,66 @@ class Storage:
 
     def write_json(self, path: str, value: dict[str, Any]) -> None:
         self.write(path, to_json(value))
+
+    def put(self, path: str, content: str | bytes, overwrite: bool) -> None:
+        """Writes a file that is there at once, though its content comes later.
+
+        Without overwrite, of several that try at once exactly one does, on HDFS.
+        """
+        system, hadoop_path = self._open(path)
+        with explained(path):
+            stream = system.create(hadoop_path, overwrite)
+            try:
+                stream.write(bytearray(content.encode() if isinstance(content, str) else content))
+            finally:
+                stream.close()
+
+    def sha256(self, path: str) -> str:
+        """SHA-256 of a file as 64 hexadecimal digits; Java reads it in blocks."""
+        system, hadoop_path = self._open(path)
+        with explained(path):
+            stream = system.open(hadoop_path)
+            try:
+                return self._jvm.org.apache.commons.codec.digest.DigestUtils.sha256Hex(stream)
+            finally:
+                stream.close()
+
+
+class LockFiles:
+    """gaixie.udfs.io.run_lock.Files of a store that only Spark reads and writes."""
+
+    def __init__(self, files: Storage):
+        self._files = files
+
+    def list_files(self, uri: str) -> list[File]:
+        with _os_errors(uri):
+            return self._files.list_files(uri) if self._files.exists(uri) else []
+
+    def read_bytes(self, uri: str) -> bytes:
+        with _os_errors(uri):
+            return self._files.read_bytes(uri)
+
+    def write(self, uri: str, content: str | bytes) -> None:
+        with _os_errors(uri):
+            self._files.put(uri, content, overwrite=True)
+
+    def create(self, uri: str, content: str | bytes) -> None:
+        with _os_errors(uri):
+            self._files.put(uri, content, overwrite=False)
+
+    def delete(self, uri: str) -> None:
+        with _os_errors(uri):
+            self._files.delete(uri)
+
+
+@contextmanager
+def _os_errors(uri: str) -> Iterator[None]:
+    """What Hadoop raises, as the OSErrors of gaixie.udfs.io.storage."""
+    try:
+        yield
+    except (Py4JError, JobError) as error:
+        kind = FileExistsError if "FileAlreadyExistsException" in str(error) else OSError
+        raise kind(f"{uri}: {cause(error)}") from error
 
 
 @contextmanager

@@ -167,3 +167,27 @@ def test_an_unknown_encoding(score, tmp_path):
     run = score(tmp_path, "--input", "x", "--origin", "llm", "--encoding", "klingon")
     assert run.code == 2
     assert "csv.encoding: unknown encoding, expected one such as utf-8, gb18030" in run.error
+
+
+@pytest.mark.parametrize(("kind", "encoding"), [("csv", "utf-8"), ("tsv", "gb18030")])
+@pytest.mark.parametrize("where", ["early", "late"])
+def test_a_quote_that_is_never_closed(score, tmp_path, kind, encoding, where):
+    """Between records that do span lines; the rows behind it are lost to a field of many lines."""
+    delimiter = {"csv": ",", "tsv": "\t"}[kind]
+    path = written(tmp_path / f"a.{kind}", BREAKS, delimiter)
+    text = path.read_text()
+    broken = delimiter.join([A, f'"{B}开了，', ""]) + "\n"
+    rows = "".join(delimiter.join([f"{A}{k}", B, ""]) + "\n" for k in range(150))
+    if where == "early":  # closed by the first quote that comes, after more lines than a field has
+        text = f"{HEAD_LINE[kind]}{broken}{rows}" + text.partition("\n")[2]
+    else:
+        text += f"{broken}{rows[: len(rows) // 30]}"
+    path.write_text(text, encoding)
+    number = text[: text.index(f'"{B}开了')].count("\n") + 1
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm", "--encoding", encoding)
+    assert run.code == 2, run.stderr
+    assert f"file:{path}, line {number}: a quote opens a field of " in run.stderr.splitlines()[-1]
+    assert not (run.folder / "manifest.json").exists()
+
+
+HEAD_LINE = {"csv": ",".join(HEAD) + "\n", "tsv": "\t".join(HEAD) + "\n"}

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from gaixie.jobs.spark.storage import Storage
+from gaixie.jobs.scoring import pipeline
+from gaixie.jobs.spark.storage import LockFiles, Storage
 from gaixie.udfs.io import storage
+from gaixie.udfs.io.manifest import RunManifest
+from gaixie.udfs.io.published_files import run_faults
 from gaixie.udfs.io.run_lock import RunLock
 
 pytestmark = pytest.mark.spark
@@ -75,3 +79,47 @@ def test_clean_leaves_a_run_at_work_alone(score, given, tmp_path):
         assert (folder / "_work" / "unit").exists()
     assert "run r: not published: deleted (1 files" in score(tmp_path, "--clean").stdout
     assert not folder.exists()
+
+
+@pytest.fixture
+def mounted(spark, tmp_path):
+    """A folder as viewfs:// has it: a store that nothing but Hadoop knows."""
+    conf = spark._jsc.hadoopConfiguration()
+    (tmp_path / "mounted").mkdir()
+    name = f"fs.viewfs.mounttable.{tmp_path.name.replace('_', '-')}.link./disk"
+    conf.set(name, f"file://{tmp_path}/mounted")
+    yield tmp_path / "mounted", f"viewfs://{tmp_path.name.replace('_', '-')}/disk"
+    conf.unset(name)
+
+
+def test_a_store_that_only_hadoop_knows(spark, given, score, mounted, monkeypatch):
+    folder, uri = mounted
+    held = []
+    start = pipeline.ScoreCorpus.start
+
+    def look(self, resume):
+        held.append([path.name for path in (folder / "out/runs/r/_lock").glob("*.json")])
+        start(self, resume)
+
+    monkeypatch.setattr(pipeline.ScoreCorpus, "start", look)
+    run = score(Root(f"{uri}/out"), *given)
+    assert run.code == 0, run.stderr
+    assert held == [["000001.json"]]
+    published = folder / "out/runs/r"
+    assert not list((published / "_lock").glob("*.json"))
+    manifest = RunManifest.model_validate_json((published / "manifest.json").read_text())
+    assert all(file.sha256 for files in manifest.files.values() for file in files)
+    assert run_faults(str(published), manifest, storage.sha256) == []
+    with RunLock(f"{uri}/out/runs/s", files=LockFiles(Storage(spark))):
+        run = score(Root(f"{uri}/out"), *given, run_id="s")
+    assert run.code == 2
+    assert f"error: {uri}/out/runs/s: process " in run.error
+    with RunLock(f"{uri}/out/runs/s", files=LockFiles(Storage(spark))):
+        pass  # it was released
+
+
+class Root(str):
+    """An output that is no path."""
+
+    def __truediv__(self, name: str) -> Path:
+        return Path(self) / name

@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
+from typing import Protocol
 
 from fsspec.implementations.local import LocalFileSystem
 
@@ -35,6 +36,16 @@ NAME = "_lock"
 BEAT_SECONDS = 10.0
 SILENT_SECONDS = 90.0
 """A lock that was not written for so long is a dead process's."""
+
+
+class Files(Protocol):
+    """What a lock calls of gaixie.udfs.io.storage, or of what does the same for another store."""
+
+    def list_files(self, uri: str, /) -> list[storage.File]: ...
+    def read_bytes(self, uri: str, /) -> bytes: ...
+    def write(self, uri: str, content: str | bytes, /) -> None: ...
+    def create(self, uri: str, content: str | bytes, /) -> None: ...
+    def delete(self, uri: str, /) -> None: ...
 
 
 class Locked(Exception):
@@ -80,6 +91,7 @@ class RunLock:
     """The lock of a run's folder, held inside a with block by a thread that gives signs of life.
 
     take_over: take it from a process on another host without waiting whether that one is alive.
+    files: what reads and writes where the folder lies.
     Entering raises Locked where another process is at work, and OSErrors of gaixie.udfs.io.storage.
     A process that is gone, or silent, is named on standard error, and its lock taken. Leaving removes
     the lock and the empty folders that it made; where the lock was lost, whatever the block raised
@@ -92,7 +104,9 @@ class RunLock:
         take_over: bool = False,
         beat_seconds: float = BEAT_SECONDS,
         silent_seconds: float = SILENT_SECONDS,
+        files: Files = storage,
     ):
+        self._files = files
         self._run, self._folder = folder, storage.join(folder, NAME)
         self._take_over = take_over
         self._beat_seconds, self._silent_seconds = beat_seconds, silent_seconds
@@ -105,7 +119,7 @@ class RunLock:
         """Called from the thread that finds the lock taken by another process."""
 
     def __enter__(self) -> RunLock:
-        system, path = storage.filesystem(self._folder)
+        system, path = storage.filesystem(self._folder) if self._files is storage else (None, "")
         if isinstance(system, LocalFileSystem):
             own, run, *above = Path(path), *Path(path).parents
             self._made = [own, run, *(folder for folder in above if not folder.exists())]
@@ -129,7 +143,7 @@ class RunLock:
             locks = self._locks()
             for number in locks:
                 if number <= self._number:
-                    storage.delete(self._file(number))
+                    self._files.delete(self._file(number))
             self._remove_folders()
         if self._loss and error is not None and not isinstance(error, Locked):
             raise self._loss from error
@@ -156,7 +170,7 @@ class RunLock:
             )
             self._content = storage.to_json(asdict(here))
             try:
-                storage.create(self._file(top + 1), self._content)
+                self._files.create(self._file(top + 1), self._content)
             except FileExistsError:
                 continue
             locks = self._locks()
@@ -164,9 +178,9 @@ class RunLock:
                 self._number = top + 1
                 for number in locks:
                     if number < self._number:
-                        storage.delete(self._file(number))
+                        self._files.delete(self._file(number))
                 return
-            storage.delete(self._file(top + 1))  # the lock it followed was followed before
+            self._files.delete(self._file(top + 1))  # the lock it followed was followed before
         raise Locked(f"{self._run}: too many processes want this run")
 
     def _see_it_dead(self, number: int, file: storage.File) -> None:
@@ -203,12 +217,12 @@ class RunLock:
                     self._loss = self._taken()
                     self.on_lost()
                     return
-                storage.write(self._file(self._number), self._content)
+                self._files.write(self._file(self._number), self._content)
 
     def _locks(self) -> dict[int, storage.File]:
         """Files of the lock by number; the highest is in force."""
         found = {}
-        for file in storage.list_files(self._folder):
+        for file in self._files.list_files(self._folder):
             if match := re.search(r"/(\d+)\.json$", file.uri):
                 found[int(match[1])] = file
         return found
@@ -218,17 +232,17 @@ class RunLock:
 
     def _holder(self, number: int) -> Holder | None:
         with suppress(OSError, ValueError, TypeError):
-            return Holder(**json.loads(storage.read_bytes(self._file(number))))
+            return Holder(**json.loads(self._files.read_bytes(self._file(number))))
         return None
 
     def _age(self, file: storage.File) -> float:
         """Seconds since a file was written, by the clock of the store, whatever this host's says."""
         probe = storage.join(self._folder, f"clock-{token_hex(4)}")
-        storage.write(probe, b"")
+        self._files.write(probe, b"")
         try:
-            [now] = storage.list_files(probe)
+            [now] = self._files.list_files(probe)
         finally:
-            storage.delete(probe)
+            self._files.delete(probe)
         return (now.modified - file.modified).total_seconds()
 
     def _taken(self) -> Locked:

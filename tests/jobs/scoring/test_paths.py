@@ -120,6 +120,28 @@ def test_a_path_without_a_scheme_is_local_where_no_hadoop_is_configured(monkeypa
     assert local_path("file:/in") == "/in"
 
 
+def test_a_default_file_system_in_spark_s_own_settings(tmp_path, monkeypatch):
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    settings = tmp_path / "spark-defaults.conf"
+    name = "spark.hadoop.fs.defaultFS"
+    for text in ("", f"# {name} hdfs://a\nspark.master local\n", f"{name}=file:///\n"):
+        settings.write_text(text)
+        assert local_path("/in") == "/in"
+    for text in (
+        f"{name}  hdfs://a:8020\n",
+        f"{name}=hdfs://a",
+        f"{name} file:/\n{name}: hdfs://a",
+    ):
+        settings.write_text(text)
+        assert local_path("/in") is None
+        assert local_path("file:/in") == "/in"
+    settings.unlink()
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--conf '{name}=hdfs://a' pyspark-shell")
+    assert local_path("/in") is None
+
+
 def test_links_are_followed_and_what_cannot_be_looked_at_is_left_to_the_job(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.csv").write_text("source,paraphrase\n")

@@ -37,7 +37,7 @@ SUBMIT_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.sql.files.maxPartitionBytes": "20k",
+    "spark.sql.files.maxPartitionBytes": "70k",  # a row group of in_four_units
     "spark.sql.files.openCostInBytes": "0",
     "spark.sql.shuffle.partitions": "4",
     "spark.cores.max": "2",  # both workers have an executor before the first task starts

@@ -119,7 +119,7 @@ def test_a_worker_and_the_store_die_and_no_credentials_are_left(
     port = free_port()
     conf = {"spark.ui.enabled": "true", "spark.ui.port": str(port)} | event_log(tmp_path)
     process = submit("secrets", *given, environment=store.environment(), conf=conf)
-    wait_for(in_unit(store, "secrets", 1), "the second unit", process)
+    wait_for(in_unit(store, "secrets", 1), "the second unit", process, every=0.3)
     cluster.kill_worker()
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/environment/") as page:
         texts = {"environment page": page.read().decode()}
@@ -130,7 +130,7 @@ def test_a_worker_and_the_store_die_and_no_credentials_are_left(
         with urllib.request.urlopen(address) as page:
             texts[name] = page.read().decode()
     cluster.add_worker()
-    wait_for(in_unit(store, "secrets", 3), "the last unit, whoever died", process)
+    wait_for(in_unit(store, "secrets", 3), "the last unit, whoever died", process, every=0.3)
     assert executors_lost(tmp_path) >= 1
 
     store.kill()
@@ -181,7 +181,7 @@ def test_the_driver_dies_among_faults_and_its_uploads_are_cleaned(
     try:
         environment = store.environment(endpoint=proxy.endpoint)
         process = submit("driver", *given, environment=environment, conf=conf)
-        wait_for(in_unit(store, "driver", 2), "the third unit", process)
+        wait_for(in_unit(store, "driver", 2), "the third unit", process, every=0.3)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         unpublished(store, "driver")

@@ -20,7 +20,9 @@ from servers import Cluster, ObjectStore
 
 ROOT = Path(__file__).parents[1]
 ARCHIVE = warm_up.class_archive(ROOT / ".pytest_cache")
-os.environ["SPARK_DAEMON_JAVA_OPTS"] = warm_up.java_options(ARCHIVE)  # of a cluster
+# Tests run in as many processes as there are cores: threads of one would wait, at work, for those of others.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["SPARK_DAEMON_JAVA_OPTS"] = warm_up.daemon_options(ARCHIVE)
 os.environ["SPARK_SUBMIT_OPTS"] = warm_up.driver_options(ARCHIVE)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell ignores it for what it starts in the background; so would all that tests interrupt.
@@ -144,6 +146,7 @@ def spark():
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
+        "spark.driver.defaultJavaOptions": warm_up.SMALL_HEAP,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
     }

@@ -22,6 +22,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from servers import SPARK_HOME
+from warm_up import SMALL_HEAP
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {
@@ -32,10 +33,11 @@ SUBMIT_SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": os.environ["SPARK_DAEMON_JAVA_OPTS"],
     "spark.driver.memory": "512m",
+    "spark.driver.defaultJavaOptions": SMALL_HEAP,
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.sql.files.maxPartitionBytes": "20k",
+    "spark.sql.files.maxPartitionBytes": "70k",  # a row group of in_four_units
     "spark.sql.files.openCostInBytes": "0",
     "spark.sql.shuffle.partitions": "4",
     "spark.cores.max": "2",  # both workers have an executor before the first task starts

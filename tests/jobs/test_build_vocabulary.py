@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from plain_vocabulary import select
-from warm_up import compiling
 
 from gaixie.jobs.build_vocabulary import main
 from gaixie.jobs.errors import JobError
@@ -151,7 +150,7 @@ def test_on_the_cluster_from_the_store_to_the_store(
     done = subprocess.run(
         list(map(str, command)),
         cwd=ROOT,
-        env=os.environ | ENVIRONMENT | store.environment() | compiling(),
+        env=os.environ | ENVIRONMENT | store.environment(),
         capture_output=True,
         text=True,
     )

@@ -60,8 +60,9 @@ def in_unit(output: Path, unit: int) -> Callable[[], bool]:
     return lambda: any(folder.rglob("*.parquet"))
 
 
-def test_workers_die(cluster, submit, given, local, tmp_path):
-    """One while units are scored, and another, with its shuffle files, while tables are written."""
+def test_workers_and_the_driver_die(cluster, submit, score, given, local, tmp_path):
+    """A worker while units are scored, then the driver; on the way again a worker with its shuffle files
+    while tables are written. Local mode starts over from what the driver left."""
     events = tmp_path / "events"
     events.mkdir()
     process = submit(tmp_path, *given, conf=event_log(events))
@@ -71,22 +72,11 @@ def test_workers_die(cluster, submit, given, local, tmp_path):
     assert process.poll() is None
     cluster.add_worker()
 
-    writing = tmp_path / "runs" / "r" / "scored" / "_temporary"
-    wait_for(writing.exists, "the tables", process)
-    assert cluster.kill_worker() >= 2
-    assert process.poll() is None
-    stdout, stderr = process.communicate(timeout=PATIENCE)
-    cluster.add_worker()
-    assert process.returncode == 0, stdout + stderr
-    assert executors_lost(events) >= 2
-    same_run(tmp_path / "runs" / "r", local)
-
-
-def test_driver_dies(submit, score, given, local, tmp_path):
-    process = submit(tmp_path, *given)
     wait_for(in_unit(tmp_path, 2), "the third unit", process)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+    lost = executors_lost(events)
+    assert lost >= 1
     folder = tmp_path / "runs" / "r"
     assert not (folder / "manifest.json").exists()
     assert {path.name for path in folder.iterdir()} == {"_work", "_lock"}  # hidden from readers
@@ -95,9 +85,14 @@ def test_driver_dies(submit, score, given, local, tmp_path):
     copy = tmp_path / "copy" / "runs" / "r"
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("_temporary"))
 
-    process = submit(tmp_path, *given, "--resume")
+    process = submit(tmp_path, *given, "--resume", conf=event_log(events))
+    wait_for((folder / "scored" / "_temporary").exists, "the tables", process)
+    assert cluster.kill_worker() >= 2
+    assert process.poll() is None
     stdout, stderr = process.communicate(timeout=PATIENCE)
+    cluster.add_worker()
     assert process.returncode == 0, stdout + stderr
+    assert executors_lost(events) > lost
     assert (stdout + stderr).count("already scored") == finished
     same_run(folder, local)
 

@@ -443,10 +443,10 @@ def test_a_row_of_100_000_characters(score, grow, examples, tmp_path):
 
 @pytest.fixture(scope="module")
 def in_units(grow, tmp_path_factory):
-    """Six files that make six units; some rows are duplicates of another unit's."""
+    """Four files that make four units; some rows are duplicates of another unit's."""
     folder = tmp_path_factory.mktemp("units")
-    table = grow(6000)
-    for k in range(6):
+    table = grow(4000)
+    for k in range(4):
         part = pa.concat_tables([table.slice(1000 * k, 1000), table.slice(997 * k, 3)])
         pq.write_table(part, folder / f"{k}.parquet")
     return ("--input", folder, "--origin-column", "origin", "--unit-mb", "0.01")
@@ -476,7 +476,7 @@ def kill(process: subprocess.Popen) -> None:
 
 def test_ctrl_c_is_one_line(launch, in_units, tmp_path):
     process = launch(tmp_path / "out", *in_units)
-    read = read_until(process, "scoring unit 1 of 6: done")
+    read = read_until(process, "scoring unit 1 of 4: done")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it
     read += process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 130
@@ -490,7 +490,7 @@ def test_killed_twice_then_resumed(score, launch, in_units, unbroken, tmp_path):
     out = tmp_path / "out"
     folder = out / "runs" / "r"
     process = launch(out, *in_units)
-    read_until(process, "scoring unit 3 of 6: done")
+    read_until(process, "scoring unit 3 of 4: done")
     kill(process)
     assert not (folder / "manifest.json").exists()
     finished = len(list((folder / "_work").glob("unit-*.json")))
@@ -503,7 +503,7 @@ def test_killed_twice_then_resumed(score, launch, in_units, unbroken, tmp_path):
 
     run = score(out, *in_units, "--resume")
     assert run.code == 0, run.stderr
-    assert run.stderr.count("already scored") == 6
+    assert run.stderr.count("already scored") == 4
     same_rows(run.scored, unbroken.scored)
     assert run.manifest["rows"] == unbroken.manifest["rows"]
     assert run.manifest["stages"] == unbroken.manifest["stages"]

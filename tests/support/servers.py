@@ -44,15 +44,19 @@ def free_port() -> int:
 
 
 def wait_for(
-    happened: Callable[[], bool], what: str, alive: subprocess.Popen | None = None
+    happened: Callable[[], bool],
+    what: str,
+    alive: subprocess.Popen | None = None,
+    every: float = 0.05,
 ) -> None:
+    """Asks every so many seconds, as long as the process is alive."""
     deadline = time.monotonic() + PATIENCE
     while not happened():
         if alive is not None and alive.poll() is not None:
             raise AssertionError(f"ended before {what}:\n{alive.communicate()}")
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {PATIENCE} s for {what}")
-        time.sleep(0.05)
+        time.sleep(every)
 
 
 def event_log(folder: Path) -> dict[str, str]:

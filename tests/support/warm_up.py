@@ -18,6 +18,7 @@ from pathlib import Path
 SOURCE = "据目击者描述，火势从三楼的一间厨房开始蔓延"
 PARAPHRASE = "目击的人说，火是从三楼一个厨房烧起来的"
 QUICK_START = "-XX:TieredStopAtLevel=1"  # tests end before the rest pays
+SMALL_HEAP = "-XX:+UseSerialGC"  # less to start; a job in local mode has a collector of its own
 
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
@@ -52,9 +53,15 @@ def driver_options(archive: Path | None) -> str:
     return " ".join([java_options(archive), *settings])
 
 
+def daemon_options(archive: Path | None) -> str:
+    """Options of every Java of a cluster, executors among them, but drivers."""
+    return f"{java_options(archive)} {SMALL_HEAP}"
+
+
 def compiling() -> dict[str, str]:
     """What the environment of a process needs for its queries to be compiled after all."""
-    return {"SPARK_SUBMIT_OPTS": os.environ["SPARK_DAEMON_JAVA_OPTS"]}
+    options = os.environ["SPARK_SUBMIT_OPTS"].split()
+    return {"SPARK_SUBMIT_OPTS": " ".join(o for o in options if not o.startswith("-Dspark.sql"))}
 
 
 def begin(lock: int, archive: Path | None) -> list[subprocess.Popen]:

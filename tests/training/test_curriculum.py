@@ -6,6 +6,7 @@ micro-batches, DeepSpeed's flat buffers) differ by a few 1e-6 a step, so TOLERAN
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -13,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
@@ -78,10 +80,10 @@ def two_processes(*arguments: str) -> list[str]:
     return [*SEVERAL, *given, SCRIPT, *arguments]
 
 
-def deepspeed(config: str, *arguments: str) -> list[str]:
+def deepspeed(config: str, *arguments: str, script: str = SCRIPT) -> list[str]:
     given = ["--use_deepspeed", f"--deepspeed_config_file=conf/deepspeed/{config}.json"]
     given += ["--num_processes=1", f"--main_process_port={free_port()}"]
-    return [*SEVERAL, *given, SCRIPT, *arguments]
+    return [*SEVERAL, *given, script, *arguments]
 
 
 def environment() -> dict[str, str]:
@@ -147,11 +149,10 @@ def weights(checkpoint: Path) -> dict[str, torch.Tensor]:
 
 @pytest.fixture(scope="module")
 def whole(bench) -> Path:
-    """The output of one process that was never stopped, by accelerate launch. Read only."""
-    config = bench.config("whole")
-    command = [*LAUNCH, "--config_file=conf/accelerate/cpu.yaml", SCRIPT, "--config", config]
-    done = succeed(command)
-    assert "finished at step 24" in done.stdout
+    """The output of one process that was never stopped. Read only."""
+    with redirect_stdout(io.StringIO()) as said:
+        assert call("--config", bench.config("whole")) == 0
+    assert "finished at step 24" in said.getvalue()
     return bench.folder / "whole"
 
 
@@ -272,37 +273,62 @@ def test_the_controller_switches_and_the_best_weights_start_the_next_stage(switc
     assert all(torch.equal(model[name], tensor) for name, tensor in best.items() if name in model)
 
 
+COMPILED = ["zero2_offload", "zero3_offload"]
+"""Settings with which DeepSpeed compiles its optimiser for the CPU."""
+
+
+@dataclass(frozen=True)
+class UnderDeepSpeed:
+    """Runs with the settings of conf/deepspeed. Read only."""
+
+    outputs: dict[str, Path]
+    """By the name of the settings; the run with zero2 was stopped and went on."""
+    refused: subprocess.CompletedProcess
+    """One that was to go on with a checkpoint which says that two processes had saved it."""
+
+
 @pytest.fixture(scope="module")
-def zero2(bench) -> Path:
-    """The output of a run with ZeRO-2, stopped and resumed. Read only."""
+def under_deepspeed(bench) -> UnderDeepSpeed:
+    """All but the run that was stopped come from one process that has imported everything."""
     pytest.importorskip("deepspeed")
-    output = bench.folder / "switching-zero2"
-    command = deepspeed("zero2", "--config", bench.config(output.name, **SWITCHING))
+    names = ["zero2", "zero3", *(COMPILED if shutil.which("g++") else ())]
+    outputs = {name: bench.folder / f"switching-{name}" for name in names}
+    configs = {name: bench.config(path.name, **SWITCHING) for name, path in outputs.items()}
     own = environment() | DEEPSPEED
-    process = start(command, env=own)
-    wait_for(lambda: len(lines(output)) >= 7, "a step of stage 2", process)
+    process = start(deepspeed("zero2", "--config", configs["zero2"]), env=own)
+    wait_for(lambda: len(lines(outputs["zero2"])) >= 7, "a step of stage 2", process)
     process.terminate()  # the launcher hands it on
     said, _ = process.communicate()
-    assert f"stopped at step {len(lines(output))}, which is saved" in said
-    succeed(command, env=own)
-    return output
+    assert f"stopped at step {len(lines(outputs['zero2']))}, which is saved" in said
+
+    shutil.copytree(outputs["zero2"], bench.folder / "fewer")
+    (*_, last) = sorted((bench.folder / "fewer/checkpoints").glob("step-*"))
+    text = (last / "state.json").read_text("utf-8")
+    assert '"processes": 1' in text
+    (last / "state.json").write_text(text.replace('"processes": 1', '"processes": 2'), "utf-8")
+
+    given = [f"{name}={config}" for name, config in configs.items()]
+    given += [f"zero2={bench.config('fewer', **SWITCHING)}"]
+    done = finish(deepspeed("zero2", *given, script="tests/training/curricula_in_turn.py"), env=own)
+    assert (outputs[names[-1]] / "model").is_dir(), done.stdout + done.stderr
+    return UnderDeepSpeed(outputs, done)
 
 
-def test_zero2_stopped_and_resumed_takes_the_steps_of_one_process(switching, zero2):
+def test_zero2_stopped_and_resumed_takes_the_steps_of_one_process(switching, under_deepspeed):
     """The best weights come back at each switch, or the losses behind it would be others."""
+    zero2 = under_deepspeed.outputs["zero2"]
     assert steps(zero2) == steps(switching)  # tokens of each step: the data does switch
     assert losses(zero2) == pytest.approx(losses(switching), abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("name", ["zero3", "zero2_offload", "zero3_offload"])
-def test_the_other_settings_of_deepspeed_take_the_steps_of_one_process(switching, bench, name):
+@pytest.mark.parametrize("name", ["zero3", *COMPILED])
+def test_the_other_settings_of_deepspeed_take_the_steps_of_one_process(
+    switching, under_deepspeed, name
+):
     """And generate, and leave a whole model."""
-    pytest.importorskip("deepspeed")
-    if "offload" in name and not shutil.which("g++"):
+    if name not in under_deepspeed.outputs:
         pytest.skip("DeepSpeed compiles its optimiser for the CPU, and there is no g++")
-    command = deepspeed(name, "--config", bench.config(name, **SWITCHING))
-    succeed(command, env=environment() | DEEPSPEED)
-    output = bench.folder / name
+    output = under_deepspeed.outputs[name]
     assert steps(output) == steps(switching)
     assert losses(output) == pytest.approx(losses(switching), abs=TOLERANCE)
     left, expected = (load_file(path / "model/model.safetensors") for path in (output, switching))
@@ -378,10 +404,19 @@ def test_an_interrupted_run_says_so_in_one_line(bench):
     assert "Traceback" not in said
 
 
-def test_a_killed_run_ends_as_one_that_was_not(dropping_out, bench):
+def test_a_killed_run_ends_as_one_that_was_not(dropping_out, bench, capsys):
+    """While it lives, a second one in its output is refused."""
     output, config = bench.folder / "killed", bench.config("killed", **READABLE)
-    for line in (2, 17):  # in the first stage, and in the second
-        kill(one_process("--config", config), output, line)
+    first = start(one_process("--config", config))
+    try:
+        wait_for(lambda: len(lines(output)) >= 2, "a step of the first stage", first)
+        os.killpg(first.pid, signal.SIGSTOP)  # else it may have ended before the second looks
+        line = refused(capsys, "--config", config)
+        assert f"another run writes there, process {first.pid} of " in line
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        first.communicate()
+    kill(one_process("--config", config), output, 17)  # in the second stage
     assert call("--config", config) == 0
     assert steps(output) == steps(dropping_out)
     assert losses(output) == losses(dropping_out)  # dropout too: to the last bit
@@ -424,19 +459,19 @@ def test_a_process_whose_launcher_is_gone_saves_and_ends(bench):
     assert f"stopped at step {len(lines(output))}, which is saved" in said
 
 
-def test_a_disk_that_is_full_leaves_the_last_checkpoint(whole, bench):
+def test_a_disk_that_is_full_leaves_the_last_checkpoint(whole, bench, capsys):
     output, config = bench.folder / "full", bench.config("full")
     shutil.copytree(whole, output)
     last = output / "checkpoints/step-00000024"
     limit = (last / "model.safetensors").stat().st_size // 2
     shutil.rmtree(last)
 
-    def small_files() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    done = finish(one_process("--config", config), preexec_fn=small_files)
-    assert done.returncode == 2
-    [line] = [line for line in done.stderr.splitlines() if "error:" in line]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        line = refused(capsys, "--config", config)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert "step-00000024: the checkpoint could not be written" in line
     assert [path.name for path in (output / "checkpoints").glob("step-*")] == ["step-00000020"]
     assert call("--config", config) == 0
@@ -579,32 +614,8 @@ def test_any_sequence_to_sequence_model_with_its_own_tokenizer(bench, capsys, ma
     assert all(line["score"] is not None for line in lines(bench.folder / name, "history.jsonl"))
 
 
-def test_two_runs_in_one_output(bench, capsys):
-    """The second one is refused while the first lives, and goes on from it when it was killed."""
-    config = bench.config("claimed", controller={"max_steps": 100_000})
-    first = start(one_process("--config", config))
-    try:
-        output = bench.folder / "claimed"
-        wait_for(lambda: lines(output), "the first step")
-        line = refused(capsys, "--config", config)
-        assert f"another run writes there, process {first.pid} of " in line
-    finally:
-        os.killpg(first.pid, signal.SIGKILL)
-        first.communicate()
-    assert call("--config", config, "--set", "controller.max_steps=1") == 0
-
-
-def test_deepspeed_refuses_another_number_of_processes(zero2, bench):
-    """One process can run DeepSpeed here: the checkpoint is made to say that two had saved it."""
-    shutil.copytree(zero2, bench.folder / "fewer")
-    (*_, last) = sorted((bench.folder / "fewer/checkpoints").glob("step-*"))
-    state = last / "state.json"
-    text = state.read_text("utf-8")
-    assert '"processes": 1' in text
-    state.write_text(text.replace('"processes": 1', '"processes": 2'), "utf-8")
-    shutil.rmtree(bench.folder / "fewer/model")  # else it is finished
-    config = bench.config("fewer", **SWITCHING)
-    done = finish(deepspeed("zero2", "--config", config), env=environment() | DEEPSPEED)
+def test_deepspeed_refuses_another_number_of_processes(under_deepspeed):
+    done = under_deepspeed.refused
     assert done.returncode == 1  # accelerate's, for the process's 2
     assert "saved by 2 processes, but these are 1; under DeepSpeed they have to be as many" in (
         done.stderr

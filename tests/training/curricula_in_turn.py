@@ -1,0 +1,24 @@
+"""Runs training/curriculum.py with several settings of DeepSpeed, which are imported once.
+
+accelerate launch … curricula_in_turn.py DEEPSPEED=CONFIG …    a file of conf/deepspeed and one of settings
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import deepspeed  # noqa: F401
+
+from gaixie.training import curriculum
+
+os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "False", "MASTER_PORT": "0"}  # a store for each
+
+for given in sys.argv[1:]:
+    name, config = given.split("=")
+    child = os.fork()
+    if not child:
+        os.environ["ACCELERATE_DEEPSPEED_CONFIG_FILE"] = f"conf/deepspeed/{name}.json"
+        sys.exit(curriculum.main(["--config", config]))
+    if code := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        sys.exit(code)

@@ -13,7 +13,9 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 from servers import SPARK_HOME
-from warm_up import compiling
+from warm_up import SMALL_HEAP
+
+from gaixie.jobs.score_corpus import main
 
 ROOT = Path(__file__).parents[2]
 OFFLINE = re.compile("NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError")
@@ -81,13 +83,14 @@ def scored(output: Path) -> pd.DataFrame:
     return table.to_pandas().sort_values("pair_id", ignore_index=True)
 
 
-def test_a_cluster_scores_from_the_archive_alone(archive, unpacked, cluster, tmp_path):
+def test_a_cluster_scores_from_the_archive_alone(archive, unpacked, cluster, spark, tmp_path):
     settings = {
         "spark.pyspark.python": "./gaixie/bin/python",
         "spark.pyspark.driver.python": unpacked / "bin" / "python",
         "spark.executor.extraJavaOptions": os.environ["SPARK_DAEMON_JAVA_OPTS"],
         "spark.executor.memory": "512m",
         "spark.driver.memory": "512m",
+        "spark.driver.defaultJavaOptions": SMALL_HEAP,
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
@@ -99,9 +102,9 @@ def test_a_cluster_scores_from_the_archive_alone(archive, unpacked, cluster, tmp
     witness, report = tmp_path / "witness.py", tmp_path / "report.json"
     witness.write_text(WITNESS)
     job = [unpacked / "jobs" / "score_corpus.py", *arguments(tmp_path / "cluster")]
-    kept = ("HOME", "JAVA_HOME", "TMPDIR", "GAIXIE_CACHE_DIR")
+    kept = ("HOME", "JAVA_HOME", "TMPDIR", "GAIXIE_CACHE_DIR", "SPARK_SUBMIT_OPTS")
     bare = {name: os.environ[name] for name in kept if name in os.environ}
-    bare |= {"PATH": os.defpath, "SPARK_LOCAL_IP": "127.0.0.1", **compiling()}
+    bare |= {"PATH": os.defpath, "SPARK_LOCAL_IP": "127.0.0.1"}
     run([*submit, witness, report, *job], tmp_path / "elsewhere", bare)
 
     found = json.loads(report.read_text())
@@ -117,8 +120,7 @@ def test_a_cluster_scores_from_the_archive_alone(archive, unpacked, cluster, tmp
     assert all("/work-" in files[0] for files in found["workers"])  # a worker's own copy
     assert any(file.endswith("/jobs/scoring/chunks.py") for file in found["driver"])
 
-    line = [sys.executable, ROOT / "jobs" / "score_corpus.py", *arguments(tmp_path / "local")]
-    run(line, tmp_path / "here", dict(os.environ))
+    assert main([str(word) for word in arguments(tmp_path / "local")]) == 0  # in this process
     expected = scored(tmp_path / "local")
     assert len(expected) == 288
     pd.testing.assert_frame_equal(scored(tmp_path / "cluster"), expected, check_exact=True)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from py4j import clientserver
 from py4j.clientserver import ClientServerConnection
+from py4j.protocol import Py4JError
 
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.spark.progress import progress
@@ -71,6 +72,8 @@ Caused by: org.apache.hadoop.fs.FSError: java.io.IOException: {}
         (OSError(28, "No space left on device"), "the disk is full ([Errno 28] No space left"),
         (MemoryError(), "out of memory (MemoryError)"),
         (ConnectionRefusedError(111, "Connection refused"), "Java has ended ("),
+        (Py4JError("An error occurred while calling o399.getRow"), "Java has ended ("),
+        (Py4JError("An error occurred while calling o1.f. Trace:\nno f\n"), "An error occurred"),
         (RuntimeError("two\nlines"), "two"),
         (KeyError(), "KeyError"),
     ],

@@ -639,7 +639,7 @@ def test_a_dry_run_writes_nothing(bench, capsys):
     assert call("--config", bench.config("dry"), "--dry-run") == 0
     said = capsys.readouterr().out
     assert "stage 2: 160 pairs" in said
-    assert "42,400 weights" in said
+    assert "42,560 weights" in said
     assert not (bench.folder / "dry").exists()
 
 

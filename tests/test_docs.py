@@ -2,12 +2,10 @@
 
 import re
 import shlex
-import subprocess
-import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
+from usage import usage
 
 from gaixie.jobs.cli import COMMANDS
 
@@ -36,12 +34,6 @@ def commands() -> list[tuple[str, list[str]]]:
                 elif script := next(filter(SCRIPT.fullmatch, words), None):
                     known.append((script, words[words.index(script) + 1 :]))
     return known
-
-
-@cache
-def usage(script: str) -> str:
-    line = [sys.executable, script, "--help"]
-    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 def test_the_readme_is_short():

@@ -19,6 +19,7 @@ import yaml
 from packaging import requirements
 from packaging.utils import canonicalize_name
 from servers import SPARK_HOME
+from usage import usage
 
 ROOT = Path(__file__).parents[2]
 INFRA = ROOT / "infra"
@@ -368,9 +369,9 @@ TRAINING = [pytest.mark.torch]
     "job", [pytest.param(j, marks=TRAINING if j.startswith("training") else ()) for j in JOBS]
 )
 def test_jobs_have_the_options_that_infra_gives_them(job):
-    help_text = passes(sys.executable, ROOT / f"{job}.py", "--help")
+    help_text = usage(f"{job}.py")
     for command in re.findall(r"^    (\w+)(?:  |$)", help_text, re.MULTILINE):
-        help_text += passes(sys.executable, ROOT / f"{job}.py", command, "--help")
+        help_text += usage(f"{job}.py", command)
     known = {*re.findall(r"--[a-z][a-z-]*", help_text)}
     for path, name, options in job_calls():
         if name == job:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import sys
 
-import deepspeed  # noqa: F401
+import deepspeed
 
 from gaixie.training import curriculum
 
+# It would be compiled first, for a minute; a process that is alone shares no memory.
+deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
 os.environ |= {"TORCHELASTIC_USE_AGENT_STORE": "False", "MASTER_PORT": "0"}  # a store for each
 
 for given in sys.argv[1:]:

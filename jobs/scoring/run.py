@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from threading import Thread
+from typing import TYPE_CHECKING
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.early import local_bytes
@@ -13,6 +15,9 @@ from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.jobs.spark.session import begin_session
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import NAME
+
+if TYPE_CHECKING:
+    from gaixie.udfs.spscore import SPScore
 
 SMALL_BYTES = 10_000_000
 """Input below this is scored before Java has compiled what it runs: about 100,000 pairs."""
@@ -43,11 +48,12 @@ def score_corpus(
             from gaixie.jobs.scoring.pipeline import ScoreCorpus, load_scorer
             from gaixie.jobs.spark.class_archive import keep_archive
             from gaixie.jobs.spark.storage import Storage
-            from gaixie.udfs.text.segmenters import load_segmenter
 
             scorer = load_scorer(settings)
-            if not dry_run:  # what explains examples in the end loads for a second
-                scorer.model.explain("一", "二", load_segmenter(scorer.segmenter))
+            if not dry_run:
+                Thread(
+                    target=_load_explaining, args=(scorer.model, scorer.segmenter), daemon=True
+                ).start()
             spark = wait_for_session()
         files = Storage(spark)
         if lock is None and not dry_run:
@@ -71,6 +77,15 @@ def score_corpus(
         job.publish(stages)
     keep_archive()
     return 0
+
+
+def _load_explaining(model: SPScore, segmenter: str) -> None:
+    """What explains examples in the end loads for a second, from callbacks of C in which Ctrl-C would be
+    lost: so in a thread, as signals come to the main one."""
+    from gaixie.udfs.text.segmenters import load_segmenter
+
+    with suppress(Exception):  # it says so where it is wanted
+        model.explain("一", "二", load_segmenter(segmenter))
 
 
 def _published(exists: Callable[[str], bool], folder: str, run_id: str, resume: bool) -> bool:

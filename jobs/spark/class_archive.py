@@ -1,4 +1,4 @@
-"""An archive of Spark's classes (class data sharing), with which Java starts in half the time.
+"""An archive of Spark's classes (class data sharing), with which Java starts sooner.
 
 The first small run on a host that comes to its end leaves it in the cache; Java 17 writes it as it ends.
 """

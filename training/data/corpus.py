@@ -38,6 +38,9 @@ class Corpus:
     Raises OSError or ValueError, here and where pairs are read, with one line that names the file.
     """
 
+    noise: Callable[[Sequence[int], int], list[int]] | None = None
+    """What is done to the tokens of a source, by a seed, before a model reads them."""
+
     def __init__(
         self, uri: str, validation: float = 0.01, test: float = 0.01, split_seed: int = 13
     ):
@@ -65,9 +68,6 @@ class Corpus:
         if self.is_release:
             folders = {f"subset=stage-{stage}", f"split={split if self.is_split else 'train'}"}
         return [path for path in self._paths if folders <= {*path.split("/")}]
-
-    noise: Callable[[Sequence[int], int], list[int]] | None = None
-    """What is done to the tokens of a source, by a seed, before a model reads them."""
 
     def has(self, stage: int) -> bool:
         """Whether a stage has training pairs."""

@@ -305,11 +305,12 @@ class StageStream:
         pairs = self.settings.pairs
         columns = [*dict.fromkeys([*columns, *pairs.columns()])]
         parts = [self.corpus.read(self._groups[group], "train", columns) for group in groups]
+        table = pairs.choose(pa.concat_tables(parts), random)
         if self._earlier:
             mix = self.settings.mix
-            rows = round(sum(map(len, parts)) * mix / (1 - mix))
-            parts.append(self._draw(rows, random, columns))
-        table = pairs.choose(pa.concat_tables(parts), random).combine_chunks()
+            rows = round(len(table) * mix / (1 - mix))
+            table = pa.concat_tables([table, self._draw(rows, random, columns)])
+        table = table.combine_chunks()
         if pairs.degrees:
             degree = degree_of(*(table[name].to_numpy() for name in CHANGE))
             told = random.random(len(table)) >= UNTOLD
@@ -318,11 +319,12 @@ class StageStream:
         return table, cut_batches(source, paraphrase, self.settings, random)
 
     def _draw(self, rows: int, random: np.random.Generator, columns: Sequence[str]) -> pa.Table:
-        """So many pairs of earlier stages, or all where there are fewer, from few row groups."""
+        """So many chosen pairs of earlier stages, or all where there are fewer, from few row groups."""
         sizes = np.array([group.rows for group in self._earlier])
         parts: list[pa.Table] = []
         for group in random.choice(len(sizes), len(sizes), replace=False, p=sizes / sizes.sum()):
-            parts.append(self.corpus.read(self._earlier[group], "train", columns))
+            table = self.corpus.read(self._earlier[group], "train", columns)
+            parts.append(self.settings.pairs.choose(table, random))
             if sum(map(len, parts)) >= rows:
                 break
         table = pa.concat_tables(parts)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import takewhile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from manifests import write_manifest
 
 pytest.importorskip("torch", reason="the loader is one of torch")
 
-from gaixie.training.data.stage_data import PairSettings, degree_of
+from gaixie.training.data.corpus import Corpus
+from gaixie.training.data.stage_data import PairSettings, StageStream, StreamSettings, degree_of
 
 TABLE = pa.table(
     {
@@ -69,3 +74,22 @@ def test_degrees():
     change = np.array([0.0, 0.079, 0.08, 0.16, 0.22, 0.29, 0.3, 1.0])
     assert degree_of(change, change).tolist() == [1, 1, 2, 3, 4, 4, 5, 5]
     assert degree_of(np.array([0.0]), np.array([0.5])).tolist() == [4]
+
+
+def test_the_mix_is_a_share_of_what_is_above_the_floors(tmp_path: Path):
+    """200 pairs of stage 2, all above; of stage 1 every other one: a fifth are 50 of them."""
+    folder, files = tmp_path / "runs/r", []
+    for stage, meanings in ((1, [0.1, 0.9] * 100), (2, [0.9] * 200)):
+        file = folder / f"scored/origin=llm/stage={stage}/part-0.parquet"
+        file.parent.mkdir(parents=True)
+        names = [f"第{stage}级第{k}句,{meaning}" for k, meaning in enumerate(meanings)]
+        table = {"source": names, "paraphrase": names, "meaning": meanings}
+        pq.write_table(pa.table(table), file, row_group_size=50)
+        files.append(file)
+    corpus = Corpus(write_manifest(folder, files), validation=0, test=0)
+    pairs = PairSettings(min_meaning=0.5)
+    settings = StreamSettings(batch_size=1, mix=0.2, curriculum=((1,), (2,)), pairs=pairs)
+    batches = StageStream(corpus, 2, settings).batches()
+    epoch = [batch.source[0] for batch in takewhile(lambda batch: batch.next.epoch == 0, batches)]
+    assert Counter(text.partition("第")[2][0] for text in epoch) == {"2": 200, "1": 50}
+    assert all(text.endswith("0.9") for text in epoch)

@@ -57,7 +57,8 @@ def main(argv: list[str] | None = None) -> int:
     check_local_inputs(settings.inputs)
     from gaixie.jobs.scoring.run import score_corpus  # a second's import, for who made no mistake
 
-    return score_corpus(settings, args.limit, args.resume, args.take_over, args.dry_run)
+    given = (args.limit, args.resume, args.take_over, args.dry_run, args.cores, args.pairs)
+    return score_corpus(settings, *given)
 
 
 def _input_from(args: argparse.Namespace) -> Input:
@@ -103,7 +104,17 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     write.add_argument(
         "--older-than", metavar="HOURS", type=float, default=24, help="for --clean; default 24"
     )
-    write.add_argument("--dry-run", action="store_true", help="check and score a sample, no output")
+    write.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="check and score a sample, say what all takes; no output",
+    )
+    write.add_argument(
+        "--cores", metavar="N", type=positive, help="of a cluster: --dry-run says how long it takes"
+    )
+    write.add_argument(
+        "--pairs", metavar="N", type=positive, help="for --dry-run, by default those of the inputs"
+    )
     write.add_argument("--target-file-mb", metavar="MB", type=float, help="size of output files")
     how = parser.add_argument_group("how to score")
     how.add_argument("--min-characters", metavar="N", type=int, help="shorter: to quarantine")

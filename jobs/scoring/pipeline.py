@@ -19,8 +19,8 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.accounts import close_accounts, written_counts, written_files
-from gaixie.jobs.scoring.chunks import ChunkScorer, divide, scored_rows
-from gaixie.jobs.scoring.inputs import MALFORMED_LINE, InputFiles, read_files
+from gaixie.jobs.scoring.chunks import ChunkScorer, divide
+from gaixie.jobs.scoring.inputs import MALFORMED_LINE, InputFiles
 from gaixie.jobs.scoring.report import Report, print_summary, write_report
 from gaixie.jobs.scoring.sample import Sample, sample_scored
 from gaixie.jobs.scoring.settings import ScoreSettings
@@ -37,7 +37,7 @@ from gaixie.udfs.spark import (
     score_columns,
     stage_column,
 )
-from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS, SPScore
+from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.stages import SCORE_BINS, STAGES, quantile, stage
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -48,6 +48,9 @@ Table = Literal["scored", "quarantine"]
 TABLES: tuple[Table, ...] = ("scored", "quarantine")
 REPORT, WORK = ("report.html", "report.png"), "_work"
 """What a run writes beside its manifest."""
+
+UNIT_MB, UNIT_MB_A_CORE = 2048, 48
+"""Input of a chunk, and what it is at least for each core: tasks enough to keep a large cluster busy."""
 
 ROWS_PER_PARTITION = 250_000
 """Rows that a task looks through for duplicates."""
@@ -135,33 +138,6 @@ class ScoreCorpus:
         self.check_lock: Callable[[], None] = lambda: None
         """Raises where another process has this run: called before whatever deletes or publishes."""
 
-    def dry_run(self, sample: int = 5_000) -> None:
-        """Says what a run would do, from the first rows of each input; writes nothing."""
-        for source in self.inputs:
-            path, files = source.settings.path, source.files
-            known = f"{sum(source.rows.values()):,} rows, " if source.format == "parquet" else ""
-            size = sum(file.size for file in files) / 1e6
-            print(f"{path}: {len(files)} {source.format} files, {known}{size:,.1f} MB")
-            extra = ", ".join(column.name for column in source.extra_columns) or "none"
-            print(f"  carried through: {extra}")
-        for source in self.inputs:
-            rows = read_files(self.spark, source, source.files).limit(sample)
-            table = scored_rows(rows, self.score).toPandas()
-            fit = table[table["reason"].isna()]
-            print(f"{source.settings.path}: of the first {len(table):,} rows, {len(fit):,} are fit")
-            for reason, count in table["reason"].value_counts().items():
-                print(f"  quarantine {reason}: {count:,}")
-            for origin, pairs in fit.groupby("origin"):
-                points = pairs["spscore"].quantile([0.05, 0.25, 0.5, 0.75, 0.95]).round(3)
-                thresholds = self.settings.thresholds[origin]
-                print(
-                    f"  {origin}: score at 5/25/50/75/95 %: {points.tolist()}; cuts: {thresholds}"
-                )
-                means = [f"{name} {pairs[name].mean():.2f}" for name in JUDGEMENTS]
-                print(f"  {origin}: mean {', '.join(means)}")
-        print(f"signature: {self.scorer.signature}")
-        print(f"would write {self.folder}; dry run: nothing was written")
-
     def start(self, resume: bool) -> None:
         """Clears away what a killed run left; with resume, all but its finished chunks."""
         started = f"{self.folder}/{WORK}/started.json"
@@ -180,7 +156,9 @@ class ScoreCorpus:
     def score_chunks(self) -> None:
         """Scores the input chunk by chunk into _work/."""
         started = time.monotonic()
-        chunks = divide(self.inputs, self.settings.unit_mb)
+        cores = self.spark.sparkContext.defaultParallelism
+        unit_mb = self.settings.unit_mb or max(UNIT_MB, UNIT_MB_A_CORE * cores)
+        chunks = divide(self.inputs, unit_mb)
         self.chunks.score(chunks, self.limit, self.check_lock)
         self.seconds["score"] = time.monotonic() - started
         if not self.chunks.read.total():

@@ -24,12 +24,19 @@ SMALL_BYTES = 10_000_000
 
 
 def score_corpus(
-    settings: ScoreSettings, limit: int | None, resume: bool, take_over: bool, dry_run: bool
+    settings: ScoreSettings,
+    limit: int | None,
+    resume: bool,
+    take_over: bool,
+    dry_run: bool,
+    cores: int | None = None,
+    pairs: int | None = None,
 ) -> int:
     """Scores the inputs of the settings, and publishes the run; the job's exit code.
 
     limit: rows in all. resume: go on with what a killed run left. take_over: its lock too, from
-    another host. dry_run: say what would be done, from a sample.
+    another host. dry_run: say what would be done, from a sample, and what that takes with how many
+    cores and for how many pairs.
     """
     assert settings.output is not None
     run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -65,7 +72,9 @@ def score_corpus(
         inputs = inspect_inputs(spark, files, settings.inputs, settings.on_corrupt_file)
         job = ScoreCorpus(spark, files, settings, scorer, inputs, run_id, folder, limit)
         if dry_run:
-            job.dry_run()
+            from gaixie.jobs.scoring import dry_run as plan
+
+            plan.dry_run(job, cores, pairs)
             return 0
         if lock:
             job.check_lock = lock.check

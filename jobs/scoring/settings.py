@@ -110,7 +110,7 @@ class ScoreSettings(Strict):
     thresholds: dict[Origin, Thresholds] = Field({}, alias="cuts")
     on_corrupt_file: Literal["stop", "quarantine"] = "stop"
     target_file_mb: float = Field(128, gt=0)
-    unit_mb: float = Field(2048, gt=0)
+    unit_mb: float | None = Field(None, gt=0)
 
     @model_validator(mode="after")
     def _complete(self) -> ScoreSettings:

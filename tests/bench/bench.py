@@ -3,11 +3,13 @@
     make bench                       2,000,000 real pairs, 44 characters on average
     make bench PAIRS=200000
     python tests/bench/bench.py --data FOLDER --pairs 17000000 --grown
+    python tests/bench/bench.py --data FOLDER --pairs 3000000 --grown --job --tier paper    the job alone
     python tests/bench/bench.py --data FOLDER --pairs 200000 --profile    where the time goes
 
 Prints a table and writes bench.json. Units: a core is one core of this machine; `job.pairs_per_s`
 counts the job's own steps, from scoring to the manifest; `job.wall_s` is the whole process, the
-start of Java and Spark included. `job.peak_rss_mb` is the largest of the job's processes (by kind in
+start of Java and Spark included; `job.core_s_java` and `_python` are what its processes took of all cores,
+which other work on the machine hardly changes. `job.peak_rss_mb` is the largest of the job's processes (by kind in
 `job.peak_rss_mb_by_process`). `job_s3` is the same job from s3a:// to s3a://, on a SeaweedFS server that
 shares this machine's cores.
 """
@@ -166,34 +168,37 @@ def bench_tokenizer(pairs: Path, work: Path) -> dict[str, float]:
     }
 
 
-def bench_job(pairs: str, output: str, count: int, model: str | None) -> dict[str, object]:
+def bench_job(pairs: str, output: str, count: int, options: list[str]) -> dict[str, object]:
     """The job as its users run it, in a process of its own, watched from outside."""
     storage.delete(output)
-    command = [sys.executable, "jobs/score_corpus.py", "--input", pairs]
+    command = [sys.executable, "jobs/score_corpus.py", "--input", pairs, *options]
     command += ["--origin", "parallel", "--output", output, "--run-id", "bench"]
-    command += ["--model", model] if model else []
     started = time.perf_counter()
     job = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     peaks: dict[int, tuple[str, float]] = {}
+    spent: dict[int, tuple[str, float]] = {}
     watched = psutil.Process(job.pid)
     while job.poll() is None:
         for process in [watched, *_children(watched)]:
             try:
                 name, rss = process.name(), process.memory_info().rss / 2**20
+                times = process.cpu_times()
             except psutil.Error:
                 continue
+            spent[process.pid] = name, times.user + times.system
             if rss > peaks.get(process.pid, ("", 0.0))[1]:
                 peaks[process.pid] = (name, rss)
         time.sleep(0.2)
     wall = time.perf_counter() - started
     if job.returncode:
         raise SystemExit(f"the job failed with exit code {job.returncode}")
-    by_kind: dict[str, float] = defaultdict(float)
-    for name, rss in peaks.values():
+    by_kind, core_s = defaultdict[str, float](float), defaultdict[str, float](float)
+    for pid, (name, rss) in peaks.items():
         # Java's short-lived children still show its memory before they become another program.
         if name.startswith(("java", "python")):
             kind = "java" if name.startswith("java") else "python"
             by_kind[kind] = max(by_kind[kind], rss)
+            core_s[f"core_s_{kind}"] += spent[pid][1]
     manifest = read_run(f"{output}/runs/bench")
     seconds = sum(manifest.seconds.values())
     return {
@@ -201,6 +206,7 @@ def bench_job(pairs: str, output: str, count: int, model: str | None) -> dict[st
         "pairs_per_s": count / seconds,
         "seconds": manifest.seconds,
         "wall_s": wall,
+        **core_s,
         "peak_rss_mb": max(by_kind.values()),
         "peak_rss_mb_by_process": dict(by_kind),
         "rows": manifest.model_dump()["rows"],
@@ -209,7 +215,7 @@ def bench_job(pairs: str, output: str, count: int, model: str | None) -> dict[st
     }
 
 
-def bench_s3(pairs: Path, work: Path, count: int, model: str | None) -> dict[str, object]:
+def bench_s3(pairs: Path, work: Path, count: int, options: list[str]) -> dict[str, object]:
     """The same job from s3a:// to s3a://; the object store's processes share the machine."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -219,7 +225,7 @@ def bench_s3(pairs: Path, work: Path, count: int, model: str | None) -> dict[str
         for file in sorted(pairs.glob("*.parquet")):
             storage.copy(str(file), f"s3a://{store.BUCKET}/pairs/{file.name}")
         root = f"s3a://{store.BUCKET}"
-        return bench_job(f"{root}/pairs", f"{root}/out", count, model)
+        return bench_job(f"{root}/pairs", f"{root}/out", count, options)
     finally:
         store.stop()
 
@@ -278,6 +284,10 @@ def main() -> int:
         "--work", type=Path, default=ROOT / "out/bench", help="for pairs and output"
     )
     parser.add_argument("--model", help="folder of a fitted SPScore-zh")
+    parser.add_argument("--tier", help="what the job sees; the parts are those of core")
+    parser.add_argument(
+        "--job", action="store_true", help="the job from disk to disk, nothing else"
+    )
     parser.add_argument("--profile", action="store_true", help="a worker's profile, nothing else")
     parser.add_argument(
         "--no-s3", dest="s3", action="store_false", help="without the run on an object store"
@@ -291,7 +301,13 @@ def main() -> int:
     if args.profile:
         profile_worker(pairs, args.model)
         return 0
+    options = ["--model", args.model] if args.model else []
+    options += ["--tier", args.tier] if args.tier else []
     result = {"machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {sys.version[:6]}"}
+    if args.job:
+        output = args.work / f"output-{args.tier or 'core'}"
+        show(result | {"job": bench_job(str(pairs), str(output), args.pairs, options)})
+        return 0
     result |= bench_parts(pairs, args.model)
     metrics = bench_metrics(args.data, SAMPLE)
     result |= {f"metric {name}": figures for name, figures in metrics.items()}
@@ -302,7 +318,7 @@ def main() -> int:
         result["metric bertscore"] = bench_bertscore(args.data, str(ROOT / ENCODER))
     baseline = plain.pairs_per_s(pairs, args.work / "plain", BASELINE_ROWS, args.model)
     result["baseline"] = {"pairs_per_s": baseline}
-    local = bench_job(str(pairs), str(args.work / "output"), args.pairs, args.model)
+    local = bench_job(str(pairs), str(args.work / "output"), args.pairs, options)
     result["job"] = local | {"ratio": local["pairs_per_s"] / baseline}
     if "tokenizer" in result:
         from bench_stage_data import bench_stage_data
@@ -310,7 +326,7 @@ def main() -> int:
         run = args.work / "output/runs/bench"
         result["stage_data"] = bench_stage_data(str(run), str(args.work / "tokenizer"))
     if args.s3:
-        far = bench_s3(pairs, args.work / "store", args.pairs, args.model)
+        far = bench_s3(pairs, args.work / "store", args.pairs, options)
         far["ratio_to_local"] = far["pairs_per_s"] / local["pairs_per_s"]
         result["job_s3"] = far
     (ROOT / "bench.json").write_text(json.dumps(result, indent=2) + "\n")

@@ -237,6 +237,7 @@ def test_dry_run_writes_nothing(score, tmp_path):
         "carried through: ",
         "llm: score at",
         "llm: mean structure 0.",
+        "estimate: none, from less than 2,000 rows",
         "SPScore-zh",
     ):
         assert text in run.stdout

@@ -1,0 +1,161 @@
+"""What a run would do, and what it would take: the first rows of each input, scored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil, isnan
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gaixie.jobs.scoring.chunks import scored_rows
+from gaixie.jobs.scoring.inputs import InputFiles, read_files
+from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.udfs.spark import score_batch
+from gaixie.udfs.spscore import JUDGEMENTS, SPScore
+from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
+
+if TYPE_CHECKING:
+    from gaixie.jobs.scoring.pipeline import ScoreCorpus
+
+SAMPLE = 5_000
+"""Rows of an input that are looked at."""
+BATCH = 1_000
+"""Pairs that are scored at a time; the first batch of an input warms up and is not measured."""
+
+MOVING_S = 32e-6
+"""A pair's time on a core beside its scoring: to be read, handed to Python and back, shuffled and
+written. Measured on pairs of 450 bytes (docs/performance.md); longer ones take more."""
+START_S = 15.0
+"""Before the first pair and behind the last one."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the first rows of an input showed."""
+
+    rows: float
+    """Of the whole input; an estimate where its files do not say."""
+    core_s: float
+    """A pair's time on a core like this one to be scored; NaN of a sample that is too small."""
+    text_bytes: float
+    """Of a pair, as it was read."""
+    kept_bytes: float
+    """Of a pair, as it is written."""
+
+
+def measure(
+    sample: pa.Table, rows: float, model: SPScore, segmenter: Segmenter, limits: tuple[int, int]
+) -> Measured:
+    """Scores a sample in this process.
+
+    sample: columns of gaixie.jobs.scoring.chunks.scored_rows, at least one row. rows: of all input.
+    limits: least and most characters of a sentence.
+    """
+    texts = _texts(sample).combine_chunks()
+    first, *rest = texts.to_batches(max_chunksize=BATCH)
+
+    def score(batch: pa.RecordBatch) -> None:
+        source, paraphrase, origin = batch.columns
+        score_batch(source, paraphrase, origin, model, segmenter, *limits)
+
+    score(first)
+    started = time.process_time()
+    for batch in rest:
+        score(batch)
+    spent, scored = time.process_time() - started, sum(map(len, rest))
+    sink = pa.BufferOutputStream()
+    pq.write_table(sample, sink, compression="zstd")
+    return Measured(
+        rows,
+        spent / scored if scored >= BATCH else float("nan"),
+        texts.nbytes / len(texts),
+        sink.tell() / len(sample),
+    )
+
+
+def _texts(sample: pa.Table) -> pa.Table:
+    return sample.select(["source", "paraphrase", "origin"])
+
+
+def dry_run(job: ScoreCorpus, cores: int | None, pairs: int | None) -> None:
+    """Prints what a run would do and take; writes nothing.
+
+    cores, pairs: of the run to estimate; by default this machine's, and those of the inputs.
+    """
+    segmenter = load_segmenter(job.scorer.segmenter)
+    limits = job.settings.min_characters, job.settings.max_characters
+    samples = []
+    for source in job.inputs:
+        size = sum(file.size for file in source.files)
+        rows: float = sum(source.rows.values())
+        _print_input(source, size, int(rows))
+        first = read_files(job.spark, source, source.files).limit(SAMPLE)
+        table = scored_rows(first, job.score).toArrow()
+        known = ["origin", "reason", "spscore", *JUDGEMENTS]
+        _print_sample(table.select(known).to_pandas(), job.settings)
+        if len(table):
+            rows = rows or size / (_texts(table).nbytes / len(table))
+            samples.append(measure(table, rows, job.scorer.model, segmenter, limits))
+    if samples:
+        cores = cores or job.spark.sparkContext.defaultParallelism
+        print_estimate(samples, cores, pairs, job.settings.target_file_mb)
+    print(f"signature: {job.scorer.signature}")
+    print(f"would write {job.folder}; dry run: nothing was written")
+
+
+def _print_input(source: InputFiles, size: int, rows: int) -> None:
+    path, known = source.settings.path, f"{rows:,} rows, " if rows else ""
+    print(f"{path}: {len(source.files)} {source.format} files, {known}{size / 1e6:,.1f} MB")
+    extra = ", ".join(column.name for column in source.extra_columns) or "none"
+    print(f"  carried through: {extra}")
+
+
+def _print_sample(table: pd.DataFrame, settings: ScoreSettings) -> None:
+    fit = table[table["reason"].isna()]
+    print(f"  of the first {len(table):,} rows, {len(fit):,} are fit")
+    for reason, count in table["reason"].value_counts().items():
+        print(f"  quarantine {reason}: {count:,}")
+    for origin, pairs in fit.groupby("origin"):
+        points = pairs["spscore"].quantile([0.05, 0.25, 0.5, 0.75, 0.95]).round(3)
+        thresholds = settings.thresholds[origin]
+        print(f"  {origin}: score at 5/25/50/75/95 %: {points.tolist()}; cuts: {thresholds}")
+        means = [f"{name} {pairs[name].mean():.2f}" for name in JUDGEMENTS]
+        print(f"  {origin}: mean {', '.join(means)}")
+
+
+def print_estimate(
+    samples: Iterable[Measured], cores: int, pairs: int | None, target_file_mb: float
+) -> None:
+    """Time and space of a run.
+
+    cores: of the cluster. pairs: of all inputs, in the mix of the samples; None: as many as there are.
+    """
+    samples = list(samples)
+    rows = sum(sample.rows for sample in samples)
+    scoring = sum(sample.core_s * sample.rows for sample in samples) / rows
+    texts = sum(sample.text_bytes * sample.rows for sample in samples) / rows
+    kept = sum(sample.kept_bytes * sample.rows for sample in samples) / rows
+    if isnan(scoring):
+        print(f"estimate: none, from less than {2 * BATCH:,} rows of an input")
+        return
+    count = pairs or round(rows)
+    spent = count * (scoring + MOVING_S)
+    output = count * kept
+    print(f"estimate for {count:,} pairs on {cores} cores like this one:")
+    print(
+        f"  a pair of {texts:,.0f} bytes: {1e6 * scoring:.1f} µs to score (measured now, on one core), "
+        f"{1e6 * MOVING_S:.1f} µs to read, move and write (measured once, at 450 bytes)"
+    )
+    print(
+        f"  {spent / 3600:,.2f} core-hours; {(START_S + spent / cores) / 3600:,.2f} hours, "
+        "with as many tasks as cores at any time and storage that keeps up"
+    )
+    print(
+        f"  output about {output / 1e9:,.1f} GB in {ceil(output / (target_file_mb * 1e6)):,} files "
+        "or more, and as much again in _work until the end"
+    )

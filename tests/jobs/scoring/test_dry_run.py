@@ -1,0 +1,56 @@
+"""What --dry-run says of the time a run would take."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pytest
+
+from gaixie.jobs.scoring import dry_run
+from gaixie.jobs.scoring.dry_run import BATCH, START_S, Measured, measure, print_estimate
+from gaixie.udfs.spscore import SPScore
+from gaixie.udfs.text.segmenters import load_segmenter
+
+ROWS = 3 * BATCH
+
+
+def measured(rows: int) -> Measured:
+    columns = {
+        "source": [f"今天的天气真好啊，第{n}天了。" for n in range(rows)],
+        "paraphrase": [f"第{n}天了，今天天气很好。" for n in range(rows)],
+        "origin": ["llm"] * rows,
+        "spscore": pa.array([0.5] * rows, pa.float32()),
+    }
+    return measure(
+        pa.table(columns), rows, SPScore.load("paper"), load_segmenter("jieba"), (3, 1000)
+    )
+
+
+def test_scoring_is_measured_behind_the_first_batch():
+    sample = measured(ROWS)
+    assert 1e-7 < sample.core_s < 1e-2
+    assert 50 < sample.text_bytes < 200
+    assert 1 < sample.kept_bytes < 200
+
+
+def test_a_small_sample_measures_nothing(capsys):
+    print_estimate([measured(BATCH + 1)], 8, None, 128)
+    assert capsys.readouterr().out == "estimate: none, from less than 2,000 rows of an input\n"
+
+
+@pytest.mark.parametrize("cores", [10, 1000])
+def test_an_estimate_goes_by_pairs_and_cores(cores, capsys, monkeypatch):
+    """Two inputs of equal size, 10 and 30 µs a pair: 20, and 14 to move: 34,000 s for a billion."""
+    monkeypatch.setattr(dry_run, "MOVING_S", 14e-6)
+    inputs = [Measured(1e6, 10e-6, 100, 50), Measured(1e6, 30e-6, 300, 150)]
+    print_estimate(inputs, cores, 1_000_000_000, 128)
+    text = capsys.readouterr().out
+    assert f"1,000,000,000 pairs on {cores} cores" in text
+    assert "20.0 µs to score" in text
+    assert "14.0 µs to read, move and write" in text
+    assert "200 bytes" in text
+    core_hours, hours = map(float, re.search(r"([\d.]+) core-hours; ([\d.]+) hours", text).groups())
+    assert core_hours == pytest.approx(34_000 / 3600, abs=0.01)
+    assert hours == pytest.approx((START_S + 34_000 / cores) / 3600, abs=0.01)
+    assert "100.0 GB in 782 files" in text

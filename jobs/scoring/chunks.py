@@ -189,10 +189,13 @@ class ChunkScorer:
         ]
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
 
+    def sizes(self) -> list[int]:
+        """Bytes of each file of the chunks."""
+        return [file.size for path in self._schemas for file in self._storage.list_files(path)]
+
     def bytes_per_row(self) -> float:
         """What a row takes in Parquet."""
-        files = [file for path in self._schemas for file in self._storage.list_files(path)]
-        return sum(file.size for file in files) / max(self.read.total(), 1)
+        return sum(self.sizes()) / max(self.read.total(), 1)
 
     def _path(self, chunk: Chunk) -> str:
         return f"{self._folder}/unit-{chunk.number:05d}"

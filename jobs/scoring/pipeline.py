@@ -10,21 +10,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import StructType
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.accounts import close_accounts, written_counts, written_files
 from gaixie.jobs.scoring.chunks import ChunkScorer, divide
+from gaixie.jobs.scoring.duplicates import MAX_BROADCAST, find_duplicates
 from gaixie.jobs.scoring.inputs import MALFORMED_LINE, InputFiles
 from gaixie.jobs.scoring.report import Report, print_summary, write_report
 from gaixie.jobs.scoring.sample import Sample, sample_scored
 from gaixie.jobs.scoring.settings import ScoreSettings
-from gaixie.jobs.spark.parquet import write_partitioned
+from gaixie.jobs.spark.parquet import write_partitioned, write_unshuffled
 from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES
@@ -51,6 +53,9 @@ REPORT, WORK = ("report.html", "report.png"), "_work"
 
 UNIT_MB, UNIT_MB_A_CORE = 2048, 48
 """Input of a chunk, and what it is at least for each core: tasks enough to keep a large cluster busy."""
+
+MIN_UNSHUFFLED = 256e6
+"""Bytes from which a table of many files is written without a shuffle: of fewer, files would be uneven."""
 
 ROWS_PER_PARTITION = 250_000
 """Rows that a task looks through for duplicates."""
@@ -132,6 +137,8 @@ class ScoreCorpus:
         self.chunks = ChunkScorer(
             spark, storage, settings, self.score, scorer.signature, f"{folder}/{WORK}"
         )
+        self.duplicates: DataFrame | None = None
+        """What is left out: see find_duplicates."""
         self.schemas: dict[str, StructType] = {}
         """Of the tables that were written."""
         self.seconds: dict[str, float] = {}
@@ -180,27 +187,24 @@ class ScoreCorpus:
         if not self.spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
             partitions = max(2 * cores, rows // ROWS_PER_PARTITION)
             self.spark.conf.set("spark.sql.shuffle.partitions", partitions)
-        scores = self.scored_pairs()
-        distinct = scores.groupBy("pair_id").agg(
-            F.first("origin").alias("origin"),
-            F.first("spscore").alias("spscore"),
-            F.first("meaning").alias("meaning"),
-            F.count(F.lit(1)).alias("rows"),
-        )
         given = self.settings.thresholds
         min_meaning = {origin: points.min_meaning for origin, points in given.items()}
-        held = held_back_column(min_meaning)
-        table = distinct.groupBy("origin", score_bin_column().alias("bin"), held.alias("held")).agg(
-            F.count(F.lit(1)).alias("pairs"), F.sum("rows").alias("rows")
-        )
+        cell = [F.col("origin"), score_bin_column(), held_back_column(min_meaning)]
         bins: dict[str, Counter[int]] = defaultdict(Counter)
         held_back: dict[str, Counter[int]] = defaultdict(Counter)
         duplicates: Counter[str] = Counter()
         with progress(self.spark, "finding duplicates and stages", self.chunks.read.total()):
-            for row in table.collect():
-                bins[row.origin][row.bin] += row.pairs
-                held_back[row.origin][row.bin] += row.pairs * row.held
-                duplicates[row.origin] += row.rows - row.pairs
+            pairs = self.scored_pairs()
+            for origin, index, held, count in pairs.groupBy(*cell).count().collect():
+                bins[origin][index] += count
+                held_back[origin][index] += count * held
+            extra = {c.name: c for i in self.inputs for c in i.extra_columns}
+            self.duplicates = find_duplicates(pairs, extra.values())
+            if self.duplicates:
+                for origin, index, held, count in self.duplicates.groupBy(*cell).count().collect():
+                    bins[origin][index] -= count
+                    held_back[origin][index] -= count * held
+                    duplicates[origin] += count
         thresholds = {}
         for origin, points in given.items():
             thresholds[origin] = list(points.scores or ())
@@ -213,30 +217,38 @@ class ScoreCorpus:
         """Writes the distinct pairs, a folder for each origin and stage."""
         started = time.monotonic()
         pairs = self.scored_pairs()
-        if removed := sum(stages.duplicates.values()):
-            pairs = pairs.join(self._duplicate_rows(pairs, removed), "row_key", "left_anti")
+        few = sum(stages.duplicates.values()) <= MAX_BROADCAST
+        if self.duplicates:
+            left_out = self.duplicates.select("row_key")
+            pairs = pairs.join(F.broadcast(left_out) if few else left_out, "row_key", "left_anti")
         pairs = pairs.withColumn("stage", stage_column(stages.thresholds, stages.min_meaning))
         columns = [*SCORED_COLUMNS, *self._extra_columns(), "origin", "stage"]
         counts = stages.counts()
         if not counts:
             return
+        pairs = pairs.select(*columns)
         with progress(self.spark, "writing scored pairs", sum(counts.values())):
-            self._write(pairs.select(*columns), "scored", ("origin", "stage"), counts, "pair_id")
+            split = self._split(counts) if few else None
+            if split:
+                self.check_lock()
+                write_unshuffled(pairs, f"{self.folder}/scored", ("origin", "stage"), *split)
+                self.schemas["scored"] = pairs.schema
+            else:
+                self._write(pairs, "scored", ("origin", "stage"), counts, "pair_id")
         self.seconds["write"] = time.monotonic() - started
 
-    def _duplicate_rows(self, pairs: DataFrame, removed: int) -> DataFrame:
-        """row_key of every row of a pair but one: the one whose other columns hash lowest."""
-        parts = []
-        for extra in {c.name: c for i in self.inputs for c in i.extra_columns}.values():
-            column = F.col(f"`{extra.name}`")
-            if isinstance(extra.dataType, ArrayType | MapType | StructType):
-                column = F.to_json(column)  # a map cannot be hashed
-            parts += [column.isNull(), column]  # a hash passes over nulls
-        tie = F.xxhash64(*parts) if parts else F.lit(0)
-        ranked = pairs.select("pair_id", "row_key", tie.alias("tie"))
-        rank = F.expr("row_number() OVER (PARTITION BY pair_id ORDER BY tie, row_key)")
-        rows = ranked.withColumn("rank", rank).where("rank > 1").select("row_key")
-        return F.broadcast(rows) if removed <= 2_000_000 else rows
+    def _split(self, counts: dict[tuple[str, int], int]) -> tuple[int, int] | None:
+        """(bytes a task, rows a file) at which tasks that each write what they read give files of about
+        target_file_mb, or half of it where that keeps more cores busy. None for too little input."""
+        sizes, target = self.chunks.sizes(), self.settings.target_file_mb * 1e6
+        tasks = sum(sizes) / (target * len(counts))
+        if tasks < 1 or sum(sizes) < MIN_UNSHUFFLED:
+            return None
+        cores = self.spark.sparkContext.defaultParallelism
+        tasks = min(ceil(tasks / cores) * cores, round(2 * tasks))
+        largest = max(counts.values()) / tasks
+        files = max(ceil(largest * self.chunks.bytes_per_row() / target - 0.25), 1)
+        return ceil(sum(sizes) / tasks) + max(sizes), ceil(1.2 * largest / files)
 
     def write_quarantine(self) -> None:
         """Writes the rows that cannot be scored, a folder for each reason."""

@@ -1,12 +1,13 @@
-"""Writing Parquet in files of one size, partitioned."""
+"""Writing Parquet in files of about one size, partitioned."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
 from gaixie.jobs.spark.storage import LITERAL
@@ -47,7 +48,42 @@ def write_partitioned(
     spread = rows.repartitionById(first, file)
     if order:
         spread = spread.sortWithinPartitions(*keys, *order)
-    writer = spread.write.options(**PARQUET).partitionBy(*keys).mode("overwrite")
+    writer = _writer(spread, keys)
     if not marker:
         writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
     writer.parquet(path)
+
+
+def write_unshuffled(
+    rows: DataFrame, path: str, keys: Sequence[str], bytes_a_task: int, rows_a_file: int
+) -> None:
+    """Writes rows to path, partitioned by keys, without sending them over the network.
+
+    rows: as they come from Parquet files, of which each task reads bytes_a_task and as much more as the
+    last one is large; it writes a file or more for each combination of keys that it meets.
+    """
+    writer = _writer(rows, keys).option("maxRecordsPerFile", rows_a_file)
+    with _splits_of(rows.sparkSession, bytes_a_task):
+        writer.parquet(path)
+
+
+def _writer(rows: DataFrame, keys: Sequence[str]) -> DataFrameWriter:
+    return rows.write.options(**PARQUET).partitionBy(*keys).mode("overwrite")
+
+
+@contextmanager
+def _splits_of(spark: SparkSession, size: int) -> Iterator[None]:
+    """What is planned meanwhile reads files in pieces of this many bytes, and no less."""
+    name = "spark.sql.files."
+    settings = {"maxPartitionBytes": size, "minPartitionNum": 1, "openCostInBytes": 0}
+    before = {key: spark.conf.get(name + key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(name + key, str(value))
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(name + key)
+            else:
+                spark.conf.set(name + key, old)

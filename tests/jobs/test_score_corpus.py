@@ -18,6 +18,7 @@ import xxhash
 import yaml
 from servers import PATIENCE
 
+from gaixie.jobs.scoring import pipeline
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.spscore import OUTPUTS, SHIPPED, SPScore
@@ -419,6 +420,30 @@ def test_output_files_do_not_show_the_inputs(score, grow, tmp_path):
     assert len(sizes) >= 6
     assert max(sizes) < 2 * target
     assert min(sizes) > target / 2
+
+
+def test_a_large_table_is_not_shuffled_to_be_written(score, grow, tmp_path, monkeypatch):
+    """The same rows, with and without; files of about the size they should have."""
+    table = grow(8_000)
+    (tmp_path / "in").mkdir()
+    for k in range(20):
+        part = pa.concat_tables([table.slice(400 * k, 400), table.slice(400 * k, 30)])
+        pq.write_table(part, tmp_path / "in" / f"{k:02d}.parquet")
+    given = ("--input", tmp_path / "in", "--origin-column", "origin", "--target-file-mb", 0.05)
+    runs = [score(tmp_path / "out", *given, run_id="shuffled")]
+    calls = []
+    write = pipeline.write_unshuffled
+    monkeypatch.setattr(pipeline, "MIN_UNSHUFFLED", 0)
+    monkeypatch.setattr(pipeline, "write_unshuffled", lambda *a: (calls.append(a), write(*a)))
+    runs.append(score(tmp_path / "out", *given, run_id="unshuffled"))
+    assert [run.code for run in runs] == [0, 0]
+    assert len(calls) == 1
+    assert sum(rows["duplicates"] for rows in runs[1].manifest["rows"].values()) >= 500
+    same_rows(runs[0].scored, runs[1].scored)
+    assert runs[0].manifest["rows"] == runs[1].manifest["rows"]
+    sizes = [path.stat().st_size / 1e6 for path in runs[1].files("scored")]
+    assert max(sizes) < 2 * 0.05
+    assert 0.5 < len(sizes) / len(runs[0].files("scored")) < 2.5
 
 
 def test_a_row_of_100_000_characters(score, grow, examples, tmp_path):

@@ -9,6 +9,8 @@ import hashlib
 import os
 import shutil
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark import SparkContext
@@ -22,6 +24,8 @@ OPTIONS = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 FOLDERS = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
 """What puts folders on Java's class path: then it archives nothing."""
 
+UNUSED_DAYS = 30
+
 
 def archive_options(write: bool) -> list[str]:
     """Options with which Java reads the archive; with write, those to write it where there is none."""
@@ -32,6 +36,8 @@ def archive_options(write: bool) -> list[str]:
     if (spark_home() / "conf").exists() or any(name in os.environ for name in FOLDERS):
         return []
     if archive.exists():
+        with suppress(OSError):  # of another user
+            os.utime(archive)
         return ["-Xlog:disable", f"-XX:SharedArchiveFile={archive}"]
     return ["-Xlog:disable", f"-XX:ArchiveClassesAtExit={_part(archive)}"] if write else []
 
@@ -51,6 +57,7 @@ def keep_archive() -> None:
     process.wait()
     if _part(archive).exists():
         _part(archive).replace(archive)
+        _prune(archive.parent)
         # Those of runs that failed, or were killed.
         for part in archive.parent.glob(f"{archive.stem}.[0-9]*"):
             part.unlink(missing_ok=True)
@@ -65,6 +72,13 @@ def _archive() -> Path | None:
     parts = [os.path.realpath(java), str(spark_home() / "jars")]
     known = " ".join(f"{part} {os.stat(part).st_mtime_ns}" for part in parts)
     return cache_folder() / f"spark-{hashlib.sha256(known.encode()).hexdigest()[:16]}.jsa"
+
+
+def _prune(folder: Path) -> None:
+    """Deletes the archives that no run has read for UNUSED_DAYS: of Sparks that are gone."""
+    for archive in folder.glob("spark-*.jsa"):
+        if time.time() - archive.stat().st_mtime > UNUSED_DAYS * 86400:
+            archive.unlink(missing_ok=True)
 
 
 def _part(archive: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,17 @@ def test_what_is_small(tmp_path):
         assert size(f"{tmp_path}/a.csv", path) == float("inf")
     (tmp_path / "b/d.csv.gz").write_text("x")
     assert size(f"{tmp_path}/b") == float("inf")
+
+
+def test_archives_of_sparks_that_are_gone_are_deleted(cache):
+    cache.mkdir()
+    month = class_archive.UNUSED_DAYS * 86400
+    for name, age in (
+        ("spark-new.jsa", month - 3600),
+        ("spark-old.jsa", month + 60),
+        ("jieba.bin", 2 * month),
+    ):
+        (cache / name).touch()
+        os.utime(cache / name, (time.time() - age,) * 2)
+    class_archive._prune(cache)
+    assert {path.name for path in cache.iterdir()} == {"spark-new.jsa", "jieba.bin"}

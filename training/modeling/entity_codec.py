@@ -42,6 +42,8 @@ class EntityCodec:
         """Indexed tokens that decoding has dropped, as their sentence's table did not have them."""
         self._first_byte = self.ids[BYTES[0]]
         self._special = len(SPECIAL) + degrees
+        self.entity_ids = range(self._special, self._first_byte)
+        """Of indexed tokens."""
         # What text may become: no token of another sort, whatever the text says.
         first_text = self._first_byte + len(BYTES)
         self._text_ids = {token: self.ids[token] for token in tokens[first_text:]}

@@ -22,6 +22,7 @@ import torch
 
 from gaixie.training.data.stage_loader import padded, with_degree
 from gaixie.training.modeling.encode_plus import ENTITIES
+from gaixie.training.modeling.entity_constraint import EntityConstraint
 from gaixie.training.modeling.punctuation import restore
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.udfs.text.normalise import normalise
@@ -295,8 +296,15 @@ class Generator:
             attention_mask=mask.to(self.model.device),
             max_new_tokens=limit,
             use_cache=True,
+            logits_processor=self._constraints(ids, limit),
             **arguments,
         ).tolist()
+
+    def _constraints(self, ids: Sequence[Sequence[int]], limit: int) -> list[EntityConstraint]:
+        if not self._aligned:
+            return []
+        entities = self.tokenizer.entity_ids
+        return [EntityConstraint(ids, entities, self._end_tokens(), limit)]
 
     def _score(self, ids: Sequence[Sequence[int]], lines: Sequence[Sequence[int]]) -> list[float]:
         """Mean log-probability of the tokens of each line, given the tokens of its source."""

@@ -100,6 +100,11 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         """Indexed tokens that decoding has dropped, as their sentence's table did not have them."""
         return self.codec.missing_entities
 
+    @property
+    def entity_ids(self) -> range:
+        """Ids of the indexed tokens."""
+        return self.codec.entity_ids
+
     def degree_id(self, degree: int) -> int:
         """The token of a degree of change. Raises ValueError where the tokenizer has none for it."""
         if not 1 <= degree <= self.degrees:

@@ -1,0 +1,71 @@
+"""Paraphrases have the entities of their source, whatever the model would write."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("transformers", reason="generation needs the models of transformers")
+
+import torch
+from tiny_seq2seq import tiny_seq2seq
+
+from gaixie.training.modeling.entity_constraint import EntityConstraint
+from gaixie.training.modeling.generation import load_generator
+from gaixie.training.modeling.generator import Decoding
+
+END, DATE, MONEY, TITLE, WORD = 2, 5, 6, 7, 8
+"""A vocabulary of 10 tokens, of which 5 to 7 are indexed."""
+NEVER = float("-inf")
+
+
+def allowed(so_far: list[int], source: list[int], limit: int = 20) -> list[float]:
+    scores = torch.log_softmax(torch.arange(10.0), 0).unsqueeze(0)
+    scores[0, END] = -0.5
+    constraint = EntityConstraint([source], range(5, 8), [END], limit)
+    return constraint(torch.tensor([[0, *so_far]]), scores)[0].tolist()
+
+
+def test_what_may_come_next():
+    """The source has a date twice and a sum of money once."""
+    source = [DATE, WORD, MONEY, DATE]
+    first = allowed([WORD], source)
+    assert first[TITLE] == NEVER, "it is not in the source"
+    assert first[END] == NEVER, "nothing is there yet"
+    assert first[DATE] == first[MONEY] == -0.5, "the end's score: they are missing"
+    assert first[WORD] > NEVER
+    second = allowed([DATE, MONEY, WORD], source)
+    assert second[END] == -0.5
+    assert second[MONEY] == NEVER, "as often as in the source"
+    assert NEVER < second[DATE] < -0.5, "a second time, as the model likes"
+
+
+def test_the_last_tokens_are_for_what_is_missing():
+    source = [DATE, MONEY]
+    assert sum(score > NEVER for score in allowed([WORD, WORD], source, limit=5)) == 2
+    assert sum(score > NEVER for score in allowed([WORD], source, limit=5)) > 2
+    after_one = allowed([WORD, WORD, DATE], source, limit=5)
+    assert [k for k, score in enumerate(after_one) if score > NEVER] == [MONEY]
+
+
+def test_a_line_that_has_ended_is_left_alone():
+    assert allowed([END], [DATE])[END] == -0.5
+
+
+@pytest.mark.parametrize("decoding", [Decoding(beams=3, n_best=3), Decoding(sample=True, n_best=8)])
+def test_every_line_of_a_model_that_has_seen_no_entity(decoding, tmp_path):
+    torch.set_num_threads(1)
+    pairs = [("今天公园很好看", "公园今天很好看"), ("我们昨天看书", "昨天我们看书")]
+    generator = load_generator(tiny_seq2seq(tmp_path, pairs))
+    entities = generator.tokenizer.entity_ids
+    sources = ["他2024年3月读了《三国》,花了300元和300元", "我们昨天花了300元", "今天公园很好看"]
+    ids, _ = generator._encode(sources, None)
+    (arguments,) = decoding.passes()
+    lines = generator._write(ids, 20, arguments)
+    drawn = arguments["num_return_sequences"]
+    for number, line in enumerate(lines):
+        source = Counter(index for index in ids[number // drawn] if index in entities)
+        written = Counter(index for index in line if index in entities)
+        assert written <= source
+        assert written.keys() == source.keys()

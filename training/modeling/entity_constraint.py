@@ -1,0 +1,67 @@
+"""A search that loses no entity: what the source's indexed tokens allow a paraphrase to say.
+
+The paper's tokenizer puts a token such as <date_1> where an entity stands, and trusts the model to copy
+it. Here the search sees to it: a paraphrase has every indexed token of its source, none of them more
+often than the source has it, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from transformers import LogitsProcessor
+
+
+class EntityConstraint(LogitsProcessor):
+    """Sets the scores of tokens that may not come next to minus infinity.
+
+    Where a line would end before it has all entities, the missing ones take the end's score, and from
+    where only they still fit into the limit nothing else may come.
+    """
+
+    def __init__(
+        self, ids: Sequence[Sequence[int]], entities: range, ends: Sequence[int], limit: int
+    ):
+        """ids: tokens of each source. entities: ids of indexed tokens. ends: of tokens that end a line.
+        limit: of new tokens, the end among them."""
+        rows = [[index for index in row if index in entities] for row in ids]
+        self._allowed = torch.zeros(len(ids), len(entities), dtype=torch.int64)
+        for row, own in enumerate(rows):
+            for index in own:
+                self._allowed[row, index - entities.start] += 1
+        self._entities, self._ends, self._limit = entities, list(ends), limit
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """input_ids: (lines, tokens so far), the lines of a source one after the other. scores: (lines,
+        vocabulary)."""
+        lines, written = input_ids.shape
+        allowed = self._allowed.to(input_ids.device)
+        allowed = allowed.repeat_interleave(lines // len(allowed), 0)
+        first, count = self._entities.start, len(self._entities)
+        places = input_ids - first
+        inside = (places >= 0) & (places < count)
+        used = torch.zeros_like(allowed)
+        used.scatter_add_(1, places.clamp(0, count - 1), inside.long())
+        missing = (allowed > 0) & (used == 0)
+        left = missing.sum(1)
+
+        scores = scores.clone()
+        never = float("-inf")
+        of_entities = scores[:, first : first + count]
+        of_entities[used >= allowed] = never
+        ended = torch.isin(input_ids[:, 1:], torch.tensor(self._ends, device=input_ids.device)).any(
+            1
+        )
+        open_ = (left > 0) & ~ended
+        end = scores[:, self._ends].amax(1, keepdim=True)
+        wanted = missing & open_[:, None]
+        of_entities[:] = torch.where(wanted, torch.maximum(of_entities, end), of_entities)
+        scores[:, self._ends] = scores[:, self._ends].masked_fill(open_[:, None], never)
+        # The start token is no new one, and the end takes one.
+        late = open_ & (left >= self._limit - (written - 1) - 1)
+        if late.any():
+            only = torch.full_like(scores, never)
+            only[:, first : first + count] = of_entities.masked_fill(~wanted, never)
+            scores = torch.where(late[:, None], only, scores)
+        return scores

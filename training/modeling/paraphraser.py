@@ -86,15 +86,39 @@ class Paraphraser:
         sources: Sequence[str | None],
         progress: Callable[[int], None] = lambda sentences: None,
     ) -> list[list[Ranked]]:
-        """At most n_best candidates of each source, the best first; none where it has no text."""
-        made = self.generator.candidates(sources, self._pool, progress=progress)
+        """At most n_best candidates of each source, the best first; none where it has no text.
+
+        Ranked by the metric, a source of which no candidate has all entities and enough meaning is
+        written again with one degree less, down to the first, where a degree was asked for.
+        """
+        answers = self._ranked(sources, self._pool, progress)
+        if self.ranking.by == "spscore":
+            counts = self.generator.counts.copy()
+            for degree in range((self._pool.degree or 1) - 1, 0, -1):
+                again = [k for k, own in enumerate(answers) if own and any(self._key(own[0])[:2])]
+                pool = replace(self._pool, degree=degree)
+                more = self._ranked([sources[k] for k in again], pool)
+                for k, others in zip(again, more, strict=True):
+                    merged = {candidate.text: candidate for candidate in (*others, *answers[k])}
+                    answers[k] = sorted(merged.values(), key=self._key)
+            self.generator.counts = counts  # of what was asked for, not of how often
+        return [candidates[: self.decoding.n_best] for candidates in answers]
+
+    def _ranked(
+        self,
+        sources: Sequence[str | None],
+        pool: Decoding,
+        progress: Callable[[int], None] = lambda sentences: None,
+    ) -> list[list[Ranked]]:
+        """All candidates of each source."""
+        made = self.generator.candidates(sources, pool, progress=progress)
         of = [k for k, candidates in enumerate(made) for _ in candidates]
         texts = [candidate.text for candidates in made for candidate in candidates]
         own = [str(sources[k]) for k in of]
         scores = self.spscore.outputs(own, texts).astype(float)
         reverse = [float("nan")] * len(texts)
         if self.ranking.reverse:
-            reverse = self.generator.log_probabilities(texts, own, self._pool.batch_size)
+            reverse = self.generator.log_probabilities(texts, own, pool.batch_size)
         ranked: list[list[Ranked]] = [[] for _ in sources]
         flat = (candidate for candidates in made for candidate in candidates)
         for k, candidate, back, row in zip(of, flat, reverse, scores, strict=True):
@@ -104,7 +128,7 @@ class Paraphraser:
             ranked[k].append(Ranked(*candidate, back, kept, judgements))
         if self.ranking.by == "spscore":
             ranked = [sorted(candidates, key=self._key) for candidates in ranked]
-        return [candidates[: self.decoding.n_best] for candidates in ranked]
+        return ranked
 
     def _key(self, candidate: Ranked) -> tuple[bool, bool, float]:
         """Sorts the best first."""

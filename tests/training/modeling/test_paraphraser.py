@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import torch
 from tiny_seq2seq import tiny_seq2seq
 
 from gaixie.training.modeling.generation import load_generator
-from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.modeling.generator import Candidate, Decoding, Generator
 from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
 from gaixie.udfs.spscore import SPScore
 
@@ -129,3 +130,22 @@ def test_settings_out_of_range(settings):
 def test_sources_without_text(generator, spscore):
     found = Paraphraser(generator, None, Ranking("spscore"), spscore)([None, SOURCES[2], ""])
     assert [len(row) for row in found] == [0, 1, 0]
+
+
+def test_a_smaller_change_where_none_is_good(generator, spscore, monkeypatch):
+    """The first source gets its date back at degree 1; the third has nothing to lose."""
+    asked = []
+
+    def candidates(sources, decoding, progress=None):
+        asked.append((decoding.degree, list(sources)))
+        generator.counts["sentences"] += len(sources)
+        text = SOURCES[0] if decoding.degree == 1 else "他读了《三国》。"
+        return [[Candidate(text if source == SOURCES[0] else source, -1.0)] for source in sources]
+
+    monkeypatch.setattr(generator, "candidates", candidates)
+    monkeypatch.setattr(generator, "counts", Counter())
+    decoding = Decoding(beams=2, n_best=2, degree=3)
+    found = Paraphraser(generator, decoding, Ranking("spscore"), spscore)([SOURCES[0], SOURCES[2]])
+    assert asked == [(3, [SOURCES[0], SOURCES[2]]), (2, SOURCES[:1]), (1, SOURCES[:1])]
+    assert texts(found) == [[SOURCES[0], "他读了《三国》。"], [SOURCES[2]]]
+    assert generator.counts == {"sentences": 2}

@@ -1,5 +1,6 @@
 # make demo    score the sample pairs and look at the result (installs what it needs first)
 # make demo-train  the whole way, small: vocabulary, tokenizer, three stages, paraphrases (adds PyTorch)
+# make paraphraser  a first real model and its evaluation, three hours on two cores (needs DATA); goes on where it was
 # make test    every test
 # make test-fast   what needs no Java, no PyTorch and no server: 2 minutes
 # make bench   how fast, against plain Python (needs DATA; PAIRS sets the size)
@@ -14,7 +15,7 @@ PAIRS  ?= 2000000
 BIN    := .venv/bin
 INSTALL = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constraint infra/constraints.txt
 
-.PHONY: constraints demo demo-train test test-fast bench lint model dist clean
+.PHONY: constraints demo demo-train paraphraser test test-fast bench lint model dist clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.base
@@ -30,6 +31,20 @@ demo-train: .venv/.train
 	$(BIN)/accelerate launch --quiet --config_file conf/accelerate/cpu.yaml training/curriculum.py --config examples/demo-train.yaml
 	head -5 examples/pairs.jsonl > out/demo-train/five.jsonl
 	$(BIN)/python training/generate.py out/demo-train/run/model out/demo-train/five.jsonl
+
+R := out/paraphraser
+EVALUATE := --draws 12 --degree 4 --rank-by spscore --tier full --min-meaning 0.7 --precision bfloat16
+
+paraphraser: .venv/.train
+	$(BIN)/python examples/paraphraser/prepare.py $(DATA) $(R)/data
+	$(BIN)/python jobs/score_corpus.py --config examples/paraphraser/score.yaml --resume
+	test -d $(R)/vocabulary || $(BIN)/python jobs/build_vocabulary.py --input $(R)/data/sentences.parquet --column text --output $(R)/vocabulary
+	test -d $(R)/tokenizer || $(BIN)/python training/tokenize_text.py make $(R)/vocabulary/vocabulary.tsv --words 0 --word-characters 6 --common-characters --output $(R)/tokenizer
+	test -d models/bge-small-zh || $(BIN)/python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
+	test -d $(R)/warm || $(BIN)/python training/warm_start.py $(R)/tokenizer --decoder-layers 3 --output $(R)/warm
+	$(BIN)/python training/curriculum.py --config examples/paraphraser/denoise.yaml
+	$(BIN)/python training/curriculum.py --config examples/paraphraser/curriculum.yaml
+	$(BIN)/python training/evaluate.py $(R)/data/held-out.parquet --limit 400 --system mt=mt --model ours=$(R)/run/model $(EVALUATE) --metrics spscore:tier=full,spscore-meaning:tier=full,self-bleu --cases 20 --output $(R)/evaluation
 
 test: .venv/.test
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder

@@ -133,7 +133,7 @@ class Settings(Strict):
     evaluation: Evaluation = Evaluation()
     checkpoints: Checkpoints = Checkpoints()
     log_steps: int = Field(default=10, ge=1)
-    tracking: Literal["tensorboard"] | None = "tensorboard"
+    tracking: Literal["tensorboard", "wandb"] | None = "tensorboard"
 
     @model_validator(mode="after")
     def _own(self) -> Settings:

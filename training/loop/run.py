@@ -18,6 +18,7 @@ import pyarrow as pa
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, set_seed
 
+from gaixie.training.cards.card import write_plain_card
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.denoising import DenoisingSettings, Sentences
 from gaixie.training.data.stage_data import StageStream
@@ -36,6 +37,7 @@ from gaixie.training.loop.step import (
     seed_step,
     train_step,
 )
+from gaixie.training.loop.tracking import tracker_of
 from gaixie.training.loop.validation import validate
 from gaixie.training.modeling.model import build_model, load_tokenizer, tokens_digest
 from gaixie.training.settings import Settings
@@ -81,7 +83,7 @@ class Run:
         self.accelerator = Accelerator(
             mixed_precision="bf16" if settings.bf16 else "no",
             gradient_accumulation_steps=accumulation(settings, world),
-            log_with=settings.tracking,
+            log_with=tracker_of(settings),
             project_dir=str(Path(settings.output, "tensorboard")),
             kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(hours=COLLECTIVE_HOURS))],
         )
@@ -337,6 +339,7 @@ class Run:
                 shutil.rmtree(folder, ignore_errors=True)
             plain.save_pretrained(part, state_dict=weights)
             self.tokenizer.save_pretrained(part)
+            write_plain_card(part, self.output)
             part.rename(target)
             self.checkpoints.send("model", "history.jsonl", "log.jsonl", "settings.yaml")
             self.display.say(f"finished at step {self.state.step:,}: {target}")

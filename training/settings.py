@@ -63,6 +63,7 @@ class Evaluation(Strict):
     num_beams: int = Field(default=1, ge=1)
     max_new_tokens: int = Field(default=128, ge=1)
     degree: int | None = Field(default=None, ge=1, le=DEGREES)
+    sources: str | None = None
     tier: str = "core"
 
 
@@ -71,6 +72,7 @@ class Checkpoints(Strict):
 
     steps: int = Field(default=1_000, ge=1)
     keep: int = Field(default=2, ge=1)
+    last: bool = False
 
 
 class StageOverrides(Strict):

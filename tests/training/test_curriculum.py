@@ -557,7 +557,7 @@ def test_nan_stops_and_names_the_batch(bench, capsys):
         ("max_length=128", "max_length: 128 tokens, but the model has 64 positions"),
         ("learning_rat=1", "--set learning_rat=1: learning_rat: no such setting"),
         ("stages.4.mix=0.1", "stages: there is no stage 4 in the curriculum"),
-        ("curriculum=[[1], [1, 2]]", "curriculum: expected lists of stages, each of 1, 2 and 3 at"),
+        ("curriculum=[[1], [1, 2]]", "curriculum: expected lists of stages, each of 0 to 3 at"),
         ("curriculum=[[4]]", "curriculum: expected lists of stages"),
         ("curriculum=[]", "curriculum: expected lists of stages"),
         ("tokenizer=null", "tokenizer: null is the pretrained model's"),

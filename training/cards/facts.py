@@ -163,6 +163,7 @@ def without_paths(settings: Settings) -> dict[str, Any]:
     values = settings.model_dump(mode="json", exclude_none=True, exclude=PATHS)
     values["data"].pop("uri")
     values["model"].pop("pretrained", None)
+    values["evaluation"].pop("sources", None)
     tier = values["evaluation"]["tier"]
     values["evaluation"]["tier"] = Path(tier).name
     if noise := values.get("denoising"):

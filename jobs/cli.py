@@ -28,6 +28,7 @@ COMMANDS = {
     "warm-start": ("training.warm_start", "an encoder-decoder from a BERT, to train"),
     "export": ("training.export", "a trained model for a fast engine on CPUs"),
     "generate": ("training.generate", "paraphrase sentences with a trained model"),
+    "model-card": ("training.model_card", "the card of a trained model, and the folder to upload"),
     "evaluate": ("training.evaluate", "compare systems and models on held-out pairs"),
 }
 """Command -> (module that is run, what for)."""

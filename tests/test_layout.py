@@ -81,8 +81,9 @@ PACKAGES = {
     "training": {
         "data": {"modeling"},
         "modeling": {"data"},
-        "loop": {"data", "modeling"},
+        "loop": {"data", "modeling", "cards"},
         "evaluation": {"modeling"},
+        "cards": {"loop", "modeling"},  # of the former how a log is read
     },
 }
 """The packages of scripts, and which of their siblings each may import."""

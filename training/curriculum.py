@@ -6,12 +6,12 @@
 Source: Chinese Sentence Paraphrasing, section 5.3 and Figure 3; training/loop/controller.py decides when a
 stage ends. conf/curriculum.yaml explains every setting. OUTPUT holds
 
-  model/                 the best weights of the last stage, and the tokenizer, for from_pretrained
+  model/                 the best weights of the last stage, the tokenizer and a card, for from_pretrained
   checkpoints/           to go on from; the same command started again does (--resume auto)
   history.jsonl          a line for each evaluation: what was found, and what the controller decided
   log.jsonl              a line for each log_steps steps: loss, learning rate, tokens, position
   curriculum.png         loss, accuracy and score over the steps
-  tensorboard/           the same for TensorBoard
+  tensorboard/, wandb/   the same for a tracker
   settings.yaml          as they were, --set included
 
 SIGTERM: a checkpoint at the next of the log_steps, then the end. Exit codes: 0 done, 2 something to

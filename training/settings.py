@@ -63,6 +63,7 @@ class Evaluation(Strict):
     num_beams: int = Field(default=1, ge=1)
     max_new_tokens: int = Field(default=128, ge=1)
     degree: int | None = Field(default=None, ge=1, le=DEGREES)
+    sources: str | None = None
     tier: str = "core"
 
 
@@ -71,6 +72,7 @@ class Checkpoints(Strict):
 
     steps: int = Field(default=1_000, ge=1)
     keep: int = Field(default=2, ge=1)
+    last: bool = False
 
 
 class StageOverrides(Strict):
@@ -133,7 +135,7 @@ class Settings(Strict):
     evaluation: Evaluation = Evaluation()
     checkpoints: Checkpoints = Checkpoints()
     log_steps: int = Field(default=10, ge=1)
-    tracking: Literal["tensorboard"] | None = "tensorboard"
+    tracking: Literal["tensorboard", "wandb"] | None = "tensorboard"
 
     @model_validator(mode="after")
     def _own(self) -> Settings:

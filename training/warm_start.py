@@ -17,6 +17,7 @@ from functools import partial
 
 from transformers.utils.logging import disable_progress_bar
 
+from gaixie.training.cards.facts import Training, start_of, write_training
 from gaixie.training.modeling.model import load_tokenizer
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.warm_start import from_bert, known_characters, load_bert
@@ -41,6 +42,7 @@ def make(args: argparse.Namespace) -> None:
     with local_copy(args.output) as (output,):
         model.save_pretrained(output)
         tokenizer.save_pretrained(output)
+        write_training(output, Training(base_model=start_of(args.bert)[1]))
     weights = sum(parameter.numel() for parameter in model.parameters())
     known, single = known_characters(characters, tokenizer)
     layers = f"{model.config.encoder_layers} + {model.config.decoder_layers} layers"

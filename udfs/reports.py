@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import jinja2
+
+HUB_LICENSES = {
+    *("apache-2.0", "mit", "bsd-3-clause", "cc0-1.0", "odbl", "odc-by", "unlicense"),
+    *("cc-by-3.0", "cc-by-sa-3.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nd-4.0"),
+    *("cc-by-nc-4.0", "cc-by-nc-sa-4.0", "cc-by-nc-nd-4.0"),
+}
+"""Licences that the hub knows by name; any other is 'other' with its own name beside it."""
 
 
 def render(template: Path, **values: Any) -> str:
@@ -27,6 +35,14 @@ def render(template: Path, **values: Any) -> str:
     environment.filters |= {"number": number, "thousands": "{:,}".format}
     environment.filters["cell"] = lambda text: str(text).replace("|", "\\|")
     return environment.get_template(template.name).render(values)
+
+
+def license_head(name: str) -> dict[str, str]:
+    """The keys of a card's head that state a licence, by its name in any case."""
+    name = name.lower()
+    if name in HUB_LICENSES:
+        return {"license": name}
+    return {"license": "other", "license_name": re.sub(r"[^a-z0-9.]+", "-", name).strip("-")}
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -14,17 +14,11 @@ import yaml
 
 from gaixie.jobs.reporting import render
 from gaixie.udfs.io.manifest import ReleaseManifest
+from gaixie.udfs.reports import license_head
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.stages import ORIGINS
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
-
-HUB_LICENSES = {
-    *("apache-2.0", "mit", "bsd-3-clause", "cc0-1.0", "odbl", "odc-by", "unlicense"),
-    *("cc-by-3.0", "cc-by-sa-3.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nd-4.0"),
-    *("cc-by-nc-4.0", "cc-by-nc-sa-4.0", "cc-by-nc-nd-4.0"),
-}
-"""Licences that the hub knows by name; any other is 'other' with its own name beside it."""
 
 MEANINGS = {
     "pair_id": "128-bit hash of source, paraphrase and origin, 32 hexadecimal digits",
@@ -129,12 +123,8 @@ def card(manifest: ReleaseManifest) -> str:
 
 def _head(manifest: ReleaseManifest) -> dict[str, Any]:
     """What the hub reads of a card."""
-    name = manifest.license.lower()
-    head: dict[str, Any] = {"license": name if name in HUB_LICENSES else "other"}
-    if name not in HUB_LICENSES:
-        head["license_name"] = re.sub(r"[^a-z0-9.]+", "-", name).strip("-")
     sizes = (size for size, end in SIZES.items() if manifest.pairs < end)
-    return head | {
+    return license_head(manifest.license) | {
         "language": ["zh"],
         "pretty_name": manifest.title,
         "task_categories": ["text-generation", "sentence-similarity"],

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gaixie.jobs.releases.card import HUB_LICENSES, MEANINGS
+from gaixie.jobs.releases.card import MEANINGS
 from gaixie.udfs.io.manifest import ReleaseManifest
 from gaixie.udfs.io.storage import to_json
+from gaixie.udfs.reports import HUB_LICENSES
 
 CONTEXT = {
     "@language": "en",

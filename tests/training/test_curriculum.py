@@ -35,6 +35,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from gaixie.training import curriculum
+from gaixie.training.cards.facts import read_training
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.stage_data import StageStream
 from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader
@@ -228,6 +229,18 @@ def test_the_model_that_is_left_is_that_of_the_last_checkpoint(whole):
     assert model.get_input_embeddings().num_embeddings == len(tokenizer)
     saved = weights(whole / "checkpoints/step-00000024")
     assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in saved.items())
+
+
+def test_the_model_that_is_left_has_a_card(whole, bench):
+    """Of what was trained on what; nothing in it is of this machine."""
+    training = read_training(whole / "model")
+    assert training.data is not None
+    assert training.data.name == "run tiny"
+    assert [stage.steps for stage in training.stages] == [8, 8, 8]
+    text = (whole / "model/README.md").read_text("utf-8")
+    assert "| 3 | stage 3 |" in text
+    for name in ("README.md", "training.json", "config.json", "tokenizer_config.json"):
+        assert str(bench.folder) not in (whole / "model" / name).read_text("utf-8")
 
 
 def test_a_finished_run_is_finished(whole, bench, capsys):
@@ -544,7 +557,7 @@ def test_nan_stops_and_names_the_batch(bench, capsys):
         ("max_length=128", "max_length: 128 tokens, but the model has 64 positions"),
         ("learning_rat=1", "--set learning_rat=1: learning_rat: no such setting"),
         ("stages.4.mix=0.1", "stages: there is no stage 4 in the curriculum"),
-        ("curriculum=[[1], [1, 2]]", "curriculum: expected lists of stages, each of 1, 2 and 3 at"),
+        ("curriculum=[[1], [1, 2]]", "curriculum: expected lists of stages, each of 0 to 3 at"),
         ("curriculum=[[4]]", "curriculum: expected lists of stages"),
         ("curriculum=[]", "curriculum: expected lists of stages"),
         ("tokenizer=null", "tokenizer: null is the pretrained model's"),

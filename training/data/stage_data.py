@@ -48,8 +48,8 @@ Stages = TypeVar("Stages", bound=Sequence[Sequence[int]])
 def check_curriculum(curriculum: Stages) -> Stages:
     """The curriculum as it is. Raises ValueError for one that names no stage, or a stage twice."""
     data = [stage for stages in curriculum for stage in stages]
-    if not data or not all(curriculum) or len({*data}) < len(data) or not {*data} <= {1, 2, 3}:
-        raise ValueError("expected lists of stages, each of 1, 2 and 3 at most once")
+    if not data or not all(curriculum) or len({*data}) < len(data) or not {*data} <= {0, 1, 2, 3}:
+        raise ValueError("expected lists of stages, each of 0 to 3 at most once")
     return curriculum
 
 

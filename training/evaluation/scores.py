@@ -25,7 +25,7 @@ from gaixie.udfs.metrics.metric import signature
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import NORMALISATION
 
-METRICS = ("spscore", "self-bleu", "bert-ibleu", "parascore")
+METRICS = ("spscore", "spscore-meaning", "self-bleu", "bert-ibleu", "parascore")
 SAMPLES = 1_000
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import pyarrow as pa
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, set_seed
 
+from gaixie.training.cards.card import write_plain_card
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.denoising import DenoisingSettings, Sentences
 from gaixie.training.data.stage_data import StageStream
@@ -25,6 +25,7 @@ from gaixie.training.data.stage_loader import PairEncoder, StageLoader
 from gaixie.training.loop import controller
 from gaixie.training.loop.checkpoints import Checkpoints, RunState
 from gaixie.training.loop.controller import FINISH, NEXT_STAGE
+from gaixie.training.loop.model_folder import write_model
 from gaixie.training.loop.progress import Display
 from gaixie.training.loop.run_log import Interval, RunLog
 from gaixie.training.loop.step import (
@@ -36,10 +37,12 @@ from gaixie.training.loop.step import (
     seed_step,
     train_step,
 )
+from gaixie.training.loop.tracking import tracker_of
 from gaixie.training.loop.validation import validate
 from gaixie.training.modeling.model import build_model, load_tokenizer, tokens_digest
 from gaixie.training.settings import Settings
 from gaixie.udfs.io import storage
+from gaixie.udfs.io.text_tables import read_columns
 from gaixie.udfs.metrics import load_metric
 
 STOPPED, INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
@@ -81,7 +84,7 @@ class Run:
         self.accelerator = Accelerator(
             mixed_precision="bf16" if settings.bf16 else "no",
             gradient_accumulation_steps=accumulation(settings, world),
-            log_with=settings.tracking,
+            log_with=tracker_of(settings),
             project_dir=str(Path(settings.output, "tensorboard")),
             kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(hours=COLLECTIVE_HOURS))],
         )
@@ -123,6 +126,9 @@ class Run:
 
         They are the same in all stages, so that a rise of their score from one to the next means something.
         """
+        if given := self.settings.evaluation.sources:
+            texts = [text for (text,) in read_columns(given, ["source"]) if text]
+            return pa.chunked_array([texts], pa.string())
         columns = [table["source"].to_pylist() for table in self.validation.values()]
         turns = chain.from_iterable(zip_longest(*columns))
         return pa.chunked_array([[*dict.fromkeys(filter(None, turns))]], pa.string())
@@ -314,6 +320,8 @@ class Run:
         ended = decision.action in (NEXT_STAGE, FINISH)
         best = step if decision.improved else self.state.best_step
         if ended and best is not None and best != step:
+            if self.settings.checkpoints.last and decision.action == FINISH:
+                write_model(self.accelerator, self.model, self.tokenizer, self.output / "last")
             self.checkpoints.load(best)
         self.state = replace(self.state, controller=after, best_step=best)
         if decision.action == NEXT_STAGE:
@@ -327,19 +335,12 @@ class Run:
     def finish(self) -> None:
         """Writes OUTPUT/model. All ranks call it, as ZeRO-3 gathers its weights."""
         self.display.close()
-        plain = self.accelerator.unwrap_model(self.model)
-        # Elsewhere it would give copies of tied weights, each to be written.
-        zero3 = any(hasattr(parameter, "ds_id") for parameter in plain.parameters())
-        weights = self.accelerator.get_state_dict(self.model) if zero3 else None
+        write_model(
+            self.accelerator, self.model, self.tokenizer, self.output / "model", write_plain_card
+        )
         if self.main:
-            target, part = self.output / "model", self.output / ".part-model"
-            for folder in (part, target):
-                shutil.rmtree(folder, ignore_errors=True)
-            plain.save_pretrained(part, state_dict=weights)
-            self.tokenizer.save_pretrained(part)
-            part.rename(target)
             self.checkpoints.send("model", "history.jsonl", "log.jsonl", "settings.yaml")
-            self.display.say(f"finished at step {self.state.step:,}: {target}")
+            self.display.say(f"finished at step {self.state.step:,}: {self.output / 'model'}")
         self.accelerator.wait_for_everyone()
 
     def _model_is_there(self) -> bool:

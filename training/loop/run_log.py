@@ -1,4 +1,4 @@
-"""What a run writes about itself: log.jsonl, history.jsonl, settings.yaml, TensorBoard, the plot.
+"""What a run writes about itself: log.jsonl, history.jsonl, settings.yaml, a tracker, the plot.
 
 An Interval collects the steps since the last line of log.jsonl on each rank. `together` adds the ranks'
 up, in the one message in which they also agree on the time and on whether to stop.
@@ -23,6 +23,7 @@ from gaixie.training.data.stage_data import Position, StageStream
 from gaixie.training.loop import plots
 from gaixie.training.loop.controller import Decision
 from gaixie.training.loop.step import Done
+from gaixie.training.loop.tracking import options_of
 from gaixie.training.loop.validation import Found
 from gaixie.training.settings import Settings
 
@@ -95,13 +96,13 @@ class RunLog:
         """Steps in a row that changed nothing."""
 
     def start(self, step: int) -> None:
-        """Writes settings.yaml and opens TensorBoard, which keeps what it has up to a step."""
+        """Writes settings.yaml and opens the tracker; TensorBoard keeps what it has up to a step."""
         if self.main:
             self.output.mkdir(parents=True, exist_ok=True)
             text = yaml.safe_dump(self.settings.model_dump(mode="json"), allow_unicode=True)
             (self.output / "settings.yaml").write_text(text, "utf-8")
         if self.settings.tracking:
-            given = {"tensorboard": {"purge_step": step + 1}}
+            given = options_of(self.settings, step)
             self.accelerator.init_trackers("curriculum", init_kwargs=given)
 
     def interval(

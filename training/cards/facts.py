@@ -1,0 +1,234 @@
+"""What is known of a training: read from its folder once, and kept beside the model as training.json.
+
+    write_training(Path("runs/first/model"), read_training(Path("runs/first/model")))
+
+No path is in it: data is named by its run or release and the SHA-256 of its manifest, and settings that
+are paths are left out. A model that was trained on from another keeps that one's facts under `start`.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from gaixie.training.loop.plots import read_lines
+from gaixie.training.settings import Settings
+from gaixie.udfs.command_line import say
+from gaixie.udfs.io import storage
+from gaixie.udfs.io.manifest import NAME, ReleaseManifest, read_manifest
+from gaixie.udfs.io.settings import first_fault
+
+FILE = "training.json"
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+PATHS = {"output", "mirror", "tokenizer"}
+"""Settings that are paths and nothing else."""
+
+
+class Data(BaseModel):
+    """A run or release that pairs came from."""
+
+    name: str
+    manifest_sha256: str | None = None
+    """Null where the manifest could not be read when the card was written, as all below."""
+    created: str | None = None
+    signature: str | None = None
+    license: str | None = None
+    """Of a release."""
+    is_split: bool = False
+    """A release that keeps splits of its own."""
+    pairs: dict[int, dict[str, int]] = {}
+    """By stage and origin; of a release that was split, training pairs."""
+
+
+class Stage(BaseModel):
+    """What became of one stage of a training."""
+
+    number: int
+    """Its place; 0 is denoising."""
+    data_stages: list[int]
+    """Stages of the data that it learned from; none for denoising."""
+    learning_rate: float
+    min_meaning: float | None = None
+    min_fluency: float | None = None
+    steps: int
+    pairs: int
+    """That were seen, with repeats; of denoising, sentences."""
+    evaluations: int
+    accuracy: float
+    """Of the evaluation whose weights were kept, or the last; so is the score."""
+    score: float | None = None
+    best_step: int | None = None
+    """The step whose weights were kept; null: the last one's."""
+    reason: str
+    """Why it ended."""
+
+
+class Training(BaseModel):
+    """The file training.json."""
+
+    gaixie: str = ""
+    base_model: str | None = None
+    """A name of the hub."""
+    data: Data | None = None
+    stages: list[Stage] = []
+    seconds: float = 0.0
+    signature: str | None = None
+    """Of the metric that the evaluations had."""
+    samples: list[list[str]] = []
+    """(source, paraphrase) of the last evaluation."""
+    settings: dict[str, Any] = {}
+    start: Training | None = None
+    """Of the model that this one was trained on from."""
+
+
+def read_training(model: Path) -> Training:
+    """Of MODEL/training.json, or of the run that left MODEL where there is no such file.
+
+    Raises FileNotFoundError where there is neither, and ValueError for a file that is not one.
+    """
+    if (model / FILE).is_file():
+        with suppress(ValidationError):
+            return Training.model_validate(storage.read_json(str(model / FILE)))
+        raise ValueError(f"{model / FILE}: not what a training leaves")
+    if not (model.parent / "settings.yaml").is_file():
+        raise FileNotFoundError(
+            f"{model}: has no {FILE}, and lies in no folder that training/curriculum.py left"
+        )
+    return of_run(model.parent)
+
+
+def write_training(model: Path, training: Training) -> None:
+    """Writes MODEL/training.json."""
+    text = training.model_dump_json(indent=1, exclude_none=True)
+    (model / FILE).write_text(text + "\n", "utf-8")
+
+
+def of_run(output: Path) -> Training:
+    """The facts of a finished training from what lies in its OUTPUT.
+
+    Raises OSError or ValueError where its settings or logs cannot be read.
+    """
+    path = output / "settings.yaml"
+    try:
+        settings = Settings.model_validate(yaml.safe_load(path.read_text("utf-8")))
+    except ValidationError as error:
+        raise ValueError(f"{path}: {first_fault(error)}") from None
+    history, log = (read_lines(output / name) for name in ("history.jsonl", "log.jsonl"))
+    start, base = start_of(settings.model.pretrained)
+    last = history[-1] if history else {}
+    return Training(
+        gaixie=version("gaixie"),
+        base_model=base,
+        data=_data(settings.data.uri),
+        stages=_stages(settings, history, log),
+        seconds=last.get("seconds", 0.0),
+        signature=last.get("signature"),
+        samples=last.get("samples", []),
+        settings=without_paths(settings),
+        start=start,
+    )
+
+
+def start_of(pretrained: str | None) -> tuple[Training | None, str | None]:
+    """What is known of the model that a training began with, and the hub's name of what it came from."""
+    if pretrained is None:
+        return None, None
+    folder = Path(pretrained)
+    if not folder.is_dir():
+        return None, pretrained if HUB_NAME.fullmatch(pretrained) else None
+    with suppress(OSError, ValueError):
+        start = read_training(folder)
+        return start if start.stages else None, start.base_model
+    return None, _base_in_card(folder)
+
+
+def _base_in_card(folder: Path) -> str | None:
+    """base_model of the head of README.md; of what jobs/make_encoder.py makes, for one."""
+    with suppress(OSError, UnicodeDecodeError, yaml.YAMLError):
+        _, head, _ = (folder / "README.md").read_text("utf-8").split("---\n", 2)
+        name = (yaml.safe_load(head) or {}).get("base_model")
+        return name if isinstance(name, str) else None
+    return None
+
+
+def without_paths(settings: Settings) -> dict[str, Any]:
+    """The settings without what names places on this machine."""
+    values = settings.model_dump(mode="json", exclude_none=True, exclude=PATHS)
+    values["data"].pop("uri")
+    values["model"].pop("pretrained", None)
+    values["evaluation"].pop("sources", None)
+    tier = values["evaluation"]["tier"]
+    values["evaluation"]["tier"] = Path(tier).name
+    if noise := values.get("denoising"):
+        noise["sentences"] = {Path(uri).name: name for uri, name in noise["sentences"].items()}
+    return values
+
+
+def _data(uri: str) -> Data:
+    """Of a run or release, which may be gone by now."""
+    try:
+        manifest = read_manifest(uri)
+        digest = storage.sha256(storage.join(uri, NAME))
+    except (OSError, ValueError) as error:
+        say(f"card: nothing of the data but its name: {error}")
+        return Data(name=uri.rstrip("/").rpartition("/")[2])
+    pairs: dict[int, dict[str, int]] = {}
+    if isinstance(manifest, ReleaseManifest):
+        own = {
+            "name": f"release {manifest.version} of {manifest.name}",
+            "license": manifest.license,
+        }
+        split = sum(share > 0 for share in manifest.settings.split.values()) > 1
+        for stage, counts in manifest.counts.get("train", {}).items():
+            pairs[stage] = dict(counts)
+    else:
+        own, split = {"name": f"run {manifest.run_id}"}, False
+        for origin, stages in manifest.stages.items():
+            for stage, count in stages.items():
+                pairs.setdefault(stage, {})[origin] = count
+    return Data(
+        **own,
+        manifest_sha256=digest,
+        created=manifest.created,
+        signature=manifest.signature,
+        is_split=split,
+        pairs=dict(sorted(pairs.items())),
+    )
+
+
+def _stages(
+    settings: Settings, history: list[dict[str, Any]], log: list[dict[str, Any]]
+) -> list[Stage]:
+    seen = {line["stage"]: line["pairs"] for line in log}  # the last line of each stage
+    before, stages = 0, []
+    for number, lines in groupby(history, lambda line: line["stage"]):
+        evaluations = [*lines]
+        last = evaluations[-1]
+        best = [e for e in evaluations if e["evaluation"] == last["best_evaluation"]]
+        kept = best[-1] if best else last
+        own = settings.stage(number)
+        stages.append(
+            Stage(
+                number=number,
+                data_stages=settings.curriculum[number - 1] if number else [],
+                learning_rate=own.learning_rate,
+                min_meaning=own.min_meaning,
+                min_fluency=own.min_fluency,
+                steps=last["step"] - before,
+                pairs=seen.get(number, 0),
+                evaluations=len(evaluations),
+                accuracy=kept["accuracy"],
+                score=kept["score"] if number else None,
+                best_step=kept["step"] if best else None,
+                reason=last["reason"],
+            )
+        )
+        before = last["step"]
+    return stages

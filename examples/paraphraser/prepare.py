@@ -57,7 +57,9 @@ def main(data: Path, output: Path) -> None:
     pools = [plain[plain.map(_fits)], *(f[c] for f in (parallel, human) for c in f.columns[:2])]
     sentences = pd.concat(pools).drop_duplicates().sample(frac=1, random_state=SEED)
     _write(sentences[~sentences.isin(known)].to_frame("text"), output / "sentences.parquet")
-    print(f"{len(parallel):,} parallel and {len(human):,} human pairs, {len(sentences):,} sentences")
+    print(
+        f"{len(parallel):,} parallel and {len(human):,} human pairs, {len(sentences):,} sentences"
+    )
 
 
 def _held_out(texts: list[list[str]]) -> list[dict[str, object]]:

@@ -17,6 +17,7 @@ from gaixie.training.data.stage_data import (
     check_curriculum,
 )
 from gaixie.training.loop.controller import ControllerSettings, Limits
+from gaixie.training.loop.precision import Switch
 from gaixie.training.modeling.vocabulary import DEGREES
 from gaixie.udfs.io import settings as settings_io
 from gaixie.udfs.io.settings import Strict
@@ -111,7 +112,8 @@ class Settings(Strict):
     max_length: int = Field(default=256, ge=8)
     workers: int = Field(default=2, ge=0)
 
-    bf16: bool = False
+    bf16: Switch = "auto"
+    tf32: Switch = "auto"
     gradient_checkpointing: bool = False
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     learning_rate: float = Field(default=5e-4, gt=0)
@@ -204,6 +206,8 @@ class Settings(Strict):
             "tokenizer": True,  # by its digest, see checkpoints.py
             "batch": {"micro_pairs"},
             "workers": True,
+            "bf16": True,  # what it comes to is told the checkpoints
+            "tf32": True,
             "gradient_checkpointing": True,
             "controller": True,
             "stages": {"__all__": {"max_steps", "max_seconds"}},

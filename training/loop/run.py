@@ -25,6 +25,7 @@ from gaixie.training.data.stage_loader import PairEncoder, StageLoader
 from gaixie.training.loop import controller
 from gaixie.training.loop.checkpoints import Checkpoints, RunState
 from gaixie.training.loop.controller import FINISH, NEXT_STAGE
+from gaixie.training.loop.precision import Precision, lowest_capability
 from gaixie.training.loop.progress import Display
 from gaixie.training.loop.run_log import Interval, RunLog
 from gaixie.training.loop.step import (
@@ -73,18 +74,20 @@ class Run:
         data = settings.data
         self.corpus = Corpus(data.uri, data.validation, data.test, data.split_seed)
         self.tokenizer = load_tokenizer(settings.tokenizer, settings.model.pretrained)
-        multiple = 8 if settings.bf16 else 1
+        self.precision = Precision.of(settings.bf16, settings.tf32, lowest_capability())
+        multiple = 8 if self.precision.bf16 else 1
         self.encode = PairEncoder(self.tokenizer, settings.max_length, multiple)
         self.metric = load_metric(f"spscore:tier={settings.evaluation.tier}")
 
         world = int(os.environ.get("WORLD_SIZE", 1))
         self.accelerator = Accelerator(
-            mixed_precision="bf16" if settings.bf16 else "no",
+            mixed_precision="bf16" if self.precision.bf16 else "no",
             gradient_accumulation_steps=accumulation(settings, world),
             log_with=settings.tracking,
             project_dir=str(Path(settings.output, "tensorboard")),
             kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(hours=COLLECTIVE_HOURS))],
         )
+        self.precision.set_up(self.accelerator)
         self.main = self.accelerator.is_main_process
         self.display = Display(self.main)
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
@@ -108,7 +111,8 @@ class Run:
             self.accelerator,
             settings.output,
             settings.checkpoints.keep,
-            settings.identity() | {"tokenizer": tokens_digest(self.tokenizer)},
+            settings.identity()
+            | {"tokenizer": tokens_digest(self.tokenizer), "bf16": self.precision.bf16},
             settings.mirror,
         )
         self.log = RunLog(self.accelerator, settings, self.metric.signature())
@@ -161,6 +165,7 @@ class Run:
             f"model: {weights:,} weights, {len(self.tokenizer):,} tokens; {batch.pairs:,} pairs a step "
             f"over {world} processes, in micro-batches of up to {batch.micro_pairs:,}"
         )
+        self.display.say(f"precision: {self.precision.in_words()}")
         self.display.say(f"metric: {self.log.signature}")
         return 0
 

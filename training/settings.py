@@ -60,9 +60,9 @@ class Evaluation(Strict):
     steps: int = Field(default=1_000, ge=1)
     pairs: int = Field(default=2_000, ge=1)
     generate: int = Field(default=500, ge=1)
-    batch_size: int = Field(default=64, ge=1)
+    batch_size: int = Field(default=512, ge=1)
     num_beams: int = Field(default=1, ge=1)
-    max_new_tokens: int = Field(default=128, ge=1)
+    max_new_tokens: int | None = Field(default=None, ge=1)
     degree: int | None = Field(default=None, ge=1, le=DEGREES)
     tier: str = "core"
 

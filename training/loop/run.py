@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 from accelerate import Accelerator
-from accelerate.utils import InitProcessGroupKwargs, set_seed
+from accelerate.utils import DistributedType, InitProcessGroupKwargs, set_seed
 
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.denoising import DenoisingSettings, Sentences
@@ -31,6 +31,7 @@ from gaixie.training.loop.run_log import Interval, RunLog
 from gaixie.training.loop.step import (
     MicroBatches,
     accumulation,
+    freeze_unused,
     lr_at,
     make_optimizer,
     prepare,
@@ -177,6 +178,10 @@ class Run:
             self.display.say(f"finished at step {saved.step:,}, before: {self.output / 'model'}")
             self.checkpoints.close()
             return 0
+        # Under DeepSpeed the weights may be elsewhere; it does without the gradients that are not there.
+        if self.accelerator.distributed_type != DistributedType.DEEPSPEED:
+            if unused := freeze_unused(self.network):
+                self.display.say(f"{len(unused)} weights stay as they are: {', '.join(unused)}")
         optimizer = make_optimizer(self.network, self.settings)
         self.model, self.optimizer = prepare(
             self.accelerator, self.network, optimizer, self.settings

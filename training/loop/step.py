@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import DistributedType
+from accelerate.utils import DistributedDataParallelKwargs, DistributedType
 from torch.nn.functional import cross_entropy
 
 from gaixie.training.data.stage_loader import IGNORED, PairEncoder
@@ -171,10 +171,36 @@ def make_optimizer(model: Any, settings: Settings) -> torch.optim.AdamW:
     )
 
 
+def freeze_unused(model: Any) -> list[str]:
+    """Freezes the weights that no loss depends on, for which data parallel training would wait; their names.
+
+    A pretrained encoder may have some, as BERT's pooler is. They would never change, anyway.
+    """
+    training = model.training
+    model.eval()  # all layers, whatever their dropout
+    ids = torch.full((1, 2), model.config.eos_token_id)
+    decoder_ids = model.prepare_decoder_input_ids_from_labels(ids)
+    logits = model(input_ids=ids, decoder_input_ids=decoder_ids, use_cache=False).logits
+    weights = {name: one for name, one in model.named_parameters() if one.requires_grad}
+    gradients = torch.autograd.grad(logits.sum(), [*weights.values()], allow_unused=True)
+    unused = [name for name, own in zip(weights, gradients, strict=True) if own is None]
+    for name in unused:
+        weights[name].requires_grad_(False)
+    model.train(training)
+    return unused
+
+
 def prepare(
     accelerator: Accelerator, model: torch.nn.Module, optimizer: Any, settings: Settings
 ) -> tuple[torch.nn.Module, Any]:
     """Model and optimiser as the backend has them. Loaders stay as they are: they are sharded."""
+    layer_drop = max(
+        getattr(model.config, f"{side}_layerdrop", 0) for side in ("encoder", "decoder")
+    )
+    accelerator.ddp_handler = DistributedDataParallelKwargs(
+        broadcast_buffers=False,  # tables of positions and zeros: no step changes them
+        find_unused_parameters=layer_drop > 0,  # else all are used, see freeze_unused
+    )
     if accelerator.distributed_type == DistributedType.DEEPSPEED:
         # It would take the first from a loader, and clips by its own configuration.
         config = accelerator.state.deepspeed_plugin.deepspeed_config

@@ -12,12 +12,21 @@ pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
 import accelerate
 import torch
 from tiny_seq2seq import tiny_seq2seq
+from transformers import BertConfig, EncoderDecoderConfig, EncoderDecoderModel
+from two_ranks import on_two_ranks
 
 from gaixie.training.data.stage_data import Position
 from gaixie.training.data.stage_loader import PairEncoder
 from gaixie.training.loop.run_log import Agreed, Interval, RunLog
-from gaixie.training.loop.step import Done, make_optimizer, train_step
+from gaixie.training.loop.step import (
+    Done,
+    freeze_unused,
+    make_optimizer,
+    prepare,
+    train_step,
+)
 from gaixie.training.modeling.generation import load_generator
+from gaixie.training.settings import Batch
 
 PAIRS = (["今天公园很好看", "我们昨天读书"], ["公园今天很好看", "昨天我们读了书"])
 
@@ -102,3 +111,51 @@ def test_too_many_skipped_steps_in_a_row_end_the_run(tmp_path):
     with pytest.raises(ValueError, match=message):
         check(8, True, False)
     assert (tmp_path / "not-finite-7.txt").read_text() == "pair-7\n"
+
+
+def bert_to_bert(tokens: int) -> EncoderDecoderModel:
+    """A pretrained encoder has a pooler, which no decoder reads."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sides = [BertConfig(vocab_size=tokens, intermediate_size=16, **sizes) for _ in range(2)]
+    config = EncoderDecoderConfig.from_encoder_decoder_configs(*sides)
+    config.pad_token_id, config.eos_token_id, config.decoder_start_token_id = 0, 2, 2
+    return EncoderDecoderModel(config)
+
+
+SETTINGS = {"weight_decay": 0.01, "learning_rate": 0.01, "encoder_learning_rate": 1.0, "clip": 1.0}
+
+
+def trained(accelerator, folder: str) -> tuple[list[str], list, torch.Tensor]:
+    """(weights that were frozen, weights after three steps, a buffer that the ranks have apart)."""
+    tokenizer = load_generator(folder).tokenizer
+    network = bert_to_bert(len(tokenizer)).eval()
+    settings = SimpleNamespace(**SETTINGS, batch=Batch(pairs=2, micro_pairs=1))
+    frozen = freeze_unused(network)
+    optimizer = make_optimizer(network, settings)
+    network.encoder.register_buffer("rank", torch.tensor(0))
+    model, optimizer = prepare(accelerator, network, optimizer, settings)
+    network.encoder.rank.fill_(accelerator.process_index)
+    own = slice(accelerator.process_index, None, accelerator.num_processes)
+    batch = [PairEncoder(tokenizer)(*(side[own] for side in PAIRS))]
+    for _ in range(3):
+        train_step(accelerator, model, optimizer, batch, 0.1, 1.0)
+    return frozen, [one.numpy() for one in weights(network)], network.encoder.rank.item()
+
+
+def test_unused_weights_and_buffers_on_two_ranks(folder):
+    """A weight without a gradient would end data parallel training at the second step."""
+    first, second = on_two_ranks(trained, folder)
+    frozen, alone, _ = trained(accelerate.Accelerator(cpu=True), folder)
+    assert frozen == first[0] == ["encoder.pooler.dense.weight", "encoder.pooler.dense.bias"]
+    assert (first[2], second[2]) == (0, 1)  # no rank's are sent to the others
+    for a, b, c in zip(alone, first[1], second[1], strict=True):
+        assert (b == c).all()
+        assert a == pytest.approx(b, abs=1e-5)
+
+
+def test_all_weights_of_a_model_of_ours_are_used(folder):
+    load_generator.__globals__["_load"].cache_clear()
+    model = load_generator(folder).model
+    assert freeze_unused(model) == []
+    assert all(one.requires_grad for one in model.parameters())

@@ -10,12 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from gaixie.training.data.denoising import DenoisingSettings
-from gaixie.training.data.stage_data import (
-    BatchSettings,
-    PairSettings,
-    StreamSettings,
-    check_curriculum,
-)
+from gaixie.training.data.pair_settings import PairSettings
+from gaixie.training.data.stage_data import BatchSettings, StreamSettings, check_curriculum
 from gaixie.training.loop.controller import ControllerSettings, Limits
 from gaixie.training.loop.precision import Switch
 from gaixie.training.modeling.vocabulary import DEGREES
@@ -52,6 +48,7 @@ class Batch(BatchSettings):
 
     pairs: int = Field(default=256, ge=1)
     micro_pairs: int = Field(default=64, ge=1)
+    micro_tokens: int | None = Field(default=None, ge=1)
 
 
 class Evaluation(Strict):
@@ -111,6 +108,7 @@ class Settings(Strict):
     batch: Batch = Batch()
     max_length: int = Field(default=256, ge=8)
     workers: int = Field(default=2, ge=0)
+    cache: str | None = None
 
     bf16: Switch = "auto"
     tf32: Switch = "auto"
@@ -146,6 +144,8 @@ class Settings(Strict):
             raise ValueError(
                 "tokenizer: null is the pretrained model's, but model.pretrained is null too"
             )
+        if self.cache is not None and "://" in self.cache:
+            raise ValueError(f"cache: expected a folder of this machine, not {self.cache}")
         if self.denoising is not None and self.tokenizer is None:
             raise ValueError("denoising: needs our tokenizer, but tokenizer is null")
         if self.data.degrees and self.tokenizer is None:
@@ -204,8 +204,9 @@ class Settings(Strict):
             "output": True,
             "mirror": True,
             "tokenizer": True,  # by its digest, see checkpoints.py
-            "batch": {"micro_pairs"},
+            "batch": {"micro_pairs", "micro_tokens"},
             "workers": True,
+            "cache": True,
             "bf16": True,  # what it comes to is told the checkpoints
             "tf32": True,
             "gradient_checkpointing": True,

@@ -22,6 +22,7 @@ from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.denoising import DenoisingSettings, Sentences
 from gaixie.training.data.stage_data import StageStream
 from gaixie.training.data.stage_loader import PairEncoder, StageLoader
+from gaixie.training.data.token_files import TokenFiles
 from gaixie.training.loop import controller
 from gaixie.training.loop.checkpoints import Checkpoints, RunState
 from gaixie.training.loop.controller import FINISH, NEXT_STAGE
@@ -92,8 +93,12 @@ class Run:
         self.main = self.accelerator.is_main_process
         self.display = Display(self.main)
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        cache = settings.cache or str(Path(settings.output, "tokens"))
+        self.tokens = TokenFiles(cache, self.encode)
         self.streams = {
-            stage: StageStream(self.corpus, stage, settings.of_stream(stage), rank, world)
+            stage: StageStream(
+                self.corpus, stage, settings.of_stream(stage), rank, world, self.tokens
+            )
             for stage in settings.numbers
             if stage
         }
@@ -135,7 +140,7 @@ class Run:
     def _add_denoising(self, denoising: DenoisingSettings, rank: int, world: int) -> None:
         """Stage 0: its stream and its validation sentences."""
         sentences = Sentences(self.corpus, denoising)
-        stream = StageStream(sentences, 1, self.settings.of_stream(0), rank, world)
+        stream = StageStream(sentences, 1, self.settings.of_stream(0), rank, world, self.tokens)
         self.streams = {0: stream} | self.streams
         self.validation[0] = stream.held_out("validation", self.settings.evaluation.pairs)
 
@@ -215,7 +220,8 @@ class Run:
         """Trains one stage: steps and evaluations until the controller leaves it."""
         settings, number = self.settings, self.state.controller.stage
         own = settings.stage(number)
-        micro_batches = MicroBatches(self._encoder(number), settings.batch.micro_pairs)
+        batch = settings.batch
+        micro_batches = MicroBatches(self._encoder(number), batch.micro_pairs, batch.micro_tokens)
         cuda = self.accelerator.device.type == "cuda"
         loader = StageLoader(self.streams[number], micro_batches, settings.workers, pin_memory=cuda)
         if self.state.loader:

@@ -112,6 +112,7 @@ class Settings(Strict):
 
     bf16: Switch = "auto"
     tf32: Switch = "auto"
+    compile: Literal["inductor", "aot_eager"] | None = None
     gradient_checkpointing: bool = False
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     learning_rate: float = Field(default=5e-4, gt=0)
@@ -209,6 +210,7 @@ class Settings(Strict):
             "cache": True,
             "bf16": True,  # what it comes to is told the checkpoints
             "tf32": True,
+            "compile": True,
             "gradient_checkpointing": True,
             "controller": True,
             "stages": {"__all__": {"max_steps", "max_seconds"}},

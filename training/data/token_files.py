@@ -55,7 +55,7 @@ class Tokens:
     def lengths(self) -> np.ndarray:
         """Tokens of source and paraphrase, shape (pairs, 2)."""
         parts = [np.diff(offsets).reshape(-1, 2) for offsets, _ in self._files]
-        return np.concatenate(parts).astype(np.int32)
+        return np.concatenate([np.empty((0, 2), np.int64), *parts]).astype(np.int32)
 
     def take(self, rows: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The ids of the sources and of the paraphrases of some pairs."""

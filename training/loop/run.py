@@ -90,6 +90,8 @@ class Run:
             kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(hours=COLLECTIVE_HOURS))],
         )
         self.precision.set_up(self.accelerator)
+        if settings.compile and self.accelerator.distributed_type == DistributedType.DEEPSPEED:
+            raise ValueError("compile: expected null under DeepSpeed")
         self.main = self.accelerator.is_main_process
         self.display = Display(self.main)
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
@@ -191,6 +193,9 @@ class Run:
         self.model, self.optimizer = prepare(
             self.accelerator, self.network, optimizer, self.settings
         )
+        if self.settings.compile:
+            plain = self.accelerator.unwrap_model(self.model)
+            plain.compile(backend=self.settings.compile, dynamic=True)
         if saved:
             self.state = saved
             self.checkpoints.load(saved.step)

@@ -53,7 +53,8 @@ def validate(
     settings.generate sources. All ranks call it with the same arguments."""
     model.eval()
     try:
-        with torch.no_grad():
+        # Compiled, a model would be compiled again for all the shapes that generation has.
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"):
             accuracy = token_accuracy(accelerator, model, encode, pairs, settings.batch_size)
             if accuracy <= readable:
                 return Found(accuracy, None, [])

@@ -10,13 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from gaixie.training.data.denoising import DenoisingSettings
-from gaixie.training.data.stage_data import (
-    BatchSettings,
-    PairSettings,
-    StreamSettings,
-    check_curriculum,
-)
+from gaixie.training.data.pair_settings import PairSettings
+from gaixie.training.data.stage_data import BatchSettings, StreamSettings, check_curriculum
 from gaixie.training.loop.controller import ControllerSettings, Limits
+from gaixie.training.loop.precision import Switch
 from gaixie.training.modeling.vocabulary import DEGREES
 from gaixie.udfs.io import settings as settings_io
 from gaixie.udfs.io.settings import Strict
@@ -51,6 +48,7 @@ class Batch(BatchSettings):
 
     pairs: int = Field(default=256, ge=1)
     micro_pairs: int = Field(default=64, ge=1)
+    micro_tokens: int | None = Field(default=None, ge=1)
 
 
 class Evaluation(Strict):
@@ -59,9 +57,9 @@ class Evaluation(Strict):
     steps: int = Field(default=1_000, ge=1)
     pairs: int = Field(default=2_000, ge=1)
     generate: int = Field(default=500, ge=1)
-    batch_size: int = Field(default=64, ge=1)
+    batch_size: int = Field(default=512, ge=1)
     num_beams: int = Field(default=1, ge=1)
-    max_new_tokens: int = Field(default=128, ge=1)
+    max_new_tokens: int | None = Field(default=None, ge=1)
     degree: int | None = Field(default=None, ge=1, le=DEGREES)
     sources: str | None = None
     tier: str = "core"
@@ -112,8 +110,11 @@ class Settings(Strict):
     batch: Batch = Batch()
     max_length: int = Field(default=256, ge=8)
     workers: int = Field(default=2, ge=0)
+    cache: str | None = None
 
-    bf16: bool = False
+    bf16: Switch = "auto"
+    tf32: Switch = "auto"
+    compile: Literal["inductor", "aot_eager"] | None = None
     gradient_checkpointing: bool = False
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     learning_rate: float = Field(default=5e-4, gt=0)
@@ -146,6 +147,8 @@ class Settings(Strict):
             raise ValueError(
                 "tokenizer: null is the pretrained model's, but model.pretrained is null too"
             )
+        if self.cache is not None and "://" in self.cache:
+            raise ValueError(f"cache: expected a folder of this machine, not {self.cache}")
         if self.denoising is not None and self.tokenizer is None:
             raise ValueError("denoising: needs our tokenizer, but tokenizer is null")
         if self.data.degrees and self.tokenizer is None:
@@ -204,8 +207,12 @@ class Settings(Strict):
             "output": True,
             "mirror": True,
             "tokenizer": True,  # by its digest, see checkpoints.py
-            "batch": {"micro_pairs"},
+            "batch": {"micro_pairs", "micro_tokens"},
             "workers": True,
+            "cache": True,
+            "bf16": True,  # what it comes to is told the checkpoints
+            "tf32": True,
+            "compile": True,
             "gradient_checkpointing": True,
             "controller": True,
             "stages": {"__all__": {"max_steps", "max_seconds"}},

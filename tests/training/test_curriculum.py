@@ -371,6 +371,18 @@ def test_stages_have_settings_of_their_own(bench):
     assert [*(bench.folder / "own/tensorboard").rglob("events.*")]
 
 
+def test_a_compiled_model_takes_the_same_steps(whole, bench):
+    """As far as the learning rates are those of a longer run."""
+    torch._dynamo.reset()
+    changes = {"curriculum": [[1]], "controller": {"max_steps": 2}}
+    config = bench.config("compiled", compile="aot_eager", **changes)
+    assert call("--config", config) == 0
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0
+    assert losses(bench.folder / "compiled") == pytest.approx(losses(whole)[:2], abs=TOLERANCE)
+    saved = weights(bench.folder / "compiled/checkpoints/step-00000002")
+    assert saved.keys() == weights(whole / "checkpoints/step-00000024").keys()
+
+
 def test_long_sentences_make_smaller_steps(bench):
     batch = {"pairs": 16, "micro_pairs": 4, "max_characters": 700, "multiple": 2, "block_rows": 100}
     assert call("--config", bench.config("bounded", batch=batch)) == 0
@@ -563,6 +575,8 @@ def test_nan_stops_and_names_the_batch(bench, capsys):
         ("tokenizer=null", "tokenizer: null is the pretrained model's"),
         ("stages.1.mix=0.1", "no stage is earlier than stage 1"),
         ("data.validation=0", "stage 1 has no validation pair"),
+        ("cache=s3://bucket/tokens", "cache: expected a folder of this machine, not s3://bucket/"),
+        ("compile=fast", "compile: Input should be 'inductor' or 'aot_eager' (given: 'fast')"),
         ("seed", "--set seed: expected KEY=VALUE"),
     ],
 )

@@ -15,8 +15,8 @@ Every rank walks this list and takes its stripe of every batch, ``pairs[rank::wo
 process of a rank takes every so many-th batch. So all ranks have the same number of batches, with no
 message between them and nothing counted before, two ranks see what one with batches of the same
 size does, and a position is three numbers, (epoch, block, batch), for any number of ranks. To resume
-is to read one block. The price: every worker reads every block, a small part of the work of
-encoding it.
+is to read one block. The price: every worker reads every block, in a thread while it gives the one
+before. Tokens come from files that are made once, see token_files.py; without these, batches are texts.
 
 A stage of training is one stage of the run or release, or several that are shuffled together: see
 StreamSettings.curriculum.
@@ -31,6 +31,7 @@ have one origin too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -39,7 +40,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from gaixie.training.data.ahead import ahead
 from gaixie.training.data.corpus import COLUMNS, Corpus, RowGroup, random_of
+from gaixie.training.data.pair_settings import CHANGE, UNTOLD, PairSettings, degree_of
+from gaixie.training.data.token_files import TokenFiles, Tokens
 from gaixie.udfs.io.settings import Strict
 
 Stages = TypeVar("Stages", bound=Sequence[Sequence[int]])
@@ -51,69 +55,6 @@ def check_curriculum(curriculum: Stages) -> Stages:
     if not data or not all(curriculum) or len({*data}) < len(data) or not {*data} <= {0, 1, 2, 3}:
         raise ValueError("expected lists of stages, each of 0 to 3 at most once")
     return curriculum
-
-
-class PairSettings(Strict):
-    """Which pairs a stage learns from, and how often in an epoch: a part of the section ``data``."""
-
-    model_config = ConfigDict(frozen=True)
-
-    min_meaning: float | None = Field(default=None, ge=0, le=1)
-    """Judged meaning, as the run has it: pairs below it are passed over. Likewise:"""
-    min_fluency: float | None = Field(default=None, ge=0, le=1)
-    max_partners: int | None = Field(default=None, ge=1)
-    """Pairs of a source in a block, drawn anew for each epoch; None: all."""
-    weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default={})
-    """How often the pairs of an origin count: 2 is twice, 0.5 every other one by chance. Default: 1."""
-    degrees: bool = False
-    """Tell the model the degree of change of each pair, see degree_of, so that it can be asked for one."""
-
-    def columns(self) -> list[str]:
-        """What they need, beside source and paraphrase."""
-        names = [name for name in FLOORS if getattr(self, f"min_{name}") is not None]
-        names += CHANGE if self.degrees else ()
-        return names + ["origin"] * bool(self.weights)
-
-    def choose(self, table: pa.Table, random: np.random.Generator) -> pa.Table:
-        """The pairs of a table that are above the floors, each as often as its origin counts."""
-        for name in FLOORS:
-            if (floor := getattr(self, f"min_{name}")) is not None:
-                table = table.filter(pc.greater_equal(table[name], floor))
-        if self.weights:
-            weight = np.ones(len(table))
-            for origin, value in self.weights.items():
-                weight[pc.equal(table["origin"], origin).to_numpy()] = value
-            times = np.floor(weight + random.random(len(table))).astype(int)
-            table = table.take(np.repeat(np.arange(len(table)), times))
-        if self.max_partners is not None:
-            table = table.filter(pa.array(_partners(table["source"], random) < self.max_partners))
-        return table
-
-
-FLOORS = ("meaning", "fluency")
-CHANGE = ("structure", "synonyms")
-UNTOLD = 0.15
-"""Share of the training pairs whose degree the model is not told, so that it can do without."""
-DEGREE_EDGES = (0.08, 0.15, 0.22, 0.3)
-"""Where degrees 2, 3, 4 and 5 begin."""
-
-
-def degree_of(structure: np.ndarray, synonyms: np.ndarray) -> np.ndarray:
-    """The degree of change, 1 to 5, of judged pairs: by the mean of the two judgements of change."""
-    return 1 + np.searchsorted(DEGREE_EDGES, (structure + synonyms) / 2, side="right")
-
-
-def _partners(source: pa.ChunkedArray, random: np.random.Generator) -> np.ndarray:
-    """Of each row, how many rows of the same source come before it in a random order."""
-    codes = pc.rank(source, tiebreaker="dense").to_numpy()
-    order = random.permutation(len(codes))
-    grouped = order[np.argsort(codes[order], kind="stable")]
-    own = codes[grouped]
-    first = np.concatenate([[True], own[1:] != own[:-1]])[: len(own)]
-    starts = np.maximum.accumulate(np.where(first, np.arange(len(own)), 0))
-    before = np.empty(len(codes), int)
-    before[grouped] = np.arange(len(own)) - starts
-    return before
 
 
 class BatchSettings(Strict):
@@ -177,10 +118,26 @@ class Batch(NamedTuple):
     next: Position
     pairs: int
     """How many pairs the whole batch has, over all ranks."""
-    source: list[str]
-    paraphrase: list[str]
+    source: list[Any]
+    """Texts; or the ids of their tokens, where these are in files."""
+    paraphrase: list[Any]
     options: dict[str, list[int]]
     """What PairEncoder is told of each pair: its ``degree`` (0: not told) and the seed of its ``noise``."""
+    lengths: np.ndarray | None = None
+    """Tokens of source and paraphrase of the whole batch, shape (pairs, 2), where these are in files."""
+
+
+class Block(NamedTuple):
+    """The training pairs that are shuffled together."""
+
+    table: pa.Table
+    batches: list[np.ndarray]
+    """Rows of each batch."""
+    texts: list[pa.Table]
+    """All pairs of each row group that was read, in the order of the table's column ``row``."""
+    tokens: Tokens | None = None
+    lengths: np.ndarray | None = None
+    """Of each row's tokens."""
 
 
 class StageStream:
@@ -198,6 +155,7 @@ class StageStream:
         settings: StreamSettings,
         rank: int = 0,
         world: int = 1,
+        tokens: TokenFiles | None = None,
     ):
         if settings.unit % world:
             name = "batch_size" if settings.max_characters is None else "multiple"
@@ -205,7 +163,7 @@ class StageStream:
         if not 1 <= stage <= len(settings.curriculum):
             raise ValueError(f"stage {stage}: the curriculum has {len(settings.curriculum)}")
         self.corpus, self.stage, self.settings = corpus, stage, settings
-        self.rank, self.world = rank, world
+        self.rank, self.world, self.tokens = rank, world, tokens
         earlier, self._stages = settings.curriculum[: stage - 1], settings.curriculum[stage - 1]
         self._groups = [group for number in self._stages for group in corpus.groups(number)]
         self.rows = sum(group.rows for group in self._groups)
@@ -248,30 +206,49 @@ class StageStream:
 
         Raises ValueError where a whole epoch has no batch.
         """
-        epoch, first, skipped = start
-        count = 0
+        skipped, count = start.batch, 0
+        turn = (self.rank * workers + worker) / (self.world * workers)
+        with closing(ahead(self._walk(start, turn))) as walk:
+            for epoch, number, block in walk:
+                for index in range(skipped, len(block.batches)):
+                    if count % workers == worker:
+                        yield self._batch(block, Position(epoch, number, index + 1))
+                    count += 1
+                skipped = 0
+
+    def _batch(self, block: Block, after: Position) -> Batch:
+        """This rank's stripe of a block's batch. after: the position behind it."""
+        whole, own = block.batches[after.batch - 1], slice(self.rank, None, self.world)
+        rows = block.table.take(whole[own])
+        options: dict[str, list[int]] = {}
+        if self.settings.pairs.degrees:
+            options["degree"] = rows["degree"].to_pylist()
+        if self.corpus.noise is not None:
+            random = random_of(self.settings.seed, self.stage, *after)
+            options["noise"] = random.integers(2**63, size=len(whole))[own].tolist()
+        if block.tokens is None or block.lengths is None:
+            source, paraphrase = (rows[name].to_pylist() for name in COLUMNS)
+            return Batch(after, len(whole), source, paraphrase, options)
+        source, paraphrase = block.tokens.take(rows["row"].to_numpy())
+        return Batch(after, len(whole), source, paraphrase, options, block.lengths[whole])
+
+    def _walk(self, start: Position, turn: float) -> Iterator[tuple[int, int, Block] | None]:
+        """(epoch, number, block) from a position on, without end; and None where work can be broken off."""
+        epoch, first = start.epoch, start.block
         while True:
             blocks = self._blocks(epoch)
             given = seen = 0
             for number in range(first, len(blocks)):
-                table, batches = self._block(epoch, number, blocks[number])
-                seen, given = max(seen, len(table)), given + len(batches)
-                for index in range(skipped, len(batches)):
-                    if count % workers == worker:
-                        own = slice(self.rank, None, self.world)
-                        rows = table.take(batches[index][own])
-                        source, paraphrase = (rows[name].to_pylist() for name in COLUMNS)
-                        after = Position(epoch, number, index + 1)
-                        options: dict[str, list[int]] = {}
-                        if self.settings.pairs.degrees:
-                            options["degree"] = rows["degree"].to_pylist()
-                        if self.corpus.noise is not None:
-                            random = random_of(self.settings.seed, self.stage, *after)
-                            seeds = random.integers(2**63, size=len(batches[index]))
-                            options["noise"] = seeds[own].tolist()
-                        yield Batch(after, len(batches[index]), source, paraphrase, options)
-                    count += 1
-                skipped = 0
+                block = self._block(epoch, number, blocks[number])
+                seen, given = max(seen, len(block.table)), given + len(block.batches)
+                for tokens in self.tokens.of(block.texts, turn) if self.tokens else ():
+                    if tokens is None:
+                        yield None
+                        continue
+                    table = block.table.drop_columns(COLUMNS)
+                    lengths = tokens.lengths()[table["row"].to_numpy()]
+                    block = Block(table, block.batches, [], tokens, lengths)
+                yield epoch, number, block
             if first == 0 and not given:
                 raise self._too_few(seen)
             epoch, first = epoch + 1, 0
@@ -280,8 +257,8 @@ class StageStream:
         """The pair_ids of a batch, over all ranks. after: the position behind it."""
         number, columns = after.block, (*COLUMNS, "pair_id")
         groups = self._blocks(after.epoch)[number]
-        table, batches = self._block(after.epoch, number, groups, columns)
-        return table["pair_id"].take(batches[after.batch - 1]).to_pylist()
+        block = self._block(after.epoch, number, groups, columns)
+        return block.table["pair_id"].take(block.batches[after.batch - 1]).to_pylist()
 
     def _too_few(self, rows: int) -> ValueError:
         return ValueError(
@@ -299,31 +276,45 @@ class StageStream:
 
     def _block(
         self, epoch: int, number: int, groups: np.ndarray, columns: Sequence[str] = COLUMNS
-    ) -> tuple[pa.Table, list[np.ndarray]]:
-        """The training pairs of a block, and the rows of each of its batches."""
+    ) -> Block:
+        """A block, its tokens aside."""
         random = random_of(self.settings.seed, self.stage, epoch, number)
         pairs = self.settings.pairs
         columns = [*dict.fromkeys([*columns, *pairs.columns()])]
-        parts = [self.corpus.read(self._groups[group], "train", columns) for group in groups]
+        texts: list[pa.Table] = []
+        parts = [self._read(self._groups[group], columns, texts) for group in groups]
         table = pairs.choose(pa.concat_tables(parts), random)
         if self._earlier:
             mix = self.settings.mix
             rows = round(len(table) * mix / (1 - mix))
-            table = pa.concat_tables([table, self._draw(rows, random, columns)])
+            table = pa.concat_tables([table, self._draw(rows, random, columns, texts)])
         table = table.combine_chunks()
         if pairs.degrees:
             degree = degree_of(*(table[name].to_numpy() for name in CHANGE))
             told = random.random(len(table)) >= UNTOLD
             table = table.append_column("degree", pa.array(np.where(told, degree, 0)))
         source, paraphrase = (pc.utf8_length(table[name]).to_numpy() for name in COLUMNS)
-        return table, cut_batches(source, paraphrase, self.settings, random)
+        return Block(table, cut_batches(source, paraphrase, self.settings, random), texts)
 
-    def _draw(self, rows: int, random: np.random.Generator, columns: Sequence[str]) -> pa.Table:
+    def _read(self, group: RowGroup, columns: Sequence[str], texts: list[pa.Table]) -> pa.Table:
+        """The training pairs of a row group, and their numbers among the texts, where they are added."""
+        table = self.corpus.read(group, "train", columns)
+        first = sum(map(len, texts))
+        texts.append(table.select(COLUMNS))
+        return table.append_column("row", pa.array(np.arange(first, first + len(table))))
+
+    def _draw(
+        self,
+        rows: int,
+        random: np.random.Generator,
+        columns: Sequence[str],
+        texts: list[pa.Table],
+    ) -> pa.Table:
         """So many chosen pairs of earlier stages, or all where there are fewer, from few row groups."""
         sizes = np.array([group.rows for group in self._earlier])
         parts: list[pa.Table] = []
         for group in random.choice(len(sizes), len(sizes), replace=False, p=sizes / sizes.sum()):
-            table = self.corpus.read(self._earlier[group], "train", columns)
+            table = self._read(self._earlier[group], columns, texts)
             parts.append(self.settings.pairs.choose(table, random))
             if sum(map(len, parts)) >= rows:
                 break

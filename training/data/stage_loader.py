@@ -1,4 +1,4 @@
-"""A stage's batches as tensors: encoded in worker processes, with the position behind the last.
+"""A stage's batches as tensors: made in worker processes, with the position behind the last.
 
 stream = StageStream(Corpus(uri), stage=1, settings=StreamSettings(batch_size=256), rank=0, world=8)
 loader = StageLoader(stream, PairEncoder(tokenizer), workers=2)
@@ -11,7 +11,6 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,8 @@ IGNORED = -100
 """The label that a loss passes over."""
 
 Encode = Callable[..., Any]
-"""What becomes of the sources and paraphrases of a batch, and of Batch.options, given by name; runs in
-the worker processes."""
+"""What becomes of the sources and paraphrases of a batch, and of Batch.options and lengths, given by name;
+runs in the worker processes."""
 
 
 class PairEncoder:
@@ -58,14 +57,35 @@ class PairEncoder:
         noise: Sequence[int] | None = None,
     ) -> dict[str, Any]:
         """degree: of change, of each pair; 0 or None tells none. noise: the seed of each source's."""
-        batch = self.tokenizer(
+        batch = self._tokenized(source, paraphrase)
+        tensors = self.tensors(batch["input_ids"], batch["labels"], degree, noise)
+        return tensors | ({ENTITIES: batch[ENTITIES]} if ENTITIES in batch else {})
+
+    def tokens(
+        self, source: list[str], paraphrase: list[str]
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """The ids of sources and paraphrases."""
+        batch = self._tokenized(source, paraphrase)
+        return batch["input_ids"], batch["labels"]
+
+    def _tokenized(self, source: list[str], paraphrase: list[str]) -> Any:
+        return self.tokenizer(
             source,
             text_target=paraphrase,
             truncation=True,
             max_length=self.max_length,
             return_attention_mask=False,
         )
-        rows = batch["input_ids"]
+
+    def tensors(
+        self,
+        source: Sequence[Any],
+        paraphrase: Sequence[Any],
+        degree: Sequence[int] | None = None,
+        noise: Sequence[int] | None = None,
+    ) -> dict[str, torch.Tensor]:
+        """The tensors of sources and paraphrases that are sequences of ids. degree, noise: as for texts."""
+        rows = source
         if noise is not None and self.add_noise is not None:
             rows = [
                 [row[0], *self.add_noise(row[1:-1], seed), row[-1]]
@@ -77,9 +97,8 @@ class PairEncoder:
                 for row, number in zip(rows, degree, strict=True)
             ]
         ids, mask = padded(rows, self.tokenizer.pad_token_id, self.multiple_of)
-        labels, _ = padded(batch["labels"], IGNORED, self.multiple_of)
-        tensors = {"input_ids": ids, "attention_mask": mask, "labels": labels}
-        return tensors | ({ENTITIES: batch[ENTITIES]} if ENTITIES in batch else {})
+        labels, _ = padded(paraphrase, IGNORED, self.multiple_of)
+        return {"input_ids": ids, "attention_mask": mask, "labels": labels}
 
 
 def with_degree(tokenizer: Any, ids: Sequence[int], degree: int | None) -> list[int]:
@@ -95,7 +114,7 @@ def padded(
     width = -(-int(lengths.max(initial=0)) // multiple_of) * multiple_of
     mask = np.arange(width) < lengths[:, None]
     cells = np.full(mask.shape, value, np.int64)
-    cells[mask] = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
+    cells[mask] = np.concatenate([np.empty(0, np.int64), *rows])
     return torch.from_numpy(cells), torch.from_numpy(mask.astype(np.int64))
 
 
@@ -193,5 +212,6 @@ class _Batches(IterableDataset):
                 yield error
                 return
             pair = batch.source, batch.paraphrase
-            encoded = self.encode(*pair, **batch.options) if self.encode else pair
+            options = batch.options | ({} if batch.lengths is None else {"lengths": batch.lengths})
+            encoded = self.encode(*pair, **options) if self.encode else pair
             yield encoded, batch.next, batch.pairs

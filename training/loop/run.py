@@ -15,22 +15,25 @@ from typing import Any
 
 import pyarrow as pa
 from accelerate import Accelerator
-from accelerate.utils import InitProcessGroupKwargs, set_seed
+from accelerate.utils import DistributedType, InitProcessGroupKwargs, set_seed
 
 from gaixie.training.cards.card import write_plain_card
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.denoising import DenoisingSettings, Sentences
 from gaixie.training.data.stage_data import StageStream
 from gaixie.training.data.stage_loader import PairEncoder, StageLoader
+from gaixie.training.data.token_files import TokenFiles
 from gaixie.training.loop import controller
 from gaixie.training.loop.checkpoints import Checkpoints, RunState
 from gaixie.training.loop.controller import FINISH, NEXT_STAGE
 from gaixie.training.loop.model_folder import write_model
+from gaixie.training.loop.precision import Precision, lowest_capability
 from gaixie.training.loop.progress import Display
 from gaixie.training.loop.run_log import Interval, RunLog
 from gaixie.training.loop.step import (
     MicroBatches,
     accumulation,
+    freeze_unused,
     lr_at,
     make_optimizer,
     prepare,
@@ -76,23 +79,31 @@ class Run:
         data = settings.data
         self.corpus = Corpus(data.uri, data.validation, data.test, data.split_seed)
         self.tokenizer = load_tokenizer(settings.tokenizer, settings.model.pretrained)
-        multiple = 8 if settings.bf16 else 1
+        self.precision = Precision.of(settings.bf16, settings.tf32, lowest_capability())
+        multiple = 8 if self.precision.bf16 else 1
         self.encode = PairEncoder(self.tokenizer, settings.max_length, multiple)
         self.metric = load_metric(f"spscore:tier={settings.evaluation.tier}")
 
         world = int(os.environ.get("WORLD_SIZE", 1))
         self.accelerator = Accelerator(
-            mixed_precision="bf16" if settings.bf16 else "no",
+            mixed_precision="bf16" if self.precision.bf16 else "no",
             gradient_accumulation_steps=accumulation(settings, world),
             log_with=tracker_of(settings),
             project_dir=str(Path(settings.output, "tensorboard")),
             kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(hours=COLLECTIVE_HOURS))],
         )
+        self.precision.set_up(self.accelerator)
+        if settings.compile and self.accelerator.distributed_type == DistributedType.DEEPSPEED:
+            raise ValueError("compile: expected null under DeepSpeed")
         self.main = self.accelerator.is_main_process
         self.display = Display(self.main)
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        cache = settings.cache or str(Path(settings.output, "tokens"))
+        self.tokens = TokenFiles(cache, self.encode)
         self.streams = {
-            stage: StageStream(self.corpus, stage, settings.of_stream(stage), rank, world)
+            stage: StageStream(
+                self.corpus, stage, settings.of_stream(stage), rank, world, self.tokens
+            )
             for stage in settings.numbers
             if stage
         }
@@ -111,7 +122,8 @@ class Run:
             self.accelerator,
             settings.output,
             settings.checkpoints.keep,
-            settings.identity() | {"tokenizer": tokens_digest(self.tokenizer)},
+            settings.identity()
+            | {"tokenizer": tokens_digest(self.tokenizer), "bf16": self.precision.bf16},
             settings.mirror,
         )
         self.log = RunLog(self.accelerator, settings, self.metric.signature())
@@ -136,7 +148,7 @@ class Run:
     def _add_denoising(self, denoising: DenoisingSettings, rank: int, world: int) -> None:
         """Stage 0: its stream and its validation sentences."""
         sentences = Sentences(self.corpus, denoising)
-        stream = StageStream(sentences, 1, self.settings.of_stream(0), rank, world)
+        stream = StageStream(sentences, 1, self.settings.of_stream(0), rank, world, self.tokens)
         self.streams = {0: stream} | self.streams
         self.validation[0] = stream.held_out("validation", self.settings.evaluation.pairs)
 
@@ -167,6 +179,7 @@ class Run:
             f"model: {weights:,} weights, {len(self.tokenizer):,} tokens; {batch.pairs:,} pairs a step "
             f"over {world} processes, in micro-batches of up to {batch.micro_pairs:,}"
         )
+        self.display.say(f"precision: {self.precision.in_words()}")
         self.display.say(f"metric: {self.log.signature}")
         return 0
 
@@ -178,10 +191,17 @@ class Run:
             self.display.say(f"finished at step {saved.step:,}, before: {self.output / 'model'}")
             self.checkpoints.close()
             return 0
+        # Under DeepSpeed the weights may be elsewhere; it does without the gradients that are not there.
+        if self.accelerator.distributed_type != DistributedType.DEEPSPEED:
+            if unused := freeze_unused(self.network):
+                self.display.say(f"{len(unused)} weights stay as they are: {', '.join(unused)}")
         optimizer = make_optimizer(self.network, self.settings)
         self.model, self.optimizer = prepare(
             self.accelerator, self.network, optimizer, self.settings
         )
+        if self.settings.compile:
+            plain = self.accelerator.unwrap_model(self.model)
+            plain.compile(backend=self.settings.compile, dynamic=True)
         if saved:
             self.state = saved
             self.checkpoints.load(saved.step)
@@ -211,7 +231,8 @@ class Run:
         """Trains one stage: steps and evaluations until the controller leaves it."""
         settings, number = self.settings, self.state.controller.stage
         own = settings.stage(number)
-        micro_batches = MicroBatches(self._encoder(number), settings.batch.micro_pairs)
+        batch = settings.batch
+        micro_batches = MicroBatches(self._encoder(number), batch.micro_pairs, batch.micro_tokens)
         cuda = self.accelerator.device.type == "cuda"
         loader = StageLoader(self.streams[number], micro_batches, settings.workers, pin_memory=cuda)
         if self.state.loader:

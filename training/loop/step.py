@@ -10,36 +10,84 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.utils import DistributedType
+from accelerate.utils import DistributedDataParallelKwargs, DistributedType
 from torch.nn.functional import cross_entropy
 
 from gaixie.training.data.stage_loader import IGNORED, PairEncoder
 from gaixie.training.settings import Settings, StageSettings
 
 
-class MicroBatches:
-    """Cuts a rank's share of a batch into micro-batches and encodes them; runs in worker processes.
+@dataclass
+class Work:
+    """What a rank does in a step."""
 
-    The pairs of a batch are sorted by length, so each micro-batch is padded to its own longest.
+    micro_batches: list[dict[str, torch.Tensor]]
+    """See PairEncoder.tensors."""
+    labels: int
+    """Label tokens of the whole batch, over all ranks."""
+    tokens: int
+    """Tokens of sources and paraphrases on this rank."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Between processes as arrays: each tensor would go by a file and a connection of its own."""
+        arrays = [{name: one.numpy() for name, one in m.items()} for m in self.micro_batches]
+        return _work_of_arrays, (arrays, self.labels, self.tokens)
+
+    def pin_memory(self) -> Work:
+        """For a DataLoader, which knows tensors alone."""
+        pinned = [{name: one.pin_memory() for name, one in m.items()} for m in self.micro_batches]
+        return replace(self, micro_batches=pinned)
+
+
+def _work_of_arrays(arrays: list[dict[str, np.ndarray]], labels: int, tokens: int) -> Work:
+    tensors = [{name: torch.from_numpy(one) for name, one in m.items()} for m in arrays]
+    return Work(tensors, labels, tokens)
+
+
+class MicroBatches:
+    """Cuts a rank's share of a batch into micro-batches; runs in worker processes.
+
+    The pairs of a batch are sorted by length, so each micro-batch is padded to its own longest. pairs: the
+    most of a micro-batch. tokens: the most of it, with padding: short sentences then make larger ones.
+    All ranks cut at the same pairs, as under ZeRO-3 they call the model equally often.
     """
 
-    def __init__(self, encode: PairEncoder, pairs: int):
-        self.encode, self.pairs = encode, pairs
+    def __init__(self, encode: PairEncoder, pairs: int, tokens: int | None = None):
+        self.encode, self.pairs, self.most = encode, pairs, tokens
 
     def __call__(
-        self, source: list[str], paraphrase: list[str], **options: list[int]
-    ) -> list[dict[str, Any]]:
-        starts = range(0, len(source), self.pairs)
-        return [
-            self.encode(
-                source[cut], paraphrase[cut], **{name: of[cut] for name, of in options.items()}
+        self,
+        source: list[np.ndarray],
+        paraphrase: list[np.ndarray],
+        lengths: np.ndarray,
+        **options: list[int],
+    ) -> Work:
+        """lengths: tokens of source and paraphrase of the whole batch, shape (pairs, 2)."""
+        bounds = self._bounds(lengths.reshape(len(source), -1, 2).max(1))
+        micro_batches = [
+            self.encode.tensors(
+                source[a:b], paraphrase[a:b], **{name: of[a:b] for name, of in options.items()}
             )
-            for cut in (slice(start, start + self.pairs) for start in starts)
+            for a, b in pairwise(bounds)
         ]
+        read = sum(int(micro["attention_mask"].sum()) for micro in micro_batches)
+        return Work(micro_batches, int(lengths[:, 1].sum()), read + sum(map(len, paraphrase)))
+
+    def _bounds(self, lengths: np.ndarray) -> list[int]:
+        """Where micro-batches begin, and the last one's end. lengths: the longest of any rank, (pairs, 2)."""
+        bounds = [0]
+        for end in range(1, len(lengths)):
+            cells = (end + 1 - bounds[-1]) * lengths[bounds[-1] : end + 1].max(0).sum()
+            if end - bounds[-1] == self.pairs or (self.most is not None and cells > self.most):
+                bounds.append(end)
+        return [*bounds, len(lengths)]
 
 
 class Done(NamedTuple):
@@ -48,7 +96,7 @@ class Done(NamedTuple):
     loss: torch.Tensor
     """This rank's share: the sum over the ranks is the mean loss of a token."""
     tokens: int
-    """Tokens of sources and paraphrases on this rank."""
+    """Work.tokens."""
     skipped: torch.Tensor
     """1.0 where the gradient was not finite, on all ranks, and the weights were left as they were; else 0.0."""
 
@@ -57,11 +105,13 @@ def train_step(
     accelerator: Accelerator,
     model: torch.nn.Module,
     optimizer: Any,
-    micro_batches: list[dict[str, Any]],
+    work: Work,
     label_smoothing: float,
     clip: float,
 ) -> Done:
     """Forward and backward over the micro-batches, then one step of the optimiser.
+
+    Nothing here waits for the device: what has to be known is counted where the batch is made.
 
     A gradient that is infinite or NaN, from a loss that may well be finite, changes no weight. That is
     decided on the device, so that no step waits for it; DeepSpeed's optimiser has its own way.
@@ -70,16 +120,14 @@ def train_step(
     backward divides by gradient_accumulation_steps (DeepSpeed does, and Accelerate where it does
     not); both are made good here.
     """
-    tokens = sum(int((micro["labels"] != IGNORED).sum()) for micro in micro_batches)
-    total = accelerator.reduce(torch.tensor(tokens, device=accelerator.device), "sum")
     scale = accelerator.num_processes * accelerator.gradient_accumulation_steps
     loss = torch.zeros((), device=accelerator.device)
     skipped = torch.zeros((), device=accelerator.device)
-    for number, micro in enumerate(micro_batches, 1):
-        last = number == len(micro_batches)
+    for number, micro in enumerate(work.micro_batches, 1):
+        last = number == len(work.micro_batches)
         accelerator.sync_gradients = last  # accumulate() would set it by counting
         with nullcontext() if last else accelerator.no_sync(model):
-            part = token_losses(accelerator, model, micro, label_smoothing) / total
+            part = token_losses(accelerator, model, micro, label_smoothing) / work.labels
             accelerator.backward(part * scale)
         loss += part.detach()
     if accelerator.distributed_type != DistributedType.DEEPSPEED:  # whose backward does all of it
@@ -88,8 +136,7 @@ def train_step(
         optimizer.optimizer.found_inf = skipped  # what a GradScaler tells a fused optimiser
         optimizer.step()
         optimizer.zero_grad()
-    sources = sum(int(micro["attention_mask"].sum()) for micro in micro_batches)
-    return Done(loss, tokens + sources, skipped)
+    return Done(loss, work.tokens, skipped)
 
 
 def token_losses(
@@ -112,11 +159,18 @@ def predict(
     """(logits, labels) of a micro-batch, teacher-forced: shapes (pairs, longest, tokens), (pairs, longest)."""
     names = ("input_ids", "attention_mask", "labels")
     ids, mask, labels = (micro[name].to(accelerator.device, non_blocking=True) for name in names)
+    plain = accelerator.unwrap_model(model)
+    masks = {"attention_mask": mask}
+    # Of a mask of pairs and places transformers asks the device whether it hides anything, and waits.
+    if plain.config.model_type == "bart" and plain.config._attn_implementation == "sdpa":
+        causal = torch.ones(2 * labels.shape[1:], dtype=torch.bool, device=labels.device).tril()
+        masks = {
+            "attention_mask": mask.bool()[:, None, None],
+            "decoder_attention_mask": causal[None, None],
+        }
     # Labels handed to the model would make it compute a loss of its own as well.
-    decoder_ids = accelerator.unwrap_model(model).prepare_decoder_input_ids_from_labels(labels)
-    answer = model(
-        input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_ids, use_cache=False
-    )
+    decoder_ids = plain.prepare_decoder_input_ids_from_labels(labels)
+    answer = model(input_ids=ids, decoder_input_ids=decoder_ids, use_cache=False, **masks)
     return answer.logits, labels
 
 
@@ -171,10 +225,36 @@ def make_optimizer(model: Any, settings: Settings) -> torch.optim.AdamW:
     )
 
 
+def freeze_unused(model: Any) -> list[str]:
+    """Freezes the weights that no loss depends on, for which data parallel training would wait; their names.
+
+    A pretrained encoder may have some, as BERT's pooler is. They would never change, anyway.
+    """
+    training = model.training
+    model.eval()  # all layers, whatever their dropout
+    ids = torch.full((1, 2), model.config.eos_token_id)
+    decoder_ids = model.prepare_decoder_input_ids_from_labels(ids)
+    logits = model(input_ids=ids, decoder_input_ids=decoder_ids, use_cache=False).logits
+    weights = {name: one for name, one in model.named_parameters() if one.requires_grad}
+    gradients = torch.autograd.grad(logits.sum(), [*weights.values()], allow_unused=True)
+    unused = [name for name, own in zip(weights, gradients, strict=True) if own is None]
+    for name in unused:
+        weights[name].requires_grad_(False)
+    model.train(training)
+    return unused
+
+
 def prepare(
     accelerator: Accelerator, model: torch.nn.Module, optimizer: Any, settings: Settings
 ) -> tuple[torch.nn.Module, Any]:
     """Model and optimiser as the backend has them. Loaders stay as they are: they are sharded."""
+    layer_drop = max(
+        getattr(model.config, f"{side}_layerdrop", 0) for side in ("encoder", "decoder")
+    )
+    accelerator.ddp_handler = DistributedDataParallelKwargs(
+        broadcast_buffers=False,  # tables of positions and zeros: no step changes them
+        find_unused_parameters=layer_drop > 0,  # else all are used, see freeze_unused
+    )
     if accelerator.distributed_type == DistributedType.DEEPSPEED:
         # It would take the first from a loader, and clips by its own configuration.
         config = accelerator.state.deepspeed_plugin.deepspeed_config

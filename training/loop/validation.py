@@ -1,13 +1,14 @@
 """What the controller is told: token accuracy and mean SPScore-zh on validation pairs of a stage.
 
 Each rank takes a stripe; the ranks' counts and sums are gathered and added up in one order, so that
-every rank has the same two numbers, to the last bit. The last stripe is filled with rows that do not
-count, as under ZeRO-3 every rank has to call the model equally often.
+every rank has the same two numbers, to the last bit. Stripes are filled with rows that do not count, as
+under ZeRO-3 every rank has to call the model equally often.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from accelerate import Accelerator
 from gaixie.training.data.stage_loader import IGNORED, PairEncoder
 from gaixie.training.loop.step import predict
 from gaixie.training.modeling.generation import paraphrases
+from gaixie.training.modeling.generator import has_text, most_new
 from gaixie.training.settings import Evaluation
 from gaixie.udfs.metrics import Metric, Pairs
 
@@ -51,7 +53,8 @@ def validate(
     settings.generate sources. All ranks call it with the same arguments."""
     model.eval()
     try:
-        with torch.no_grad():
+        # Compiled, a model would be compiled again for all the shapes that generation has.
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"):
             accuracy = token_accuracy(accelerator, model, encode, pairs, settings.batch_size)
             if accuracy <= readable:
                 return Found(accuracy, None, [])
@@ -94,23 +97,37 @@ def mean_score(
     settings: Evaluation,
     metric: Metric,
 ) -> tuple[float, list[list[str]]]:
-    """Mean score of the paraphrases of sources over all ranks, and a few samples of this rank."""
-    rows, counts = stripe(accelerator, by_length(sources))
-    own = sources.take(rows).to_pylist()
-    with accelerator.autocast():
-        written = paraphrases(
-            accelerator.unwrap_model(model),
-            encode.tokenizer,
-            own,
-            num_beams=settings.num_beams,
-            degree=settings.degree,
-            max_new_tokens=settings.max_new_tokens,
-            batch_size=settings.batch_size,
-        )
+    """Mean score of the paraphrases of sources over all ranks, and a few samples of this rank.
+
+    Every rank calls the model's generate() equally often, each time with sources of one limit of new
+    tokens: under ZeRO-3 a call of one rank is a call of all. Sources without text do not count.
+    """
+    texts = [text for text in sources.to_pylist() if has_text(text)]
+    lengths = [len(ids) for ids in encode.tokenizer(texts, verbose=False)["input_ids"]]
+    own: list[str] = []
+    written: list[str] = []
+    counts: list[bool] = []
+    order = sorted(range(len(texts)), key=lengths.__getitem__)
+    for limit, group in groupby(order, lambda k: settings.max_new_tokens or most_new(lengths[k])):
+        rows, counted = stripe(accelerator, np.array([*group]))
+        part = [texts[row] for row in rows]
+        with accelerator.autocast():
+            written += paraphrases(
+                accelerator.unwrap_model(model),
+                encode.tokenizer,
+                part,
+                num_beams=settings.num_beams,
+                degree=settings.degree,
+                max_new_tokens=limit,
+                batch_size=settings.batch_size,
+            )
+        own += part
+        counts += counted.tolist()
     scores = np.nan_to_num(metric.sentence_scores(Pairs.of(own, written)))  # an empty text has none
-    score, count = add_up(accelerator, float(scores[counts.numpy()].sum()), int(counts.sum()))
+    total = float(scores[np.array(counts, bool)].sum())
+    score, count = add_up(accelerator, total, sum(counts))
     samples = [[*pair] for pair in zip(own, written, strict=True)]
-    return score / count, samples[:: max(len(samples) // SAMPLES, 1)][:SAMPLES]
+    return score / max(count, 1), samples[:: max(len(samples) // SAMPLES, 1)][:SAMPLES]
 
 
 def by_length(source: pa.ChunkedArray) -> np.ndarray:

@@ -181,8 +181,7 @@ class Generator:
         """(limit of new tokens, sources of the batch), the longest first: memory runs out early."""
 
         def limit(index: int) -> int:
-            relative = 2 * LENGTH_STEP * -(-lengths[index] // LENGTH_STEP)
-            most = decoding.max_new_tokens or relative
+            most = decoding.max_new_tokens or most_new(lengths[index])
             return min(most, self._most_new) if self._most_new else most
 
         order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
@@ -356,6 +355,11 @@ class Generator:
             yield
         finally:
             self.model.train(training)
+
+
+def most_new(tokens: int) -> int:
+    """The limit of new tokens that follows from a source's: twice these, rounded up to LENGTH_STEP."""
+    return 2 * LENGTH_STEP * -(-tokens // LENGTH_STEP)
 
 
 SPACE_BESIDE_CHINESE = re.compile(r"(?<=[^\x00-\x7f]) +| +(?=[^\x00-\x7f])")

@@ -17,7 +17,8 @@ from manifests import write_manifest
 pytest.importorskip("torch", reason="the loader is one of torch")
 
 from gaixie.training.data.corpus import Corpus
-from gaixie.training.data.stage_data import PairSettings, StageStream, StreamSettings, degree_of
+from gaixie.training.data.pair_settings import PairSettings, degree_of
+from gaixie.training.data.stage_data import StageStream, StreamSettings
 
 TABLE = pa.table(
     {

@@ -10,21 +10,50 @@ import pytest
 pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
 
 import accelerate
+import numpy as np
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from tiny_seq2seq import tiny_seq2seq
+from transformers import BertConfig, EncoderDecoderConfig, EncoderDecoderModel
+from two_ranks import on_two_ranks
 
 from gaixie.training.data.stage_data import Position
 from gaixie.training.data.stage_loader import PairEncoder
 from gaixie.training.loop.run_log import Agreed, Interval, RunLog
-from gaixie.training.loop.step import Done, make_optimizer, train_step
+from gaixie.training.loop.step import (
+    Done,
+    MicroBatches,
+    Work,
+    freeze_unused,
+    make_optimizer,
+    predict,
+    prepare,
+    train_step,
+)
 from gaixie.training.modeling.generation import load_generator
+from gaixie.training.settings import Batch
 
-PAIRS = (["今天公园很好看", "我们昨天读书"], ["公园今天很好看", "昨天我们读了书"])
+PAIRS = (
+    ["今天公园很好看", "我们昨天读书", "他看花", "他在公园"],
+    ["公园今天很好看", "昨天我们读了书", "花他看了", "公园在"],
+)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> str:
     return tiny_seq2seq(tmp_path_factory.mktemp("model"))
+
+
+def work(
+    tokenizer, own: slice = slice(None), micro_pairs: int = 8, micro_tokens: int | None = None
+) -> Work:
+    """What a rank does with the pairs."""
+    rows = PairEncoder(tokenizer).tokens(*PAIRS)
+    lengths = np.array([[len(ids) for ids in side] for side in rows]).T
+    return MicroBatches(PairEncoder(tokenizer), micro_pairs, micro_tokens)(
+        *(side[own] for side in rows), lengths
+    )
 
 
 def prepared(folder: str, **settings):
@@ -36,7 +65,7 @@ def prepared(folder: str, **settings):
     accelerator = accelerate.Accelerator(cpu=True)
     optimizer = make_optimizer(generator.model, SimpleNamespace(**given))
     model, optimizer = accelerator.prepare(generator.model, optimizer)
-    batch = [PairEncoder(generator.tokenizer)(*PAIRS)]
+    batch = work(generator.tokenizer)
 
     def step() -> Done:
         return train_step(accelerator, model, optimizer, batch, 0.1, 1.0)
@@ -64,6 +93,74 @@ def test_a_gradient_that_is_not_finite_changes_nothing(folder, value):
     assert step().skipped == 0
     for a, b in zip(weights(expected), weights(model), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-7)
+
+
+def plain_step(folder: str, **cut: int) -> tuple[Done, list[torch.Tensor]]:
+    """A step of plain gradient descent, and the weights that it leaves. Adam would divide by tiny gradients."""
+    load_generator.__globals__["_load"].cache_clear()
+    generator, accelerator = load_generator(folder), accelerate.Accelerator(cpu=True)
+    optimizer = torch.optim.SGD(generator.model.parameters(), lr=0.1, fused=True)
+    model, optimizer = accelerator.prepare(generator.model, optimizer)
+    given = work(generator.tokenizer, **cut)
+    assert (len(given.micro_batches) > 1) == bool(cut)
+    return train_step(accelerator, model, optimizer, given, 0.1, 1.0), weights(model)
+
+
+@pytest.mark.parametrize("cut", [{"micro_pairs": 1}, {"micro_tokens": 20}])
+def test_however_it_is_cut_up_the_step_is_the_same(folder, cut):
+    whole, expected = plain_step(folder)
+    done, found = plain_step(folder, **cut)
+    assert done.loss.item() == pytest.approx(whole.loss.item(), abs=1e-5)
+    assert done.tokens == whole.tokens
+    for a, b in zip(expected, found, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-6)
+
+
+lengths = st.tuples(st.integers(2, 30), st.integers(2, 30))
+
+
+@given(st.lists(lengths, min_size=1, max_size=40), st.integers(1, 9), st.integers(1, 200))
+def test_micro_batches_are_within_bounds(rows, pairs, tokens):
+    """Of two ranks, which cut at the same pairs; only a pair that is longer alone is above the bound."""
+    rows = [*rows, *reversed(rows)]
+    cuts = []
+    for rank in (0, 1):
+        own = [([5] * a, [6] * b) for a, b in rows[rank::2]]
+        encode = PairEncoder(SimpleNamespace(pad_token_id=0))
+        done = MicroBatches(encode, pairs, tokens)(
+            [a for a, _ in own], [b for _, b in own], np.array(rows)
+        )
+        sizes = [micro["input_ids"].shape for micro in done.micro_batches]
+        cuts.append([count for count, _ in sizes])
+        assert sum(cuts[-1]) == len(own)
+        for micro in done.micro_batches:
+            cells = micro["input_ids"].numel() + micro["labels"].numel()
+            assert len(micro["labels"]) == 1 or (len(micro["labels"]) <= pairs and cells <= tokens)
+        assert done.labels == sum(b for _, b in rows)
+        assert done.tokens == sum(a + b for a, b in rows[rank::2])
+    assert cuts[0] == cuts[1]
+
+
+def test_a_step_asks_the_device_nothing(folder):
+    """Each question is a wait for all that was asked of it before. The padding is hidden all the same."""
+    _, _, step = prepared(folder)
+    step()
+    with torch.profiler.profile() as profile:
+        step()
+    asked = [event for event in profile.events() if event.name in ("aten::item", "aten::nonzero")]
+    assert {event.cpu_parent and event.cpu_parent.name for event in asked} == {
+        "aten::_fused_adamw_"  # on the CPU alone: it reads found_inf there
+    }
+
+    generator, accelerator = load_generator(folder), accelerate.Accelerator(cpu=True)
+    [micro] = work(generator.tokenizer).micro_batches
+    with torch.no_grad():
+        logits, labels = predict(accelerator, generator.model.eval(), micro)
+        rows = PairEncoder(generator.tokenizer).tokens(*PAIRS)
+        for row, (ids, own) in enumerate(zip(*rows, strict=True)):
+            alone = generator.model(torch.tensor([ids]), labels=torch.tensor([own])).logits[0]
+            torch.testing.assert_close(logits[row, : len(own)], alone, rtol=0, atol=1e-5)
+    assert (labels == -100).any()
 
 
 def test_the_encoders_share_of_the_learning_rate(folder):
@@ -102,3 +199,51 @@ def test_too_many_skipped_steps_in_a_row_end_the_run(tmp_path):
     with pytest.raises(ValueError, match=message):
         check(8, True, False)
     assert (tmp_path / "not-finite-7.txt").read_text() == "pair-7\n"
+
+
+def bert_to_bert(tokens: int) -> EncoderDecoderModel:
+    """A pretrained encoder has a pooler, which no decoder reads."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sides = [BertConfig(vocab_size=tokens, intermediate_size=16, **sizes) for _ in range(2)]
+    config = EncoderDecoderConfig.from_encoder_decoder_configs(*sides)
+    config.pad_token_id, config.eos_token_id, config.decoder_start_token_id = 0, 2, 2
+    return EncoderDecoderModel(config)
+
+
+SETTINGS = {"weight_decay": 0.01, "learning_rate": 0.01, "encoder_learning_rate": 1.0, "clip": 1.0}
+
+
+def trained(accelerator, folder: str) -> tuple[list[str], list, torch.Tensor]:
+    """(weights that were frozen, weights after three steps, a buffer that the ranks have apart)."""
+    tokenizer = load_generator(folder).tokenizer
+    network = bert_to_bert(len(tokenizer)).eval()
+    settings = SimpleNamespace(**SETTINGS, batch=Batch(pairs=2, micro_pairs=1))
+    frozen = freeze_unused(network)
+    optimizer = make_optimizer(network, settings)
+    network.encoder.register_buffer("rank", torch.tensor(0))
+    model, optimizer = prepare(accelerator, network, optimizer, settings)
+    network.encoder.rank.fill_(accelerator.process_index)
+    own = slice(accelerator.process_index, None, accelerator.num_processes)
+    batch = work(tokenizer, own)
+    for _ in range(3):
+        train_step(accelerator, model, optimizer, batch, 0.1, 1.0)
+    return frozen, [one.numpy() for one in weights(network)], network.encoder.rank.item()
+
+
+def test_unused_weights_and_buffers_on_two_ranks(folder):
+    """A weight without a gradient would end data parallel training at the second step."""
+    first, second = on_two_ranks(trained, folder)
+    frozen, alone, _ = trained(accelerate.Accelerator(cpu=True), folder)
+    assert frozen == first[0] == ["encoder.pooler.dense.weight", "encoder.pooler.dense.bias"]
+    assert (first[2], second[2]) == (0, 1)  # no rank's are sent to the others
+    for a, b, c in zip(alone, first[1], second[1], strict=True):
+        assert (b == c).all()
+        assert a == pytest.approx(b, abs=1e-5)
+
+
+def test_all_weights_of_a_model_of_ours_are_used(folder):
+    load_generator.__globals__["_load"].cache_clear()
+    model = load_generator(folder).model
+    assert freeze_unused(model) == []
+    assert all(one.requires_grad for one in model.parameters())

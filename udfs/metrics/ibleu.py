@@ -47,6 +47,7 @@ class IBLEU(Metric):
     tokenize: str = "char"
     order: int = 4
     smooth: str = "exp"
+    segmenter: str = "jieba"
 
     name = "ibleu"
     title = "iBLEU"
@@ -75,13 +76,13 @@ class IBLEU(Metric):
         return signature(self.title, ("alpha", self.alpha), *self._bleu().settings())
 
     def _bleu(self) -> BLEU:
-        return BLEU(self.tokenize, self.order, self.smooth)
+        return BLEU(self.tokenize, self.order, self.smooth, self.segmenter)
 
     def _tokens(self, pairs: Pairs) -> tuple[Tokens, Tokens]:
         """The paraphrase beside its references, and beside its source, in the complete rows."""
         self.check(pairs)
         columns = (pairs.paraphrase, pairs.source, *pairs.references)
-        tokens = tokenize_columns(columns, self.tokenize)
+        tokens = tokenize_columns(columns, self.tokenize, self.segmenter)
         complete = tokens.present[:2].all(axis=0) & tokens.present[2:].any(axis=0)
         tokens = tokens._replace(present=tokens.present & complete)
         return tokens.columns(0, *range(2, len(columns))), tokens.columns(0, 1)

@@ -129,6 +129,20 @@ def test_on_spark_the_same(spark, compiled, folder):
     assert there == here
 
 
+def test_weights_are_chosen_where_nothing_is_reported(folder, graded):
+    """Human scores follow iBLEU's alpha 0.7 on a tenth of the sources and its opposite elsewhere."""
+    sides = [list(graded[name]) for name in ("source", "paraphrase", "reference")]
+    scores = load_metric("ibleu:alpha=0.7").sentence_scores(Pairs.of(*sides))
+    tenth = source_share(graded["source"], "tune") < 0.1
+    table = graded.assign(human=np.where(tenth, scores, -scores))
+    table.to_json(folder / "graded.jsonl", orient="records", lines=True, force_ascii=False)
+    result = compare(folder, "--sets", "graded", "--metrics", "ibleu,pinc")
+    assert "|alpha:0.7|" in result["data_sets"][0]["signatures"]["ibleu"]
+    row = rows_of(result, "graded")["ibleu"]
+    assert row["spearman"][0] == pytest.approx(-1)
+    assert row["rows"] == (~tenth).sum()
+
+
 def test_an_extended_set(folder, graded):
     each = DataSet(name="g", path="graded.jsonl", reference="reference", extended=True)
     table = read_data_set(each, folder, 0)

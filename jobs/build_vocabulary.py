@@ -12,7 +12,7 @@ the most frequent words: by default the paper's shares (Table 5). Writes
   OUTPUT/vocabulary.tsv      word, class, count; the most frequent first: what the tokenizer reads
   OUTPUT/counts/*.parquet    every word with its class and its counts by class
   OUTPUT/table.txt           distinct words, kept, ratio: the paper's Table 5 for this corpus
-  OUTPUT/distribution.png    words by class and how often they occur: the paper's Figure 2
+  OUTPUT/distribution.png    parts of speech of the words that were kept: the paper's Figure 2
   OUTPUT/manifest.json       counts, settings, segmenter; written last
 
 Exit codes: 0 done, 2 user error (one line says what), 1 anything else.

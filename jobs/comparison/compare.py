@@ -16,11 +16,13 @@ from gaixie.udfs.metrics import Metric
 def compare(data_set: DataSet, scored: Scores, config: Config) -> list[dict[str, Any]]:
     """What is reported of a set, and of its extension where it has one."""
     added = scored.table["added"].to_numpy()
-    results = [_compare_rows(data_set, scored, scored.reported & ~added, config)]
-    results[0]["why"] = why(data_set, scored)
+    rows = scored.reported & ~added
+    results = [_compare_rows(data_set, scored, rows, config)]
+    results[0]["why"] = why(data_set, scored, rows)
     if data_set.extended:
         extended = _compare_rows(data_set, scored, scored.reported, config)
-        results.append({**extended, "name": f"{data_set.name}-extended", "published": []})
+        extended |= {"name": f"{data_set.name}-extended", "published": []}
+        results.append(extended | {"why": why(data_set, scored, scored.reported)})
     return results
 
 

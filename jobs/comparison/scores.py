@@ -22,8 +22,9 @@ from gaixie.udfs.metrics import Free, Metric, Pairs, load_metric
 from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
 from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.encoder import load_encoder
-from gaixie.udfs.metrics.parascore import ParaScore, tune_omega
+from gaixie.udfs.metrics.parascore import ParaScore
 from gaixie.udfs.metrics.spscore import SPScoreZh
+from gaixie.udfs.metrics.tuning import tune, weight_of, with_weight
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import load_segmenter
@@ -31,7 +32,11 @@ from gaixie.udfs.text.segmenters import load_segmenter
 FOLDS = 5
 CROSSED = ("paper", "core")
 """Tiers that are fitted again without the sentences that they score."""
-OMEGAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+WEIGHTS = {
+    "omega": (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
+    "alpha": tuple(tenth / 10 for tenth in range(11)),
+}
+"""What is tried of ParaScore's weight and of iBLEU's."""
 KEPT_TOKENS = 600_000
 """Token embeddings in memory: those of one set, so that its metrics encode a sentence once."""
 
@@ -43,7 +48,7 @@ class Scores:
     table: pd.DataFrame
     """As read_data_set gives it."""
     reported: np.ndarray
-    """Rows that figures are reported on, bool: all but those that omega was chosen on."""
+    """Rows that figures are reported on, bool: all but those that weights were chosen on."""
     metrics: dict[str, Metric] = field(default_factory=dict)
     scores: dict[str, np.ndarray] = field(default_factory=dict)
     signatures: dict[str, str] = field(default_factory=dict)
@@ -81,15 +86,15 @@ class Scorer:
         return scored
 
     def _tuned(self, metric: Metric, scored: Scores, pairs: Pairs) -> Metric:
-        """ParaScore with the omega that is best on the rows that nothing is reported on."""
-        if not isinstance(metric, ParaScore) or scored.reported.all():
+        """A metric with a weight has the one that is best on the rows that nothing is reported on."""
+        weight = weight_of(metric)
+        if weight is None or scored.reported.all():
             return metric
         rows = pa.array(~scored.reported)
         human = scored.table["human"].to_numpy()[~scored.reported]
         part = Pairs(*[column.filter(rows) for column in (pairs.source, pairs.paraphrase)])
         part = replace(part, references=tuple(c.filter(rows) for c in pairs.references))
-        omega, _ = tune_omega(metric, part, human, OMEGAS)
-        return replace(metric, omega=omega)
+        return with_weight(metric, tune(metric, part, human, WEIGHTS[weight])[0])
 
     def _scores(
         self,
@@ -109,7 +114,7 @@ class Scorer:
                 return kept["score"].to_numpy()
         if crossed and isinstance(metric, SPScoreZh):
             scores = self._cross_fitted(table, metric)
-        elif self.spark is not None and not isinstance(metric, ParaScore):
+        elif self.spark is not None and weight_of(metric) is None:  # the spec has no tuned weight
             scores = self._on_spark(self.spark, spec, table)
         else:
             of = metric.metric if isinstance(metric, Free) else metric

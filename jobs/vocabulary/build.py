@@ -159,7 +159,7 @@ class BuildVocabulary:
             f"{self.output}/vocabulary.tsv", "\n".join(["word\tclass\tcount", *lines]) + "\n"
         )
         self.storage.write(f"{self.output}/table.txt", text)
-        self.storage.write(f"{self.output}/distribution.png", draw_distribution(by_count))
+        self.storage.write(f"{self.output}/distribution.png", draw_distribution(counts))
         manifest = {
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "gaixie": version("gaixie"),

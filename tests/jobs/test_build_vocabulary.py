@@ -16,6 +16,7 @@ from plain_vocabulary import select
 
 from gaixie.jobs.build_vocabulary import main
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.vocabulary.report import distribution, draw_distribution
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.parts_of_speech import class_of
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
@@ -75,6 +76,18 @@ def test_the_vocabulary_of_the_definition(spark, texts, corpus, tmp_path, capsys
     running = sum(row["running"] for row in manifest["classes"].values())
     assert running == sum(sum(words.values()) for words in counts.values())
     assert not (tmp_path / "v" / "_work").exists()
+
+
+def test_figure_2_is_of_the_words_that_were_kept():
+    """3 verbs, 1 noun and no name were kept, of many more that the corpus has."""
+    kept = {"verb": 3, "general noun": 1, "person name": 0}
+    counts = {name: {"distinct": 90, "kept": n, "running": 900} for name, n in kept.items()}
+    [axes] = distribution(counts).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["general noun", "verb"]
+    assert [bar.get_width() for bar in axes.patches] == [25, 75]
+    assert axes.get_xlabel() == "% of the 4 words kept"
+    assert [text.get_text() for text in axes.texts] == ["25.0 % (1)", "75.0 % (3)"]
+    assert draw_distribution({}).startswith(b"\x89PNG")  # nothing kept
 
 
 def test_other_rules(spark, texts, corpus, tmp_path):

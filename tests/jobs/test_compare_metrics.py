@@ -9,12 +9,15 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from scipy.stats import kendalltau, spearmanr
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, pearsonr, spearmanr
 from sklearn.metrics import roc_auc_score
 
 from gaixie.jobs.compare_metrics import main
-from gaixie.jobs.comparison.analysis import subsets
+from gaixie.jobs.comparison.analysis import correlations, subsets, why
 from gaixie.jobs.comparison.datasets import DataSet, read_data_set, source_share
+from gaixie.jobs.comparison.scores import Scores
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.metrics import load_metric
 from gaixie.udfs.metrics.metric import Pairs
@@ -122,11 +125,26 @@ def test_what_is_there_is_not_scored_again(folder):
 
 
 def test_on_spark_the_same(spark, compiled, folder):
-    here = compare(folder)
-    line = ["--output", str(folder / "spark"), "--spark"]
+    metrics = ["--metrics", ",".join([*METRICS, "ibleu"])]  # ibleu's weight is tuned
+    here = compare(folder, *metrics)
+    line = ["--output", str(folder / "spark"), "--spark", *metrics]
     assert main(["--config", f"{folder}/metrics.yaml", "--data", str(folder), *line]) == 0
     there = json.loads((folder / "spark" / "comparison.json").read_text("utf-8"))
     assert there == here
+
+
+def test_weights_are_chosen_where_nothing_is_reported(folder, graded):
+    """Human scores follow iBLEU's alpha 0.7 on a tenth of the sources and its opposite elsewhere."""
+    sides = [list(graded[name]) for name in ("source", "paraphrase", "reference")]
+    scores = load_metric("ibleu:alpha=0.7").sentence_scores(Pairs.of(*sides))
+    tenth = source_share(graded["source"], "tune") < 0.1
+    table = graded.assign(human=np.where(tenth, scores, -scores))
+    table.to_json(folder / "graded.jsonl", orient="records", lines=True, force_ascii=False)
+    result = compare(folder, "--sets", "graded", "--metrics", "ibleu,pinc")
+    assert "|alpha:0.7|" in result["data_sets"][0]["signatures"]["ibleu"]
+    row = rows_of(result, "graded")["ibleu"]
+    assert row["spearman"][0] == pytest.approx(-1)
+    assert row["rows"] == (~tenth).sum()
 
 
 def test_an_extended_set(folder, graded):
@@ -150,13 +168,53 @@ def test_a_limit_keeps_whole_sources(folder, graded):
 
 def test_subsets_by_hand():
     """Of three candidates of one source: 0 and 1 diverge alike and differ in meaning (S_sim), 1 and
-    2 are alike in meaning and diverge by 0.2 (S_div), 0 and 2 are neither."""
+    2 are alike in meaning and diverge by 0.2 (S_div), 0 and 2 are neither. d(1, 2) = min(0.32, 0.52)."""
     table = pd.DataFrame({"source": ["a"] * 3, "human": [1.0, 0.2, 0.6]})
     divergence, similarity = np.array([0.30, 0.32, 0.52]), np.array([0.9, 0.6, 0.62])
     found = subsets(divergence, similarity, table, {"m": np.array([1.0, 2.0, 3.0])})
     assert found["S_sim"]["pairs"] == 1
     assert found["S_div"]["pairs"] == 1
-    assert found["S_div, both within 0.35"]["pairs"] == 0
+    assert found["S_div1, d ≤ 0.35"]["pairs"] == 1
+    assert found["S_div2, d > 0.35"]["pairs"] == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), *[st.floats(0, 1)] * 3), min_size=3, max_size=20))
+def test_s_div_has_two_parts(rows):
+    sources, divergence, similarity, human = map(np.array, zip(*rows, strict=True))
+    table = pd.DataFrame({"source": sources, "human": human})
+    found = subsets(divergence, similarity, table, {"m": human})
+    parts = [found[name]["pairs"] for name in ("S_div1, d ≤ 0.35", "S_div2, d > 0.35")]
+    assert sum(parts) == found["S_div"]["pairs"]
+
+
+def test_correlations():
+    x, y = np.array([1.0, 2, 3, 9, np.nan]), np.array([1.0, 2, 4, 3, 5])
+    found = correlations({"m": x}, y)
+    assert found["spearman"]["m"] == pytest.approx(spearmanr(x[:4], y[:4]).statistic)
+    assert found["pearson"]["m"] == pytest.approx(pearsonr(x[:4], y[:4]).statistic)
+    assert np.isnan(correlations({"m": x[3:]}, y[3:])["pearson"]["m"])
+
+
+def test_meaning_is_judged_by_a_sentence_encoder(graded):
+    """By ``similarity``, whatever else there is; without it there are no subsets."""
+    data_set, every = DataSet(name="g", path="graded.jsonl"), np.ones(len(graded), bool)
+    values = np.random.default_rng(0).random((2, len(graded)))
+    scored = Scores(graded, every, scores={"bertscore-free": values[0]})
+    assert "subsets" not in why(data_set, scored, every)
+    scored.scores["similarity"] = values[1]
+    assert why(data_set, scored, every)["subsets"]["similarity"] == "similarity"
+
+
+def test_an_extended_set_has_its_own_analysis(folder):
+    plain, extended, _ = compare(folder)["data_sets"]
+    rows = [
+        sum(quarter["rows"] for quarter in r["why"]["by_distance_to_source"])
+        for r in (plain, extended)
+    ]
+    assert rows == [plain["rows"], extended["rows"]]
+    assert rows[1] - rows[0] == extended["added"] > 0
+    quarter = extended["why"]["by_distance_to_source"][0]
+    assert quarter["pearson"]["pinc"] != quarter["spearman"]["pinc"]
 
 
 SPOILED = {

@@ -72,5 +72,5 @@ class BERTiBLEU(Metric):
         return SelfBLEU(tokenize=self.tokenize)
 
     def signature(self) -> str:
-        own = ("beta", self.beta), ("tok", self.tokenize)
+        own = ("beta", self.beta), ("tok", dict(self._self_bleu().settings())["tok"])
         return signature(self.title, *own, *settings_of(self._bertscore().signature()))

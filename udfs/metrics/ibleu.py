@@ -12,7 +12,7 @@ Self-iBLEU puts the source in the reference's place as well:
 It is Self-BLEU on another scale and ranks as Self-BLEU does, the copy first: it says nothing about
 how much a paraphrase changes. It is here because tables print it.
 
-Decided here: α = 0.3. The score of a corpus takes the same formula of the two scores of the corpus,
+Decided here: α = 0.3; ``gaixie.udfs.metrics.tuning`` finds the one that agrees with human scores. The score of a corpus takes the same formula of the two scores of the corpus,
 over the rows that have a source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100;
 Self-iBLEU 0 to 100 · (1 − α). Tokens, smoothing and empty sentences are as in
 :mod:`gaixie.udfs.metrics.bleu`.
@@ -47,6 +47,7 @@ class IBLEU(Metric):
     tokenize: str = "char"
     order: int = 4
     smooth: str = "exp"
+    segmenter: str = "jieba"
 
     name = "ibleu"
     title = "iBLEU"
@@ -61,9 +62,14 @@ class IBLEU(Metric):
         self.describe(range=(-100.0 * self.alpha, 100.0))
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        kept, change = self.parts(pairs)
+        return kept + self.alpha * change
+
+    def parts(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+        """BLEU and −Self-BLEU of each pair, (rows,) float64 each: what alpha weighs."""
         metric, (with_references, with_source) = self._bleu(), self._tokens(pairs)
         own = metric.sentence_scores_of(with_source)
-        return metric.sentence_scores_of(with_references) - self.alpha * own
+        return metric.sentence_scores_of(with_references), -own
 
     def corpus_score(self, pairs: Pairs) -> float:
         """BLEU less a share of Self-BLEU, each a score of the corpus, over the same rows."""
@@ -75,13 +81,13 @@ class IBLEU(Metric):
         return signature(self.title, ("alpha", self.alpha), *self._bleu().settings())
 
     def _bleu(self) -> BLEU:
-        return BLEU(self.tokenize, self.order, self.smooth)
+        return BLEU(self.tokenize, self.order, self.smooth, self.segmenter)
 
     def _tokens(self, pairs: Pairs) -> tuple[Tokens, Tokens]:
         """The paraphrase beside its references, and beside its source, in the complete rows."""
         self.check(pairs)
         columns = (pairs.paraphrase, pairs.source, *pairs.references)
-        tokens = tokenize_columns(columns, self.tokenize)
+        tokens = tokenize_columns(columns, self.tokenize, self.segmenter)
         complete = tokens.present[:2].all(axis=0) & tokens.present[2:].any(axis=0)
         tokens = tokens._replace(present=tokens.present & complete)
         return tokens.columns(0, *range(2, len(columns))), tokens.columns(0, 1)

@@ -6,14 +6,17 @@
 
 with X the source, C the paraphrase and R the references, if any: without them the score is
 ParaScore.Free, Sim(X, C) + ω · DS(X, C). DS runs from −1 for a copy to γ, and stays there: more
-change than γ is no better.
+change than γ is no better. ``threshold=False`` takes DS = d, the row "w/o threshold" of the paper's
+ablation (Table 10).
 
-Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation* (EMNLP), with its ω
-of 0.05 and γ of 0.35. The best ω depends on the model, whose similarities may spread less or more:
-``tune_omega`` finds it from pairs with human scores.
+Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation* (EMNLP), with its γ
+of 0.35. The paper has no ω for all sets: it tunes it on a tenth of each, as
+:mod:`gaixie.udfs.metrics.tuning` does. The best one depends on the model, whose similarities may
+spread less or more; 0.05 is only where this package begins.
 
 Sim is BERTScore's F1, or the cosine of sentence vectors. d is in characters, as in
-:mod:`gaixie.udfs.metrics.edit_distance`. Unit: that of Sim, plus −ω to ωγ.
+:mod:`gaixie.udfs.metrics.edit_distance`. Unit: that of Sim, plus −ω to ωγ (0 to ω without
+the threshold).
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ class ParaScore(Metric):
     """Best similarity to source and references, plus what the wording differs.
 
     omega: weight of the difference. gamma: edit distance from which more is no better, above 0 up
-    to 1. similarity: ``bertscore`` or ``sentence``. layer, device, precision: see ``Encoder``.
+    to 1. threshold: False for DS = d. similarity: ``bertscore`` or ``sentence``. layer, device, precision: see ``Encoder``.
     """
 
     model: str = DEFAULT_MODEL
@@ -53,11 +56,11 @@ class ParaScore(Metric):
     layer: int | None = None
     device: str = "auto"
     precision: str = "float32"
+    threshold: bool = True
 
     name = "parascore"
     title = "ParaScore"
     summary = "Close in meaning to source or reference, and worded otherwise than the source."
-    range = (-1.05, 1.0175)  # at the defaults
     higher_is_better = True
     uses_reference = True
 
@@ -65,9 +68,19 @@ class ParaScore(Metric):
         self.check_setting("similarity", SIMILARITIES)
         if not 0 < self.gamma <= 1:
             raise ValueError(f"gamma {self.gamma}: expected above 0, at most 1")
+        if self.threshold:
+            self.describe(range=(-1 - self.omega, 1 + self.omega * self.gamma))
+        else:
+            self.describe(name="parascore-unthresholded", title="ParaScore w/o threshold")
+            self.describe(range=(-1.0, 1 + self.omega))
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        return self.similarities(pairs) + self.omega * self.diversity(pairs)
+        kept, change = self.parts(pairs)
+        return kept + self.omega * change
+
+    def parts(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+        """Sim and DS of each pair, (rows,) float64 each: what omega weighs."""
+        return self.similarities(pairs), self.diversity(pairs)
 
     def similarities(self, pairs: Pairs) -> np.ndarray:
         """Sim of each pair, the best of source and references: (rows,) float64."""
@@ -79,8 +92,10 @@ class ParaScore(Metric):
         )
 
     def diversity(self, pairs: Pairs) -> np.ndarray:
-        """DS of each pair: (rows,) float64, −1 to gamma."""
+        """DS of each pair: (rows,) float64, −1 to gamma; 0 to 1 without the threshold."""
         distance = EditDistance().sentence_scores(pairs)
+        if not self.threshold:
+            return distance
         below = distance * (self.gamma + 1) / self.gamma - 1
         return np.where(distance > self.gamma, self.gamma, below)
 
@@ -89,38 +104,6 @@ class ParaScore(Metric):
         return kind(self.model, layer=self.layer, device=self.device, precision=self.precision)
 
     def signature(self) -> str:
-        own = ("omega", self.omega), ("gamma", self.gamma), ("sim", self.similarity)
+        gamma = self.gamma if self.threshold else "none"
+        own = ("omega", self.omega), ("gamma", gamma), ("sim", self.similarity)
         return signature(self.title, *own, *settings_of(self._similarity().signature()))
-
-
-def tune_omega(
-    metric: ParaScore,
-    pairs: Pairs,
-    human: Sequence[float],
-    candidates: Sequence[float],
-    correlation: str = "spearman",
-) -> tuple[float, float]:
-    """(the ω among candidates that agrees best with human scores, its correlation with them).
-
-    human: a score for each pair; pairs without one (NaN), or without a score, do not count. The
-    smaller ω wins a tie. Tune on one part of the data and report on another. Raises ValueError for
-    another correlation than spearman and pearson, and where none can be computed.
-    """
-    from scipy import stats
-
-    measures = {"spearman": stats.spearmanr, "pearson": stats.pearsonr}
-    if correlation not in measures:
-        raise ValueError(f"correlation {correlation!r}: expected {' or '.join(measures)}")
-    ratings = np.asarray(human, np.float64)
-    similarity, diversity = metric.similarities(pairs), metric.diversity(pairs)
-    there = np.isfinite(ratings + similarity + diversity)
-    if there.sum() < 2 or np.ptp(ratings[there]) == 0:
-        raise ValueError("omega cannot be tuned: fewer than two pairs that differ in human score")
-    correlations = []
-    for omega in sorted(candidates):
-        scores = (similarity + omega * diversity)[there]
-        correlations.append(
-            (float(measures[correlation](scores, ratings[there]).statistic), -omega)
-        )
-    best, omega = max(correlations)
-    return -omega, best

@@ -2,58 +2,51 @@
 
 Each is one number for a pair; none says how good it is.
 
-    sentence-splits       sentences of P / sentences of S
+    sentence-splits       sentences of P − sentences of S
     compression           characters of P / characters of S
     replaced              characters replaced between S and P / characters of the shorter side
     deleted               words of S that P has not / words of S
     added                 words of P that S has not / words of P
     reordered             (words of both − their longest common subsequence) / words of S
-    lexical-complexity    C(P) / C(S),  C = mean of ln(1 + rank)² over the content words
+    lexical-complexity    C(P) / C(S),  C = mean of level² over the words, level of HSK
     dependency-depth      depth of P's deepest dependency tree / that of S's
 
 Source: Alva-Manchego et al. 2020, *ASSET*, section 4; Chong et al. 2024, *MCTS*, takes
-them over for Chinese. Martin et al. 2018 (tseval) and EASSE have them as code. Decided here:
+them over for Chinese (section 4.1): the difficulty of a word is its HSK level there, where ASSET has
+the logarithm of its rank. Martin et al. 2018 (tseval) and EASSE have them as code. Decided here:
 
 * Texts are normalised. Words are the segmenter's, in lower case, punctuation among them; a word
   that stands twice counts twice. Characters include punctuation, not spaces.
 * A sentence ends at 。 ! ? or a full stop that no letter or digit follows, and has a letter or a
-  digit. ASSET takes the difference of the two counts, EASSE, as here, their ratio.
+  digit. ASSET and MCTS take the difference of the two counts, as here, EASSE their ratio.
 * Replaced: the replacements among the edit operations that the Levenshtein package finds, as
   in tseval; other shortest ways may replace less.
-* Rank: place of a word, from 0, among the 50,000 most frequent of jieba's dictionary, or of the
-  ``vocabulary.tsv`` that jobs/build_vocabulary.py writes. Content words are those of them whose
-  part of speech there is neither "function word" nor "other"; words without a rank do not count.
+* Levels are those of :mod:`gaixie.udfs.metrics.hsk`: 1 to 6, 7 for the band 7–9, 8 for a word in no
+  list. Tokens without a letter or a digit are no words here.
 * Dependency trees come from spaCy or a neural LTP model; a root alone has depth 0.
 
-NaN where what stands below the line is 0, or there is no content word. Unit: ratio or share.
+NaN where what stands below the line is 0. Unit: sentences, ratio or share.
 """
 
 from __future__ import annotations
 
-import csv
-import importlib.metadata
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from gaixie.udfs.metrics import hsk
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
-from gaixie.udfs.metrics.word_vectors import digest
 from gaixie.udfs.metrics.words import segmenter_version, words
 from gaixie.udfs.text.normalise import normalise
-from gaixie.udfs.text.parts_of_speech import class_of
-from gaixie.udfs.text.segmenters import jieba_tables
 from gaixie.udfs.text.segmenters.ltp import open_neural
 
-RANKED_WORDS = 50_000
-NO_CONTENT = ("function word", "other")
 _SENTENCE_END = re.compile(r"[。!?]|\.(?!\w)")
 
 
@@ -66,8 +59,8 @@ class Sentence(NamedTuple):
 
 
 def sentence_splits(source: Sentence, paraphrase: Sentence) -> float:
-    """Sentences of the paraphrase over those of the source."""
-    return _ratio(paraphrase.sentences, source.sentences)
+    """Sentences of the paraphrase less those of the source."""
+    return float(paraphrase.sentences - source.sentences)
 
 
 def compression(source: Sentence, paraphrase: Sentence) -> float:
@@ -105,9 +98,9 @@ def reordered(source: Sentence, paraphrase: Sentence) -> float:
     return _ratio(kept - in_order, len(source.words))
 
 
-def complexity(sentence: Sentence, ranks: Mapping[str, int]) -> float:
-    """Mean squared log rank of the content words; NaN without any."""
-    squares = [log(1 + ranks[word]) ** 2 for word in sentence.words if word in ranks]
+def complexity(cut: Sequence[str], levels: Mapping[str, int]) -> float:
+    """Mean squared level of the words, ``hsk.BEYOND`` where one has none; NaN without a word."""
+    squares = [levels.get(word, hsk.BEYOND) ** 2 for word in cut if any(map(str.isalnum, word))]
     return _ratio(sum(squares), len(squares))
 
 
@@ -136,18 +129,18 @@ class Kind(NamedTuple):
     range: tuple[float, float]
     higher_is_simpler: bool
     of: Callable[[Sentence, Sentence], float] | None = None
-    """None where the feature is a ratio of what needs more than a sentence: ranks, or a parser."""
+    """None where the feature is a ratio of what needs more than a sentence: levels, or a parser."""
 
 
 INF = float("inf")
 FEATURES = {
-    "sentence-splits": Kind("Sentences, beside the source's.", (0, INF), True, sentence_splits),
+    "sentence-splits": Kind("Sentences, less the source's.", (-INF, INF), True, sentence_splits),
     "compression": Kind("Characters, beside the source's.", (0, INF), False, compression),
     "replaced": Kind("Share of characters that were replaced.", (0, 1), True, replaced),
     "deleted": Kind("Share of the source's words that are gone.", (0, 1), True, deleted),
     "added": Kind("Share of the paraphrase's words that are new.", (0, 1), True, added),
     "reordered": Kind("Share of the source's words that have moved.", (0, 1), True, reordered),
-    "lexical-complexity": Kind("Rarity of the words, beside the source's.", (0, INF), False),
+    "lexical-complexity": Kind("HSK levels, beside the source's.", (0, INF), False),
     "dependency-depth": Kind("Depth of the trees, beside the source's.", (0, INF), False),
 }
 
@@ -156,17 +149,18 @@ FEATURES = {
 class Feature(Metric):
     """One feature of the table above.
 
-    vocabulary: a vocabulary.tsv for lexical-complexity; without it, jieba's dictionary.
+    standard: of lexical-complexity, the HSK list: ``2021`` or ``2025``, see ``hsk``.
     parser: of dependency-depth: ``spacy:MODEL`` or ``ltp:FOLDER``.
     """
 
     feature: str = "compression"
     segmenter: str = "jieba"
-    vocabulary: str | None = None
+    standard: str = "2021"
     parser: str | None = None
 
     def __post_init__(self) -> None:
         self.check_setting("feature", FEATURES)
+        self.check_setting("standard", hsk.FILES)
         kind, title = FEATURES[self.feature], self.feature.replace("-", " ").capitalize()
         self.describe(name=self.feature, title=title, summary=kind.summary)
         self.describe(range=kind.range, higher_is_better=kind.higher_is_simpler)
@@ -185,16 +179,15 @@ class Feature(Metric):
             return signature(self.feature, ("parser", self.parser))
         settings = [("seg", segmenter_version(self.segmenter))]
         if self.feature == "lexical-complexity":
-            jieba = f"jieba-{importlib.metadata.version('jieba')}"
-            settings.append(("ranks", digest(self.vocabulary) if self.vocabulary else jieba))
+            settings.append(("list", hsk.list_version(self.standard)))
         return signature(self.feature, *settings)
 
     def _measure(self, column: pa.Array) -> np.ndarray:
         """Complexity, or depth, of each text; NaN for a null."""
         if self.feature == "dependency-depth":
             return np.array(_depths(column, load_parser(self.parser)), float)
-        ranks, sentences = load_ranks(self.vocabulary), self._sentences(column)
-        return np.array([np.nan if s is None else complexity(s, ranks) for s in sentences], float)
+        levels, rows = hsk.levels(self.standard), words(column, self.segmenter)
+        return np.array([np.nan if r is None else complexity(r, levels) for r in rows], float)
 
     def _sentences(self, column: pa.Array) -> list[Sentence | None]:
         rows = zip(column.to_pylist(), words(column, self.segmenter), strict=True)
@@ -207,36 +200,6 @@ def sentence_of(text: str, cut: Sequence[str]) -> Sentence:
     parts = _SENTENCE_END.split(text)
     count = sum(any(map(str.isalnum, part)) for part in parts)
     return Sentence(text.replace(" ", ""), count, [word.lower() for word in cut])
-
-
-@lru_cache(maxsize=2)
-def load_ranks(vocabulary: str | None = None) -> Mapping[str, int]:
-    """Content word -> rank among the 50,000 most frequent words.
-
-    Raises FileNotFoundError or ValueError, in one line, where the vocabulary is not usable, and
-    ModuleNotFoundError without jieba.
-    """
-    if vocabulary is None:
-        rows = jieba_tables.dictionary()
-        counted = [(-count, word, class_of(tag, "jieba")) for word, count, tag in rows]
-    else:
-        path = Path(vocabulary).expanduser()
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: no such file; expected word, class and count")
-        with path.open(encoding="utf-8", newline="") as file:
-            table = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-            if not {"word", "class", "count"} <= set(table.fieldnames or ()):
-                raise ValueError(f"{path}: expected the columns word, class and count in line 1")
-            try:
-                counted = [(-int(row["count"]), row["word"], row["class"]) for row in table]
-            except (TypeError, ValueError):
-                line = f"{path}, line {table.line_num}"
-                raise ValueError(f"{line}: expected a word, its class and a count") from None
-    ranks: dict[str, int] = {}
-    for rank, (_, word, kind) in enumerate(sorted(counted)[:RANKED_WORDS]):
-        if kind not in NO_CONTENT:
-            ranks.setdefault(word.lower(), rank)
-    return ranks
 
 
 # Dependency trees

@@ -10,6 +10,10 @@ GOLDEN = [
     # A: 天黑了 0, 我们回家 4, 吃晚饭 9; MD = (4 + 9 + 5)/3. B: 我们回家 0, 天黑了 5, 吃晚饭 9;
     # MD = (5 + 9 + 4)/3. Clauses that all fill the same places leave the distances as they are.
     ("天黑了，我们回家，吃晚饭。", "我们回家，天黑了，吃晚饭。", 0.0),
+    # A clause inserted where nothing moved. A: 下雨了 0, 路很滑 4; MD = 4/2. B: 下雨了 0, 大家小心 4,
+    # 路很滑 9; MD = 9/3. And behind both: MD = 4/3.
+    ("下雨了，路很滑", "下雨了，大家小心，路很滑", (9 / 3 - 4 / 2) / 2),
+    ("下雨了，路很滑", "下雨了，路很滑，大家小心", (4 / 2 - 4 / 3) / 2),
     # The k-th 走吧 goes with the k-th. A: 走吧 0, 走吧 3, 天黑了 6. B: 天黑了 0, 真的 4, 走吧 7.
     # Shared: the first 走吧 (0 → 7) and 天黑了 (6 → 0). MD = 6/3 and 7/3.
     ("走吧，走吧，天黑了", "天黑了，真的，走吧", (7 / 3 - 6 / 3) / 2),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -107,6 +108,25 @@ def test_many_clauses():
     found = columns("/,/".join(clauses), "/,/".join(reversed(clauses)))
     assert found["clauses_inverted"] == 1
     assert found["clause_worst"] == 1
+
+
+CLAUSES = ["甲一", "乙二", "丙三", "丁四"]
+
+
+@given(st.permutations(CLAUSES), st.integers(0, 4))
+def test_order_of_clauses(order, place):
+    """Exchanges count, an insertion does not: where features.pmd says 0 and more than 0."""
+    places = [order.index(clause) for clause in CLAUSES]
+    inverted = sum(p > q for p, q in combinations(places, 2))
+    longer = [*order[:place], "戊五", *order[place:]]
+    for paraphrase in (order, longer):
+        found = columns("/,/".join(CLAUSES), "/,/".join(paraphrase))
+        assert found["clauses_inverted"] == pytest.approx(inverted / 6)
+
+
+def test_the_first_two_of_three_clauses():
+    found = columns("天黑了/,/我们/回家/,/吃/晚饭", "我们/回家/,/天黑了/,/吃/晚饭")
+    assert found["clauses_inverted"] == pytest.approx(1 / 3)
 
 
 def test_stretches():

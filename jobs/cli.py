@@ -16,6 +16,7 @@ from importlib.metadata import version
 from gaixie.jobs.errors import end_at_once_on_interrupt
 
 COMMANDS = {
+    "pairs": ("jobs.build_pairs", "make sentence pairs to score: of translations of one sentence"),
     "score": ("jobs.score_corpus", "score a corpus and sort it into stages"),
     "show": ("jobs.show_run", "look at a run: its figures, its pairs, and why they score so"),
     "release": ("jobs.release_dataset", "make a data set of published runs, and check it"),

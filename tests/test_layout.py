@@ -71,6 +71,7 @@ PACKAGES = {
     "jobs": {
         "spark": set(),
         "scoring": {"spark"},
+        "pairs": {"scoring", "spark"},
         "releases": {"spark"},
         "segmenter": set(),
         "vocabulary": {"spark"},

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from gaixie.jobs.scoring.inputs import InputFiles
 from gaixie.jobs.spark.digests import digests
 from gaixie.jobs.spark.storage import LITERAL, Storage
-from gaixie.udfs.io.manifest import RunFile
+from gaixie.udfs.io.manifest import RunFile, RunInput
 from gaixie.udfs.io.published_files import THREADS
+from gaixie.udfs.spark import escape_bytes
 
 
 def written_counts(
@@ -62,3 +66,23 @@ def written_files(spark: SparkSession, storage: Storage, folder: str, name: str)
         )
         for file in files
     ]
+
+
+def input_entry(source: InputFiles) -> RunInput:
+    """What a manifest says of an input."""
+    return RunInput(
+        path=source.settings.path,
+        format=source.format,
+        files=len(source.read),
+        bytes=sum(file.size for file in source.read),
+        corrupt_files=source.corrupt,
+        corrupt_rows={uri: source.rows[uri] for uri in source.corrupt if uri in source.rows},
+    )
+
+
+def escape_undecodable(rows: DataFrame, names: Iterable[str]) -> DataFrame:
+    """Rows for the quarantine, with bytes that are not UTF-8 written as \\xNN in some columns."""
+    undecodable = rows.where(F.col("reason") == "undecodable")  # these alone go through Python
+    for name in names:
+        undecodable = undecodable.withColumn(name, escape_bytes(F.col(name).cast("binary")))
+    return rows.where(F.col("reason") != "undecodable").unionByName(undecodable)

@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.scoring.inputs import (
-    MALFORMED_LINE,
     NO_ORIGIN,
     InputFiles,
     check_encoding,
+    line_fault,
     read_files,
 )
 from gaixie.jobs.scoring.settings import ScoreSettings
@@ -35,7 +35,6 @@ from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io.storage import File
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.stages import ORIGINS
-from gaixie.udfs.validate import MALFORMED
 
 
 @dataclass(frozen=True)
@@ -219,10 +218,7 @@ def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
     """Adds the columns of gaixie.udfs.spark.SCORED_FIELDS to rows of read_files."""
     extra = [name for name in rows.columns if name not in ("source", "paraphrase", "origin")]
     scored = rows.withColumn("_scored", score("source", "paraphrase", "origin"))
-    line = F.col(MALFORMED_LINE)
-    broken = F.when(F.is_valid_utf8(line), F.lit(MALFORMED)).otherwise(F.lit("undecodable"))
-    malformed = F.when(line.isNotNull(), broken)
-    reason = F.coalesce(malformed, F.col("_scored.reason"))
+    reason = F.coalesce(line_fault(), F.col("_scored.reason"))
     return scored.select(
         reason.isNull().alias("fit"),
         reason.alias("reason"),

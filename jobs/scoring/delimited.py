@@ -46,7 +46,7 @@ RAW = Reading("", False)
 def options(kind: str, form: Csv, reading: Reading) -> dict[str, Any]:
     """Spark's, for files of one reading."""
     return LITERAL | {
-        "header": True,
+        "header": form.columns is None,
         "sep": delimiter(kind, form),
         "quote": reading.quote,
         "escape": reading.quote or '"',
@@ -85,7 +85,7 @@ def header_reading(spark: SparkSession, file: File, kind: str, form: Csv) -> Rea
     plain = Reading(
         "" if kind == "tsv" and form.quote is None else quote, not has_lines(form.encoding)
     )
-    if plain.quote == quote or not quote:
+    if plain.quote == quote or not quote or form.columns:
         return plain
     names = spark.read.options(**options(kind, form, plain)).csv(file.uri).columns
     enclosed = all(re.fullmatch('".*"', name) for name in names)

@@ -61,8 +61,8 @@ def local_bytes(inputs: Iterable[Input]) -> float:
 
 def check_names(names: list[str], path: str, settings: Input) -> None:
     """Raises JobError where a column is missing that is to be read, or two differ in case alone."""
-    for wanted in (settings.source_column, settings.paraphrase_column, settings.origin_column):
-        if wanted is not None and wanted not in names:
+    for wanted in settings.text_columns:
+        if wanted not in names:
             shown = ", ".join(names)
             hint = f"; {GIVE_ENCODING}" if "\ufffd" in shown else ""
             raise JobError(f"{path}: no column '{wanted}', expected string; it has: {shown}{hint}")
@@ -105,6 +105,8 @@ def _columns(files: list[File], kind: str, settings: Input) -> list[str]:
         encoding = settings.csv.encoding.replace("utf-8", "utf-8-sig")
         with open(first, encoding=encoding, newline="") as lines:
             if kind != "jsonl":
+                if settings.csv.columns:
+                    return settings.csv.columns
                 delimiter = settings.csv.delimiter or ("\t" if kind == "tsv" else ",")
                 quote = settings.csv.quote
                 given = {"quoting": csv.QUOTE_NONE} if quote == "" else {"quotechar": quote or '"'}

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, StructField, StructType
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.delimited import (
@@ -38,6 +38,7 @@ from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io.storage import File
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.stages import ORIGINS
+from gaixie.udfs.validate import MALFORMED
 
 MALFORMED_LINE = "malformed_line"
 """Column that holds a line which the reader could not split into columns."""
@@ -101,12 +102,9 @@ class InputFiles:
     @property
     def extra_names(self) -> dict[str, str]:
         """Columns that are carried through: their names in the run by those in the input."""
-        used = {
-            self.settings.source_column,
-            self.settings.paraphrase_column,
-            self.settings.origin_column,
-            MALFORMED_LINE,
-        }
+        if self.settings.carried is not None:
+            return self.settings.carried
+        used = {*self.settings.text_columns, MALFORMED_LINE}
         return {name: RENAMED.get(name, name) for name in self.schema.names if name not in used}
 
 
@@ -277,9 +275,8 @@ def _text_schema(spark: SparkSession, source: InputFiles) -> StructType:
         form, first = source.settings.csv, source.files[0]
         source.header = header_reading(spark, first, source.format, form)
         given = options(source.format, form, source.header)
-        names = [
-            n for n in reader.options(**given).csv(first.uri).columns if n != "_corrupt_record"
-        ]
+        names = form.columns or reader.options(**given).csv(first.uri).columns
+        names = [name for name in names if name != "_corrupt_record"]
     return StructType([StructField(name, StringType()) for name in [*names, MALFORMED_LINE]])
 
 
@@ -290,13 +287,17 @@ def _text_lines(spark: SparkSession, files: list[File]) -> DataFrame:
 def _check_columns(schema: StructType, path: str, settings: Input) -> None:
     types = {column.name: column.dataType for column in schema}
     check_names([name for name in types if name != MALFORMED_LINE], path, settings)
-    wanted = [settings.source_column, settings.paraphrase_column, settings.origin_column]
-    for name in filter(None, wanted):
-        if not isinstance(types[name], StringType | BinaryType):
+    wanted = settings.text_columns
+    for name in wanted:
+        kind, expected = types[name], "string"
+        if name == settings.list_column:
+            expected += " or a list of strings"
+            kind = kind.elementType if isinstance(kind, ArrayType) else kind
+        if not isinstance(kind, StringType | BinaryType):
             raise JobError(
-                f"{path}: column '{name}' is {types[name].simpleString()}, expected string"
+                f"{path}: column '{name}' is {types[name].simpleString()}, expected {expected}"
             )
-    for name in types:
+    for name in types if settings.carried is None else ():
         renamed = name in RENAMED and RENAMED[name] not in types
         if name.lower() in RESERVED and name not in (*wanted, MALFORMED_LINE) and not renamed:
             way_out = "rename it or leave it out"
@@ -329,7 +330,10 @@ def check_encoding(spark: SparkSession, source: InputFiles, files: list[File]) -
 
 
 def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
-    """Rows of some files of an input: source, paraphrase, origin, malformed_line, extra columns."""
+    """Rows of some files of an input: source, paraphrase, origin, malformed_line, extra columns.
+
+    All are strings but the extra columns, and a column of lists, which comes as it is.
+    """
     paths = [file.uri for file in files]
     reader = spark.read.options(**LITERAL).schema(source.schema)
     if source.format == "parquet":
@@ -346,13 +350,22 @@ def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> Da
     else:  # of a malformed line, whatever came to stand there
         origin = F.col(f"`{settings.origin_column}`")
         origin = F.when(malformed.isNull() | origin.isin(*ORIGINS), origin).otherwise(NO_ORIGIN)
+    lists = isinstance(source.schema[settings.paraphrase_column].dataType, ArrayType)
+    text = "array<string>" if lists else "string"
     return rows.select(
         F.col(f"`{settings.source_column}`").cast("string").alias("source"),
-        F.col(f"`{settings.paraphrase_column}`").cast("string").alias("paraphrase"),
+        F.col(f"`{settings.paraphrase_column}`").cast(text).alias("paraphrase"),
         origin.cast("string").alias("origin"),
         malformed.cast("string").alias(MALFORMED_LINE),
         *[F.col(f"`{own}`").alias(name) for own, name in source.extra_names.items()],
     )
+
+
+def line_fault() -> Column:
+    """Reason of quarantine of a malformed line; null for a row that is none."""
+    line = F.col(MALFORMED_LINE)
+    broken = F.when(F.is_valid_utf8(line), F.lit(MALFORMED)).otherwise(F.lit("undecodable"))
+    return F.when(line.isNotNull(), broken)
 
 
 def _json_options(source: InputFiles) -> dict[str, str]:

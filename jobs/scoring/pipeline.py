@@ -19,7 +19,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.accounts import close_accounts, written_counts, written_files
+from gaixie.jobs.scoring.accounts import (
+    close_accounts,
+    escape_undecodable,
+    input_entry,
+    written_counts,
+    written_files,
+)
 from gaixie.jobs.scoring.chunks import ChunkScorer, divide
 from gaixie.jobs.scoring.duplicates import MAX_BROADCAST, find_duplicates
 from gaixie.jobs.scoring.inputs import MALFORMED_LINE, InputFiles
@@ -31,9 +37,8 @@ from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io.local_copy import local_copy
-from gaixie.udfs.io.manifest import NAME, RunFile, RunInput, RunManifest, RunRows
+from gaixie.udfs.io.manifest import NAME, RunFile, RunManifest, RunRows
 from gaixie.udfs.spark import (
-    escape_bytes,
     held_back_column,
     score_bin_column,
     score_columns,
@@ -265,11 +270,8 @@ class ScoreCorpus:
             "origin",
             "reason",
         ]
-        if ("undecodable",) in counts:  # these alone take the way through Python
-            undecodable = rows.where(F.col("reason") == "undecodable")
-            for name in ("source", "paraphrase", MALFORMED_LINE):
-                undecodable = undecodable.withColumn(name, escape_bytes(F.col(name).cast("binary")))
-            rows = rows.where(F.col("reason") != "undecodable").unionByName(undecodable)
+        if ("undecodable",) in counts:
+            rows = escape_undecodable(rows, ("source", "paraphrase", MALFORMED_LINE))
         self._write(rows.select(*columns), "quarantine", ("reason",), counts, "source")
         self.seconds["quarantine"] = time.monotonic() - started
 
@@ -345,19 +347,7 @@ class ScoreCorpus:
             signature=self.scorer.signature,
             settings=self.settings.model_dump(by_alias=True),
             limit=self.limit,
-            inputs=[
-                RunInput(
-                    path=source.settings.path,
-                    format=source.format,
-                    files=len(source.read),
-                    bytes=sum(file.size for file in source.read),
-                    corrupt_files=source.corrupt,
-                    corrupt_rows={
-                        uri: source.rows[uri] for uri in source.corrupt if uri in source.rows
-                    },
-                )
-                for source in self.inputs
-            ],
+            inputs=[input_entry(source) for source in self.inputs],
             rows={
                 origin: RunRows(
                     read=rows,

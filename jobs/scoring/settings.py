@@ -56,6 +56,8 @@ class Csv(Strict):
     """What encloses fields; empty: nothing does. None: a double quote, in TSV where a writer set it."""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     encoding: Annotated[str, AfterValidator(_known_encoding)] = "utf-8"
+    columns: list[str] | None = Field(default=None, min_length=1)
+    """Names of the columns of files without a header; None: the first line has them."""
 
 
 class Input(Strict):
@@ -68,6 +70,21 @@ class Input(Strict):
     source_column: str = "source"
     paraphrase_column: str = "paraphrase"
     csv: Csv = Field(default_factory=Csv)
+
+    @property
+    def text_columns(self) -> list[str]:
+        """Columns that must be there, and hold text."""
+        return [*filter(None, (self.source_column, self.paraphrase_column, self.origin_column))]
+
+    @property
+    def carried(self) -> dict[str, str] | None:
+        """Further columns that are carried through, and their names there; None: all of them."""
+        return None
+
+    @property
+    def list_column(self) -> str | None:
+        """The text column that may hold lists of texts as well."""
+        return None
 
     @model_validator(mode="after")
     def _one_origin(self) -> Input:

@@ -39,7 +39,9 @@ def test_a_command_has_its_script_s_options(name):
 def test_mistakes():
     done = gaixie("scroe")
     assert done.returncode == 2
-    assert done.stderr.startswith("gaixie: error: scroe: no such command, expected one of score, ")
+    assert done.stderr.startswith(
+        "gaixie: error: scroe: no such command, expected one of pairs, score, "
+    )
     done = gaixie("show", "/no/such/root")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1

@@ -1,8 +1,8 @@
 """The manifests of runs and releases: what jobs write last, and what every reader begins with.
 
 A run is ROOT/runs/RUN_ID, a release ROOT/releases/VERSION; neither exists for readers without its
-manifest.json. docs/run-manifest.schema.json and docs/release-manifest.schema.json state the same
-for other languages; `python -m gaixie.udfs.io.manifest docs` writes them.
+manifest.json; neither do pairs that jobs/build_pairs.py makes. docs/*-manifest.schema.json state the
+same for other languages; `python -m gaixie.udfs.io.manifest docs` writes them.
 
 A manifest states the version of its format, and one that states none has version 1. Keys that a
 version does not know are passed over, so a key may be added within a version; a new version comes
@@ -129,6 +129,34 @@ class RunManifest(_Manifest):
     @property
     def segmenter(self) -> str:
         return self.settings["segmenter"]
+
+
+class PairsManifest(_Manifest):
+    """What jobs/build_pairs.py writes beside the pairs."""
+
+    method: str
+    created: str
+    """Time of publication, ISO 8601 in UTC."""
+    gaixie: str
+    spark: str
+    settings: dict[str, Any]
+    """As conf/pairs.yaml has them, after the command line."""
+    limit: int | None
+    """Rows that were read at most."""
+    inputs: list[RunInput]
+    rows: int
+    """Rows that were read."""
+    read: int
+    """What the method counts: sentences or rows; the sum of used and of all in quarantine."""
+    used: int
+    """Of these, how many are in a pair."""
+    quarantine: dict[str, int]
+    """Of these, how many are in none, by reason."""
+    groups: int
+    """That have a pair."""
+    pairs: int
+    seconds: float
+    files: dict[Literal["pairs", "quarantine"], list[RunFile]]
 
 
 class ReleaseSettings(_Part):
@@ -267,6 +295,7 @@ def _validated(uri: str, values: Any, model: type[M]) -> M:
 
 SCHEMAS: dict[str, type[BaseModel]] = {
     "run-manifest.schema.json": RunManifest,
+    "pairs-manifest.schema.json": PairsManifest,
     "release-manifest.schema.json": ReleaseManifest,
 }
 

@@ -1,0 +1,91 @@
+"""What the methods read: a table, as the scoring job reads it, or files of lines that belong together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.settings import BuildSettings
+from gaixie.jobs.scoring.accounts import input_entry
+from gaixie.jobs.scoring.inputs import MALFORMED_LINE, check_encoding, inspect_inputs, read_files
+from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
+from gaixie.jobs.spark.storage import Storage
+from gaixie.udfs.io.manifest import RunInput
+from gaixie.udfs.io.storage import File
+
+SIDES = {"human": "source", "machine": "paraphrase", "foreign": "foreign"}
+"""Files of lines by the setting that names them, and their columns."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of an input, and what a manifest says of it."""
+
+    rows: DataFrame
+    """source, paraphrase, malformed_line, and foreign where there is one."""
+    entries: list[RunInput]
+    blame: Callable[[Exception], None]
+    """Raises JobError where a file is at fault for what failed."""
+    json_lists: bool = False
+
+
+def open_input(spark: SparkSession, storage: Storage, settings: BuildSettings) -> Rows:
+    """Raises JobError for a file or column that is not there or no good."""
+    if settings.input:
+        return _open_table(spark, storage, settings)
+    return _open_lines(spark, storage, settings.moses)
+
+
+def _open_table(spark: SparkSession, storage: Storage, settings: BuildSettings) -> Rows:
+    [source] = inspect_inputs(spark, storage, [settings.table()], "stop")
+    if source.format != "parquet":
+        check_encoding(spark, source, source.files)
+    blame = partial(_blame, source.files, partial(read_files, spark, source))
+    rows = read_files(spark, source, source.files)
+    return Rows(rows, [input_entry(source)], blame, source.format == "jsonl")
+
+
+def _blame(files: list[File], read: Callable[[list[File]], DataFrame], error: Exception) -> None:
+    set_aside(unreadable_files(error, files, read), files, {}, "stop")
+
+
+def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) -> Rows:
+    """Lines with the same number, in files that must have as many lines each."""
+    tables, entries, counts, all_files = [], [], {}, []
+    for side, path in paths.items():
+        files = storage.list_files(path)
+        if len(files) != 1:
+            raise JobError(f"{path}: {len(files)} files, expected one, with a sentence a line")
+        lines = spark.sparkContext.textFile(re.sub(r"([*?\[\]{}\\])", r"\\\1", files[0].uri))
+        schema = StructType(
+            [StructField(SIDES[side], StringType()), StructField("line", LongType())]
+        )
+        try:
+            counts[path] = lines.count()
+            tables.append(spark.createDataFrame(lines.zipWithIndex(), schema))
+        except SPARK_ERRORS as error:
+            _blame(files, lambda some: spark.read.text([file.uri for file in some]), error)
+            raise
+        entries.append(
+            RunInput(path=path, format="lines", files=1, bytes=files[0].size, corrupt_files={})
+        )
+        all_files += files
+    (first, expected), *others = counts.items()
+    if not expected:
+        raise JobError(f"{first}: no lines, expected at least one")
+    for path, count in others:
+        if count != expected:
+            raise JobError(
+                f"{path}: {count:,} lines, expected {expected:,}, as many as {first} has"
+            )
+    rows = reduce(lambda a, b: a.join(b, "line"), tables).drop("line")
+    rows = rows.withColumn(MALFORMED_LINE, F.lit(None).cast("string"))
+    read = lambda some: spark.read.text([file.uri for file in some])  # noqa: E731
+    return Rows(rows, entries, partial(_blame, all_files, read))

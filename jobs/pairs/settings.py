@@ -1,0 +1,149 @@
+"""Settings of jobs/build_pairs.py: conf/pairs.yaml under the command line, checked before Spark starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.settings import Csv, Input, Origin, Uri
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
+from gaixie.udfs.io import settings
+from gaixie.udfs.io.settings import Strict
+
+CONFIG = Path(__file__).parents[2] / "conf/pairs.yaml"
+
+METHODS = ("versions", "parallel")
+
+OWN = {
+    "text_column": "versions",
+    "max_pairs": "versions",
+    "human_column": "parallel",
+    "machine_column": "parallel",
+    "human": "parallel",
+    "machine": "parallel",
+    "foreign": "parallel",
+    "model": "parallel",
+    "model_version": "parallel",
+}
+"""Settings that mean something to one method alone."""
+
+
+class PairsInput(Input):
+    """A table whose columns become pairs: paraphrase_column may hold lists."""
+
+    foreign_column: str | None = None
+    """Carried as "foreign", where it is not source_column."""
+    may_have_lists: bool = False
+
+    @property
+    def text_columns(self) -> list[str]:
+        return [*super().text_columns, *([self.foreign_column] if self.foreign_column else [])]
+
+    @property
+    def carried(self) -> dict[str, str]:
+        return {self.foreign_column: "foreign"} if self.foreign_column else {}
+
+    @property
+    def list_column(self) -> str | None:
+        return self.paraphrase_column if self.may_have_lists else None
+
+
+class BuildSettings(Strict):
+    """conf/pairs.yaml."""
+
+    method: Literal[METHODS] | None = None  # type: ignore[valid-type]
+    input: Uri | None = None
+    format: Literal["parquet", "jsonl", "csv", "tsv"] | None = None
+    csv: Csv = Field(default_factory=Csv)
+    foreign_column: str | None = None
+    text_column: str | None = None
+    max_pairs: int | None = Field(None, ge=1)
+    human_column: str | None = None
+    machine_column: str | None = None
+    human: Uri | None = None
+    machine: Uri | None = None
+    foreign: Uri | None = None
+    output: Uri | None = None
+    origin: Origin = "parallel"
+    model: str | None = None
+    model_version: str | None = None
+    directions: Literal["one", "both"] = "one"
+    seed: int = Field(1, ge=0, lt=2**63)
+    min_characters: int = Field(MIN_CHARACTERS, ge=1)
+    max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
+    target_file_mb: float = Field(128, gt=0)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> BuildSettings:
+        if self.min_characters > self.max_characters:
+            raise ValueError("min_characters is above max_characters")
+        return self
+
+    @property
+    def moses(self) -> dict[str, str]:
+        """Files of lines that belong together, by what they hold; none where a table is read."""
+        names = ("foreign", "human", "machine")
+        return {name: path for name in names if (path := getattr(self, name))}
+
+    @property
+    def paths(self) -> list[str]:
+        """All that is read."""
+        return [self.input] if self.input else list(self.moses.values())
+
+    def table(self) -> PairsInput:
+        """The input as a table: foreign sentence and version, or human and machine translation."""
+        versions = self.method == "versions"
+        return PairsInput(
+            path=self.input or "",
+            origin=self.origin,
+            format=self.format,
+            csv=self.csv,
+            source_column=(self.foreign_column if versions else self.human_column) or "human",
+            paraphrase_column=(
+                self.text_column or "text" if versions else self.machine_column or "machine"
+            ),
+            foreign_column=None if versions else self.foreign_column,
+            may_have_lists=versions,
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """What decides the pairs, beside the input: the lineage of each pair has it."""
+        names = ["directions", "min_characters", "max_characters"]
+        if self.method == "versions":
+            names += ["max_pairs", "seed"]
+        return {name: getattr(self, name) for name in names}
+
+
+def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) -> BuildSettings:
+    """The YAML file under the options, complete for its method; JobError says what is not."""
+    try:
+        given = settings.load_settings(BuildSettings, path, overrides, assignments)
+    except (OSError, ValueError) as error:
+        raise JobError(str(error)) from error
+    if not given.method:
+        raise JobError(f"no method: give one of {', '.join(METHODS)}, or method in the config file")
+    if not given.output:
+        raise JobError("nowhere to write: give --output, or output in the config file")
+    for name, method in OWN.items():
+        if getattr(given, name) is not None and method != given.method:
+            option = name.replace("_", "-")
+            raise JobError(f"--{option}: an option of the method {method}, not of {given.method}")
+    if given.input and given.moses:
+        raise JobError(
+            f"--input and --{min(given.moses)}: give a table or files of lines, not both"
+        )
+    if not given.input and not {"human", "machine"} <= given.moses.keys():
+        lines = "" if given.method == "versions" else ", or --human and --machine, files of lines"
+        raise JobError(f"nothing to read: give --input{lines}")
+    if given.method == "versions" and not given.foreign_column:
+        raise JobError(
+            "--foreign-column is missing: the column whose equal values make versions of one sentence"
+        )
+    if given.moses and given.foreign_column:
+        raise JobError(
+            "--foreign-column: of a table; the foreign side of files of lines is --foreign"
+        )
+    return given

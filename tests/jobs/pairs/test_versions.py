@@ -1,0 +1,91 @@
+"""Pairs of versions: which come out, and that every version is somewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gaixie.jobs.pairs.method import REPEATED, Made
+from gaixie.jobs.pairs.versions import ALONE, OVER_LIMIT, Versions, choose
+
+TEXTS = st.lists(st.text("春眠不觉晓 １1", min_size=1, max_size=4), min_size=1, max_size=7)
+
+
+def make(texts, both=False, most=None, seed=1) -> list[Made]:
+    method = Versions(both, most, seed, json_lists=False)
+    return list(method.make([(text, text) for text in texts]))
+
+
+def pairs(made: list[Made]) -> set[tuple[str, str | None]]:
+    return {(source, paraphrase) for reason, source, paraphrase in made if reason is None}
+
+
+def test_all_pairs_in_one_direction_or_both():
+    texts = ["一", "二", "三", "四"]
+    one, both = pairs(make(texts)), pairs(make(texts, both=True))
+    assert {frozenset(pair) for pair in one} == set(map(frozenset, combinations(texts, 2)))
+    assert len(one) == 6
+    assert both == set(permutations(texts, 2))
+    assert one < both
+
+
+def test_neither_order_nor_text_decides_which_one_is_the_source():
+    texts = [f"第{number}句" for number in range(40)]
+    ascending = sum(a < b for a, b in pairs(make(texts)))
+    assert 0.3 < ascending / 780 < 0.7
+
+
+def test_equal_versions_are_merged():
+    made = make(["１２３", "123", "一二三", "123"])
+    assert len(pairs(made)) == 1
+    assert Counter(reason for reason, *_ in made) == {None: 1, REPEATED: 2}
+
+
+def test_the_only_version():
+    assert make(["一", "一"]) == [Made(REPEATED, "一", None), Made(ALONE, "一", None)]
+
+
+def test_a_limit_keeps_a_part_of_all_pairs_and_more_of_it_with_a_higher_one():
+    texts = [f"第{number}句" for number in range(30)]
+    kept = [pairs(make(texts, both=True, most=most)) for most in (5, 50, 870, 10_000)]
+    assert [len(some) for some in kept] == [5, 50, 870, 870]
+    assert kept[0] < kept[1] < kept[2] == set(permutations(texts, 2))
+    assert kept[1] != pairs(make(texts, both=True, most=50, seed=2))
+
+
+def test_a_limit_spreads_over_the_versions():
+    codes = np.random.default_rng(3).integers(0, 2**64, 200, np.uint64)
+    chosen = Counter(source for source, _ in choose(codes, both_directions=True, max_pairs=2_000))
+    assert len(chosen) == 200
+    assert max(chosen.values()) < 30
+
+
+@given(TEXTS, st.booleans(), st.none() | st.integers(1, 5), st.randoms())
+def test_every_version_is_in_a_pair_or_one_leftover(texts, both, most, random):
+    made = make(texts, both, most)
+    shuffled = random.sample(texts, len(texts))
+    assert make(shuffled, both, most) == made
+    used = {text for pair in pairs(made) for text in pair}
+    left = Counter(source for reason, source, _ in made if reason)
+    assert {reason for reason, *_ in made} <= {None, REPEATED, ALONE, OVER_LIMIT}
+    assert Counter(texts) == left + Counter(used)
+    assert len([1 for reason, *_ in made if reason is None]) <= (most or 100)
+
+
+def test_a_large_group_takes_little():
+    codes = np.random.default_rng(4).integers(0, 2**64, 3_000, np.uint64)
+    assert len(list(choose(codes, both_directions=False, max_pairs=100))) == 100
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_the_least_keys_are_kept_however_the_pairs_come(both):
+    codes = np.random.default_rng(5).integers(0, 2**64, 20, np.uint64)
+    order = np.random.default_rng(6).permutation(20)
+    a = {(codes[i], codes[j]) for i, j in choose(codes, both, 30)}
+    b = {(codes[order][i], codes[order][j]) for i, j in choose(codes[order], both, 30)}
+    assert a == b

@@ -1,0 +1,310 @@
+"""jobs/build_pairs.py: from translations to pairs that the scoring job takes; the counts close."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from gaixie.jobs.build_pairs import main
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.io.manifest import PairsManifest
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+COLUMNS = [
+    *("source", "paraphrase", "origin", "group"),
+    *("method", "model", "version", "parameters"),
+]
+HIVE = ds.HivePartitioning(pa.schema([("reason", pa.string())]))
+
+
+def manifest(output: Path) -> PairsManifest:
+    return PairsManifest.model_validate_json((output / "manifest.json").read_text("utf-8"))
+
+
+def pairs(output: Path) -> pd.DataFrame:
+    table = ds.dataset(output / "pairs").to_table().to_pandas()
+    assert list(table.columns) == COLUMNS
+    return table.sort_values(["group", "source", "paraphrase"], ignore_index=True)
+
+
+def quarantine(output: Path) -> pd.DataFrame:
+    return ds.dataset(output / "quarantine", partitioning=HIVE).to_table().to_pandas()
+
+
+@pytest.fixture(scope="module")
+def groups(examples) -> dict[str, list[str | None]]:
+    """Versions by foreign sentence: three times four, and what goes to quarantine."""
+    texts = [*examples["source"][:6], *examples["paraphrase"][:6]]
+    versions: dict[str, list[str | None]] = {f"Sentence {n}.": list(texts[n::3]) for n in range(3)}
+    versions["Sentence 0."] += [versions["Sentence 0."][0] + " ", "太短了。", None]
+    versions["Sentence 1."] += ["No Chinese in this version at all."]
+    versions["Alone."] = [texts[0]]
+    versions["None."] = []
+    return versions
+
+
+REASONS = {"repeated": 1, "too_short": 1, "null": 2, "no_han": 1, "alone": 1}
+
+
+@pytest.fixture(scope="module")
+def lists(groups, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("lists") / "lists.parquet"
+    columns = {"year": [2024] * len(groups), "en": [*groups], "zh": [*groups.values()]}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def versions(source: Path | str, output: Path | str, *given: str) -> list[str]:
+    line = ["versions", "--input", str(source), "--output", str(output)]
+    return [*line, "--foreign-column", "en", "--text-column", "zh", *given]
+
+
+def expected(groups) -> set[frozenset[str]]:
+    fit = (texts[:4] for texts in groups.values() if len(texts) >= 4)
+    return {frozenset(pair) for texts in fit for pair in combinations(texts, 2)}
+
+
+def test_versions_in_lists(spark, compiled, groups, lists, tmp_path, capsys):
+    assert main(versions(lists, tmp_path / "p")) == 0
+    made, told = pairs(tmp_path / "p"), manifest(tmp_path / "p")
+    stripped = made[["source", "paraphrase"]].map(str.strip)
+    assert set(map(frozenset, stripped.to_numpy())) == expected(groups)
+    assert (told.pairs, told.groups, told.rows, told.read, told.used) == (18, 3, 5, 18, 12)
+    assert told.quarantine == REASONS
+    assert Counter(quarantine(tmp_path / "p")["reason"]) == REASONS
+    assert {file.path.partition("/")[0] for file in told.files["pairs"]} == {"pairs"}
+    assert not (tmp_path / "p" / "_work").exists()
+    assert "18 pairs in 3 groups" in capsys.readouterr().out
+    row = made.iloc[0]
+    assert (row.origin, row.method, row.model, row.version) == ("parallel", "versions", None, None)
+    parameters = {"directions": "one", "max_pairs": None, "seed": 1}
+    assert json.loads(row.parameters) == parameters | {"min_characters": 15, "max_characters": 1000}
+
+
+def test_the_same_pairs_from_json_lines_and_from_a_table_with_a_row_each(
+    spark, groups, lists, tmp_path
+):
+    rows = [{"en": en, "zh": zh} for en, zh in groups.items()]
+    text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    (tmp_path / "lists.jsonl").write_text(text + "\n{broken\n", "utf-8")
+    long = [(en, zh) for en, texts in groups.items() for zh in texts if zh]
+    lines = [f"{en}\t{zh}" for en, zh in long[::-1]]
+    (tmp_path / "long.tsv").write_text("\n".join([*lines, "\t" + long[0][1]]), "utf-8")
+    assert main(versions(lists, tmp_path / "a")) == 0
+    assert main(versions(tmp_path / "lists.jsonl", tmp_path / "b")) == 0
+    assert main(versions(tmp_path / "long.tsv", tmp_path / "c", "--columns", "en", "zh")) == 0
+    expected = pairs(tmp_path / "a")
+    pd.testing.assert_frame_equal(pairs(tmp_path / "b"), expected)
+    pd.testing.assert_frame_equal(pairs(tmp_path / "c"), expected)
+    assert manifest(tmp_path / "b").quarantine == REASONS | {"malformed": 1}
+    without_null = {reason: n for reason, n in REASONS.items() if reason != "null"}
+    assert manifest(tmp_path / "c").quarantine == without_null | {"no_foreign": 1}
+
+
+def test_the_scoring_job_takes_them_with_their_columns(spark, lists, tmp_path, score):
+    output = tmp_path / "p"
+    assert main(versions(lists, output, "--max-pairs", "2", "--directions", "both")) == 0
+    told = manifest(output)
+    assert (told.pairs, told.read) == (6, told.used + sum(told.quarantine.values()))
+    assert told.quarantine["over_limit"] > 0
+    run = score(output, "--input", output / "pairs", "--origin-column", "origin")
+    assert run.code == 0, run.stderr
+    expected = pairs(output).set_index(["source", "paraphrase"]).sort_index()
+    scored = run.scored.set_index(["source", "paraphrase"]).sort_index()
+    names = [name for name in COLUMNS if name in expected]
+    pd.testing.assert_frame_equal(scored[names], expected[names], check_dtype=False)
+    assert scored["spscore"].notna().all()
+
+
+@pytest.fixture(scope="module")
+def corpus(examples) -> pd.DataFrame:
+    """Human and machine translations, with what goes to quarantine."""
+    rows = [
+        (f"Sentence {n}.", source, paraphrase)
+        for n, (source, paraphrase) in enumerate(
+            zip(examples["source"][:5], examples["paraphrase"][:5], strict=True)
+        )
+    ]
+    same = ("The same.", rows[0][1], rows[0][1])
+    rows += [rows[0], same, ("Short.", rows[0][1], "短"), ("", *rows[1][1:])]
+    return pd.DataFrame(rows, columns=["source", "human", "machine"])
+
+
+PARALLEL = {"repeated": 1, "identical": 1, "too_short": 1, "no_foreign": 1}
+
+
+def test_parallel_of_a_table(spark, compiled, corpus, tmp_path):
+    corpus.to_csv(tmp_path / "corpus.tsv", sep="\t", index=False)
+    with open(tmp_path / "corpus.tsv", "ab") as lines:
+        lines.write(b"one\tcolumn\ttoo\tmany\n")
+        lines.write(b"Broken.\t" + "火势从三楼的一间厨房".encode()[:-1] + b"\t\xff\n")
+    line = ["parallel", "--input", str(tmp_path / "corpus.tsv"), "--foreign-column", "source"]
+    line += ["--model", "opus-mt-en-zh", "--model-version", "2020-07-17", "--origin", "parallel"]
+    assert main([*line, "--output", str(tmp_path / "p")]) == 0
+    made, told = pairs(tmp_path / "p"), manifest(tmp_path / "p")
+    assert set(zip(made.source, made.paraphrase, strict=True)) == {
+        (human, machine) for human, machine in corpus[["human", "machine"]][:5].to_numpy()
+    }
+    assert told.quarantine == PARALLEL | {"malformed": 1, "undecodable": 1}
+    assert (told.rows, told.read, told.used, told.pairs, told.groups) == (11, 11, 5, 5, 5)
+    assert set(made.model) == {"opus-mt-en-zh"}
+    assert set(made.version) == {"2020-07-17"}
+    broken = quarantine(tmp_path / "p").set_index("reason").loc["undecodable"]
+    assert broken.foreign == "Broken."
+
+
+def test_parallel_of_files_of_lines(spark, corpus, tmp_path):
+    line = ["parallel"]
+    for name, column in (("foreign", "source"), ("human", "human"), ("machine", "machine")):
+        path = tmp_path / f"news[1].{name}"
+        path.write_text("".join(f"{text}\n" for text in corpus[column]), "utf-8")
+        line += [f"--{name}", str(path)]
+    assert main([*line, "--directions", "both", "--output", str(tmp_path / "p")]) == 0
+    made, told = pairs(tmp_path / "p"), manifest(tmp_path / "p")
+    one = [tuple(row) for row in corpus[["human", "machine"]][:5].to_numpy()]
+    assert {*zip(made.source, made.paraphrase, strict=True)} == {*one, *(p[::-1] for p in one)}
+    assert told.quarantine == PARALLEL
+    assert (told.read, told.used, told.pairs) == (9, 5, 10)
+    (tmp_path / "news[1].machine").write_text("少了几行。\n", "utf-8")
+    with pytest.raises(
+        JobError, match=r"news\[1\]\.machine: 1 lines, expected 9, as many as .*fore"
+    ):
+        main([*line, "--output", str(tmp_path / "q")])
+    assert not (tmp_path / "q" / "manifest.json").exists()
+
+
+def test_without_a_foreign_side_the_human_sentence_makes_the_group(spark, corpus, tmp_path):
+    human, machine = (pa.array([*corpus[name], corpus[name][0]]) for name in ("human", "machine"))
+    values = [text.encode() for text in machine.to_pylist()]
+    _, offsets, data = pa.array([*values[:-1], values[-1][:-1]], pa.binary()).buffers()
+    machine = pa.StringArray.from_buffers(len(values), offsets, data)  # ends within a character
+    pq.write_table(pa.table({"human": human, "machine": machine}), tmp_path / "corpus.parquet")
+    line = ["parallel", "--input", str(tmp_path / "corpus.parquet")]
+    assert main([*line, "--output", str(tmp_path / "p")]) == 0
+    broken = quarantine(tmp_path / "p").set_index("reason").loc["undecodable"]
+    assert broken.paraphrase.startswith(values[-1].decode()[:-1] + "\\x")
+    assert pairs(tmp_path / "p").groupby("source")["group"].nunique().eq(1).all()
+
+
+def test_nothing_can_be_paired(spark, tmp_path):
+    pq.write_table(pa.table({"en": ["A."], "zh": [["太短。"]]}), tmp_path / "in.parquet")
+    assert main(versions(tmp_path / "in.parquet", tmp_path / "p")) == 0
+    told = manifest(tmp_path / "p")
+    assert (told.pairs, told.used, told.quarantine) == (0, 0, {"too_short": 1})
+
+
+def test_limit_and_dry_run(spark, lists, tmp_path, capsys):
+    assert main(versions(lists, tmp_path / "p", "--dry-run")) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("the first 5 rows: 18 sentences, 18 pairs\n")
+    assert "1 in quarantine: alone" in said
+    assert not (tmp_path / "p").exists()
+    assert main(versions(lists, tmp_path / "p", "--limit", "1")) == 0
+    assert (manifest(tmp_path / "p").rows, manifest(tmp_path / "p").groups) == (1, 1)
+
+
+def test_what_is_there_is_kept_but_for_what_a_killed_process_left(spark, lists, tmp_path):
+    output = tmp_path / "p"
+    (output / "pairs").mkdir(parents=True)
+    (output / "pairs" / "mine.parquet").write_bytes(b"mine")
+    with pytest.raises(JobError, match="p/pairs: is there, and no building of pairs left it"):
+        main(versions(lists, output))
+    assert (output / "pairs" / "mine.parquet").exists()
+    (output / "_work").mkdir()
+    (output / "_work" / "started.json").write_text("{}")
+    assert main(versions(lists, output)) == 0
+    assert manifest(output).pairs == 18
+    assert not (output / "pairs" / "mine.parquet").exists()
+    with pytest.raises(JobError, match="something is published there"):
+        main(versions(lists, output))
+
+
+def test_accounts_that_do_not_close(spark, lists, tmp_path, monkeypatch):
+    from gaixie.jobs.pairs import build
+
+    made = build._made
+    monkeypatch.setattr(build, "_made", lambda *given: made(*given).where("reason IS NULL"))
+    with pytest.raises(RuntimeError, match=r"18 sentences .* 12 in pairs \+ 4 quarantined"):
+        main(versions(lists, tmp_path / "p"))
+    assert not (tmp_path / "p" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("versions", "nothing to read: give --input"),
+        ("--input {lists}", "no method: give one of versions, parallel"),
+        ("versions --input {lists}", "--foreign-column is missing"),
+        ("versions --input {lists} --foreign-column de", "no column 'de', expected string; it has"),
+        ("versions --input {lists} --foreign-column en", "no column 'text'"),
+        ("versions --input {lists} --foreign-column year --text-column zh", "year' is bigint"),
+        (
+            "versions --input {lists} --foreign-column en --text-column year",
+            "year' is bigint, expected string or a list of strings",
+        ),
+        ("versions --input {lists} --human x", "--human: an option of the method parallel"),
+        ("parallel --input {lists} --max-pairs 3", "--max-pairs: an option of the method versions"),
+        (
+            "parallel --input {lists} --human-column en --machine-column zh",
+            "column 'zh' is array<string>, expected string",
+        ),
+        ("parallel --human {lists}", "or --human and --machine, files of lines"),
+        ("parallel --human {lists}/none --machine {lists}", "none: no such file or folder"),
+        ("parallel --input {lists} --human {lists}", "a table or files of lines, not both"),
+        ("versions --input {lists}/none --foreign-column en", "no such file or folder"),
+        ("versions --input {lists} --directions three", "--directions: "),
+        ("versions --input {lists} --origin web", "--origin: "),
+        ("versions --input {lists} --min-characters 2000", "min_characters is above max_char"),
+    ],
+)
+def test_mistakes(spark, lists, tmp_path, line, message):
+    words = [word.format(lists=lists) for word in line.split()]
+    with pytest.raises(JobError, match=message) as refused:
+        main([*words, "--output", str(tmp_path / "p")])
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "p" / "manifest.json").exists()
+
+
+def test_nowhere_to_write_and_output_in_the_input(lists):
+    with pytest.raises(JobError, match="nowhere to write"):
+        main(["versions", "--input", str(lists)])
+    with pytest.raises(JobError, match="lies in the input"):
+        main(versions(lists.parent, lists.parent / "p"))
+
+
+def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, lists, tmp_path):
+    """The same pairs as anywhere else."""
+    client = store.client()
+    client.put_object(Bucket=store.BUCKET, Key="lists/a.parquet", Body=lists.read_bytes())
+    command = [*spark_submit(None, "--jars", jars), ROOT / "jobs" / "build_pairs.py"]
+    command += versions("s3://gaixie/lists", "s3a://gaixie/made")
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=ROOT,
+        env=os.environ | ENVIRONMENT | store.environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for key in store.keys("made/"):
+        if key.endswith("/"):  # the store's mark of a folder
+            continue
+        path = tmp_path / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(client.get_object(Bucket=store.BUCKET, Key=key)["Body"].read())
+    assert manifest(tmp_path / "made").quarantine == REASONS
+    assert main(versions(lists, tmp_path / "here")) == 0
+    pd.testing.assert_frame_equal(pairs(tmp_path / "made"), pairs(tmp_path / "here"))
+    assert not [key for key in store.keys("made/") if "_work" in key or "__magic" in key]

@@ -27,7 +27,7 @@ SAMPLE = 5_000
 BATCH = 1_000
 """Pairs that are scored at a time; the first batch of an input warms up and is not measured."""
 
-MOVING_S = 32e-6
+MOVING_S = 17e-6
 """A pair's time on a core beside its scoring: to be read, handed to Python and back, shuffled and
 written. Measured on pairs of 450 bytes (docs/performance.md); longer ones take more."""
 START_S = 15.0

@@ -51,6 +51,8 @@ def main(argv: list[str] | None = None) -> int:
     if args.clean:
         clean_runs(settings.output, settings.run_id, args.older_than)
         return 0
+    if (args.cores or args.pairs) and not args.dry_run:
+        raise JobError("--cores and --pairs: they belong to --dry-run")
     if not settings.inputs:
         raise JobError("nothing to read: give --input, or inputs in the config file")
     check_apart(settings.output, [source.path for source in settings.inputs])

@@ -17,6 +17,7 @@ Pairs have the column group, by which every later split goes.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE
+from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.text.normalise import normalise
 
 SEED = 7
@@ -33,7 +35,16 @@ SHORTEST, LONGEST, LONGEST_HELD_OUT = 15, 50, 40
 """Characters of a sentence."""
 
 
-def main(data: Path, output: Path) -> None:
+def main() -> int:
+    parser = make_parser("prepare.py", __doc__)
+    parser.add_argument("data", metavar="DATA", type=Path)
+    parser.add_argument("output", metavar="OUTPUT", type=Path)
+    args = parser.parse_args()
+    return run_command("prepare", partial(prepare, args.data, args.output))
+
+
+def prepare(data: Path, output: Path) -> None:
+    """The command: reads DATA, writes OUTPUT."""
     wmt = pq.read_table(data / "wmt_en_zh_translations.parquet").to_pandas()
     texts = [sorted({*map(normalise, filter(None, row))}) for row in wmt.translations_zh]
     held_out = _held_out(texts)
@@ -110,4 +121,4 @@ def _new(path: Path) -> Path:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    sys.exit(main())

@@ -143,10 +143,10 @@ def print_estimate(
     if isnan(scoring):
         print(f"estimate: none, from less than {2 * BATCH:,} rows of an input")
         return
-    count = pairs or round(rows)
+    count, about = pairs or round(rows), "" if pairs else "about "
     spent = count * (scoring + MOVING_S)
     output = count * kept
-    print(f"estimate for {count:,} pairs on {cores} cores like this one:")
+    print(f"estimate for {about}{count:,} pairs on {cores} cores like this one:")
     print(
         f"  a pair of {texts:,.0f} bytes: {1e6 * scoring:.1f} µs to score (measured now, on one core), "
         f"{1e6 * MOVING_S:.1f} µs to read, move and write (measured once, at 450 bytes)"

@@ -59,8 +59,8 @@ def write_unshuffled(
 ) -> None:
     """Writes rows to path, partitioned by keys, without sending them over the network.
 
-    rows: as they come from Parquet files, of which each task reads bytes_a_task and as much more as the
-    last one is large; it writes a file or more for each combination of keys that it meets.
+    rows: as they come from Parquet files. A task reads up to bytes_a_task of them, and writes a file for
+    each combination of keys that it meets, or several of rows_a_file.
     """
     writer = _writer(rows, keys).option("maxRecordsPerFile", rows_a_file)
     with _splits_of(rows.sparkSession, bytes_a_task):

@@ -30,14 +30,17 @@ class EntityConstraint(LogitsProcessor):
         for row, own in enumerate(rows):
             for index in own:
                 self._allowed[row, index - entities.start] += 1
-        self._entities, self._ends, self._limit = entities, list(ends), limit
+        self._entities, self._ends, self._limit = entities, torch.tensor(ends), limit
+        self._most = max((len({*own}) for own in rows), default=0)
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """input_ids: (lines, tokens so far), the lines of a source one after the other. scores: (lines,
         vocabulary)."""
         lines, written = input_ids.shape
-        allowed = self._allowed.to(input_ids.device)
-        allowed = allowed.repeat_interleave(lines // len(allowed), 0)
+        if self._allowed.device != input_ids.device:  # once
+            self._allowed = self._allowed.to(input_ids.device)
+            self._ends = self._ends.to(input_ids.device)
+        allowed = self._allowed.repeat_interleave(lines // len(self._allowed), 0)
         first, count = self._entities.start, len(self._entities)
         places = input_ids - first
         inside = (places >= 0) & (places < count)
@@ -50,17 +53,16 @@ class EntityConstraint(LogitsProcessor):
         never = float("-inf")
         of_entities = scores[:, first : first + count]
         of_entities[used >= allowed] = never
-        ended = torch.isin(input_ids[:, 1:], torch.tensor(self._ends, device=input_ids.device)).any(
-            1
-        )
+        ended = torch.isin(input_ids[:, 1:], self._ends).any(1)
         open_ = (left > 0) & ~ended
         end = scores[:, self._ends].amax(1, keepdim=True)
         wanted = missing & open_[:, None]
         of_entities[:] = torch.where(wanted, torch.maximum(of_entities, end), of_entities)
         scores[:, self._ends] = scores[:, self._ends].masked_fill(open_[:, None], never)
         # The start token is no new one, and the end takes one.
-        late = open_ & (left >= self._limit - (written - 1) - 1)
-        if late.any():
+        room = self._limit - (written - 1) - 1
+        if self._most >= room:  # known without asking the device
+            late = open_ & (left >= room)
             only = torch.full_like(scores, never)
             only[:, first : first + count] = of_entities.masked_fill(~wanted, never)
             scores = torch.where(late[:, None], only, scores)

@@ -7,6 +7,8 @@ import re
 import pyarrow as pa
 import pytest
 
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.score_corpus import main
 from gaixie.jobs.scoring import dry_run
 from gaixie.jobs.scoring.dry_run import BATCH, START_S, Measured, measure, print_estimate
 from gaixie.udfs.spscore import SPScore
@@ -54,3 +56,10 @@ def test_an_estimate_goes_by_pairs_and_cores(cores, capsys, monkeypatch):
     assert core_hours == pytest.approx(34_000 / 3600, abs=0.01)
     assert hours == pytest.approx((START_S + 34_000 / cores) / 3600, abs=0.01)
     assert "100.0 GB in 782 files" in text
+
+
+@pytest.mark.parametrize("option", ["--cores", "--pairs"])
+def test_options_of_a_dry_run_alone(option, tmp_path):
+    line = ["--input", "examples/pairs.jsonl", "--origin", "llm", "--output", str(tmp_path / "out")]
+    with pytest.raises(JobError, match="they belong to --dry-run"):
+        main([*line, option, "8"])

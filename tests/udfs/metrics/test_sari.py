@@ -170,15 +170,15 @@ def test_corpus_sums_its_sentences(rows):
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
 def test_mcts():
-    """On words, within 1 of the figures that MCTS prints of its test part."""
+    """On words: docs/results.md has these figures beside those that MCTS prints of its test part."""
     names = ["orig", *[f"simp.{k}" for k in range(5)]]
     source, *people = [
         (DATA / f"mcts.dev.{name}").read_text("utf-8").rstrip("\n").split("\n") for name in names
     ]
     metric = SARI("zh-word")
-    assert metric.corpus_score(Pairs.of(source, source, *people)) == pytest.approx(22.37, abs=1)
+    assert metric.corpus_score(Pairs.of(source, source, *people)) == pytest.approx(22.49, abs=0.005)
     scores = [
         metric.corpus_score(Pairs.of(source, one, *[p for p in people if p is not one]))
         for one in people
     ]
-    assert sum(scores) / 5 == pytest.approx(48.11, abs=1)
+    assert sum(scores) / 5 == pytest.approx(47.29, abs=0.005)

@@ -29,6 +29,12 @@ from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.text.normalise import normalise
 
+FILES = (
+    "wmt_en_zh_translations.parquet",
+    "mlqe_pe_en_zh.train.jsonl",
+    "cip_idiom.in_domain.csv",
+    "zh_sentences.parquet",
+)
 SEED = 7
 HELD_OUT = 1_000
 SHORTEST, LONGEST, LONGEST_HELD_OUT = 15, 50, 40
@@ -45,6 +51,11 @@ def main() -> int:
 
 def prepare(data: Path, output: Path) -> None:
     """The command: reads DATA, writes OUTPUT."""
+    for name in FILES:
+        if not (data / name).is_file():
+            raise FileNotFoundError(
+                f"{data / name}: no such file; DATA is a folder with {', '.join(FILES)}"
+            )
     wmt = pq.read_table(data / "wmt_en_zh_translations.parquet").to_pandas()
     texts = [sorted({*map(normalise, filter(None, row))}) for row in wmt.translations_zh]
     held_out = _held_out(texts)

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -188,13 +188,14 @@ class ChunkScorer:
         ]
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
 
+    @cached_property
     def sizes(self) -> list[int]:
-        """Bytes of each file of the chunks."""
+        """Bytes of each file of the chunks, once all are scored."""
         return [file.size for path in self._schemas for file in self._storage.list_files(path)]
 
     def bytes_per_row(self) -> float:
         """What a row takes in Parquet."""
-        return sum(self.sizes()) / max(self.read.total(), 1)
+        return sum(self.sizes) / max(self.read.total(), 1)
 
     def _path(self, chunk: Chunk) -> str:
         return f"{self._folder}/unit-{chunk.number:05d}"

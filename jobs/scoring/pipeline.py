@@ -245,7 +245,7 @@ class ScoreCorpus:
     def _split(self, counts: dict[tuple[str, int], int]) -> tuple[int, int] | None:
         """(bytes a task, rows a file) at which tasks that each write what they read give files of about
         target_file_mb, or half of it where that keeps more cores busy. None for too little input."""
-        sizes, target = self.chunks.sizes(), self.settings.target_file_mb * 1e6
+        sizes, target = self.chunks.sizes, self.settings.target_file_mb * 1e6
         tasks = sum(sizes) / (target * len(counts))
         if tasks < 1 or sum(sizes) < MIN_UNSHUFFLED:
             return None

@@ -149,6 +149,7 @@ def spark():
         "spark.driver.defaultJavaOptions": warm_up.SMALL_HEAP,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        "spark.python.daemon.module": "gaixie.jobs.spark.warm_daemon",
     }
     session = SparkSession.builder.master("local[2]").appName("tests").config(map=settings)
     session = session.getOrCreate()

@@ -28,7 +28,7 @@ from gaixie.jobs.scoring.delimited import (
     undecodable_files,
     union,
 )
-from gaixie.jobs.scoring.early import GIVE_ENCODING, check_names
+from gaixie.jobs.scoring.early import GIVE_ENCODING, check_names, json_objects
 from gaixie.jobs.scoring.paths import COMPRESSED, choose_files, local_path
 from gaixie.jobs.scoring.settings import Input
 from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
@@ -117,7 +117,9 @@ def inspect_inputs(
     file (unless on_corrupt_file is "quarantine"), a missing column, a column of the wrong type, one
     in the way of the job's own, an origin that does not exist, or extra columns that clash.
     """
-    inspected = [_inspect(spark, storage, settings, on_corrupt_file) for settings in inputs]
+    with ThreadPoolExecutor(16) as pool:
+        look = partial(_inspect, spark, storage, on_corrupt_file=on_corrupt_file)
+        inspected = list(pool.map(look, inputs))
     types: dict[str, tuple[str, DataType]] = {}
     for source in inspected:
         for column in source.extra_columns:
@@ -264,10 +266,13 @@ def _text_schema(spark: SparkSession, source: InputFiles) -> StructType:
     """Column names of a text input, all strings, and the column for malformed lines."""
     reader = spark.read.options(**LITERAL)
     if source.format == "jsonl":
-        paths = [file.uri for file in source.files]
-        reader = reader.options(**_json_options(source)).option("primitivesAsString", True)
-        table = reader.json(paths)
-        names = [name for name in table.columns if name != "_corrupt_record"]
+        objects = json_objects(source.files, source.settings)
+        if objects is not None:
+            names = sorted({name for row in objects for name in row})
+        else:
+            paths = [file.uri for file in source.files]
+            reader = reader.options(**_json_options(source)).option("primitivesAsString", True)
+            names = [name for name in reader.json(paths).columns if name != "_corrupt_record"]
         if not names:
             check_encoding(spark, source, source.files)
             raise JobError(f"{source.files[0].uri}: no JSON object a line was found")
@@ -310,6 +315,9 @@ def _check_columns(schema: StructType, path: str, settings: Input) -> None:
 
 def _check_origins(spark: SparkSession, source: InputFiles) -> None:
     column = source.settings.origin_column
+    objects = json_objects(source.files, source.settings) if source.format == "jsonl" else None
+    if objects is not None and all(row.get(column) in [*ORIGINS] for row in objects):
+        return
     rows = read_files(spark, source, source.files).where(F.col(MALFORMED_LINE).isNull())
     values = rows.select("origin").distinct().limit(100)
     unknown = sorted(str(row.origin) for row in values.collect() if row.origin not in ORIGINS)

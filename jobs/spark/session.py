@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -29,6 +28,8 @@ SMALL = {
     "spark.sql.adaptive.enabled": "false",  # which plans each query again after each of its stages
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.files.openCostInBytes": "64k",
+    # As for RDDs, else their daemon would not be the one of SQL.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 """For work of seconds, of which planning and starting tasks would be the most."""
 
@@ -151,17 +152,11 @@ def read_settings(path: Path) -> dict[str, str]:
 
 
 def _start_worker(spark: SparkSession) -> None:
-    """Starts a Python worker that will be wanted, in the background: it imports for two seconds."""
-
-    def load(batches: Iterable[Any]) -> Iterable[Any]:
-        import gaixie.udfs.spark  # noqa: F401
-
-        yield from batches
+    """Starts the daemon of Python workers, in the background: what it loads will be wanted in seconds."""
 
     def start() -> None:
-        with suppress(Exception):  # then one starts when it is wanted
-            rows = spark.range(0, 1, 1, 1).mapInArrow(load, "id long")
-            rows.write.format("noop").mode("overwrite").save()
+        with suppress(Exception):  # then it starts when it is wanted
+            spark.sparkContext.parallelize([0], 1).foreach(id)
 
     threading.Thread(target=start, daemon=True).start()
 

@@ -18,10 +18,8 @@ pyspark nor torch is imported otherwise, nor LightGBM or scikit-learn unless a m
 
 from __future__ import annotations
 
-import pickle
-import zlib
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -32,7 +30,7 @@ import pyarrow as pa
 from gaixie.udfs.features import FEATURES, extract_code_points
 from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources, extract_core
 from gaixie.udfs.meaning.pair_encoder import check_folder, load_pair_encoder
-from gaixie.udfs.spscore import files
+from gaixie.udfs.spscore import files, pickled
 from gaixie.udfs.spscore.columns import ENCODER_FEATURES, JUDGEMENTS, OUTPUTS, TIERS, named
 from gaixie.udfs.spscore.heads import Head, pack, unpack
 from gaixie.udfs.spscore.penalties import PENALISED, penalty
@@ -363,17 +361,7 @@ class SPScore:
         return cls(tier, heads, *(description[name] for name in names))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The tables for prediction are ten times the size of what they are made from.
-        packed = zlib.compress(pickle.dumps(self._packed()))
-        return _restore, (packed, self.encoder, self.core, self.read_from)
-
-
-@lru_cache(maxsize=4)
-def _restore(content: bytes, encoder: str | None, core: str, read_from: float) -> SPScore:
-    """Unpickles a model: once in a worker process, however many tasks it comes with."""
-    model = SPScore._unpacked(*pickle.loads(zlib.decompress(content)))
-    model.encoder, model.core, model.read_from = encoder, core, read_from
-    return model
+        return pickled.reduce(self)
 
 
 @cache

@@ -22,6 +22,7 @@ from gaixie.udfs.spscore.fit import (
     fit_model,
     group_folds,
 )
+from gaixie.udfs.spscore.pickled import share
 from gaixie.udfs.spscore.trees import TreeModel
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -86,6 +87,14 @@ def test_a_process_unpickles_a_model_once(metric):
     sent = pickle.dumps(metric)
     assert pickle.loads(sent) is pickle.loads(sent)
     assert len(sent) < 200_000
+
+
+def test_a_shared_model_is_what_an_equal_one_unpickles_to(tmp_path, metric):
+    metric.save(tmp_path)
+    shared, other = SPScore.load(tmp_path), SPScore.load(tmp_path)
+    other.read_from = 0.25
+    assert pickle.loads(pickle.dumps(other)).read_from == 0.25
+    assert pickle.loads(pickle.dumps(share(shared))) is pickle.loads(pickle.dumps(shared))
 
 
 def test_saving_over_another_backend_leaves_none_of_its_files(sample, tmp_path):

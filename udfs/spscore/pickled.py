@@ -1,0 +1,44 @@
+"""How a model travels to other processes: packed small, and restored once in each of them."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import zlib
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from gaixie.udfs.spscore import SPScore
+
+Identity: TypeAlias = tuple[str, str | None, str, float]
+"""SHA-256 of what is packed; and where the model finds the rest: encoder, core, read_from."""
+
+_restored: dict[Identity, SPScore] = {}
+"""The models of this process: made once, however many tasks they come with."""
+
+
+def reduce(model: SPScore) -> tuple[Any, ...]:
+    """What pickle's __reduce__ gives. The tables for prediction are ten times what they are made from."""
+    identity, content = _identify(model)
+    return _restore, (identity, zlib.compress(content, 1))
+
+
+def share(model: SPScore) -> SPScore:
+    """The model itself, which this process, and those forked from it, now take for every equal one."""
+    return _restored.setdefault(_identify(model)[0], model)
+
+
+def _identify(model: SPScore) -> tuple[Identity, bytes]:
+    content = pickle.dumps(model._packed())
+    digest = hashlib.sha256(content).hexdigest()
+    return (digest, model.encoder, model.core, model.read_from), content
+
+
+def _restore(identity: Identity, content: bytes) -> SPScore:
+    from gaixie.udfs.spscore import SPScore
+
+    if identity not in _restored:
+        model = SPScore._unpacked(*pickle.loads(zlib.decompress(content)))
+        _, model.encoder, model.core, model.read_from = identity
+        _restored[identity] = model
+    return _restored[identity]

@@ -14,20 +14,26 @@ MAX_BROADCAST = 2_000_000
 KEPT = ("row_key", "origin", "spscore", "meaning")
 
 
-def find_duplicates(pairs: DataFrame, extra: Iterable[StructField]) -> DataFrame | None:
-    """The rows to leave out, with the columns KEPT; None if there are none.
+FEW = 250_000
+"""Rows of which all are compared: fewer than a narrow pass would pay for."""
 
-    pairs: columns pair_id, KEPT and extra. Of the rows of a pair the one stays whose extra columns hash
+
+def find_duplicates(pairs: DataFrame, count: int, extra: Iterable[StructField]) -> DataFrame | None:
+    """The rows to leave out, with the columns KEPT; None if there are none for sure.
+
+    pairs: columns pair_id, KEPT and extra. count: their number, or more. Of the rows of a pair the one stays whose extra columns hash
     lowest, and of these the one with the lowest row_key, whatever order they were read in.
 
-    First a narrow pass finds the hashes of pair_id that are there twice, 8 bytes a row; then only rows
-    with one of these, the true duplicates and a collision in 10^12 pairs of rows, are compared.
+    Of more than FEW, a narrow pass first finds the hashes of pair_id that are there twice, 8 bytes a row;
+    then only rows with one of these, the true duplicates and a collision in 10^12 pairs of rows, are compared.
     """
-    hashed = F.xxhash64("pair_id").alias("hash")
-    hashes = pairs.groupBy(hashed).count().where("count > 1").select("hash").persist()
-    count = hashes.count()
-    if not count:
-        return None
+    if count > FEW:
+        hashed = F.xxhash64("pair_id").alias("hash")
+        hashes = pairs.groupBy(hashed).count().where("count > 1").select("hash").persist()
+        if not (twice := hashes.count()):
+            return None
+        hashes = F.broadcast(hashes) if twice <= MAX_BROADCAST else hashes
+        pairs = pairs.withColumn("hash", hashed).join(hashes, "hash", "left_semi")
     parts = []
     for field in extra:
         column = F.col(f"`{field.name}`")
@@ -35,8 +41,6 @@ def find_duplicates(pairs: DataFrame, extra: Iterable[StructField]) -> DataFrame
             column = F.to_json(column)  # a map cannot be hashed
         parts += [column.isNull(), column]  # a hash passes over nulls
     tie = (F.xxhash64(*parts) if parts else F.lit(0)).alias("tie")
-    alike = pairs.select(hashed, "pair_id", *KEPT, tie).join(
-        F.broadcast(hashes) if count <= MAX_BROADCAST else hashes, "hash", "left_semi"
-    )
     rank = F.expr("row_number() OVER (PARTITION BY pair_id ORDER BY tie, row_key)")
+    alike = pairs.select("pair_id", *KEPT, tie)
     return alike.withColumn("rank", rank).where("rank > 1").select(*KEPT).persist()

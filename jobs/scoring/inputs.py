@@ -316,7 +316,7 @@ def _check_columns(schema: StructType, path: str, settings: Input) -> None:
 def _check_origins(spark: SparkSession, source: InputFiles) -> None:
     column = source.settings.origin_column
     objects = json_objects(source.files, source.settings) if source.format == "jsonl" else None
-    if objects is not None and all(row.get(column) in [*ORIGINS] for row in objects):
+    if objects is not None and all(row.get(str(column)) in ORIGINS for row in objects):
         return
     rows = read_files(spark, source, source.files).where(F.col(MALFORMED_LINE).isNull())
     values = rows.select("origin").distinct().limit(100)

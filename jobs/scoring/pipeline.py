@@ -198,18 +198,20 @@ class ScoreCorpus:
         bins: dict[str, Counter[int]] = defaultdict(Counter)
         held_back: dict[str, Counter[int]] = defaultdict(Counter)
         duplicates: Counter[str] = Counter()
-        with progress(self.spark, "finding duplicates and stages", self.chunks.read.total()):
+        with progress(self.spark, "finding duplicates and stages", rows):
             pairs = self.scored_pairs()
             for origin, index, held, count in pairs.groupBy(*cell).count().collect():
                 bins[origin][index] += count
                 held_back[origin][index] += count * held
             extra = {c.name: c for i in self.inputs for c in i.extra_columns}
-            self.duplicates = find_duplicates(pairs, extra.values())
+            self.duplicates = find_duplicates(pairs, rows, extra.values())
             if self.duplicates:
                 for origin, index, held, count in self.duplicates.groupBy(*cell).count().collect():
                     bins[origin][index] -= count
                     held_back[origin][index] -= count * held
                     duplicates[origin] += count
+            if not duplicates:
+                self.duplicates = None
         thresholds = {}
         for origin, points in given.items():
             thresholds[origin] = list(points.scores or ())

@@ -156,7 +156,7 @@ def _start_worker(spark: SparkSession) -> None:
 
     def start() -> None:
         with suppress(Exception):  # then it starts when it is wanted
-            spark.sparkContext.parallelize([0], 1).foreach(id)
+            spark.sparkContext.parallelize([0], 1).foreach(lambda _: None)
 
     threading.Thread(target=start, daemon=True).start()
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.back_translation import BackTranslationSettings
 from gaixie.jobs.scoring.settings import Csv, Input, Origin, Uri
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.io import settings
@@ -15,20 +16,33 @@ from gaixie.udfs.io.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/pairs.yaml"
 
-METHODS = ("versions", "parallel")
+METHODS = ("versions", "parallel", "back-translation")
+
+WRITTEN = ("back-translation",)
+"""Those whose pairs a model writes, of single sentences."""
+
+GROUPS = {"back_translation": ("back-translation",)}
+"""Groups of settings, and the methods that have them."""
 
 OWN = {
-    "text_column": "versions",
-    "max_pairs": "versions",
-    "human_column": "parallel",
-    "machine_column": "parallel",
-    "human": "parallel",
-    "machine": "parallel",
-    "foreign": "parallel",
-    "model": "parallel",
-    "model_version": "parallel",
+    "text_column": ("versions", *WRITTEN),
+    "max_pairs": ("versions",),
+    "human_column": ("parallel",),
+    "machine_column": ("parallel",),
+    "human": ("parallel",),
+    "machine": ("parallel",),
+    "foreign": ("parallel",),
+    "foreign_column": ("versions", "parallel"),
+    "model": ("parallel", "back-translation"),
+    "model_version": ("parallel", "back-translation"),
 }
-"""Settings that mean something to one method alone."""
+"""Settings that mean something to some methods alone."""
+
+DEFAULT_ORIGINS = {"back-translation": "back_translation", "llm": "llm", "cluster": "human"}
+"""By method; that of the others is parallel."""
+
+INDIFFERENT = {"output", "origin", "target_file_mb", *GROUPS}
+"""What decides no pair; of a group, its FREE does not."""
 
 
 class PairsInput(Input):
@@ -67,19 +81,22 @@ class BuildSettings(Strict):
     machine: Uri | None = None
     foreign: Uri | None = None
     output: Uri | None = None
-    origin: Origin = "parallel"
+    origin: Origin | None = None
     model: str | None = None
     model_version: str | None = None
     directions: Literal["one", "both"] = "one"
     seed: int = Field(1, ge=0, lt=2**63)
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
+    piece_sentences: int = Field(2000, ge=1)
     target_file_mb: float = Field(128, gt=0)
+    back_translation: BackTranslationSettings = Field(default_factory=BackTranslationSettings)
 
     @model_validator(mode="after")
     def _consistent(self) -> BuildSettings:
         if self.min_characters > self.max_characters:
             raise ValueError("min_characters is above max_characters")
+        self.origin = self.origin or DEFAULT_ORIGINS.get(self.method or "", "parallel")
         return self
 
     @property
@@ -94,19 +111,22 @@ class BuildSettings(Strict):
         return [self.input] if self.input else list(self.moses.values())
 
     def table(self) -> PairsInput:
-        """The input as a table: foreign sentence and version, or human and machine translation."""
-        versions = self.method == "versions"
+        """The input as a table: foreign sentence and version, human and machine translation, or sentences."""
+        columns = {
+            "versions": (self.foreign_column, self.text_column or "text"),
+            "parallel": (self.human_column or "human", self.machine_column or "machine"),
+        }
+        text = self.text_column or "text"
+        source, paraphrase = columns.get(self.method or "", (text, text))
         return PairsInput(
             path=self.input or "",
             origin=self.origin,
             format=self.format,
             csv=self.csv,
-            source_column=(self.foreign_column if versions else self.human_column) or "human",
-            paraphrase_column=(
-                self.text_column or "text" if versions else self.machine_column or "machine"
-            ),
-            foreign_column=None if versions else self.foreign_column,
-            may_have_lists=versions,
+            source_column=source or text,
+            paraphrase_column=paraphrase,
+            foreign_column=self.foreign_column if self.method == "parallel" else None,
+            may_have_lists=self.method == "versions",
         )
 
     def parameters(self) -> dict[str, Any]:
@@ -114,7 +134,19 @@ class BuildSettings(Strict):
         names = ["directions", "min_characters", "max_characters"]
         if self.method == "versions":
             names += ["max_pairs", "seed"]
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | self._groups()
+
+    def _groups(self) -> dict[str, Any]:
+        """What decides the pairs in the groups of the method."""
+        groups = [getattr(self, name) for name, methods in GROUPS.items() if self.method in methods]
+        values: dict[str, Any] = {}
+        for group in groups:
+            values |= group.model_dump(mode="json", exclude=set(group.FREE))
+        return values
+
+    def deciding(self) -> dict[str, Any]:
+        """All settings that decide the pairs: a building goes on with the same ones alone."""
+        return self.model_dump(mode="json", exclude=INDIFFERENT) | self._groups()
 
 
 def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) -> BuildSettings:
@@ -127,16 +159,13 @@ def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) 
         raise JobError(f"no method: give one of {', '.join(METHODS)}, or method in the config file")
     if not given.output:
         raise JobError("nowhere to write: give --output, or output in the config file")
-    for name, method in OWN.items():
-        if getattr(given, name) is not None and method != given.method:
-            option = name.replace("_", "-")
-            raise JobError(f"--{option}: an option of the method {method}, not of {given.method}")
+    _check_own(given, assignments)
     if given.input and given.moses:
         raise JobError(
             f"--input and --{min(given.moses)}: give a table or files of lines, not both"
         )
     if not given.input and not {"human", "machine"} <= given.moses.keys():
-        lines = "" if given.method == "versions" else ", or --human and --machine, files of lines"
+        lines = "" if given.method != "parallel" else ", or --human and --machine, files of lines"
         raise JobError(f"nothing to read: give --input{lines}")
     if given.method == "versions" and not given.foreign_column:
         raise JobError(
@@ -147,3 +176,22 @@ def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) 
             "--foreign-column: of a table; the foreign side of files of lines is --foreign"
         )
     return given
+
+
+def _check_own(given: BuildSettings, assignments: list[str]) -> None:
+    """Raises JobError for what another method alone has."""
+    named = {
+        f"--{name.replace('_', '-')}": methods
+        for name, methods in OWN.items()
+        if getattr(given, name) is not None
+    }
+    named |= {
+        f"--set {assignment}": GROUPS[group]
+        for assignment in assignments
+        if (group := assignment.partition(".")[0]) in GROUPS
+    }
+    for option, methods in named.items():
+        if given.method not in methods:
+            names = " and ".join(methods)
+            what = "the method" if len(methods) == 1 else "the methods"
+            raise JobError(f"{option}: an option of {what} {names}, not of {given.method}")

@@ -44,6 +44,14 @@ def check_local_inputs(inputs: Iterable[Input]) -> None:
             check_names(names, chosen[0].uri, settings)
 
 
+def check_local_files(paths: Iterable[str]) -> None:
+    """Raises JobError for a local path where nothing is."""
+    for uri in paths:
+        path = local_path(uri)
+        if path is not None and not re.search(r"[*?\[\]{}\\]", path) and not os.path.exists(path):
+            raise JobError(f"{uri}: no such file or folder")
+
+
 def local_bytes(inputs: Iterable[Input]) -> float:
     """Size of the input, together; infinite where a part of it lies elsewhere or is compressed."""
     total = 0.0

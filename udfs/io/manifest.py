@@ -152,6 +152,10 @@ class PairsManifest(_Manifest):
     """Of these, how many are in a pair."""
     quarantine: dict[str, int]
     """Of these, how many are in none, by reason."""
+    dropped: dict[str, int] = {}
+    """Candidates that became no pair, by reason, of sentences that are in another or counted already."""
+    figures: dict[str, Any] = {}
+    """What the method says of its work, such as requests and tokens."""
     groups: int
     """That have a pair."""
     pairs: int

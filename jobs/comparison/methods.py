@@ -8,7 +8,7 @@ Source of the intervals: gaixie.udfs.bootstrap; Koehn 2004 (paired bootstrap).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -95,12 +95,12 @@ def compare(
                 f"runs '{run_ids[0]}' and '{run_id}' have different metric signatures, so their scores "
                 f"do not compare: {first.signature} and {manifest.signature}"
             )
-    units: dict[str, np.ndarray] = {}
+    met: dict[str, list[np.ndarray]] = defaultdict(list)
     for run_id in run_ids:
         for batch in _batches(root, run_id, by, texts=False):
             for name, rows in batch.groupby("name"):
-                known = units.get(str(name), np.array([], np.uint64))
-                units[str(name)] = np.union1d(known, rows["unit"].to_numpy())
+                met[str(name)].append(rows["unit"].unique())
+    units = {name: np.unique(np.concatenate(parts)) for name, parts in met.items()}
     if len(units) < 2:
         there = ", ".join(units) or "none"
         raise ValueError(f"{root}: one method in these runs ({there}), expected two or more")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.paths import COMPRESSED, choose_files, local_path
-from gaixie.jobs.scoring.settings import Input
+from gaixie.jobs.scoring.settings import LICENSE, Input
 from gaixie.udfs.io.storage import File
 
 GIVE_ENCODING = "it is not UTF-8: give its encoding, such as --encoding gb18030"
@@ -74,6 +74,11 @@ def check_names(names: list[str], path: str, settings: Input) -> None:
             shown = ", ".join(names)
             hint = f"; {GIVE_ENCODING}" if "\ufffd" in shown else ""
             raise JobError(f"{path}: no column '{wanted}', expected string; it has: {shown}{hint}")
+    if settings.license and any(name.lower() == LICENSE for name in names):
+        raise JobError(
+            f"{path}: has a column '{LICENSE}', but the settings state the licence "
+            f"{settings.license!r} for all of its pairs; leave out one of them"
+        )
     known: dict[str, str] = {}
     for name in names:
         if (other := known.setdefault(name.lower(), name)) != name:

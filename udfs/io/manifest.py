@@ -193,6 +193,18 @@ class ReleaseRows(_Part):
     released: int
 
 
+class ReleaseLineage(_Part):
+    """Pairs of a release that came about alike; null is what their input did not say."""
+
+    run_id: str
+    origin: str
+    method: str | None
+    model: str | None
+    license: str | None
+    pairs: dict[int, int]
+    """By stage."""
+
+
 class ReleaseFile(_Part):
     path: str
     """Below the build folder."""
@@ -234,6 +246,8 @@ class ReleaseManifest(_Manifest):
     """Score by origin and share of the pairs below it."""
     judgements: dict[int, dict[str, float]] = {}
     """Means by stage."""
+    lineage: list[ReleaseLineage] = []
+    """Pairs by run, origin, method, model and licence; none of an earlier Gaixie."""
     seconds: dict[str, float]
     files: list[Annotated[DataFile | ReleaseFile, Field(union_mode="left_to_right")]]
 

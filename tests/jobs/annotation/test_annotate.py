@@ -19,6 +19,7 @@ from gaixie.jobs.annotation.sampling import sample
 from gaixie.jobs.annotation.sheets import read_lines
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.fitting.data import Rated, read_rated
+from gaixie.udfs.io import storage
 
 EXAMPLES = Path(__file__).parents[3] / "examples/pairs.jsonl"
 NAMES = ["anna", "bo", "chen"]
@@ -387,3 +388,21 @@ def test_mistakes_are_one_line(folder, tmp_path):
             annotate.main(line)
         assert message in str(error.value)
         assert "\n" not in str(error.value)
+
+
+def test_in_an_object_store(folder, plan, known, store, tmp_path, monkeypatch):
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    root = f"s3://{store.BUCKET}/annotation"
+    storage.copy(str(folder / "pairs.parquet"), f"{root}/pairs.parquet")
+    line = ["export", f"{root}/pairs.parquet", "--output", f"{root}/tasks", "--pairs", "40"]
+    assert annotate.main([*line, "--annotators", *NAMES]) == 0
+    assert read_plan(f"{root}/tasks").tasks == plan.tasks
+    filled = fill(plan, known, folder, tmp_path / "filled")
+    for path in filled.iterdir():
+        storage.copy(str(path), f"{root}/filled/{path.name}")
+    line = ["import", f"{root}/tasks", f"{root}/filled", "--output", f"{root}/rated"]
+    assert annotate.main([*line, "--samples", "10"]) == 0
+    with storage.open_file(f"{root}/rated/ratings.parquet") as file:
+        assert len(pd.read_parquet(file)) == 40
+    assert b"Krippendorff" in storage.read_bytes(f"{root}/rated/annotation.md")

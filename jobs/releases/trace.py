@@ -26,6 +26,7 @@ from gaixie.jobs.releases.store import build_of
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import NAME, ReleaseManifest, RunManifest, read_run
+from gaixie.udfs.reports import number
 from gaixie.udfs.spscore import OUTPUTS
 
 THREADS = 4
@@ -90,11 +91,11 @@ def find_pair(uris: Iterable[str], pair_id: str) -> Hit | None:
 
 def _look(uri: str, pair_id: str) -> Hit | None:
     with _parquet(uri) as file:
-        for number in range(file.num_row_groups):
-            ids = file.read_row_group(number, columns=["pair_id"])["pair_id"]
+        for group in range(file.num_row_groups):
+            ids = file.read_row_group(group, columns=["pair_id"])["pair_id"]
             place = pc.index(ids, pa.scalar(pair_id)).as_py()
             if place >= 0:
-                [row] = file.read_row_group(number).slice(place, 1).to_pylist()
+                [row] = file.read_row_group(group).slice(place, 1).to_pylist()
                 folders = _folders(uri)
                 stage = {"stage": int(folders["stage"])} if "stage" in folders else {}
                 return Hit(uri, row | {k: v for k, v in folders.items() if k == "origin"} | stage)
@@ -182,11 +183,11 @@ def _files_with(given: dict[str, Any], row: dict[str, Any]) -> list[str] | None:
 
     def has(uri: str) -> bool:
         with _parquet(uri) as file:
-            for number in range(file.num_row_groups):
-                source = file.read_row_group(number, columns=names[:1])[names[0]]
+            for group in range(file.num_row_groups):
+                source = file.read_row_group(group, columns=names[:1])[names[0]]
                 found = pc.equal(source, pa.scalar(texts[0], source.type))
                 if pc.any(found).as_py():
-                    other = file.read_row_group(number, columns=names[1:])[names[1]]
+                    other = file.read_row_group(group, columns=names[1:])[names[1]]
                     found = pc.and_(found, pc.equal(other, pa.scalar(texts[1], other.type)))
                     if pc.any(found).as_py():
                         return True
@@ -231,4 +232,4 @@ def _cuts(run: RunManifest | None, origin: str) -> str:
 def _text(value: Any) -> str:
     if value is None:
         return "not stated"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)

@@ -164,6 +164,9 @@ def analyse(
     values, systems = means.to_numpy(float), [str(system) for system in means.columns]
     drawn = np.array([*resamples(len(values), samples, seed)])
     resampled = np.stack([_means(values[rows]) for rows in drawn])
+    standings = _standings(values, systems, resampled, lower_is_better)
+    order = [systems.index(standing.system) for standing in standings]
+    by_place = [systems[k] for k in order]
     return Criterion(
         name,
         lower_is_better,
@@ -172,8 +175,8 @@ def analyse(
             "interval": krippendorff(answers, "interval", samples, seed),
         },
         kappas(answers, annotators),
-        _standings(values, systems, resampled, lower_is_better),
-        _comparisons(values, systems, lower_is_better, samples, seed),
+        standings,
+        _comparisons(values[:, order], by_place, lower_is_better, samples, seed),
     )
 
 

@@ -20,7 +20,7 @@ def sections(table: pd.DataFrame, criteria: Sequence[Criterion]) -> list[Section
         ("systems", ", ".join(systems)),
         ("annotators", ", ".join(people)),
     )
-    parts = [Section("What was judged", ("", ""), counts)]
+    parts = [Section("What was judged", ("what", "which"), counts)]
     alphas = tuple(
         (c.name, *map(estimate, c.alphas.values()), f"{c.alphas['ordinal'].units:,}")
         for c in criteria

@@ -8,7 +8,6 @@ source): the same ones however the table is ordered. The table is read once, in 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -103,55 +102,70 @@ def open_pairs(uri: str) -> ds.Dataset:
 
 def _candidates(uri: str, count: int, seed: int) -> tuple[pd.DataFrame, pd.Series]:
     """The least keys of each stratum, and the pairs of each."""
+    most = max(SPARE * count, 100)
     kept: dict[str, pd.DataFrame] = {}
-    there: dict[str, int] = {}
-    for batch in _batches(open_pairs(uri), seed):
-        for stratum, rows in batch.groupby("stratum", sort=False):
-            name = str(stratum)
-            there[name] = there.get(name, 0) + len(rows)
-            rows = pd.concat([kept[name], rows]) if name in kept else rows
-            kept[name] = rows.sort_values(["key", "pair_id"]).head(max(SPARE * count, 100))
-    table = pd.concat(kept.values()) if kept else pd.DataFrame()
-    return table, pd.Series(there, dtype=int)
-
-
-def _batches(dataset: ds.Dataset, seed: int) -> Iterator[pd.DataFrame]:
+    there: Counter[str] = Counter()
+    dataset = open_pairs(uri)
     names = ["source", "paraphrase", *(n for n in OPTIONAL if n in dataset.schema.names)]
     for batch in dataset.to_batches(columns=names):
-        if not batch.num_rows:
-            continue
-        texts = [batch[name].cast(pa.string()) for name in ("source", "paraphrase")]
-        origin = (
-            batch["origin"].cast(pa.string())
-            if "origin" in names
-            else pa.array([None] * batch.num_rows, pa.string())
-        )
-        ids = (
-            batch["pair_id"].cast(pa.string())
-            if "pair_id" in names
-            else pair_ids(texts[0], texts[1], origin.fill_null(""))
-        )
-        rows = pd.DataFrame({"pair_id": ids.to_pandas(), "origin": origin.to_pandas()})
-        rows["score"] = (
-            pd.to_numeric(batch["spscore"].to_pandas(), errors="coerce")
-            if "spscore" in names
-            else np.nan
-        )
-        rows["key"] = keys(ids, seed)
-        band = np.minimum(np.floor(rows["score"] * BANDS), BANDS - 1)
-        low = (band / BANDS).map("{:.1f}".format)
-        high = ((band + 1) / BANDS).map("{:.1f}".format)
-        span = np.where(band.isna(), "", " " + low + " to " + high)
-        rows["stratum"] = rows["origin"].fillna("unknown").astype(str) + span
-        for name, text in zip(("source", "paraphrase"), texts, strict=True):
-            rows[name] = text.to_pandas()
-        for name in ("group", "method"):
-            rows[name] = batch[name].cast(pa.string()).to_pandas() if name in names else None
-        rows["unit"] = rows["group"].fillna(rows["source"])
-        yield rows.dropna(subset=["source", "paraphrase"])
+        strata, of_row, keys = _keyed(batch, seed)
+        for number, stratum in enumerate(strata):
+            places = np.flatnonzero(of_row == number)
+            there[stratum] += len(places)
+            known = kept.get(stratum)
+            if known is not None and len(known) == most:
+                places = places[keys[places] <= known["key"].max()]
+            places = places[np.argsort(keys[places], kind="stable")[:most]]
+            if len(places):
+                rows = _rows(batch.take(pa.array(places)), stratum, keys[places])
+                rows = rows if known is None else pd.concat([known, rows])
+                kept[stratum] = rows.sort_values(["key", "pair_id"]).head(most)
+    table = pd.concat(kept.values()) if kept else pd.DataFrame()
+    return table, pd.Series(+there, dtype=int)
 
 
-def keys(ids: pa.Array, seed: int) -> np.ndarray:
+def _keyed(batch: pa.RecordBatch, seed: int) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """(strata, number of each row's stratum, each row's key); -1 for a row without a text."""
+    origins = _column(batch, "origin").fill_null("unknown").dictionary_encode()
+    scores = np.full(batch.num_rows, np.nan)
+    if "spscore" in batch.schema.names:
+        scores = pd.to_numeric(batch["spscore"].to_pandas(), errors="coerce").to_numpy(float)
+    band = np.where(np.isnan(scores), BANDS, np.clip(scores * BANDS, 0, BANDS - 1)).astype(int)
+    spans = [f" {k / BANDS:.1f} to {(k + 1) / BANDS:.1f}" for k in range(BANDS)] + [""]
+    strata = [f"{origin}{span}" for origin in origins.dictionary.to_pylist() for span in spans]
+    of_row = origins.indices.to_numpy() * len(spans) + band
+    texts = [batch[name].is_valid().to_numpy(False) for name in ("source", "paraphrase")]
+    return strata, np.where(texts[0] & texts[1], of_row, -1), hashed(_ids(batch), seed)
+
+
+def _rows(batch: pa.RecordBatch, stratum: str, keys: np.ndarray) -> pd.DataFrame:
+    names = ("source", "paraphrase", "origin", "group", "method")
+    rows = pd.DataFrame({name: _column(batch, name).to_pandas() for name in names})
+    rows["score"] = (
+        pd.to_numeric(batch["spscore"].to_pandas(), errors="coerce")
+        if "spscore" in batch.schema.names
+        else np.nan
+    )
+    rows["pair_id"], rows["key"], rows["stratum"] = _ids(batch).to_pandas(), keys, stratum
+    rows["unit"] = rows["group"].fillna(rows["source"])
+    return rows
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column as strings; null where there is none."""
+    if name not in batch.schema.names:
+        return pa.nulls(batch.num_rows, pa.string())
+    return batch[name].cast(pa.string())
+
+
+def _ids(batch: pa.RecordBatch) -> pa.Array:
+    if "pair_id" in batch.schema.names:
+        return _column(batch, "pair_id")
+    source, paraphrase, origin = (_column(batch, n) for n in ("source", "paraphrase", "origin"))
+    return pair_ids(source, paraphrase, origin.fill_null(""))
+
+
+def hashed(ids: pa.Array, seed: int) -> np.ndarray:
     """A hash of each text and the seed: uint64, evenly spread."""
     mixed = pd.util.hash_array(ids.to_numpy(zero_copy_only=False), categorize=False)
     mixed ^= np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)

@@ -122,7 +122,7 @@ def trace_pair(root: str, name: str | None, pair_id: str) -> int:
         raise JobError(f"{root}: no published release")
     width = 12
     for what, value in trace(root, published_release(root, name), pair_id):
-        print(f"{what:<{width}}{value}")
+        print(f"{what:<{width}}{' '.join(value.splitlines())}")
     return 0
 
 

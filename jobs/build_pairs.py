@@ -13,6 +13,7 @@
   parallel   human and machine translation: two columns of a table, or files with a sentence a line;
              with --translator, a model translates the foreign side
   back-translation   Chinese sentences, translated into another language and back
+  simplify   Chinese sentences, translated into English, simplified there, and translated back
 
 Writes
 
@@ -99,6 +100,10 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         nargs="+",
         dest="back_translation.pivots",
         help="through which to translate: a pair for each; default ar",
+    )
+    simplify = parser.add_argument_group("simplify")
+    simplify.add_argument(
+        "--simplifier", metavar="MODEL", dest="simplify.simplifier", help="of English sentences"
     )
     how = parser.add_argument_group("what to make")
     how.add_argument("--output", metavar="FOLDER", help="a folder or URI without pairs")

@@ -22,6 +22,9 @@ COMMANDS = {
     "release": ("jobs.release_dataset", "make a data set of published runs, and check it"),
     "metrics": ("udfs.metrics", "any of the field's metrics on pairs of a file"),
     "compare": ("jobs.compare_metrics", "which metrics agree with people"),
+    "annotate": ("jobs.annotate", "have people rate pairs: sheets out, agreement and ratings back"),
+    "human-evaluation": ("jobs.analyse_human_evaluation", "systems that people rated or ranked"),
+    "compare-methods": ("jobs.compare_methods", "ways to make pairs, on the same sources"),
     "fit": ("jobs.fit_spscore", "fit SPScore-zh to rated pairs"),
     "vocabulary": ("jobs.build_vocabulary", "frequent words by part of speech"),
     "tokenize": ("training.tokenize_text", "the entity-aligned tokenizer: make it, try it"),
@@ -45,7 +48,7 @@ def main() -> int:
     elif name in ("-h", "--help"):
         print(__doc__)
         for command, (_, what) in COMMANDS.items():
-            print(f"  {command:11} {what}")
+            print(f"  {command:16} {what}")
     elif name == "--version":
         print(version("gaixie"))
     else:

@@ -6,6 +6,7 @@
   python jobs/release_dataset.py --root out --list
   python jobs/release_dataset.py --root out --verify 1.0
   python jobs/release_dataset.py --root out --diff 1.0 1.1
+  python jobs/release_dataset.py --root out --trace PAIR_ID        where a pair comes from
   python jobs/release_dataset.py --root out --set-latest 1.0       roll back
   python jobs/release_dataset.py --root out --clean                what killed releases left
 
@@ -22,7 +23,8 @@ pair that several runs have from the first of them, and writes
 A release without a manifest does not exist for readers: killed at any moment, run it again. Of two
 that make one version at once, one publishes it and the other says so. A published version is never
 written again. Columns: pair_id, source, paraphrase, the eight features, structure, synonyms, meaning,
-fluency, spscore, origin, stage, and those of --keep-columns.
+fluency, spscore, origin, stage, those of --keep-columns, what the runs have of method, model, version,
+parameters and license, and run.
 Exit codes: 0 done, 2 user error (one line says what), 1 anything else; --verify: 1 for faults.
 """
 
@@ -62,6 +64,8 @@ def _dispatch(args: argparse.Namespace) -> int:
         return 0
     if args.verify:
         return pipeline.verify(args.root, args.verify)
+    if args.trace:
+        return pipeline.trace_pair(args.root, args.version, args.trace)
     if args.diff:
         old, new = (store.published_release(args.root, version) for version in args.diff)
         print(difference(pipeline.session(args.root), args.root, old, new))
@@ -105,6 +109,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     other.add_argument("--list", action="store_true", help="the published versions")
     other.add_argument("--verify", metavar="VERSION", help="read all of a release again")
     other.add_argument("--diff", metavar=("A", "B"), nargs=2, help="how version B differs from A")
+    other.add_argument(
+        "--trace", metavar="PAIR_ID", help="how a pair of --version (or the latest) came about"
+    )
     other.add_argument("--set-latest", metavar="VERSION", help="point latest.json at a version")
     other.add_argument(
         "--clean", action="store_true", help="delete what killed and losing releases left"

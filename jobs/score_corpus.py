@@ -75,6 +75,7 @@ def _input_from(args: argparse.Namespace) -> Input:
         format=args.format,
         source_column=args.source_column,
         paraphrase_column=args.paraphrase_column,
+        license=args.license,
     )
 
 
@@ -87,6 +88,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     read.add_argument("--format", choices=["parquet", "jsonl", "csv", "tsv"], help="by its name")
     read.add_argument("--source-column", metavar="NAME", default="source")
     read.add_argument("--paraphrase-column", metavar="NAME", default="paraphrase")
+    read.add_argument("--license", metavar="NAME", help="of these pairs, for a release's card")
     read.add_argument("--encoding", metavar="NAME", help="of text files: utf-8 or such as gb18030")
     read.add_argument("--limit", metavar="N", type=positive, help="only the first N rows")
     write = parser.add_argument_group("what to write")

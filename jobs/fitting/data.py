@@ -164,7 +164,10 @@ def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
     rated["group"] = table.get(settings.group_column, rated["source"]).astype(str)
     rated["kind"] = table["kind"].astype(str) if "kind" in table else "rated"
     rated["origin"] = table["origin"].astype(str) if "origin" in table else "human"
-    rated["passes"] = table.get("passes", 1)
+    rated["passes"] = 1
+    if "passes" in table:
+        where = f"{path}: column 'passes'"
+        rated["passes"] = numbers_of(table["passes"], where, "a number from 1 up", lambda x: x >= 1)
     return rated
 
 

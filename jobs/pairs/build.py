@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
-import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from math import ceil
-from typing import Literal
+from typing import Any, Literal
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.back_translation import BackTranslation
 from gaixie.jobs.pairs.judge import judge_columns
+from gaixie.jobs.pairs.making import MADE, by_reason, make_pairs
 from gaixie.jobs.pairs.method import Method
-from gaixie.jobs.pairs.parallel import Parallel
+from gaixie.jobs.pairs.parallel import Parallel, Translated
+from gaixie.jobs.pairs.pieces import Pieces
 from gaixie.jobs.pairs.read import Rows, open_input
+from gaixie.jobs.pairs.resume import Steps
 from gaixie.jobs.pairs.settings import BuildSettings
+from gaixie.jobs.pairs.simplify import Simplify
+from gaixie.jobs.pairs.translation import share_models
 from gaixie.jobs.pairs.versions import Versions
+from gaixie.jobs.pairs.writing import Sentences, Settling
 from gaixie.jobs.scoring.accounts import escape_undecodable, written_files
 from gaixie.jobs.scoring.early import local_bytes
 from gaixie.jobs.scoring.inputs import MALFORMED_LINE, line_fault
@@ -35,44 +41,46 @@ from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.session import begin_session
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.io.manifest import NAME, PairsManifest
+from gaixie.udfs.io.progress import Progress
 
 Table = Literal["pairs", "quarantine"]
 PAIRS: Table = "pairs"
 QUARANTINE: Table = "quarantine"
 WORK = "_work"
 
-SAMPLE = 10_000
-"""Rows that a dry run looks at."""
 
-BATCH = 10_000
-"""Pairs that go back to Spark at once."""
-
-MADE = "reason string, source string, paraphrase string, foreign string, group string"
-
-
-def build_pairs(settings: BuildSettings, limit: int | None, take_over: bool, dry_run: bool) -> int:
+def build_pairs(
+    settings: BuildSettings, limit: int | None, resume: bool, take_over: bool, dry_run: bool
+) -> int:
     """Makes the pairs and publishes them; the job's exit code.
 
-    limit: rows that are read. take_over: the lock too, from another host. dry_run: say what would become
-    of the first rows, and write nothing.
+    limit: rows that are read. resume: go on with what a killed building left. take_over: its lock too,
+    from another host. dry_run: say what would become of the first rows, and write nothing.
     """
     assert settings.output is not None
     output = settings.output.rstrip("/")
     inputs = [Input(path=path, origin=settings.origin) for path in settings.paths]
     small = local_bytes(inputs) < SMALL_BYTES
     with begin_session("gaixie build_pairs", [output, *settings.paths], small) as wait:
+        method = _method(settings, False)  # while Java starts
+        if isinstance(method, Sentences):
+            method.check()
         spark = wait()
     files = Storage(spark)
-    check_unpublished(files.exists, output)
+    if _published(files.exists, output, resume):
+        return 0
     if dry_run:
-        BuildPairs(spark, files, settings, output, limit).dry_run()
+        from gaixie.jobs.pairs import dry_run as plan
+
+        plan.dry_run(BuildPairs(spark, files, settings, output, limit))
         return 0
     with held(output, take_over, files if needs_spark(output) else None) as lock:
-        check_unpublished(files.exists, output)
+        if _published(files.exists, output, resume):
+            return 0
         lock.on_lost = spark.sparkContext.cancelAllJobs
         job = BuildPairs(spark, files, settings, output, limit)
         job.check_lock = lock.check
-        job.start()
+        job.start(resume)
         job.judge()
         job.make()
         job.write_pairs()
@@ -81,15 +89,22 @@ def build_pairs(settings: BuildSettings, limit: int | None, take_over: bool, dry
     return 0
 
 
-def check_unpublished(exists: Callable[[str], bool], output: str) -> None:
-    """Raises JobError where pairs are published, or lie that this job did not leave unfinished."""
+def _published(exists: Callable[[str], bool], output: str, resume: bool) -> bool:
+    """Whether there is nothing left to do.
+
+    Raises JobError where pairs are published otherwise, or lie that this job did not leave unfinished.
+    """
     if exists(f"{output}/{NAME}"):
+        if resume:
+            print(f"{output}: its pairs are published already: nothing to do")
+            return True
         raise JobError(f"{output}: something is published there; take another --output")
     for name in (PAIRS, QUARANTINE):
         if exists(f"{output}/{name}") and not exists(f"{output}/{WORK}/started.json"):
             raise JobError(
                 f"{output}/{name}: is there, and no building of pairs left it; take another --output"
             )
+    return False
 
 
 class BuildPairs:
@@ -109,21 +124,38 @@ class BuildPairs:
         self.method = _method(settings, self.input.json_lists)
         self.check_lock: Callable[[], None] = lambda: None
         """Raises where another process has the output."""
+        self.steps = Steps(storage, f"{output}/{WORK}")
+        self.pieces: Pieces | None = None
+        """Of a method whose pairs a model writes, from make on."""
+        self.figures: dict[str, Any] = {}
+        """What the method says of its work, for the manifest."""
         self.started = time.monotonic()
-        self.rows = self.read = 0
+        self.rows = self.read = self.fit = 0
 
-    def start(self) -> None:
-        """Clears away what a killed process left."""
+    def start(self, resume: bool) -> None:
+        """Clears away what a killed process left; with resume, all but its finished steps."""
         self.check_lock()
-        for name in (PAIRS, QUARANTINE, f"{WORK}/judged", f"{WORK}/made"):
+        for name in (PAIRS, QUARANTINE):
             self.storage.delete(f"{self.output}/{name}")
-        note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
-        self.storage.write_json(f"{self.output}/{WORK}/started.json", note)
+        deciding = self.settings.deciding() | {"limit": self.limit}
+        deciding["inputs"] = [entry.model_dump() for entry in self.input.entries]
+        self.steps.start(deciding, resume, self.output)
 
     def judge(self) -> None:
         """Reads the input once, and writes what can be in a pair apart from what cannot."""
+        if counts := self.steps.done("judged"):
+            self.rows, self.read, self.fit = counts["rows"], counts["read"], counts["fit"]
+            return
+        if self.input.convert:
+            with Progress("reading TMX"):
+                converted = self.input.convert(f"{self.output}/{WORK}/input")
+            self.input = replace(self.input, rows=converted)
         rows, items = Observation(), Observation()
-        judged = self._judged(self.limit, rows).observe(items, F.count(F.lit(1)).alias("count"))
+        judged = self.judged(self.limit, rows).observe(
+            items,
+            F.count(F.lit(1)).alias("count"),
+            F.count_if(F.col("reason").isNull()).alias("fit"),
+        )
         try:
             with progress(self.spark, "reading", None):
                 self._write(judged.withColumn("fit", F.col("reason").isNull()), "judged", "fit")
@@ -131,10 +163,12 @@ class BuildPairs:
             self.input.blame(error)
             raise
         self.rows, self.read = rows.get["count"], items.get["count"]
+        self.fit = items.get["fit"]
         if not self.read:
             raise JobError(f"{self.settings.paths[0]}: no rows, expected at least one")
+        self.steps.finish("judged", {"rows": self.rows, "read": self.read, "fit": self.fit})
 
-    def _judged(self, limit: int | None, observed: Observation | None) -> DataFrame:
+    def judged(self, limit: int | None, observed: Observation | None) -> DataFrame:
         """Items with reason and group."""
         settings, rows = self.settings, self.input.rows
         if limit is not None:
@@ -156,41 +190,76 @@ class BuildPairs:
         )
 
     def make(self) -> None:
-        """Makes the pairs of each group."""
+        """Makes the pairs of each group; a model's, piece by piece."""
         fit = self._read("judged").where("fit")
-        with progress(self.spark, "making pairs", None):
-            made = _made(fit, self.method).withColumn("fit", F.col("reason").isNull())
-            self._write(made, "made", "fit")
+        if isinstance(self.method, Sentences):
+            self.pieces = self._pieces(self.method)
+            if not self.steps.done("cut"):
+                with progress(self.spark, "cutting pieces", None):
+                    distinct = make_pairs(fit, self.method).drop("paraphrase")
+                    self.pieces.cut(distinct, self.fit, self.settings.piece_sentences)
+                self.steps.finish("cut", {})
+            share_models(self.spark.sparkContext, self.method.models())
+            self.figures = self.method.run(self.pieces)
+        elif not self.steps.done("made"):
+            with progress(self.spark, "making pairs", None):
+                made = make_pairs(fit, self.method).withColumn("fit", F.col("reason").isNull())
+                self._write(made, "made", "fit")
+            self.steps.finish("made", {})
+
+    def _pieces(self, method: Sentences) -> Pieces:
+        settings = self.settings
+        settling = Settling(
+            settings.min_characters,
+            settings.max_characters,
+            settings.directions == "both",
+            json.dumps(settings.parameters(), sort_keys=True, ensure_ascii=False),
+        )
+        work = f"{self.output}/{WORK}"
+        return Pieces(self.spark, self.storage, work, settling, method.reads, self.check_lock)
+
+    def _all_made(self) -> DataFrame:
+        """Columns MADE, fit and parameters: pairs, and what came into none."""
+        if self.pieces is None:
+            parameters = json.dumps(self.settings.parameters(), sort_keys=True)
+            return self._read("made").withColumn("parameters", F.lit(parameters))
+        written = self.pieces.finished().where("NOT dropped").drop("dropped")
+        made = written.unionByName(self.pieces.repeated(), allowMissingColumns=True)
+        return made.withColumn("fit", F.col("reason").isNull())
 
     def write_pairs(self) -> None:
-        pairs = self._read("made").where("fit")
+        pairs = self._all_made().where("fit")
         lineage = {
             "origin": self.settings.origin,
             "group": None,
             "method": self.settings.method,
-            "model": self.settings.model,
-            "version": self.settings.model_version,
-            "parameters": json.dumps(self.settings.parameters(), sort_keys=True),
+            "model": self.settings.model or self.settings.translator,
+            "version": self._version(),
+            "parameters": None,
         }
         columns: dict[str, Column] = {
             name: F.lit(value).cast("string").alias(name) for name, value in lineage.items()
-        } | {"group": F.col("group")}
+        } | {"group": F.col("group"), "parameters": F.col("parameters")}
         pairs = pairs.select("source", "paraphrase", *columns.values())
         self.check_lock()
-        size = sum(file.size for file in self.storage.list_files(f"{self.output}/{WORK}/made"))
+        size = self._bytes("pieces" if self.pieces else "made")
         files = max(round(size / (self.settings.target_file_mb * 1e6)), 1)
         spread = pairs.repartition(files, "group")
         with progress(self.spark, "writing pairs", None):
             spread.write.options(**PARQUET).mode("overwrite").parquet(f"{self.output}/{PAIRS}")
 
+    def _version(self) -> str | None:
+        version = self.method.version() if isinstance(self.method, Sentences) else None
+        return self.settings.model_version or version
+
     def write_quarantine(self) -> None:
         """Writes what is in no pair, a folder for each reason."""
         columns = ["source", "paraphrase", "foreign", MALFORMED_LINE, "reason"]
         rows = self._read("judged").where("NOT fit").select(*columns)
-        left = self._read("made").where("NOT fit")
+        left = self._all_made().where("NOT fit")
         left = left.withColumn(MALFORMED_LINE, F.lit(None).cast("string")).select(*columns)
         rows = rows.unionByName(left)
-        counts = _by_reason(rows)
+        counts = by_reason(rows)
         if not counts:
             return
         rows = escape_undecodable(rows, columns[:-1])
@@ -226,6 +295,8 @@ class BuildPairs:
             quarantine=dict(sorted(quarantine.items())),
             groups=pairs.select("group").distinct().count(),
             pairs=pairs.count(),
+            dropped=self._dropped(),
+            figures=self.figures,
             seconds=round(time.monotonic() - self.started, 1),
             files={
                 name: files
@@ -241,17 +312,24 @@ class BuildPairs:
     def _used(self, pairs: DataFrame) -> int:
         """Items that are in a pair, as the written files have it."""
         texts = F.col("source"), F.col("paraphrase")
-        if self.method.alone:
+        if isinstance(self.method, Sentences) and self.method.reads == "source":
+            return pairs.select("group").distinct().count()  # each sentence makes a group
+        if self.method.alone and self.pieces is None:
             items = pairs.select("group", F.explode(F.array(*texts)))
         else:
             items = pairs.select("group", F.least(*texts), F.greatest(*texts))
         return items.distinct().count()
 
+    def _dropped(self) -> dict[str, int]:
+        if self.pieces is None:
+            return {}
+        return dict(sorted(by_reason(self.pieces.finished().where("dropped")).items()))
+
     def _quarantined(self) -> Counter[str]:
         path = f"{self.output}/{QUARANTINE}"
         if not self.storage.exists(path):
             return Counter()
-        return _by_reason(self.spark.read.options(**CHECKED).parquet(path))
+        return by_reason(self.spark.read.options(**CHECKED).parquet(path))
 
     def _print(self, manifest: PairsManifest) -> None:
         unit = self.method.unit
@@ -259,31 +337,11 @@ class BuildPairs:
         print(f"  {manifest.used:>12,} in pairs")
         for reason, count in manifest.quarantine.items():
             print(f"  {count:>12,} in quarantine: {reason}")
+        for reason, count in manifest.dropped.items():
+            print(f"  {count:>12,} further candidates left out: {reason}")
         print(f"{manifest.pairs:,} pairs in {manifest.groups:,} groups ({manifest.seconds:.0f} s)")
         print(f"pairs: {self.output}/{PAIRS}")
         print(f"manifest: {self.output}/{NAME}")
-
-    def dry_run(self) -> None:
-        """Says what would become of the first rows."""
-        rows = Observation()
-        judged = self._judged(min(self.limit or SAMPLE, SAMPLE), rows).cache()
-        try:
-            counts = _by_reason(judged.where("reason IS NOT NULL"))
-            made = _made(judged.where("reason IS NULL"), self.method).cache()
-            counts += _by_reason(made.where("reason IS NOT NULL"))
-            pairs = made.where("reason IS NULL").count()
-        except SPARK_ERRORS as error:
-            self.input.blame(error)
-            raise
-        items = judged.count()
-        print(
-            f"the first {rows.get['count']:,} rows: {items:,} {self.method.unit}, {pairs:,} pairs"
-        )
-        for reason, count in sorted(counts.items()):
-            print(f"  {count:>12,} in quarantine: {reason}")
-        print("nothing written")
-        judged.unpersist()
-        made.unpersist()
 
     def _write(self, table: DataFrame, name: str, key: str) -> None:
         self.check_lock()
@@ -298,6 +356,8 @@ class BuildPairs:
 
     def _bytes(self, name: str) -> int:
         path = f"{self.output}/{WORK}/{name}"
+        if not self.storage.exists(path):
+            return 0
         return sum(file.size for file in self.storage.list_files(path))
 
 
@@ -305,34 +365,10 @@ def _method(settings: BuildSettings, json_lists: bool) -> Method:
     both = settings.directions == "both"
     if settings.method == "versions":
         return Versions(both, settings.max_pairs, settings.seed, json_lists)
+    if settings.method == "back-translation":
+        return BackTranslation.of(settings)
+    if settings.method == "simplify":
+        return Simplify.of(settings)
+    if settings.translator:
+        return Translated.of(settings)
     return Parallel(both)
-
-
-def _by_reason(rows: DataFrame) -> Counter[str]:
-    return Counter({row.reason: row["count"] for row in rows.groupBy("reason").count().collect()})
-
-
-def _made(fit: DataFrame, method: Method) -> DataFrame:
-    """Columns MADE: what the method makes of each group of items that are fit."""
-    members = F.collect_list(F.struct("source", "paraphrase")).alias("members")
-    groups = fit.groupBy("group").agg(F.min("foreign").alias("foreign"), members)
-
-    def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        made = []
-        for batch in batches:
-            for group in batch.to_pylist():
-                texts = [(text["source"], text["paraphrase"]) for text in group["members"]]
-                for reason, source, paraphrase in method.make(texts):
-                    made.append((reason, source, paraphrase, group["foreign"], group["group"]))
-                    if len(made) == BATCH:
-                        yield _batch(made)
-                        made = []
-        yield _batch(made)
-
-    return groups.mapInArrow(make, MADE)
-
-
-def _batch(made: Sequence[tuple[str | None, ...]]) -> pa.RecordBatch:
-    columns = zip(*made, strict=True) if made else [()] * 5
-    names = ["reason", "source", "paraphrase", "foreign", "group"]
-    return pa.RecordBatch.from_arrays([pa.array(c, pa.string()) for c in columns], names)

@@ -53,7 +53,7 @@ def judge_batch(
     if alone:  # equal to itself
         reasons[reasons == "identical"] = None
     text, flags = normalise_column(foreign)
-    reasons[np.diff(text.offsets) == 0] = NO_GROUP
+    reasons[(np.diff(text.offsets) == 0) & (reasons == None)] = NO_GROUP  # noqa: E711, of each
     reasons[(flags & UNDECODABLE) != 0] = "undecodable"
     groups = [xxh3_128_hexdigest(sentence) for sentence in _utf8(text)]
     strings = pa.array(reasons.tolist(), pa.string()), pa.array(groups, pa.string())

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.groups import BackTranslationSettings, SimplifySettings, TranslationSettings
 from gaixie.jobs.scoring.settings import Csv, Input, Origin, Uri
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.io import settings
@@ -15,20 +16,39 @@ from gaixie.udfs.io.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/pairs.yaml"
 
-METHODS = ("versions", "parallel")
+METHODS = ("versions", "parallel", "back-translation", "simplify")
+
+WRITTEN = ("back-translation", "simplify")
+"""Those whose pairs a model writes, of single sentences."""
+
+GROUPS = {
+    "back_translation": ("back-translation",),
+    "simplify": ("simplify",),
+    "translation": ("back-translation", "parallel", "simplify"),
+}
+"""Groups of settings, and the methods that have them."""
 
 OWN = {
-    "text_column": "versions",
-    "max_pairs": "versions",
-    "human_column": "parallel",
-    "machine_column": "parallel",
-    "human": "parallel",
-    "machine": "parallel",
-    "foreign": "parallel",
-    "model": "parallel",
-    "model_version": "parallel",
+    "text_column": ("versions", *WRITTEN),
+    "max_pairs": ("versions",),
+    "human_column": ("parallel",),
+    "machine_column": ("parallel",),
+    "human": ("parallel",),
+    "machine": ("parallel",),
+    "foreign": ("parallel",),
+    "foreign_column": ("versions", "parallel"),
+    "source_lang": ("versions", "parallel"),
+    "translator": ("parallel",),
+    "model": ("parallel", *WRITTEN),
+    "model_version": ("parallel", *WRITTEN),
 }
-"""Settings that mean something to one method alone."""
+"""Settings that mean something to some methods alone."""
+
+DEFAULT_ORIGINS = {"back-translation": "back_translation", "simplify": "back_translation"}
+"""By method; that of the others is parallel."""
+
+INDIFFERENT = {"output", "origin", "target_file_mb", *GROUPS}
+"""What decides no pair; of a group, its FREE does not."""
 
 
 class PairsInput(Input):
@@ -66,20 +86,28 @@ class BuildSettings(Strict):
     human: Uri | None = None
     machine: Uri | None = None
     foreign: Uri | None = None
+    source_lang: str | None = None
+    target_lang: str = "zh"
+    translator: Uri | None = None
     output: Uri | None = None
-    origin: Origin = "parallel"
-    model: str | None = None
+    origin: Origin | None = None
+    model: Uri | None = None
     model_version: str | None = None
     directions: Literal["one", "both"] = "one"
     seed: int = Field(1, ge=0, lt=2**63)
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
+    piece_sentences: int = Field(2000, ge=1)
     target_file_mb: float = Field(128, gt=0)
+    back_translation: BackTranslationSettings = Field(default_factory=BackTranslationSettings)
+    simplify: SimplifySettings = Field(default_factory=SimplifySettings)
+    translation: TranslationSettings = Field(default_factory=TranslationSettings)
 
     @model_validator(mode="after")
     def _consistent(self) -> BuildSettings:
         if self.min_characters > self.max_characters:
             raise ValueError("min_characters is above max_characters")
+        self.origin = self.origin or DEFAULT_ORIGINS.get(self.method or "", "parallel")
         return self
 
     @property
@@ -89,32 +117,58 @@ class BuildSettings(Strict):
         return {name: path for name in names if (path := getattr(self, name))}
 
     @property
+    def tmx(self) -> bool:
+        """Whether the input is a translation memory."""
+        return (self.input or "").lower().endswith((".tmx", ".tmx.gz"))
+
+    @property
     def paths(self) -> list[str]:
         """All that is read."""
         return [self.input] if self.input else list(self.moses.values())
 
     def table(self) -> PairsInput:
-        """The input as a table: foreign sentence and version, or human and machine translation."""
-        versions = self.method == "versions"
+        """The input as a table: foreign sentence and version, human and machine translation, or sentences."""
+        columns = {
+            "versions": (self.foreign_column, self.text_column or "text"),
+            "parallel": (human := self.human_column or "human", self.machine_column or "machine"),
+        }
+        if self.translator:
+            columns["parallel"] = human, human
+        text = self.text_column or "text"
+        source, paraphrase = columns.get(self.method or "", (text, text))
         return PairsInput(
             path=self.input or "",
             origin=self.origin,
             format=self.format,
             csv=self.csv,
-            source_column=(self.foreign_column if versions else self.human_column) or "human",
-            paraphrase_column=(
-                self.text_column or "text" if versions else self.machine_column or "machine"
-            ),
-            foreign_column=None if versions else self.foreign_column,
-            may_have_lists=versions,
+            source_column=source or text,
+            paraphrase_column=paraphrase,
+            foreign_column=self.foreign_column if self.method == "parallel" else None,
+            may_have_lists=self.method == "versions",
         )
 
     def parameters(self) -> dict[str, Any]:
         """What decides the pairs, beside the input: the lineage of each pair has it."""
         names = ["directions", "min_characters", "max_characters"]
         if self.method == "versions":
-            names += ["max_pairs", "seed"]
-        return {name: getattr(self, name) for name in names}
+            names += ["max_pairs"]
+        if self.method != "parallel" or self.translator:
+            names += ["seed"]
+        return {name: getattr(self, name) for name in names} | self._groups()
+
+    def _groups(self) -> dict[str, Any]:
+        """What decides the pairs in the groups of the method."""
+        groups = [getattr(self, name) for name, methods in GROUPS.items() if self.method in methods]
+        if self.method == "parallel" and not self.translator:
+            groups = []
+        values: dict[str, Any] = {}
+        for group in groups:
+            values |= group.model_dump(mode="json", exclude=set(group.FREE))
+        return values
+
+    def deciding(self) -> dict[str, Any]:
+        """All settings that decide the pairs: a building goes on with the same ones alone."""
+        return self.model_dump(mode="json", exclude=INDIFFERENT) | self._groups()
 
 
 def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) -> BuildSettings:
@@ -127,18 +181,19 @@ def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) 
         raise JobError(f"no method: give one of {', '.join(METHODS)}, or method in the config file")
     if not given.output:
         raise JobError("nowhere to write: give --output, or output in the config file")
-    for name, method in OWN.items():
-        if getattr(given, name) is not None and method != given.method:
-            option = name.replace("_", "-")
-            raise JobError(f"--{option}: an option of the method {method}, not of {given.method}")
+    _check_own(given, assignments)
     if given.input and given.moses:
         raise JobError(
             f"--input and --{min(given.moses)}: give a table or files of lines, not both"
         )
-    if not given.input and not {"human", "machine"} <= given.moses.keys():
-        lines = "" if given.method == "versions" else ", or --human and --machine, files of lines"
-        raise JobError(f"nothing to read: give --input{lines}")
-    if given.method == "versions" and not given.foreign_column:
+    needed = {"human", "foreign" if given.translator else "machine"}
+    if not given.input and not needed <= given.moses.keys():
+        lines = f", or {' and '.join(f'--{name}' for name in sorted(needed))}, files of lines"
+        raise JobError(
+            f"nothing to read: give --input{lines if given.method == 'parallel' else ''}"
+        )
+    _check_translation(given)
+    if given.method == "versions" and not (given.foreign_column or given.tmx):
         raise JobError(
             "--foreign-column is missing: the column whose equal values make versions of one sentence"
         )
@@ -147,3 +202,40 @@ def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) 
             "--foreign-column: of a table; the foreign side of files of lines is --foreign"
         )
     return given
+
+
+def _check_own(given: BuildSettings, assignments: list[str]) -> None:
+    """Raises JobError for what another method alone has."""
+    named = {
+        f"--{name.replace('_', '-')}": methods
+        for name, methods in OWN.items()
+        if getattr(given, name) is not None
+    }
+    named |= {
+        f"--set {assignment}": GROUPS[group]
+        for assignment in assignments
+        if (group := assignment.partition(".")[0]) in GROUPS
+    }
+    for option, methods in named.items():
+        if given.method not in methods:
+            names = " and ".join(methods)
+            what = "the method" if len(methods) == 1 else "the methods"
+            raise JobError(f"{option}: an option of {what} {names}, not of {given.method}")
+
+
+def _check_translation(given: BuildSettings) -> None:
+    """Raises JobError where it is open what is translated from which language."""
+    wants = (given.tmx and "a TMX") or (given.translator and "--translator")
+    if wants and given.method in ("versions", "parallel") and not given.source_lang:
+        raise JobError(f"--source-lang is missing: the foreign language, for {wants}")
+    if given.tmx and given.method not in ("versions", "parallel"):
+        raise JobError(f"{given.input}: a TMX is for the methods versions and parallel")
+    if given.tmx and given.method == "parallel" and not given.translator:
+        raise JobError("--translator is missing: a TMX has no machine translations")
+    if not given.translator:
+        return
+    if given.machine or given.machine_column:
+        name = "machine" if given.machine else "machine-column"
+        raise JobError(f"--{name} and --translator: the translations are there, or to be made")
+    if given.input and not (given.foreign_column or given.tmx):
+        raise JobError("--foreign-column is missing: what --translator is to translate")

@@ -39,6 +39,13 @@ MEANINGS = {
     "spscore": "SPScore-zh in [0, 1]: all of this in one score",
     "origin": f"where the pair comes from: {', '.join(ORIGINS)}",
     "stage": "stage of the curriculum: 1 is easy, 3 the best; 0 is below the cut",
+    "group": "what pairs of one foreign sentence, document or cluster share",
+    "method": "how the pair was made",
+    "model": "by which model, where one wrote the paraphrase",
+    "version": "of that model",
+    "parameters": "of the method, as JSON",
+    "license": "under which the pair's corpus came",
+    "run": "the source run that the pair was taken from",
 }
 
 SIZES = {
@@ -96,6 +103,7 @@ def card(manifest: ReleaseManifest) -> str:
         stages=[f"stage {stage}" for stage in stages],
         by_origin=by_origin,
         by_split=[_counts(split, manifest, [split]) for split in splits],
+        by_lineage=_by_lineage(manifest),
         removed=sum(rows.duplicates for rows in manifest.rows.values()),
         outputs=[*OUTPUTS],
         judgements=[
@@ -132,6 +140,20 @@ def _head(manifest: ReleaseManifest) -> dict[str, Any]:
         "size_categories": [next(sizes, "10B<n<100B")],
         "configs": configs_of(manifest),
     }
+
+
+def _by_lineage(manifest: ReleaseManifest) -> list[list[str]]:
+    """Pairs by method, model and licence, and by stage; none where the runs say nothing of them."""
+    if not any(entry.method or entry.model or entry.license for entry in manifest.lineage):
+        return []
+    counts: dict[tuple[str, ...], Counter[int]] = {}
+    for entry in manifest.lineage:
+        key = tuple(value or "not stated" for value in (entry.method, entry.model, entry.license))
+        counts.setdefault(key, Counter()).update(entry.pairs)
+    return [
+        [*key, *[f"{count[stage]:,}" for stage in manifest.settings.stages], f"{count.total():,}"]
+        for key, count in sorted(counts.items())
+    ]
 
 
 def _tier(signature: str) -> str:

@@ -21,15 +21,19 @@ from gaixie.jobs.releases.plots import draw_judgements, draw_lengths, draw_score
 from gaixie.jobs.releases.rows import (
     COLUMNS,
     LENGTH_BINS,
+    RUN,
     Counts,
     Judged,
     SourceRun,
     check_digests,
     check_signatures,
+    count_lineage,
     drop_duplicates,
     find_duplicates,
     find_run,
     judged,
+    lineage_of,
+    named_runs,
     read_release,
     read_runs,
     recount,
@@ -49,11 +53,17 @@ from gaixie.jobs.releases.store import (
     published_release,
     read_latest,
 )
+from gaixie.jobs.releases.trace import trace
 from gaixie.jobs.releases.verify import describe_files, faults_of
 from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.session import start_session
 from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import ReleaseManifest, ReleaseRows, SourceRunEntry
+from gaixie.udfs.io.manifest import (
+    ReleaseLineage,
+    ReleaseManifest,
+    ReleaseRows,
+    SourceRunEntry,
+)
 from gaixie.udfs.splits import SPLITS
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.stages import ORIGINS, STAGES, quantile
@@ -105,6 +115,17 @@ def verify(root: str, name: str) -> int:
     return 1 if faults else 0
 
 
+def trace_pair(root: str, name: str | None, pair_id: str) -> int:
+    """Prints where a pair of a release comes from. name: a version; by default the latest."""
+    name = name or read_latest(root)
+    if name is None:
+        raise JobError(f"{root}: no published release")
+    width = 12
+    for what, value in trace(root, published_release(root, name), pair_id):
+        print(f"{what:<{width}}{' '.join(value.splitlines())}")
+    return 0
+
+
 def release(request: ReleaseRequest) -> int:
     path = manifest_of(request.root, request.version)
     if storage.exists(path):
@@ -153,6 +174,7 @@ class Release:
         """Pairs by origin and stage: of the runs, and what they are less the duplicates."""
         self.duplicates: Counter[tuple[str, int]] = Counter()
         self.columns: dict[str, str] = {}
+        self.lineage: list[ReleaseLineage] = []
         self.seconds: dict[str, float] = {}
 
     def _pairs(self) -> DataFrame:
@@ -193,7 +215,8 @@ class Release:
             rows = drop_duplicates(rows, find_duplicates(rows), self.duplicates.total())
         columns = [*COLUMNS.names, *self.settings.keep_columns]
         split = split_column(self.settings.split, self.settings.seed, split_key(columns))
-        rows = rows.withColumn("split", split).select(*columns, "split")
+        columns += [*lineage_of(self.runs), RUN]
+        rows = named_runs(rows, self.runs).withColumn("split", split).select(*columns, "split")
         data = storage.join(self.folder, "data")
         with progress(self.spark, "writing shards", (self.rows - self.duplicates).total()):
             write_shards(rows, data, self._shards(), self.settings.seed)
@@ -209,6 +232,7 @@ class Release:
         with progress(self.spark, "counting", (self.rows - self.duplicates).total()):
             counts = recount(read_release(self.spark, self.folder))
             outputs = judged(read_release(self.spark, self.folder))
+            self.lineage = count_lineage(self.spark, self.folder, self.columns)
         self._close_accounts(counts)
         self.seconds["count"] = time.monotonic() - started
         started = time.monotonic()
@@ -296,6 +320,7 @@ class Release:
             counts=nested,
             quantiles=quantiles,
             judgements=means,
+            lineage=self.lineage,
             seconds={},
             files=[],
         )

@@ -31,7 +31,7 @@ from gaixie.jobs.spark.parquet import CHECKED, write_partitioned
 from gaixie.udfs import splits
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import NAME, ReleaseSettings, RunManifest, read_run
+from gaixie.udfs.io.manifest import NAME, ReleaseLineage, ReleaseSettings, RunManifest, read_run
 from gaixie.udfs.io.published_files import run_faults
 from gaixie.udfs.spark import score_bin_column
 from gaixie.udfs.splits import GROUP, SPLITS
@@ -46,6 +46,12 @@ COLUMNS = StructType(
     ]
 )
 """Columns of a release; kept columns of the runs follow."""
+
+LINEAGE = ("method", "model", "version", "parameters", "license")
+"""Columns of text that a release takes over from the runs that have them: how a pair came about."""
+
+RUN = "run"
+"""Column of a release that names the run that a pair was taken from."""
 
 LENGTH_BINS = 10
 """Characters that one bin of the lengths spans."""
@@ -64,6 +70,8 @@ class SourceRun:
     """Pairs by origin and stage, in the chosen stages."""
     bytes_per_row: float
     """Of the columns that are released, as compressed in the run's files."""
+    lineage: tuple[str, ...] = ()
+    """Those of LINEAGE that it has."""
 
 
 def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str]) -> SourceRun:
@@ -99,7 +107,9 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
             f"--keep-columns {lacking[0]}: run '{run_id}' carries no such further column; "
             f"it has: {', '.join(extra) or 'none'}"
         )
-    return SourceRun(run_id, folder, manifest, digest, rows, size)
+    texts = {field.name for field in schema if pa.types.is_string(field.type)}
+    lineage = tuple(name for name in LINEAGE if name in texts and name not in keep)
+    return SourceRun(run_id, folder, manifest, digest, rows, size, lineage)
 
 
 def check_digests(spark: SparkSession, runs: Sequence[SourceRun]) -> None:
@@ -132,7 +142,7 @@ def _look_at_files(
         groups = [footer.metadata.row_group(k) for k in range(footer.num_row_groups)]
         schema = footer.schema_arrow
         chunks = [group.column(k) for group in groups for k in range(group.num_columns)]
-        names = {*COLUMNS.names, *keep}
+        names = {*COLUMNS.names, *keep, *LINEAGE}
         taken = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in names]
         size = sum(chunk.total_compressed_size for chunk in taken)
         return size / max(footer.metadata.num_rows, 1), schema
@@ -153,7 +163,8 @@ def check_signatures(runs: Sequence[SourceRun]) -> None:
 def read_runs(
     spark: SparkSession, runs: Sequence[SourceRun], stages: Sequence[int], keep: Sequence[str]
 ) -> DataFrame:
-    """Rows of the chosen stages, and in column run the number of their run among the runs."""
+    """Rows of the chosen stages: COLUMNS, keep, what any run has of LINEAGE, and in column run the number
+    of their run among the runs."""
     parts: list[DataFrame] = []
     types: dict[str, tuple[DataType, str]] = {}
     for number, run in enumerate(runs):
@@ -171,10 +182,23 @@ def read_runs(
                         f"--keep-columns {name}: {first_type.simpleString()} in run "
                         f"'{first_run}', {extra[name].dataType.simpleString()} in '{run.run_id}'"
                     )
+        lineage = [StructField(name, StringType()) for name in lineage_of(runs)]
+        schema = StructType([*schema, *lineage])  # null where a run has no such column
         read = spark.read.options(**CHECKED).schema(schema)
         rows = read.parquet(folder).where(F.col("stage").isin(*stages))
-        parts.append(rows.withColumn("run", F.lit(number)))
+        parts.append(rows.withColumn(RUN, F.lit(number)))
     return reduce(DataFrame.unionByName, parts)
+
+
+def lineage_of(runs: Sequence[SourceRun]) -> list[str]:
+    """Those of LINEAGE that any of the runs has."""
+    return [name for name in LINEAGE if any(name in run.lineage for run in runs)]
+
+
+def named_runs(rows: DataFrame, runs: Sequence[SourceRun]) -> DataFrame:
+    """rows of read_runs with the names of their runs in place of the numbers."""
+    names = F.array(*[F.lit(run.run_id) for run in runs])
+    return rows.withColumn(RUN, F.get(names, F.col(RUN)))
 
 
 def find_duplicates(rows: DataFrame) -> DataFrame:
@@ -290,6 +314,27 @@ def read_release(spark: SparkSession, folder: str, schema: StructType = COLUMNS)
     fields = [StructField(name, StringType()) for name in ("split", "subset")]
     path = storage.spark_uri(storage.join(folder, "data"))
     return spark.read.schema(StructType([*schema, *fields])).parquet(path)
+
+
+def count_lineage(
+    spark: SparkSession, folder: str, columns: Mapping[str, str]
+) -> list[ReleaseLineage]:
+    """Pairs of a build folder by run, origin, method, model and licence. columns: of the release."""
+    known = [name for name in LINEAGE if columns.get(name) == "string"]
+    fields = [StructField(name, StringType()) for name in (*known, RUN)]
+    rows = read_release(spark, folder, StructType([*COLUMNS, *fields]))
+    nulls = {name: F.lit(None).cast("string") for name in LINEAGE if name not in known}
+    keys = (RUN, "origin", "method", "model", "license")
+    table = rows.withColumns(nulls).groupBy(*keys, "stage").count().collect()
+    pairs: dict[tuple, dict[int, int]] = defaultdict(dict)
+    for *key, stage, count in sorted(table, key=lambda row: [str(value) for value in row]):
+        pairs[tuple(key)][stage] = count
+    return [
+        ReleaseLineage(
+            run_id=run, origin=origin, method=method, model=model, license=licence, pairs=stages
+        )
+        for (run, origin, method, model, licence), stages in pairs.items()
+    ]
 
 
 @dataclass(frozen=True)

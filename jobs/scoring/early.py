@@ -17,7 +17,7 @@ from typing import Any
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.paths import COMPRESSED, choose_files, local_path
-from gaixie.jobs.scoring.settings import Input
+from gaixie.jobs.scoring.settings import LICENSE, Input
 from gaixie.udfs.io.storage import File
 
 GIVE_ENCODING = "it is not UTF-8: give its encoding, such as --encoding gb18030"
@@ -45,6 +45,14 @@ def check_local_inputs(inputs: Iterable[Input]) -> None:
             check_names(names, chosen[0].uri, settings)
 
 
+def check_local_files(paths: Iterable[str]) -> None:
+    """Raises JobError for a local path where nothing is."""
+    for uri in paths:
+        path = local_path(uri)
+        if path is not None and not re.search(r"[*?\[\]{}\\]", path) and not os.path.exists(path):
+            raise JobError(f"{uri}: no such file or folder")
+
+
 def local_bytes(inputs: Iterable[Input]) -> float:
     """Size of the input, together; infinite where a part of it lies elsewhere or is compressed."""
     total = 0.0
@@ -67,6 +75,11 @@ def check_names(names: list[str], path: str, settings: Input) -> None:
             shown = ", ".join(names)
             hint = f"; {GIVE_ENCODING}" if "\ufffd" in shown else ""
             raise JobError(f"{path}: no column '{wanted}', expected string; it has: {shown}{hint}")
+    if settings.license and any(name.lower() == LICENSE for name in names):
+        raise JobError(
+            f"{path}: has a column '{LICENSE}', but the settings state the licence "
+            f"{settings.license!r} for all of its pairs; leave out one of them"
+        )
     known: dict[str, str] = {}
     for name in names:
         if (other := known.setdefault(name.lower(), name)) != name:

@@ -30,7 +30,7 @@ from gaixie.jobs.scoring.delimited import (
 )
 from gaixie.jobs.scoring.early import GIVE_ENCODING, check_names, json_objects
 from gaixie.jobs.scoring.paths import COMPRESSED, choose_files, local_path
-from gaixie.jobs.scoring.settings import Input
+from gaixie.jobs.scoring.settings import LICENSE, Input
 from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
 from gaixie.jobs.spark.parquet import CHECKED
 from gaixie.jobs.spark.storage import LITERAL, Storage
@@ -95,9 +95,11 @@ class InputFiles:
     @property
     def extra_columns(self) -> list[StructField]:
         """Columns that are carried through, as the run has them."""
-        return [
+        columns = [
             StructField(name, self.schema[own].dataType) for own, name in self.extra_names.items()
         ]
+        licence = [StructField(LICENSE, StringType())] if self.settings.license else []
+        return columns + licence
 
     @property
     def extra_names(self) -> dict[str, str]:
@@ -366,6 +368,7 @@ def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> Da
         origin.cast("string").alias("origin"),
         malformed.cast("string").alias(MALFORMED_LINE),
         *[F.col(f"`{own}`").alias(name) for own, name in source.extra_names.items()],
+        *([F.lit(settings.license).alias(LICENSE)] if settings.license else []),
     )
 
 

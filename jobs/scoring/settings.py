@@ -60,6 +60,10 @@ class Csv(Strict):
     """Names of the columns of files without a header; None: the first line has them."""
 
 
+LICENSE = "license"
+"""Column that the licence of an input becomes."""
+
+
 class Input(Strict):
     """Pairs to read, and where they come from."""
 
@@ -69,6 +73,8 @@ class Input(Strict):
     format: Literal["parquet", "jsonl", "csv", "tsv"] | None = None
     source_column: str = "source"
     paraphrase_column: str = "paraphrase"
+    license: str | None = Field(default=None, min_length=1)
+    """Of its pairs: each of them carries it, to a release's card."""
     csv: Csv = Field(default_factory=Csv)
 
     @property

@@ -335,6 +335,13 @@ def test_reserved_column_under_a_mapping(score, tmp_path):
     refused(run, f"{path}: column 'source' has the name of one that the job writes")
 
 
+def test_a_licence_for_pairs_that_have_their_own(score, tmp_path):
+    table = {"source": [A], "paraphrase": [B], "License": ["MIT"]}
+    path = write_parquet(tmp_path / "a.parquet", table)
+    run = score(tmp_path / "out", "--input", path, "--origin", "llm", "--license", "CC0-1.0")
+    refused(run, f"{path}: has a column 'license', but the settings state the licence 'CC0-1.0'")
+
+
 def test_other_files_of_a_folder_are_passed_over(score, tmp_path):
     write_parquet(tmp_path / "in" / "a.parquet", {"source": [A], "paraphrase": [B]})
     for name in ("README.md", "readme.txt", "_SUCCESS", "sub/notes.docx", "z.xlsx"):

@@ -234,8 +234,8 @@ def test_what_is_there_is_kept_but_for_what_a_killed_process_left(spark, lists, 
 def test_accounts_that_do_not_close(spark, lists, tmp_path, monkeypatch):
     from gaixie.jobs.pairs import build
 
-    made = build._made
-    monkeypatch.setattr(build, "_made", lambda *given: made(*given).where("reason IS NULL"))
+    made = build.make_pairs
+    monkeypatch.setattr(build, "make_pairs", lambda *given: made(*given).where("reason IS NULL"))
     with pytest.raises(RuntimeError, match=r"18 sentences .* 12 in pairs \+ 4 quarantined"):
         main(versions(lists, tmp_path / "p"))
     assert not (tmp_path / "p" / "manifest.json").exists()

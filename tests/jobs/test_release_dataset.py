@@ -34,8 +34,10 @@ from gaixie.jobs import release_dataset
 from gaixie.jobs.errors import run
 from gaixie.jobs.releases import store as release_store
 from gaixie.jobs.releases.rows import SPLITS, split_of
+from gaixie.jobs.releases.trace import in_likely_order
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io import storage
+from gaixie.udfs.io.manifest import read_run
 from gaixie.udfs.text.normalise import normalise
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +48,8 @@ ENVIRONMENT = {
 SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 GIVEN = ["--license", "CC-BY-4.0", "--split", *SHARES.values(), "--shards", 2]
 OUTPUTS = ("structure", "synonyms", "meaning", "fluency", "spscore")
+LINEAGE = ["n", "method", "license", "run"]
+"""Further columns of release 1.0: n was asked for; run a alone has method and license."""
 COLUMNS = ["pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS, "origin", "stage"]
 
 
@@ -129,8 +133,13 @@ def root(score, grow, tmp_path_factory) -> Path:
 
     cuts = [f"cuts.{name}={{scores: [0.2, 0.4, 0.6]}}" for name in ("parallel", "llm", "human")]
     for run_id, first, count in (("a", 0, 250), ("b", 100, 250)):
-        pq.write_table(pairs(first, count), root / f"{run_id}.parquet")
+        table = pairs(first, count)
         given = ["--input", root / f"{run_id}.parquet", "--origin-column", "origin"]
+        if run_id == "a":
+            table = table.append_column("method", pa.array(["versions"] * len(table)))
+            table = table.append_column("version", pa.array([1] * len(table)))  # somebody's own
+            given += ["--license", "CC-BY-2.0"]
+        pq.write_table(table, root / f"{run_id}.parquet")
         for cut in cuts if run_id == "a" else cuts[:2]:
             given += ["--set", cut]
         done = score(root, *given, run_id=run_id)
@@ -170,6 +179,67 @@ def rows(released) -> pd.DataFrame:
     return read_rows([*released.rglob("*.parquet")])
 
 
+# Where a pair comes from
+
+
+def test_the_card_counts_by_method_and_licence(rows, manifest, released):
+    counts = rows.fillna("").groupby(["run", "origin", "method", "license", "stage"]).size()
+    listed = {
+        (e["run_id"], e["origin"], e["method"] or "", e["license"] or "", int(stage)): pairs
+        for e in manifest["lineage"]
+        for stage, pairs in e["pairs"].items()
+    }
+    assert listed == counts.to_dict()
+    stages = rows[rows["method"] == "versions"].groupby("stage").size()
+    cells = " | ".join(f"{count:,}" for count in [*stages, stages.sum()])
+    card = (released / "README.md").read_text("utf-8")
+    assert f"| versions | not stated | CC-BY-2.0 | {cells} |" in card
+    assert "| not stated | not stated | not stated | " in card
+
+
+def test_a_pair_is_traced_to_its_run_and_input(root, released, rows):
+    for run_id, method, licence in (
+        ("a", "versions", "CC-BY-2.0"),
+        ("b", "not stated", "not stated"),
+    ):
+        row = rows[rows["run"] == run_id].iloc[0]
+        done = release(root, "--trace", row["pair_id"], "--version", "1.0")
+        assert (done.code, done.stderr) == (0, "")
+        lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if line[0] != " ")
+        assert lines["source"] == row["source"].strip()
+        assert (lines["method"], lines["licence"]) == (method, licence)
+        assert lines["group"].isdigit()
+        assert lines["run"].startswith(f"{run_id}, 20")
+        assert lines["input"].endswith(f"/{run_id}.parquet")
+        assert f"spscore {row['spscore']:.3f}" in lines["judgements"]
+        cuts = read_run(str(root / "runs" / run_id)).thresholds[row["origin"]]
+        assert lines["stage"] == f"{row['stage']}, cut points {', '.join(f'{c:.3f}' for c in cuts)}"
+        assert lines["signature"].startswith("SPScore-zh|")
+        assert f"1.0, split {row['split']}: data/split={row['split']}/" in lines["release"]
+
+
+def test_the_likely_files_come_first(released, rows):
+    files = [*map(str, sorted(released.rglob("*.parquet")))]
+    for pair_id, split, subset, file in (
+        rows[["pair_id", "split", "subset", "file"]].head(40).values
+    ):
+        likely = in_likely_order(files, pair_id, 13)
+        assert sorted(likely) == files
+        folder = f"/split={split}/subset={subset}/"
+        first = next(name for name in likely if folder in name)
+        assert Path(first).name.split("-")[1] == file
+
+
+def test_what_cannot_be_traced(root, released):
+    unknown = "0" * 32
+    error = release(root, "--trace", unknown, "--version", "1.0").error
+    assert error.endswith(
+        f"data: no pair {unknown} in release 1.0 ({len(read_rows([*released.rglob('*.parquet')])):,} pairs)"
+    )
+    error = release(root, "--trace", "17", "--version", "1.0").error
+    assert error.endswith("--trace 17: expected a pair_id, 32 hexadecimal digits")
+
+
 # What a release holds
 
 
@@ -177,7 +247,9 @@ def test_rows_are_the_runs_rows_once(rows, scored, manifest):
     once = scored.drop_duplicates("pair_id", keep="first")
     assert len(scored) - len(once) > 50
     assert (scored.groupby("pair_id")["stage"].nunique() > 1).any()  # the first run's stage counts
-    columns = [*COLUMNS, "n"]
+    columns = [*COLUMNS, *LINEAGE]
+    for name in ("method", "license"):
+        once = once.assign(**{name: once[name].astype(object).where(once[name].notna(), None)})
     found = rows[columns].sort_values("pair_id", ignore_index=True)
     expected = once[columns].sort_values("pair_id", ignore_index=True)
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
@@ -199,7 +271,7 @@ def test_files(released, rows, manifest):
         assert entry["sha256"] == storage.sha256(str(found[name]))
         if name.endswith(".parquet"):
             schema = pq.read_schema(found[name])
-            assert schema.names == [*COLUMNS, "n"]
+            assert schema.names == [*COLUMNS, *LINEAGE]
             assert schema.field("stage").type == pa.int32()
             assert {schema.field(c).type for c in (*FEATURES, *OUTPUTS)} == {pa.float32()}
             assert entry["rows"] == pq.read_metadata(found[name]).num_rows
@@ -301,7 +373,7 @@ def test_datasets_reads_it(released, rows, tmp_path):
     assert features["origin"].dtype == "string"
     files = f"{released}/data/split=train/subset=stage-1/*.parquet"
     plain = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=cache)
-    assert plain.column_names == [*COLUMNS, "n"]
+    assert plain.column_names == [*COLUMNS, *LINEAGE]
     assert set(plain["stage"]) == {1}
 
 
@@ -457,7 +529,7 @@ def test_second_release(second, scored):
     rows = read_rows([*second.rglob("*.parquet")])
     expected = scored[(scored["run"] == "b") & (scored["stage"] == 3)]
     assert set(rows[rows["stage"] == 3]["pair_id"]) == set(expected["pair_id"])
-    assert [*rows.columns] == [*COLUMNS, "split", "subset", "file"]
+    assert [*rows.columns] == [*COLUMNS, "run", "split", "subset", "file"]
     head = yaml.safe_load((second / "README.md").read_text("utf-8").split("---\n")[1])
     assert head["license"] == "other"
     assert head["license_name"] == "our-own-licence"
@@ -472,7 +544,7 @@ def test_diff(root, rows, second):
         "license: CC-BY-4.0 -> Our own licence",
         "stages: [1, 2, 3] -> [0, 3]",
         "runs: a, b -> b",
-        "columns: n gone, none new",
+        "columns: n, method, license gone, none new",
         f"pairs added: {len(new) - len(both):,}",
         f"pairs removed: {len(rows) - len(both):,}",
         f"pairs in both: {len(both):,}",
@@ -743,6 +815,14 @@ def test_release_in_a_store(race, store, in_store, rows, tmp_path):
     expected = rows[(rows["split"] == "train") & (rows["stage"] == 2)]
     assert loaded["pair_id"][:] == expected["pair_id"].tolist()
     assert loaded.features["stage"].dtype == "int32"
+
+
+def test_a_pair_is_traced_in_a_store(race, in_store, rows):
+    row = rows[rows["run"] == "a"].iloc[-1]
+    done = release(in_store, "--trace", row["pair_id"])
+    assert done.code == 0, done.stderr
+    assert f"manifest: {in_store}/runs/a/manifest.json" in done.stdout
+    assert re.search(r"^group +\d+$", done.stdout, re.M)
 
 
 def test_a_reader_may_not_release(in_store, store, monkeypatch):

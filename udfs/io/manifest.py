@@ -152,6 +152,10 @@ class PairsManifest(_Manifest):
     """Of these, how many are in a pair."""
     quarantine: dict[str, int]
     """Of these, how many are in none, by reason."""
+    dropped: dict[str, int] = {}
+    """Candidates that became no pair, by reason, of sentences that are in another or counted already."""
+    figures: dict[str, Any] = {}
+    """What the method says of its work, such as requests and tokens."""
     groups: int
     """That have a pair."""
     pairs: int
@@ -187,6 +191,18 @@ class ReleaseRows(_Part):
     in_runs: int
     duplicates: int
     released: int
+
+
+class ReleaseLineage(_Part):
+    """Pairs of a release that came about alike; null is what their input did not say."""
+
+    run_id: str
+    origin: str
+    method: str | None
+    model: str | None
+    license: str | None
+    pairs: dict[int, int]
+    """By stage."""
 
 
 class ReleaseFile(_Part):
@@ -230,6 +246,8 @@ class ReleaseManifest(_Manifest):
     """Score by origin and share of the pairs below it."""
     judgements: dict[int, dict[str, float]] = {}
     """Means by stage."""
+    lineage: list[ReleaseLineage] = []
+    """Pairs by run, origin, method, model and licence; none of an earlier Gaixie."""
     seconds: dict[str, float]
     files: list[Annotated[DataFile | ReleaseFile, Field(union_mode="left_to_right")]]
 

@@ -1,0 +1,54 @@
+"""What would become of the first rows of an input, and, where a model writes, what all of it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Observation
+
+from gaixie.jobs.pairs.making import by_reason, make_pairs
+from gaixie.jobs.pairs.writing import Sentences
+from gaixie.jobs.scoring.unreadable import SPARK_ERRORS
+
+if TYPE_CHECKING:
+    from gaixie.jobs.pairs.build import BuildPairs
+
+SAMPLE = 10_000
+"""Rows that are looked at."""
+
+TRIED = 64
+"""Sentences that a model may be tried on."""
+
+EXAMPLES = 3
+
+
+def dry_run(job: BuildPairs) -> None:
+    """Prints counts, examples and an estimate; writes nothing."""
+    method, rows = job.method, Observation()
+    judged = job.judged(min(job.limit or SAMPLE, SAMPLE), rows).cache()
+    try:
+        counts = by_reason(judged.where("reason IS NOT NULL"))
+        made = make_pairs(judged.where("reason IS NULL"), method).cache()
+        counts += by_reason(made.where("reason IS NOT NULL"))
+        fit = made.where("reason IS NULL")
+        pairs, first = fit.count(), fit.limit(TRIED).toArrow().to_pylist()
+    except SPARK_ERRORS as error:
+        job.input.blame(error)
+        raise
+    items, seen = judged.count(), rows.get["count"]
+    writes = isinstance(method, Sentences)
+    what = f"sentences for {job.settings.method}" if writes else "pairs"
+    print(f"the first {seen:,} rows: {items:,} {method.unit}, {pairs:,} {what}")
+    for reason, count in sorted(counts.items()):
+        print(f"  {count:>12,} in quarantine: {reason}")
+    if isinstance(method, Sentences):
+        everything = job.input.rows.count() if seen == SAMPLE else seen
+        total = pairs * min(everything, job.limit or everything) / max(seen, 1)
+        cores = job.spark.sparkContext.defaultParallelism
+        method.preview([row[method.reads] for row in first], total, cores)
+    else:
+        for row in first[:EXAMPLES]:
+            print(f"  {row['source']}\n  -> {row['paraphrase']}")
+    print("nothing written")
+    judged.unpersist()
+    made.unpersist()

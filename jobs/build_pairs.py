@@ -5,11 +5,13 @@
   python jobs/build_pairs.py versions --input tatoeba.tsv --columns en zh --foreign-column en --text-column zh --output out
   python jobs/build_pairs.py parallel --input corpus.tsv --human-column zh --machine-column mt_zh --output out
   python jobs/build_pairs.py parallel --human news.zh --machine news.mt.zh --foreign news.en --output out
+  python jobs/build_pairs.py llm --input text.parquet --model gpt-4o-mini --max-tokens-total 1000000 --output out
   python jobs/score_corpus.py --input out/pairs --origin-column origin --output scored
 
   versions   Chinese sentences with one foreign sentence are pairs: a list of them in a column, or a row each
   parallel   human and machine translation: two columns of a table, or files with a sentence a line
   back-translation   Chinese sentences, translated into another language and back
+  llm        Chinese sentences, and what a language model makes of them: an endpoint's or a local one
 
 Writes
 
@@ -30,6 +32,7 @@ import json
 import sys
 
 from gaixie.jobs.errors import run
+from gaixie.jobs.pairs.llm import options as llm
 from gaixie.jobs.pairs.settings import CONFIG, METHODS, BuildSettings, load_settings
 from gaixie.jobs.scoring.early import check_local_files, check_local_inputs
 from gaixie.jobs.scoring.paths import check_apart
@@ -74,7 +77,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         metavar="NAME",
         help="the Chinese sentence (versions: or a list); default text",
     )
-    read.add_argument("--model", metavar="NAME", help="that translates; parallel: for the lineage")
+    read.add_argument("--model", metavar="NAME", help="that writes; parallel: for the lineage")
     read.add_argument("--model-version", metavar="NAME", help="for the lineage")
     versions = parser.add_argument_group("versions")
     versions.add_argument("--max-pairs", metavar="N", type=positive, help="of a foreign sentence")
@@ -92,6 +95,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         dest="back_translation.pivots",
         help="through which to translate: a pair for each; default ar",
     )
+    llm.add_to(parser)
     how = parser.add_argument_group("what to make")
     how.add_argument("--output", metavar="FOLDER", help="a folder or URI without pairs")
     how.add_argument("--origin", help=f"{' | '.join(ORIGINS)}; by default the method's")

@@ -9,6 +9,9 @@ from pydantic import Field, model_validator
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.back_translation import BackTranslationSettings
+from gaixie.jobs.pairs.llm.prompts import Prompt
+from gaixie.jobs.pairs.llm.record import check_place
+from gaixie.jobs.pairs.llm.settings import LlmSettings
 from gaixie.jobs.scoring.settings import Csv, Input, Origin, Uri
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.io import settings
@@ -16,12 +19,12 @@ from gaixie.udfs.io.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/pairs.yaml"
 
-METHODS = ("versions", "parallel", "back-translation")
+METHODS = ("versions", "parallel", "back-translation", "llm")
 
-WRITTEN = ("back-translation",)
+WRITTEN = ("back-translation", "llm")
 """Those whose pairs a model writes, of single sentences."""
 
-GROUPS = {"back_translation": ("back-translation",)}
+GROUPS = {"back_translation": ("back-translation",), "llm": ("llm",)}
 """Groups of settings, and the methods that have them."""
 
 OWN = {
@@ -33,8 +36,8 @@ OWN = {
     "machine": ("parallel",),
     "foreign": ("parallel",),
     "foreign_column": ("versions", "parallel"),
-    "model": ("parallel", "back-translation"),
-    "model_version": ("parallel", "back-translation"),
+    "model": ("parallel", *WRITTEN),
+    "model_version": ("parallel", *WRITTEN),
 }
 """Settings that mean something to some methods alone."""
 
@@ -91,6 +94,7 @@ class BuildSettings(Strict):
     piece_sentences: int = Field(2000, ge=1)
     target_file_mb: float = Field(128, gt=0)
     back_translation: BackTranslationSettings = Field(default_factory=BackTranslationSettings)
+    llm: LlmSettings = Field(default_factory=LlmSettings)
 
     @model_validator(mode="after")
     def _consistent(self) -> BuildSettings:
@@ -175,6 +179,14 @@ def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) 
         raise JobError(
             "--foreign-column: of a table; the foreign side of files of lines is --foreign"
         )
+    if given.method == "llm":
+        if not given.model:
+            raise JobError(
+                "--model is missing: the endpoint's name of it, or with --local a folder"
+            )
+        Prompt(given.llm)  # raises where a template is no good
+        if not given.llm.local:
+            check_place(given.llm.cache or given.output)
     return given
 
 

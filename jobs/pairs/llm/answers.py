@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import NamedTuple
 
 MALFORMED = "malformed_answer"
 """Reason: not what was asked for, twice."""
@@ -12,13 +13,29 @@ REFUSED = "refused"
 CUT_OFF = "cut_off"
 """Reason: the answer reached its limit of tokens."""
 
-NOT_CHINESE = "not_chinese"
+WRONG_LANGUAGE = "wrong_language"
+"""Reason: a smaller share of Han characters than half of the sentence's."""
+
 GAVE_UP = "gave_up"
 """Reason: every attempt at a request failed."""
 
 OVER_BUDGET = "over_budget"
 REJECTED = "rejected"
 """Reason: the endpoint takes other requests, and not this one."""
+
+STOP, LENGTH, REFUSAL, BROKEN = "stop", "length", "refusal", "broken"
+"""How an answer ended: well, at its limit, in a refusal, or in a form that was not asked for."""
+
+ENDINGS = {LENGTH: CUT_OFF, REFUSAL: REFUSED, BROKEN: MALFORMED}
+"""Reasons of answers that did not end well."""
+
+
+class Answer(NamedTuple):
+    """Of one sentence."""
+
+    ending: str
+    text: str | None
+
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.S)
 _FENCED = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.S)
@@ -47,6 +64,25 @@ def parse(text: str | None, sources: list[str]) -> list[str] | None:
         return None
     cleaned = [_clean(*pair) for pair in zip(answers, sources, strict=True)]
     return None if any(not line or "\n" in line for line in cleaned) else cleaned
+
+
+def read(text: str | None, ending: str, sources: list[str]) -> list[Answer]:
+    """An answer for each source, out of that to all of them."""
+    paraphrases = parse(text, sources) if ending == STOP else None
+    if paraphrases is None:
+        return [Answer(BROKEN if ending == STOP else ending, text)] * len(sources)
+    return [Answer(STOP, paraphrase) for paraphrase in paraphrases]
+
+
+def judged(source: str, answer: Answer) -> str | None:
+    """The reason for which an answer makes no pair, of those that only a model's answer has."""
+    text = answer.text or ""
+    if refuses(text, source):
+        return REFUSED
+    if answer.ending != STOP:
+        return ENDINGS[answer.ending]
+    share = han_share(text)
+    return WRONG_LANGUAGE if 0 < share < han_share(source) / 2 else None  # 0: no_han
 
 
 def _several(text: str, count: int) -> list[str] | None:
@@ -80,14 +116,6 @@ def _clean(answer: str, source: str) -> str:
 def refuses(text: str, source: str = "") -> bool:
     """Whether an answer declines rather than paraphrases: it says so, and the source does not."""
     return bool(_REFUSAL.match(text.strip())) and not _REFUSAL.match(source.strip())
-
-
-def fault(source: str, paraphrase: str) -> str | None:
-    """The reason for which a paraphrase makes no pair, of those that only a model's answer has."""
-    if refuses(paraphrase, source):
-        return REFUSED
-    share = han_share(paraphrase)
-    return NOT_CHINESE if 0 < share < han_share(source) / 2 else None  # 0: no_han
 
 
 def han_share(text: str) -> float:

@@ -13,18 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.llm import answers as reasons
+from gaixie.jobs.pairs.llm.answers import BROKEN, GAVE_UP, OVER_BUDGET, STOP, Answer, judged
 from gaixie.jobs.pairs.llm.endpoint import Endpoint, Request
 from gaixie.jobs.pairs.llm.prompts import Prompt
-from gaixie.jobs.pairs.llm.record import BROKEN, LENGTH, REFUSAL, STOP, Answer, Record, key
+from gaixie.jobs.pairs.llm.record import Record, key
 from gaixie.jobs.pairs.llm.settings import LlmSettings
 from gaixie.jobs.pairs.writing import Written
 
 OPEN_PIECES = 4
 """That are being asked for at a time: the slowest answer of one holds up none of the others."""
-
-ENDINGS = {LENGTH: reasons.CUT_OFF, REFUSAL: reasons.REFUSED, BROKEN: reasons.MALFORMED}
-"""Reasons of answers that did not end well."""
 
 K = TypeVar("K")
 Result = Answer | str
@@ -206,8 +203,8 @@ class Asking(Generic[K]):
     async def _finish(self, piece: _Piece[K]) -> None:
         """Writes a piece, but where it is to be asked for again by the next process."""
         self._open.release()
-        unasked = sum(reasons.OVER_BUDGET in results for results in piece.results)
-        gave_up = sum(results.count(reasons.GAVE_UP) for results in piece.results)
+        unasked = sum(OVER_BUDGET in results for results in piece.results)
+        gave_up = sum(results.count(GAVE_UP) for results in piece.results)
         self.report.unasked += unasked
         self.report.gave_up += gave_up
         if (unasked and not self.settings.publish_partial) or (gave_up and self._dead):
@@ -223,11 +220,11 @@ class Asking(Generic[K]):
     def _written(
         self, source: str, variant: tuple[int | None, int], result: Result | None
     ) -> Written:
-        degree, number = variant
-        differs: dict[str, Any] = {"degree": degree} if degree else {}
-        if self.settings.paraphrases > 1:
-            differs["number"] = number
-        return Written(*_judged(source, result), differs)
+        assert result is not None
+        differs = self.settings.differing(*variant)
+        if isinstance(result, str):
+            return Written(result, source, None, differs)
+        return Written(judged(source, result), source, result.text, differs)
 
 
 async def _first(*tasks: asyncio.Task[Any]) -> None:
@@ -235,16 +232,3 @@ async def _first(*tasks: asyncio.Task[Any]) -> None:
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
-
-
-def _judged(source: str, result: Result | None) -> tuple[str | None, str, str | None]:
-    """Reason, source and paraphrase."""
-    assert result is not None
-    if isinstance(result, str):
-        return result, source, None
-    text = result.text or ""
-    if result.ending == BROKEN and reasons.refuses(text, source):
-        return reasons.REFUSED, source, text
-    if result.ending != STOP:
-        return ENDINGS[result.ending], source, text
-    return reasons.fault(source, text), source, text

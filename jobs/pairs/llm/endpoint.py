@@ -19,7 +19,16 @@ from openai import (
 from openai.types.chat import ChatCompletion
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.llm.answers import GAVE_UP, OVER_BUDGET, REJECTED, parse
+from gaixie.jobs.pairs.llm.answers import (
+    GAVE_UP,
+    LENGTH,
+    OVER_BUDGET,
+    REFUSAL,
+    REJECTED,
+    STOP,
+    Answer,
+    read,
+)
 from gaixie.jobs.pairs.llm.limits import (
     Budget,
     OverBudget,
@@ -30,7 +39,7 @@ from gaixie.jobs.pairs.llm.limits import (
     retry_after,
 )
 from gaixie.jobs.pairs.llm.prompts import Message
-from gaixie.jobs.pairs.llm.record import BROKEN, LENGTH, REFUSAL, STOP, Answer, Journal, Record
+from gaixie.jobs.pairs.llm.record import Journal, Record
 from gaixie.jobs.pairs.llm.settings import LlmSettings
 
 NO_KEY = "none"
@@ -270,12 +279,7 @@ def _characters(messages: list[Message]) -> int:
 
 def _read(completion: ChatCompletion, sentences: list[str]) -> list[Answer]:
     choice = completion.choices[0]
-    text = choice.message.content
     if choice.message.refusal or choice.finish_reason == "content_filter":
-        return [Answer(REFUSAL, choice.message.refusal or text)] * len(sentences)
-    if choice.finish_reason == "length":
-        return [Answer(LENGTH, text)] * len(sentences)
-    paraphrases = parse(text, sentences)
-    if paraphrases is None:
-        return [Answer(BROKEN, text)] * len(sentences)
-    return [Answer(STOP, paraphrase) for paraphrase in paraphrases]
+        return read(choice.message.refusal or choice.message.content, REFUSAL, sentences)
+    ending = LENGTH if choice.finish_reason == "length" else STOP
+    return read(choice.message.content, ending, sentences)

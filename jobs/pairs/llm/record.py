@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.llm.answers import Answer
 from gaixie.jobs.scoring.paths import local_path
 from gaixie.udfs.io import storage
 
@@ -40,17 +41,7 @@ CREATE TABLE IF NOT EXISTS requests (
 ) WITHOUT ROWID;
 """
 
-STOP, LENGTH, REFUSAL, BROKEN = "stop", "length", "refusal", "broken"
-"""How an answer ended: well, at its limit, in a refusal, or in a form that was not asked for."""
-
 Event = dict[str, Any]
-
-
-class Answer(NamedTuple):
-    """Of one sentence."""
-
-    ending: str
-    text: str | None
 
 
 class Spent(NamedTuple):

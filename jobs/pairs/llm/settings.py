@@ -58,6 +58,7 @@ class LlmSettings(WriterSettings):
             "price_out",
             "publish_partial",
             "batch",
+            "device",
         ]
     )
 
@@ -105,6 +106,9 @@ class LlmSettings(WriterSettings):
     publish_partial: bool = False
     """Where the budget ends before the sentences do: publish, with the rest in quarantine."""
 
+    device: str = "auto"
+    """Of a local model; auto: the GPU where there is one."""
+    precision: Literal["float32", "bfloat16"] = "float32"
     batch: int = Field(default=16, ge=1)
     """Sentences that a local model writes at a time."""
 
@@ -137,6 +141,11 @@ class LlmSettings(WriterSettings):
     def variants(self) -> list[tuple[int | None, int]]:
         """(degree, number from 0) of every paraphrase of a sentence."""
         return [(degree, k) for degree in self.degrees or (None,) for k in range(self.paraphrases)]
+
+    def differing(self, degree: int | None, number: int) -> dict[str, int]:
+        """What the lineage of a variant's pairs says of it."""
+        told = {"degree": degree} if degree else {}
+        return told | ({"number": number} if self.paraphrases > 1 else {})
 
     def sampling(self) -> dict[str, Any]:
         """What the endpoint takes to draw an answer, without the limit of its length and the seed."""

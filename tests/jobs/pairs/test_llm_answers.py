@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.llm.answers import fault, parse
+from gaixie.jobs.pairs.llm.answers import STOP, Answer, judged, parse
 from gaixie.jobs.pairs.llm.prompts import Prompt
 from gaixie.jobs.pairs.llm.settings import PROMPTS, LlmSettings
 
@@ -71,18 +71,19 @@ def test_an_answer_about_several_sentences(text, expected):
         ("这家店的服务员总是说抱歉，可是饭菜一点也没有改进。", None),
         (
             "The road to the county seat was cut off by heavy rain for some time 中断。",
-            "not_chinese",
+            "wrong_language",
         ),
         ("The road to the county seat was cut off by heavy rain.", None),  # no_han, for all methods
     ],
 )
 def test_why_a_paraphrase_is_none(answer, expected):
-    assert fault(ONE[0], answer) == expected
+    assert judged(ONE[0], Answer(STOP, answer)) == expected
 
 
 def test_a_source_that_says_it_cannot_is_no_refusal():
     source = "对不起，我无法完成您交给我的任务，请您另找别人。"
-    assert fault(source, "抱歉，您交办的事我不能完成，还请您另请高明。") is None
+    answer = Answer(STOP, "抱歉，您交办的事我不能完成，还请您另请高明。")
+    assert judged(source, answer) is None
 
 
 @pytest.mark.parametrize("name", PROMPTS)

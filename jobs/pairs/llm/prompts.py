@@ -50,7 +50,9 @@ class Prompt:
         if len(sentences) == 1:
             listed, form = sentences[0], ONE
         else:
-            listed = "\n".join(f"{n}. {text}" for n, text in enumerate(sentences, 1))
+            listed = "\n".join(
+                f"{n}. {' '.join(text.split())}" for n, text in enumerate(sentences, 1)
+            )
             form = SEVERAL.format(count=len(sentences))
         asked = self._template.render(
             sentences=sentences, degree=degree, listed=listed, form=form

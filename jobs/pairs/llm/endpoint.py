@@ -56,7 +56,7 @@ STOPPING = {
 MAYBE_PAID = (502, 504)
 """Statuses of a gateway that lost an answer."""
 
-FREE = {"state": "failed", "tokens_in": 0, "tokens_out": 0}
+FREE: dict[str, Any] = {"state": "failed", "tokens_in": 0, "tokens_out": 0}
 """What becomes of a request that was not paid."""
 
 RETRIED = (408, 409, 425, 429)
@@ -98,10 +98,8 @@ class Endpoint:
         self.settings, self.model = settings, model
         self._record, self._journal = record, Journal(record)
         self.budget = Budget(settings, record.spent())
-        self._requests, self._tokens = (
-            Pace(settings.requests_per_minute),
-            Pace(settings.tokens_per_minute),
-        )
+        self._requests = Pace(settings.requests_per_minute)
+        self._tokens = Pace(settings.tokens_per_minute)
         self._pause = Pause()
         self._key = os.environ.get(settings.api_key_variable) or NO_KEY
         try:
@@ -165,12 +163,12 @@ class Endpoint:
             "characters_in": _characters(request.messages),
         }
         await self._journal.write(sent)
-        await self._requests.turn()
-        await self._tokens.turn(sum(most))
-        started = asyncio.get_running_loop().time()
-        used = most
-        settled: dict[str, Any] = {"id": number, "state": "lost", "answers": []}
+        used, settled = (0, 0), {"id": number, "answers": [], **FREE}
         try:
+            await self._requests.turn()
+            await self._tokens.turn(sum(most))
+            started = asyncio.get_running_loop().time()
+            used, settled = most, {"id": number, "state": "lost", "answers": []}
             completion = await self._send(request, limit)
             used = self._usage(completion, most)
             answers = _read(completion, request.sentences)
@@ -189,7 +187,7 @@ class Endpoint:
             if not error.filtered:
                 raise
             answers = [Answer(REFUSAL, None)] * len(request.sentences)
-            settled |= {"answers": _rows(request, answers)}
+            settled["answers"] = _rows(request, answers)
             return answers
         except (_Failed, JobError) as error:
             if isinstance(error, JobError) or not error.paid:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gaixie.jobs.pairs.translation import TOO_MANY_TOKENS, Draw, model_folder
 from xxhash import xxh3_64_intdigest
 
+from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.llm.answers import BROKEN, LENGTH, STOP, Answer, judged, read
 from gaixie.jobs.pairs.llm.prompts import Message, Prompt
 from gaixie.jobs.pairs.llm.settings import LlmSettings
+from gaixie.jobs.pairs.translation import TOO_MANY_TOKENS, Draw, model_folder
 from gaixie.jobs.pairs.writing import Written
 from gaixie.udfs.metrics import encoder
 
@@ -155,3 +156,16 @@ def load_vocabulary(folder: str) -> tuple[Any, Any]:
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token  # as it stands in the hub; it is masked
     return tokenizer, config
+
+
+def check_model(model: str) -> None:
+    """Raises JobError where a model is missing or no good; loads no weights."""
+    try:
+        load_vocabulary(model_folder(model))
+    except (OSError, ValueError) as error:
+        raise JobError(str(error)) from error
+
+
+def version_of(model: str) -> str:
+    """Name and digest of a model."""
+    return encoder.model_signature(model_folder(model))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from gaixie.jobs.errors import JobError
@@ -43,6 +44,23 @@ class Llm(Sentences):
     def answers(self) -> str:
         """Folder of the answers."""
         return self.own.cache or f"{self.output}/answers"
+
+    def check(self) -> None:
+        needed, extra = ("transformers", "train") if self.own.local else ("openai", "llm")
+        if not find_spec(needed):
+            raise JobError(f"the package {needed} is missing: pip install 'gaixie[{extra}]'")
+        if self.own.local:
+            from gaixie.jobs.pairs.llm.local import check_model
+
+            check_model(self.model)
+
+    def version(self) -> str | None:
+        """Of a local model: its folder's name and a digest."""
+        if not self.own.local:
+            return None
+        from gaixie.jobs.pairs.llm.local import version_of
+
+        return version_of(self.model)
 
     def load(self) -> Writer:
         from gaixie.jobs.pairs.llm.local import LocalModel

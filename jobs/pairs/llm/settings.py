@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, computed_field, model_validator
 
-from gaixie.jobs.pairs.writing import WriterSettings
+from gaixie.jobs.pairs.groups import WriterSettings
 from gaixie.jobs.scoring.settings import Uri
 
 FOLDER = Path(__file__).parent / "prompts"
@@ -123,9 +123,6 @@ class LlmSettings(WriterSettings):
         if self.local and self.sentences_per_request > 1:
             raise ValueError("sentences_per_request is for endpoints; a local model has batch")
         return self
-
-    def __hash__(self) -> int:
-        return hash(self.model_dump_json())
 
     @computed_field  # type: ignore[prop-decorator]
     @property

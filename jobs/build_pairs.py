@@ -15,6 +15,7 @@
              with --translator, a model translates the foreign side
   back-translation   Chinese sentences, translated into another language and back
   llm        Chinese sentences, and what a language model makes of them: an endpoint's or a local one
+  simplify   Chinese sentences, translated into English, simplified there, and translated back
 
 Writes
 
@@ -104,6 +105,10 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         help="through which to translate: a pair for each; default ar",
     )
     llm.add_to(parser)
+    simplify = parser.add_argument_group("simplify")
+    simplify.add_argument(
+        "--simplifier", metavar="MODEL", dest="simplify.simplifier", help="of English sentences"
+    )
     how = parser.add_argument_group("what to make")
     how.add_argument("--output", metavar="FOLDER", help="a folder or URI without pairs")
     how.add_argument("--origin", help=f"{' | '.join(ORIGINS)}; by default the method's")

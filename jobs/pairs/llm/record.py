@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,9 @@ from gaixie.jobs.scoring.paths import local_path
 from gaixie.udfs.io import storage
 
 NAME = "answers.sqlite"
+
+AT_ONCE = 16
+"""Objects that are read from a store at a time."""
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -116,10 +120,11 @@ class Record:
             self._temporary.cleanup()
 
     def _load(self) -> None:
-        with self._database as transaction:
-            for file in storage.list_files(self.folder):
-                if file.uri.endswith(".jsonl"):
-                    for line in storage.read_bytes(file.uri).splitlines():
+        uris = [f.uri for f in storage.list_files(self.folder) if f.uri.endswith(".jsonl")]
+        with self._database as transaction, ThreadPoolExecutor(AT_ONCE) as pool:
+            for start in range(0, len(uris), 100 * AT_ONCE):  # in order of time
+                for data in pool.map(storage.read_bytes, uris[start : start + 100 * AT_ONCE]):
+                    for line in data.splitlines():
                         _apply(transaction, json.loads(line))
 
     def write(self, events: Sequence[Event]) -> None:

@@ -7,12 +7,14 @@
   python jobs/build_pairs.py parallel --human news.zh --machine news.mt.zh --foreign news.en --output out
   python jobs/build_pairs.py parallel --input memory.tmx --source-lang en --translator m2m100 --output out
   python jobs/build_pairs.py back-translation --input zh.tsv --model m2m100 --pivot ar en --output out
+  python jobs/build_pairs.py llm --input text.parquet --model gpt-4o-mini --max-tokens-total 1000000 --output out
   python jobs/score_corpus.py --input out/pairs --origin-column origin --output scored
 
   versions   Chinese sentences with one foreign sentence are pairs: a list of them in a column, or a row each
   parallel   human and machine translation: two columns of a table, or files with a sentence a line;
              with --translator, a model translates the foreign side
   back-translation   Chinese sentences, translated into another language and back
+  llm        Chinese sentences, and what a language model makes of them: an endpoint's or a local one
   simplify   Chinese sentences, translated into English, simplified there, and translated back
 
 Writes
@@ -34,6 +36,7 @@ import json
 import sys
 
 from gaixie.jobs.errors import run
+from gaixie.jobs.pairs.llm import options as llm
 from gaixie.jobs.pairs.settings import CONFIG, METHODS, BuildSettings, load_settings
 from gaixie.jobs.scoring.early import check_local_files, check_local_inputs
 from gaixie.jobs.scoring.paths import check_apart
@@ -82,7 +85,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         metavar="NAME",
         help="the Chinese sentence (versions: or a list); default text",
     )
-    read.add_argument("--model", metavar="NAME", help="that translates; parallel: for the lineage")
+    read.add_argument("--model", metavar="NAME", help="that writes; parallel: for the lineage")
     read.add_argument("--model-version", metavar="NAME", help="for the lineage")
     versions = parser.add_argument_group("versions")
     versions.add_argument("--max-pairs", metavar="N", type=positive, help="of a foreign sentence")
@@ -101,6 +104,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         dest="back_translation.pivots",
         help="through which to translate: a pair for each; default ar",
     )
+    llm.add_to(parser)
     simplify = parser.add_argument_group("simplify")
     simplify.add_argument(
         "--simplifier", metavar="MODEL", dest="simplify.simplifier", help="of English sentences"

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.back_translation import BackTranslation
 from gaixie.jobs.pairs.judge import judge_columns
+from gaixie.jobs.pairs.llm.method import Llm
 from gaixie.jobs.pairs.making import MADE, by_reason, make_pairs
 from gaixie.jobs.pairs.method import Method
 from gaixie.jobs.pairs.parallel import Parallel, Translated
@@ -367,6 +368,8 @@ def _method(settings: BuildSettings, json_lists: bool) -> Method:
         return Versions(both, settings.max_pairs, settings.seed, json_lists)
     if settings.method == "back-translation":
         return BackTranslation.of(settings)
+    if settings.method == "llm":
+        return Llm.of(settings)
     if settings.method == "simplify":
         return Simplify.of(settings)
     if settings.translator:

@@ -9,6 +9,9 @@ from pydantic import Field, model_validator
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.groups import BackTranslationSettings, SimplifySettings, TranslationSettings
+from gaixie.jobs.pairs.llm.prompts import Prompt
+from gaixie.jobs.pairs.llm.record import check_place
+from gaixie.jobs.pairs.llm.settings import LlmSettings
 from gaixie.jobs.scoring.settings import Csv, Input, Origin, Uri
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.io import settings
@@ -16,13 +19,14 @@ from gaixie.udfs.io.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/pairs.yaml"
 
-METHODS = ("versions", "parallel", "back-translation", "simplify")
+METHODS = ("versions", "parallel", "back-translation", "llm", "simplify")
 
-WRITTEN = ("back-translation", "simplify")
+WRITTEN = ("back-translation", "llm", "simplify")
 """Those whose pairs a model writes, of single sentences."""
 
 GROUPS = {
     "back_translation": ("back-translation",),
+    "llm": ("llm",),
     "simplify": ("simplify",),
     "translation": ("back-translation", "parallel", "simplify"),
 }
@@ -44,7 +48,11 @@ OWN = {
 }
 """Settings that mean something to some methods alone."""
 
-DEFAULT_ORIGINS = {"back-translation": "back_translation", "simplify": "back_translation"}
+DEFAULT_ORIGINS = {
+    "back-translation": "back_translation",
+    "llm": "llm",
+    "simplify": "back_translation",
+}
 """By method; that of the others is parallel."""
 
 INDIFFERENT = {"output", "origin", "target_file_mb", *GROUPS}
@@ -102,6 +110,7 @@ class BuildSettings(Strict):
     back_translation: BackTranslationSettings = Field(default_factory=BackTranslationSettings)
     simplify: SimplifySettings = Field(default_factory=SimplifySettings)
     translation: TranslationSettings = Field(default_factory=TranslationSettings)
+    llm: LlmSettings = Field(default_factory=LlmSettings)
 
     @model_validator(mode="after")
     def _consistent(self) -> BuildSettings:
@@ -201,6 +210,14 @@ def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) 
         raise JobError(
             "--foreign-column: of a table; the foreign side of files of lines is --foreign"
         )
+    if given.method == "llm":
+        if not given.model:
+            raise JobError(
+                "--model is missing: the endpoint's name of it, or with --local a folder"
+            )
+        Prompt(given.llm)  # raises where a template is no good
+        if not given.llm.local:
+            check_place(given.llm.cache or given.output)
     return given
 
 
@@ -218,7 +235,7 @@ def _check_own(given: BuildSettings, assignments: list[str]) -> None:
     }
     for option, methods in named.items():
         if given.method not in methods:
-            names = " and ".join(methods)
+            names = ", ".join(methods)
             what = "the method" if len(methods) == 1 else "the methods"
             raise JobError(f"{option}: an option of {what} {names}, not of {given.method}")
 

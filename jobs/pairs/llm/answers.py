@@ -1,0 +1,124 @@
+"""What a model answered: split into paraphrases, strictly, and the reason for each that is none."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+MALFORMED = "malformed_answer"
+"""Reason: not what was asked for, twice."""
+
+REFUSED = "refused"
+CUT_OFF = "cut_off"
+"""Reason: the answer reached its limit of tokens."""
+
+WRONG_LANGUAGE = "wrong_language"
+"""Reason: a smaller share of Han characters than half of the sentence's."""
+
+GAVE_UP = "gave_up"
+"""Reason: every attempt at a request failed."""
+
+OVER_BUDGET = "over_budget"
+REJECTED = "rejected"
+"""Reason: the endpoint takes other requests, and not this one."""
+
+STOP, LENGTH, REFUSAL, BROKEN = "stop", "length", "refusal", "broken"
+"""How an answer ended: well, at its limit, in a refusal, or in a form that was not asked for."""
+
+ENDINGS = {LENGTH: CUT_OFF, REFUSAL: REFUSED, BROKEN: MALFORMED}
+"""Reasons of answers that did not end well."""
+
+
+class Answer(NamedTuple):
+    """Of one sentence."""
+
+    ending: str
+    text: str | None
+
+
+_THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.S)
+_FENCED = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.S)
+_LABEL = re.compile(r"\A(?:改写|复述)(?:后的?)?(?:句子|结果)?[：:]\s*")
+_QUOTES = {"“": "”", '"': '"', "「": "」", "『": "』"}
+_LINE = re.compile(r"\s*(\d+)\s*[.、．:：]\s*(\S.*)")
+_REFUSAL = re.compile(
+    r"(?:.{0,12}(?:我|本模型|作为|抱歉|对不起).{0,20}(?:无法|不能|不便|不会|难以).{0,12}"
+    r"(?:提供|改写|完成|满足|回答|协助|帮助|处理|生成|讨论|回应|继续)"
+    r"|(?:I['’]m|I am) (?:sorry|unable)|Sorry, |I (?:can(?:no|['’])t|cannot) )"
+)
+_HAN = re.compile(r"[\u3400-\u9fff\U00020000-\U0003ffff]")
+
+
+def parse(text: str | None, sources: list[str]) -> list[str] | None:
+    """A paraphrase of each source, in order; None where the answer has not exactly that.
+
+    Of one source: one line. Of several: a JSON object with the keys "1" to their number, or as many
+    numbered lines in order. A thought in front (<think>), a fence, a label and quotes are taken away.
+    """
+    text = _THOUGHT.sub("", text or "").strip()
+    if fenced := _FENCED.match(text):
+        text = fenced[1].strip()
+    answers = [text] if len(sources) == 1 else _several(text, len(sources))
+    if answers is None:
+        return None
+    cleaned = [_clean(*pair) for pair in zip(answers, sources, strict=True)]
+    return None if any(not line or "\n" in line for line in cleaned) else cleaned
+
+
+def read(text: str | None, ending: str, sources: list[str]) -> list[Answer]:
+    """An answer for each source, out of that to all of them."""
+    paraphrases = parse(text, sources) if ending == STOP else None
+    if paraphrases is None:
+        return [Answer(BROKEN if ending == STOP else ending, text)] * len(sources)
+    return [Answer(STOP, paraphrase) for paraphrase in paraphrases]
+
+
+def judged(source: str, answer: Answer) -> str | None:
+    """The reason for which an answer makes no pair, of those that only a model's answer has."""
+    text = answer.text or ""
+    if refuses(text, source):
+        return REFUSED
+    if answer.ending != STOP:
+        return ENDINGS[answer.ending]
+    share = han_share(text)
+    return WRONG_LANGUAGE if 0 < share < han_share(source) / 2 else None  # 0: no_han
+
+
+def _several(text: str, count: int) -> list[str] | None:
+    expected = [str(n) for n in range(1, count + 1)]
+    if text.startswith("{"):
+        try:
+            pairs = json.loads(text, object_pairs_hook=list)
+        except (ValueError, RecursionError):
+            return None
+        if sorted(key for key, _ in pairs) != sorted(expected):
+            return None
+        values = dict(pairs)
+        answers = [values[key] for key in expected]
+        return answers if all(isinstance(answer, str) for answer in answers) else None
+    lines = [_LINE.fullmatch(line) for line in text.splitlines() if line.strip()]
+    if [line[1] if line else None for line in lines] != expected:
+        return None
+    return [line[2] for line in lines if line]
+
+
+def _clean(answer: str, source: str) -> str:
+    answer = _LABEL.sub("", answer.strip())
+    closing = _QUOTES.get(answer[:1])
+    if closing and answer.endswith(closing) and not source.startswith(answer[0]):
+        inner = answer[1:-1]
+        if closing not in inner:
+            return inner.strip()
+    return answer
+
+
+def refuses(text: str, source: str = "") -> bool:
+    """Whether an answer declines rather than paraphrases: it says so, and the source does not."""
+    return bool(_REFUSAL.match(text.strip())) and not _REFUSAL.match(source.strip())
+
+
+def han_share(text: str) -> float:
+    """Share of Han characters among the letters of a text; 0 without letters."""
+    letters = sum(map(str.isalpha, text))
+    return len(_HAN.findall(text)) / letters if letters else 0.0

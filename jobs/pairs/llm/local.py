@@ -1,0 +1,171 @@
+"""A causal language model of transformers, base or instructed, that writes paraphrases on the executors.
+
+A prompt goes through the tokenizer's chat template where it has one. A model without one is given the prompt and
+the beginning of an answer, and its first line is taken. What is drawn depends on the seed, the sentence
+and the variant alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xxhash import xxh3_64_intdigest
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.llm.answers import BROKEN, LENGTH, STOP, Answer, judged, read
+from gaixie.jobs.pairs.llm.prompts import Message, Prompt
+from gaixie.jobs.pairs.llm.settings import LlmSettings
+from gaixie.jobs.pairs.translation import TOO_MANY_TOKENS, Draw, model_folder
+from gaixie.jobs.pairs.writing import Written
+from gaixie.udfs.metrics import encoder
+
+if TYPE_CHECKING:
+    import torch
+
+BEGINNING = "\n改写："
+"""Behind a prompt of a model that only continues texts."""
+
+
+class LocalModel:
+    """A gaixie.jobs.pairs.writing.Writer.
+
+    model: a folder, also one of an object store, or a name in the Hugging Face cache. Raises ValueError or
+    OSError, in one line, where it cannot be loaded.
+    """
+
+    def __init__(self, model: str, settings: LlmSettings):
+        import torch
+        import transformers
+
+        self.settings, self._prompt = settings, Prompt(settings)
+        self.device = encoder.choose_device(settings.device)
+        if self.device == "cpu":
+            torch.set_num_threads(1)  # a task is a core's
+        folder = model_folder(model)
+        self.tokenizer, config = load_vocabulary(folder)
+        with encoder.loading(folder):
+            network = encoder.load_network(transformers.AutoModelForCausalLM, folder, config)
+        self.network = network.to(self.device, getattr(torch, settings.precision))
+        self._longest = getattr(config, "max_position_embeddings", None) or 2**31
+
+    def write(self, sentences: Sequence[str]) -> Iterator[Written]:
+        for variant in self.settings.variants:
+            told = self.settings.differing(*variant)
+            answers = self._answers(sentences, variant, 0)
+            again = [
+                row for row, answer in enumerate(answers) if answer and answer.ending == BROKEN
+            ]
+            if self.settings.temperature:
+                second = self._answers([sentences[row] for row in again], variant, 1)
+                for row, answer in zip(again, second, strict=True):
+                    answers[row] = answer
+            for sentence, answer in zip(sentences, answers, strict=True):
+                if answer is None:
+                    yield Written(TOO_MANY_TOKENS, sentence, None, told)
+                else:
+                    yield Written(judged(sentence, answer), sentence, answer.text, told)
+
+    def _answers(
+        self, sentences: Sequence[str], variant: tuple[int | None, int], attempt: int
+    ) -> list[Answer | None]:
+        """Of each sentence; None where the prompt leaves no room for one."""
+        ids = [self._ids(self._prompt.messages([text], variant[0])) for text in sentences]
+        answers: list[Answer | None] = [None] * len(sentences)
+        limits = [self.settings.max_answer_tokens or 64 + 3 * len(text) for text in sentences]
+        fit = [row for row in range(len(ids)) if len(ids[row]) + limits[row] <= self._longest]
+        size = self.settings.batch
+        fit.sort(key=lambda row: len(ids[row]))
+        for start in range(0, len(fit), size):
+            rows = fit[start : start + size]
+            seeds = [self._seed(sentences[row], variant, attempt) for row in rows]
+            limit = max(limits[row] for row in rows)
+            texts = self._generate([ids[row] for row in rows], seeds, limit)
+            for row, (text, ended) in zip(rows, texts, strict=True):
+                answers[row] = read(text, STOP if ended else LENGTH, [sentences[row]])[0]
+        return answers
+
+    def _ids(self, messages: list[Message]) -> list[int]:
+        if self.tokenizer.chat_template:
+            text = self.tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True
+            )
+            return self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        text = "\n\n".join(message["content"] for message in messages) + BEGINNING
+        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        first = self.tokenizer.bos_token_id
+        return ids if first is None else [first, *ids]
+
+    def _generate(
+        self, ids: list[list[int]], seeds: list[int], limit: int
+    ) -> list[tuple[str, bool]]:
+        """(answer, whether it ended) of each prompt."""
+        import torch
+        from transformers import LogitsProcessorList, StoppingCriteriaList
+
+        options: dict[str, Any] = {}
+        if self.settings.temperature:
+            draw = Draw(seeds, self.settings.temperature, self.settings.top_p or 1.0)
+            options["logits_processor"] = LogitsProcessorList([draw])
+        if not self.tokenizer.chat_template:
+            options["stopping_criteria"] = StoppingCriteriaList([self._at_line_end])
+        width, filler = max(map(len, ids)), self.tokenizer.pad_token_id
+        batch = torch.tensor([[filler] * (width - len(row)) + row for row in ids])
+        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in ids])
+        with torch.inference_mode():
+            output = self.network.generate(
+                input_ids=batch.to(self.device),
+                attention_mask=mask.to(self.device),
+                do_sample=False,
+                num_beams=1,
+                max_length=None,
+                max_new_tokens=limit,
+                pad_token_id=filler,
+                **options,
+            )[:, width:]
+        return [self._text(row) for row in output.tolist()]
+
+    def _at_line_end(self, ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        """Whether the last token of each row, shape (rows, tokens), ends a line."""
+        lines = ["\n" in text for text in self.tokenizer.batch_decode(ids[:, -1:])]
+        return ids.new_tensor(lines).bool()
+
+    def _text(self, ids: list[int]) -> tuple[str, bool]:
+        ends = self.network.generation_config.eos_token_id
+        ended = any(token in ids for token in (ends if isinstance(ends, list) else [ends]))
+        text = self.tokenizer.decode(ids, skip_special_tokens=True).lstrip()
+        if self.tokenizer.chat_template:
+            return text, ended
+        line, newline, _ = text.partition("\n")
+        return line, ended or bool(newline)
+
+    def _seed(self, sentence: str, variant: tuple[int | None, int], attempt: int) -> int:
+        told = f"{variant} {attempt} {sentence}".encode()
+        return xxh3_64_intdigest(told, (self.settings.seed or 0) % 2**64)
+
+
+def load_vocabulary(folder: str) -> tuple[Any, Any]:
+    """Tokenizer and configuration of a causal language model, as load_network takes it."""
+    import transformers
+
+    with encoder.loading(folder):
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        if config.is_encoder_decoder:
+            raise ValueError(f"is a {config.model_type}, no causal language model")
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        if tokenizer.pad_token_id is None:
+            tokenizer.pad_token = tokenizer.eos_token  # as it stands in the hub; it is masked
+    return tokenizer, config
+
+
+def check_model(model: str) -> None:
+    """Raises JobError where a model is missing or no good; loads no weights."""
+    try:
+        load_vocabulary(model_folder(model))
+    except (OSError, ValueError) as error:
+        raise JobError(str(error)) from error
+
+
+def version_of(model: str) -> str:
+    """Name and digest of a model."""
+    return encoder.model_signature(model_folder(model))

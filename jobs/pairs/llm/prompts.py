@@ -1,0 +1,61 @@
+"""What a model is asked, from templates: prompts/NAME.j2, or a file of the user's own.
+
+A template gets `sentences` (a list), `degree` (1 to 5, or none), `listed` (the sentences as they are to
+stand in the prompt) and `form` (how the answer has to look; gaixie.jobs.pairs.llm.answers reads it).
+
+*Chinese Sentence Paraphrasing* prompts in these ways, zero-shot and few-shot (Table 2); the wording here
+is this project's own, and so are the examples: they are pairs of examples/pairs.jsonl rated 4.6 or more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jinja2
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.llm.settings import LlmSettings
+
+ONE = "只输出改写后的句子，写成一行，不要解释，也不要重复原句。"
+SEVERAL = (
+    "共 {count} 个句子，请分别改写。只输出一个 JSON 对象，键为句子的编号，值为改写后的句子，"
+    '例如 {{"1": "……", "2": "……"}}，不要解释。'
+)
+
+Message = dict[str, str]
+
+
+class Prompt:
+    """A prompt of the settings. Raises JobError where its template is no good."""
+
+    def __init__(self, settings: LlmSettings):
+        path = settings.template
+        self.system = settings.system
+        environment = jinja2.Environment(
+            undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        marks = ["第一个标记", "第二个标记"]
+        try:
+            self._template = environment.from_string(path.read_text("utf-8"))
+            for count in (1, 2):
+                asked = self.messages(marks[:count], settings.variants[0][0])[-1]["content"]
+                if not all(mark in asked for mark in marks[:count]):
+                    raise JobError(f"{path}: does not print the sentences: {{{{ listed }}}} does")
+        except jinja2.TemplateError as error:
+            line = f", line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
+            raise JobError(f"{path}{line}: {error}") from error
+
+    def messages(self, sentences: Sequence[str], degree: int | None) -> list[Message]:
+        """The messages of a request for one paraphrase of each sentence."""
+        if len(sentences) == 1:
+            listed, form = sentences[0], ONE
+        else:
+            listed = "\n".join(
+                f"{n}. {' '.join(text.split())}" for n, text in enumerate(sentences, 1)
+            )
+            form = SEVERAL.format(count=len(sentences))
+        asked = self._template.render(
+            sentences=sentences, degree=degree, listed=listed, form=form
+        ).strip()
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        return [*system, {"role": "user", "content": asked}]

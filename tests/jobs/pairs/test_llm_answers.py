@@ -1,0 +1,148 @@
+"""llm: what an answer is split into, why a paraphrase is none, and what a prompt says."""
+
+from __future__ import annotations
+
+import pytest
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.llm.answers import STOP, Answer, judged, parse
+from gaixie.jobs.pairs.llm.prompts import Prompt
+from gaixie.jobs.pairs.llm.settings import PROMPTS, LlmSettings
+
+ONE = ["由于连日暴雨，通往县城的公路一度中断。"]
+TWO = [*ONE, "“别急，”他说，“船还没有开。”"]
+DONE = "连日大雨使通向县城的公路一度断了。"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (DONE, [DONE]),
+        (f"  {DONE}\n", [DONE]),
+        (f"改写后的句子：{DONE}", [DONE]),
+        (f"改写:“{DONE}”", [DONE]),
+        (f'"{DONE}"', [DONE]),
+        (f"<think>\n要改写。\n\n</think>\n\n{DONE}", [DONE]),
+        ("“不急，”他说，“船还没开。”", ["“不急，”他说，“船还没开。”"]),
+        (f"{DONE}\n{DONE}", None),
+        (f"好的，以下是改写：\n{DONE}", None),
+        ("", None),
+        ("“”", None),
+        (None, None),
+    ],
+)
+def test_an_answer_about_one_sentence(text, expected):
+    assert parse(text, ONE) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"1": "甲。", "2": "乙。"}', ["甲。", "乙。"]),
+        ('{"2": "乙。", "1": "甲。"}', ["甲。", "乙。"]),
+        ('```json\n{"1": "甲。", "2": "乙。"}\n```', ["甲。", "乙。"]),
+        ("1. 甲。\n\n2. 乙。", ["甲。", "乙。"]),
+        ("1、甲。\n2、乙。", ["甲。", "乙。"]),
+        ('{"1": "甲。"}', None),
+        ('{"1": "甲。", "2": "乙。", "3": "丙。"}', None),
+        ('{"1": "甲。", "1": "乙。"}', None),
+        ('{"1": "甲。", "2": ["乙。"]}', None),
+        ('{"1": "甲。", "2": ""}', None),
+        ('{"1": "甲。", "2": "乙。"', None),
+        ('["甲。", "乙。"]', None),
+        ("2. 乙。\n1. 甲。", None),
+        ("1. 甲。\n2. 乙。\n以上。", None),
+        ("甲。\n乙。", None),
+    ],
+)
+def test_an_answer_about_several_sentences(text, expected):
+    assert parse(text, TWO) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (DONE, None),
+        ("抱歉，我无法协助改写这个句子。", "refused"),
+        ("很抱歉，作为一个人工智能语言模型，我不能提供此类内容。", "refused"),
+        ("对不起，这个内容我无法改写。", "refused"),
+        ("I'm sorry, but I can't help with that.", "refused"),
+        ("抱歉，你的雨伞被我忘在了咖啡店，明天下班我就去拿来还你。", None),
+        ("这家店的服务员总是说抱歉，可是饭菜一点也没有改进。", None),
+        (
+            "The road to the county seat was cut off by heavy rain for some time 中断。",
+            "wrong_language",
+        ),
+        ("The road to the county seat was cut off by heavy rain.", None),  # no_han, for all methods
+    ],
+)
+def test_why_a_paraphrase_is_none(answer, expected):
+    assert judged(ONE[0], Answer(STOP, answer)) == expected
+
+
+def test_a_source_that_says_it_cannot_is_no_refusal():
+    source = "对不起，我无法完成您交给我的任务，请您另找别人。"
+    answer = Answer(STOP, "抱歉，您交办的事我不能完成，还请您另请高明。")
+    assert judged(source, answer) is None
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_prompts_say_what_to_do_and_end_in_the_sentences(name):
+    degrees = (1, 5) if name == "degree" else ()
+    settings = LlmSettings(prompt=name, degrees=degrees, system="你是一位编辑。")
+    prompt = Prompt(settings)
+    degree = settings.variants[-1][0]
+    system, asked = prompt.messages(ONE, degree)
+    assert system == {"role": "system", "content": "你是一位编辑。"}
+    assert asked["content"].endswith(f"\n\n{ONE[0]}")
+    assert "只输出改写后的句子" in asked["content"]
+    assert ("改写程度为 5" in asked["content"]) == (name == "degree")
+    assert ("原句：" in asked["content"]) == (name == "few_shot")
+    several = prompt.messages(TWO, degree)[-1]["content"]
+    assert several.endswith(f"\n\n1. {TWO[0]}\n2. {TWO[1]}")
+    assert "共 2 个句子" in several
+
+
+def test_a_template_of_ones_own(tmp_path):
+    path = tmp_path / "own.j2"
+    path.write_text("用{{ '文言' if degree == 5 else '白话' }}改写：{{ listed }}", "utf-8")
+    settings = LlmSettings(prompt=str(path), degrees=(5,))
+    assert Prompt(settings).messages(ONE, 5)[0]["content"] == f"用文言改写：{ONE[0]}"
+    before = settings.prompt_sha256
+    path.write_text("改写：{{ listed }}", "utf-8")
+    assert settings.prompt_sha256 != before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("改写这个句子。", "own.j2: does not print the sentences"),
+        ("改写：{{ sentences[0] }}", "own.j2: does not print the sentences"),
+        ("改写：\n{{ sentence }}", "own.j2: 'sentence' is undefined"),
+        ("改写：\n{% if %}{{ listed }}", "own.j2, line 2: "),
+    ],
+)
+def test_a_template_that_is_no_good(tmp_path, text, message):
+    path = tmp_path / "own.j2"
+    path.write_text(text, "utf-8")
+    with pytest.raises(JobError, match=message):
+        Prompt(LlmSettings(prompt=str(path)))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"prompt": "three_shot"}, "expected zero_shot, few_shot, degree, or a template file"),
+        ({"prompt": "nowhere.j2"}, "nowhere.j2: no such file"),
+        ({"prompt": "degree"}, "needs degrees"),
+        ({"degrees": (1,)}, "mean nothing to the prompt zero_shot"),
+        ({"prompt": "degree", "degrees": (6,)}, "less than or equal to 5"),
+        ({"max_cost": 1.0}, "max_cost needs price_in and price_out"),
+        ({"base_url": "127.0.0.1:8000"}, "expected a URL such as"),
+        ({"base_url": "https://me:secret@host/v1"}, "expected no user, password or query"),
+        ({"local": True, "sentences_per_request": 2}, "a local model has batch"),
+    ],
+)
+def test_settings_that_are_at_odds(given, message):
+    with pytest.raises(ValueError, match=message):
+        LlmSettings(**given)

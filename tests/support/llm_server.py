@@ -1,0 +1,139 @@
+"""An OpenAI-compatible endpoint as a process of its own, with faults by what is asked.
+
+  python llm_server.py LOG SCRIPT
+
+Prints its port. SCRIPT is JSON: a list of behaviours for each text that may stand in a prompt, one for
+each time that it does; behind its end all is well. A prompt ends in the sentence, or in numbered ones, behind an empty line.
+LOG gets a line of JSON for every answer that is paid, before it is sent: sentences, tokens in and out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+PREFIX = "换句话说，"
+REFUSAL = "抱歉，我无法协助改写这个句子。"
+ERRORS = {
+    "unauthorized": (401, "invalid_api_key"),
+    "missing": (404, "model_not_found"),
+    "poor": (429, "insufficient_quota"),
+    "429": (429, "rate_limit_exceeded"),
+    "500": (500, "server_error"),
+    "filtered": (400, "content_filter"),
+    "rejected": (400, "invalid_request"),
+}
+
+
+class Server:
+    """The process, as a test sees it."""
+
+    def __init__(self, folder: Path, script: dict[str, list[str]] | None = None):
+        self.log = folder / "paid.jsonl"
+        self.log.touch()
+        (folder / "script.json").write_text(json.dumps(script or {}), "utf-8")
+        line = [sys.executable, __file__, str(self.log), str(folder / "script.json")]
+        self.process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout
+        self.url = f"http://127.0.0.1:{int(self.process.stdout.readline())}/v1"
+
+    def paid(self) -> list[dict[str, Any]]:
+        """What was paid, in order."""
+        lines = self.log.read_text("utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def tokens(self) -> int:
+        return sum(line["in"] + line["out"] for line in self.paid())
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    script: dict[str, list[str]]
+    log: int
+    seen: ClassVar[Counter[str]] = Counter()
+    lock = threading.Lock()
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        prompt = body["messages"][-1]["content"]
+        kind = self._behaviour(prompt)
+        if kind in ERRORS:
+            status, code = ERRORS[kind]
+            message = f"no, {self.headers['Authorization']}"  # some servers say the key
+            self._send(status, {"error": {"message": message, "code": code}})
+        elif kind == "slow":
+            self.connection.recv(1)  # until the client hangs up
+            self.close_connection = True
+        else:
+            self._answer(kind, prompt, body)
+
+    def _behaviour(self, prompt: str) -> str:
+        with self.lock:
+            for text, kinds in self.script.items():
+                if text in prompt:
+                    self.seen[text] += 1
+                    number = self.seen[text] - 1
+                    return kinds[number] if number < len(kinds) else "well"
+        return "well"
+
+    def _answer(self, kind: str, prompt: str, body: dict[str, Any]) -> None:
+        asked = prompt.rpartition("\n\n")[2]
+        lines = [re.match(r"\d+\. (.*)", line) for line in asked.splitlines()]
+        sentences = [line[1] for line in lines if line] if all(lines) else [asked]
+        texts = [f"{PREFIX}{sentence}" for sentence in sentences]
+        if len(texts) == 1:
+            text = texts[0]
+        else:
+            answers = {str(n): text for n, text in enumerate(texts, 1)}
+            text = json.dumps(answers, ensure_ascii=False)
+        if kind == "short":  # an object that lacks a sentence
+            text = json.dumps({"1": texts[0]}, ensure_ascii=False)
+        text = {"refused": REFUSAL, "empty": "", "lines": f"{text}\n{text}"}.get(kind, text)
+        text = {"copied": asked, "english": "The same in English, at some length."}.get(kind, text)
+        ending = {"cut off": "length", "withheld": "content_filter"}.get(kind, "stop")
+        used = {"prompt_tokens": len(prompt), "completion_tokens": len(text)}
+        paid = {"sentences": sentences, "in": len(prompt), "out": len(text), "kind": kind}
+        limit = body.get("max_tokens", 10**9)
+        assert len(text) <= limit, f"{len(text)} tokens, asked for {limit}"
+        os.write(self.log, (json.dumps(paid, ensure_ascii=False) + "\n").encode())
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": ending}
+        answer = {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"]}
+        usage = used | {"total_tokens": len(prompt) + len(text)}
+        self._send(200, answer | {"choices": [choice], "usage": usage}, kind)
+
+    def _send(self, status: int, value: Any, kind: str = "") -> None:
+        data = b"{no JSON" if kind == "json" else json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        if status == 429:
+            self.send_header("Retry-After", "0.01")
+        self.end_headers()
+        if kind == "cut":
+            data = data[: len(data) // 2]
+            self.close_connection = True
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+if __name__ == "__main__":
+    Handler.log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
+    Handler.script = json.loads(Path(sys.argv[2]).read_text("utf-8"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_port, flush=True)
+    server.serve_forever()

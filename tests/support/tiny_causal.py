@@ -1,0 +1,46 @@
+"""A causal language model of random weights, as a folder that transformers loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+CHARACTERS = (
+    "第0123456789号仓库的货物在昨天夜里全部运到了码头请改写下面句子要求完整保留原意。，：\n"
+)
+POSITIONS = 400
+TEMPLATE = (
+    "{% for message in messages %}<s>{{ message['content'] }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}<s>{% endif %}"
+)
+
+
+def tiny_causal(folder: Path, chat: bool) -> str:
+    """A model of 16 dimensions over the characters above, at most 400 tokens; with a chat template or without."""
+    special = ["<s>", "</s>", "<unk>"]
+    vocabulary = {token: n for n, token in enumerate([*special, *dict.fromkeys(CHARACTERS)])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, "<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
+    )
+    fast.chat_template = TEMPLATE if chat else None
+    fast.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=POSITIONS,
+        bos_token_id=0,
+        eos_token_id=1,
+        initializer_range=0.5,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return str(folder)

@@ -64,7 +64,7 @@ from gaixie.udfs.io.manifest import (
     ReleaseRows,
     SourceRunEntry,
 )
-from gaixie.udfs.splits import SPLITS
+from gaixie.udfs.splits import GROUP, SPLITS
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.stages import ORIGINS, STAGES, quantile
 
@@ -138,6 +138,10 @@ def release(request: ReleaseRequest) -> int:
             f"{runs[0].folder}: no pairs in stages {' '.join(map(str, stages))} of "
             f"{'this run' if len(runs) == 1 else 'these runs'}"
         )
+    if any(GROUP in run.lineage for run in runs) and GROUP not in lineage_of(runs):
+        lacking = next(run.run_id for run in runs if run.rows and GROUP not in run.lineage)
+        text = f"run '{lacking}' has no column 'group': the release is split by source sentence"
+        print(text, file=sys.stderr)
     folder = storage.join(folder_of(request.root, request.version), f"build-{token_hex(4)}")
     try:
         if not request.dry_run:  # a root that may not be written shows itself before the work
@@ -213,9 +217,8 @@ class Release:
         rows = self._pairs()
         if self.duplicates:
             rows = drop_duplicates(rows, find_duplicates(rows), self.duplicates.total())
-        columns = [*COLUMNS.names, *self.settings.keep_columns]
+        columns = [*COLUMNS.names, *self.settings.keep_columns, *lineage_of(self.runs), RUN]
         split = split_column(self.settings.split, self.settings.seed, split_key(columns))
-        columns += [*lineage_of(self.runs), RUN]
         rows = named_runs(rows, self.runs).withColumn("split", split).select(*columns, "split")
         data = storage.join(self.folder, "data")
         with progress(self.spark, "writing shards", (self.rows - self.duplicates).total()):

@@ -71,7 +71,7 @@ class SourceRun:
     bytes_per_row: float
     """Of the columns that are released, as compressed in the run's files."""
     lineage: tuple[str, ...] = ()
-    """Those of LINEAGE that it has."""
+    """The group and those of LINEAGE that it has, as text."""
 
 
 def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str]) -> SourceRun:
@@ -108,7 +108,7 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
             f"it has: {', '.join(extra) or 'none'}"
         )
     texts = {field.name for field in schema if pa.types.is_string(field.type)}
-    lineage = tuple(name for name in LINEAGE if name in texts and name not in keep)
+    lineage = tuple(name for name in (GROUP, *LINEAGE) if name in texts and name not in keep)
     return SourceRun(run_id, folder, manifest, digest, rows, size, lineage)
 
 
@@ -163,8 +163,8 @@ def check_signatures(runs: Sequence[SourceRun]) -> None:
 def read_runs(
     spark: SparkSession, runs: Sequence[SourceRun], stages: Sequence[int], keep: Sequence[str]
 ) -> DataFrame:
-    """Rows of the chosen stages: COLUMNS, keep, what any run has of LINEAGE, and in column run the number
-    of their run among the runs."""
+    """Rows of the chosen stages: COLUMNS, keep, lineage_of the runs, and in column run the number of their
+    run among the runs."""
     parts: list[DataFrame] = []
     types: dict[str, tuple[DataType, str]] = {}
     for number, run in enumerate(runs):
@@ -191,8 +191,9 @@ def read_runs(
 
 
 def lineage_of(runs: Sequence[SourceRun]) -> list[str]:
-    """Those of LINEAGE that any of the runs has."""
-    return [name for name in LINEAGE if any(name in run.lineage for run in runs)]
+    """Those of LINEAGE that any of the runs has; the group where all have it, as the split goes by it."""
+    shared = [GROUP] if all(GROUP in run.lineage for run in runs if run.rows) else []
+    return shared + [name for name in LINEAGE if any(name in run.lineage for run in runs)]
 
 
 def named_runs(rows: DataFrame, runs: Sequence[SourceRun]) -> DataFrame:

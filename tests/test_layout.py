@@ -78,6 +78,7 @@ PACKAGES = {
         "fitting": set(),
         "encoders": {"spark"},  # one of them comes as a jar
         "comparison": {"fitting"},
+        "simplification": set(),
     },
     "training": {
         "data": {"modeling"},

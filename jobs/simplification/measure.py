@@ -99,7 +99,9 @@ def measure(
             },
         ],
         "features": {
-            name: estimate(load_metric(f"{name}:segmenter={segmenter}"), people, resamples)._asdict()
+            name: estimate(
+                load_metric(f"{name}:segmenter={segmenter}"), people, resamples
+            )._asdict()
             for name in FEATURES
             if name != "dependency-depth"  # which wants a parser
         },

@@ -14,7 +14,7 @@ for every system and metric.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,16 +75,27 @@ def leave_one_out(source: pa.Array, references: Sequence[pa.Array]) -> list[Pair
 
 
 def diversity(
-    metric: Metric, source: pa.Array, references: Sequence[pa.Array], resamples: Resamples
+    score: Callable[[Pairs], np.ndarray],
+    source: pa.Array,
+    references: Sequence[pa.Array],
+    resamples: Resamples,
 ) -> dict[str, Estimate]:
-    """``min``, ``mean`` and ``max`` of a source's references, by sentence scores, as means over sources."""
-    scores = np.stack([metric.sentence_scores(Pairs(source, column)) for column in references])
+    """``min``, ``mean`` and ``max`` of a source's references, as means over sources.
+
+    score: scores of sentences, as ``Metric.sentence_scores`` gives them, of a metric that needs no reference.
+    """
+    scores = np.full((len(references), len(source)), np.nan)
+    for row, column in zip(scores, references, strict=True):
+        kept = np.flatnonzero(np.asarray(column.is_valid()))
+        row[kept] = score(Pairs(source.take(pa.array(kept)), column.take(pa.array(kept))))
     there = ~np.isnan(scores).all(axis=0)
     estimates = {}
     for name, of in (("min", np.nanmin), ("mean", np.nanmean), ("max", np.nanmax)):
         column = np.zeros(len(source))
         column[there] = of(scores[:, there], axis=0)
         sums = resamples.sums(np.column_stack([column, there]))
-        values = np.divide(sums[:, 0], sums[:, 1], out=np.full(len(sums), np.nan), where=sums[:, 1] > 0)
+        values = np.divide(
+            sums[:, 0], sums[:, 1], out=np.full(len(sums), np.nan), where=sums[:, 1] > 0
+        )
         estimates[name] = Estimate(float(values[0]), *bootstrap.interval(values[1:]))
     return estimates

@@ -65,6 +65,8 @@ def test_resamples_keep_a_group_together():
 def test_diversity_by_hand():
     source = pa.array(["abcd", "wxyz", "nobody"])
     same, other = pa.array(["abcd", "wxyz", None]), pa.array(["hijk", None, None])
-    found = diversity(load_metric("self-bleu"), source, [same, other], Resamples(range(3), 20))
+    found = diversity(
+        load_metric("self-bleu").sentence_scores, source, [same, other], Resamples(range(3), 20)
+    )
     # Row 1: a copy, 100, and nothing shared, 0. Row 2: the copy alone. Row 3 has no reference.
     assert [round(found[name].score, 6) for name in ("min", "mean", "max")] == [50, 75, 100]

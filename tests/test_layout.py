@@ -79,6 +79,8 @@ PACKAGES = {
         "encoders": {"spark"},  # one of them comes as a jar
         "comparison": {"fitting"},
         "simplification": set(),
+        "generators": set(),
+        "identification": {"comparison"},
     },
     "training": {
         "data": {"modeling"},

@@ -405,7 +405,7 @@ def test_against_references(tmp_path):
             for a, b in (("one", "two"), ("two", "one"))
         ]
         assert result["systems"]["a person"][k]["score"] == pytest.approx(np.mean(people))
-    self_bleu = [row for row in result["diversity"] if row["title"] == "Self-BLEU"][0]
+    self_bleu = next(row for row in result["diversity"] if row["title"] == "Self-BLEU")
     scores = load_metric("self-bleu").sentence_scores
     one, two = (scores(Pairs.of(texts["source"], texts[name])) for name in ("one", "two"))
     assert self_bleu["min"]["score"] == pytest.approx(np.mean(np.fmin(one, two)))

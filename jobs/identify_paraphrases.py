@@ -157,7 +157,13 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         add("--learning-rate", type=float, default=recipe.learning_rate, help="(%(default)s)")
         add("--batch", type=positive, default=recipe.batch, metavar="N", help="(%(default)s)")
         add("--max-tokens", type=positive, default=recipe.max_tokens, help="(%(default)s)")
-        add("--freeze", type=int, default=0, metavar="N", help="lowest layers (%(default)s)")
+        add(
+            "--freeze",
+            type=int,
+            default=recipe.freeze,
+            metavar="N",
+            help="lowest layers (%(default)s)",
+        )
         add(
             "--transitive",
             type=float,

@@ -35,9 +35,9 @@ class Recipe:
     head_rate: float = 1e-3
     batch: int = 16
     max_tokens: int = 96
-    freeze: int = 0
+    freeze: int = 2
     """Lowest layers that are not trained; the embeddings never are."""
-    transitive: float = 0.5
+    transitive: float = 0.0
     """Share of an epoch's pairs that follow from others, but in the last; an epoch has as many as there are."""
     seed: int = 0
 

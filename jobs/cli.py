@@ -22,6 +22,10 @@ COMMANDS = {
     "release": ("jobs.release_dataset", "make a data set of published runs, and check it"),
     "metrics": ("udfs.metrics", "any of the field's metrics on pairs of a file"),
     "compare": ("jobs.compare_metrics", "which metrics agree with people"),
+    "identify": ("jobs.identify_paraphrases", "fine-tune a classifier of paraphrases"),
+    "simplifications": ("jobs.report_simplifications", "MCTS's figures, of any system"),
+    "generators": ("jobs.evaluate_generators", "generators by what networks learn from them"),
+    "papers": ("jobs.reproduce_papers", "the figures of other papers again, into one page"),
     "fit": ("jobs.fit_spscore", "fit SPScore-zh to rated pairs"),
     "vocabulary": ("jobs.build_vocabulary", "frequent words by part of speech"),
     "tokenize": ("training.tokenize_text", "the entity-aligned tokenizer: make it, try it"),
@@ -45,7 +49,7 @@ def main() -> int:
     elif name in ("-h", "--help"):
         print(__doc__)
         for command, (_, what) in COMMANDS.items():
-            print(f"  {command:11} {what}")
+            print(f"  {command:15} {what}")
     elif name == "--version":
         print(version("gaixie"))
     else:

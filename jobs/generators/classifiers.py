@@ -7,7 +7,7 @@ stops when the validation loss has not fallen for PATIENCE epochs, and keeps the
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -49,7 +49,7 @@ class CNN(nn.Module):
 class Recurrent(nn.Module):
     """A recurrent network, the greatest value of each state over the words."""
 
-    def __init__(self, width: int, kind: type[nn.RNNBase]):
+    def __init__(self, width: int, kind: type[nn.GRU] | type[nn.LSTM]):
         super().__init__()
         self.network, self.size = kind(width, WIDTH, batch_first=True), WIDTH
 
@@ -58,7 +58,7 @@ class Recurrent(nn.Module):
         return states.masked_fill(mask == 0, -1.0).amax(1)
 
 
-NETWORKS = {
+NETWORKS: dict[str, Callable[[int], MLP | CNN | Recurrent]] = {
     "MLP": MLP,
     "CNN": CNN,
     "GRU": lambda width: Recurrent(width, nn.GRU),

@@ -83,7 +83,7 @@ def neighbours(words: Sequence[str], vectors: WordVectors, most: int = 3) -> dic
     """The nearest other words of each, nearest first; nothing for a word without a vector."""
     known = [word for word in dict.fromkeys(words) if word in vectors.rows]
     names = [*vectors.rows]
-    found = {}
+    found: dict[str, list[str]] = {}
     for start in range(0, len(known), BLOCK):
         block = known[start : start + BLOCK]
         rows = np.array([vectors.rows[word] for word in block])

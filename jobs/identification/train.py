@@ -172,8 +172,8 @@ def _plan(pairs: Labelled, recipe: Recipe) -> tuple[list[tuple[int, np.ndarray]]
 
 def _loss(identifier: Identifier, pairs: Labelled, swap: bool) -> torch.Tensor:
     identifier.network.train()
-    sides = (pairs.paraphrase, pairs.source) if swap else (pairs.source, pairs.paraphrase)
-    logits = identifier.network(**identifier.encode(*sides)).logits
+    sides = pairs.source.tolist(), pairs.paraphrase.tolist()
+    logits = identifier.network(**identifier.encode(*sides[:: -1 if swap else 1])).logits
     target = torch.tensor(np.column_stack([1 - pairs.label, pairs.label]), dtype=torch.float32)
     return functional.cross_entropy(logits, target.to(logits.device))
 

@@ -29,6 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gaixie.jobs.identification.combine import combined
 from gaixie.jobs.identification.data import Config, PairSet, Parts, read_pairs, read_parts
 from gaixie.jobs.identification.matrix import cross_matrix
 from gaixie.jobs.identification.noise import learn_from_noise
@@ -71,6 +72,7 @@ def train(args: argparse.Namespace) -> None:
         raise ValueError(f"--limits {args.limits}: expected numbers between 0 and 1")
     result: dict[str, Any] = {"set": name, "encoder": model_signature(args.encoder)}
     result |= {"train": len(parts.train), "held_out": len(parts.held_out)}
+    result["held_out_paraphrases"] = int(parts.held_out.label.sum())
     folder = args.output.with_name(f"{args.output.name}.parts")
     teacher = folder / "teacher" if noisy else args.output
     model, noise = fit(args.encoder, parts.train, recipe, teacher, clock), None
@@ -85,6 +87,9 @@ def train(args: argparse.Namespace) -> None:
         for part in (parts.held_out, parts.test)
     ]
     result["report"] = report(found[0], found[1], args.samples, recipe.seed)
+    held_out, test = combined(model, args.encoder, parts)
+    both = (parts.held_out, held_out), (parts.test, test)
+    result["combined"] = report(*both, args.samples, recipe.seed)
     _write(args.output, result | {"noise": noise, "matrix": None})
 
 

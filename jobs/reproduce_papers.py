@@ -59,7 +59,7 @@ def reproduce(args: argparse.Namespace) -> None:
             _run(name, job, [*line, "--output", str(args.output / name)], end)
         figures[name] = json.loads(path.read_text("utf-8")) if path.is_file() else None
     figures["diversity"] = _diversity(args)
-    text = render(TEMPLATE, command=COMMAND, sari_outside=_outside(figures["mcts"]), **figures)
+    text = render(TEMPLATE, command=COMMAND, **_mcts(figures["mcts"]), **figures)
     args.page.write_text(text, "utf-8")
     print(args.page)
 
@@ -107,7 +107,7 @@ def parts(args: argparse.Namespace) -> dict[str, tuple[str, str, list[str]]]:
 def _run(name: str, job: str, line: list[str], end: float | None) -> None:
     """Runs a part's command. Raises Stopped, and ValueError where the command fails."""
     if len(line) == 2:  # the output alone
-        say(f"{name}: left out, its data or model is not there")
+        say(f"{name}: left out: not asked for, or its data or model is not there")
         return
     if end is not None and job != "report_simplifications":
         line = [*line, "--minutes", f"{max(0.0, (end - time.monotonic()) / 60):.2f}"]
@@ -141,12 +141,15 @@ def _diversity(args: argparse.Namespace) -> dict[str, Any] | None:
     return result
 
 
-def _outside(mcts: dict[str, Any] | None) -> float:
-    """How far the paper's SARI of a person lies outside our interval; 0 inside."""
+def _mcts(mcts: dict[str, Any] | None) -> dict[str, float]:
+    """How far the paper's SARI of a person lies outside our interval, and the BLEU of single people."""
     if mcts is None:
-        return 0.0
-    own, printed = mcts["systems"]["a person"]["sari"], mcts["paper"]["systems"]["a person"][0]
-    return max(printed - own["high"], own["low"] - printed, 0.0)
+        return {}
+    systems = mcts["systems"]
+    own, printed = systems["a person"]["sari"], mcts["paper"]["systems"]["a person"][0]
+    bleu = [systems[f"person {k}"]["bleu"]["score"] for k in range(mcts["references"])]
+    outside = max(printed - own["high"], own["low"] - printed, 0.0)
+    return {"sari_outside": outside, "people_low": min(bleu), "people_high": max(bleu)}
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

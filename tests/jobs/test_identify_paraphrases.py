@@ -103,7 +103,18 @@ def encoder(tmp_path_factory) -> str:
 
 def line(data: Path, encoder: str, output: Path, *more: str) -> list[str]:
     first = ["--config", str(data / "sets.yaml"), "--data", str(data), "--encoder", encoder]
-    return [*first, "--output", str(output), "--samples", "20", "--epochs", "1", *more]
+    return [
+        *first,
+        "--output",
+        str(output),
+        "--samples",
+        "20",
+        "--epochs",
+        "1",
+        "--freeze",
+        "0",
+        *more,
+    ]
 
 
 def test_a_training_that_is_stopped_goes_on_to_the_same_model(data, encoder, tmp_path, capsys):
@@ -119,6 +130,8 @@ def test_a_training_that_is_stopped_goes_on_to_the_same_model(data, encoder, tmp
     ]
     assert found[0] == found[1]
     assert found[0]["half"]["pairs"] > 10
+    whole = json.loads((tmp_path / "whole/identification.json").read_text("utf-8"))
+    assert 0 <= whole["combined"]["crossed"]["f1"]["score"] <= 1
     # A folder that holds this training is loaded: no step is made.
     capsys.readouterr()
     assert main(["train", *line(data, encoder, tmp_path / "whole"), "--minutes", "0"]) == 0

@@ -56,7 +56,7 @@ def test_the_page(data, tmp_path, capfd):
     assert "## MultiPIT" not in text
     error = capfd.readouterr().err
     assert "mcts: python jobs/report_simplifications.py --data" in error
-    assert "multipit: left out, its data or model is not there" in error
+    assert "multipit: left out: not asked for, or its data or model is not there" in error
     assert "generators:" not in error  # is there already
 
 

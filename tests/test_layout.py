@@ -79,6 +79,10 @@ PACKAGES = {
         "encoders": {"spark"},  # one of them comes as a jar
         "comparison": {"fitting"},
         "annotation": set(),
+        "simplification": set(),
+        "papers": set(),
+        "generators": set(),
+        "identification": {"comparison"},
     },
     "training": {
         "data": {"modeling"},

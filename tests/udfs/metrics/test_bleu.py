@@ -154,7 +154,7 @@ def test_words():
 
 @pytest.mark.skipif(not (DATA / "mcts").is_dir(), reason=f"needs the shared corpora in {DATA}")
 def test_mcts():
-    """On words: docs/results.md has these figures beside those that MCTS prints of its test part."""
+    """On words: docs/papers.md has these figures beside those that MCTS prints of its test part."""
     names = ["orig", *[f"simp.{k}" for k in range(5)]]
     source, *people = [
         (DATA / "mcts" / f"mcts.dev.{name}").read_text("utf-8").rstrip("\n").split("\n")

@@ -170,7 +170,7 @@ def test_corpus_sums_its_sentences(rows):
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
 def test_mcts():
-    """On words: docs/results.md has these figures beside those that MCTS prints of its test part."""
+    """On words: docs/papers.md has these figures beside those that MCTS prints of its test part."""
     names = ["orig", *[f"simp.{k}" for k in range(5)]]
     source, *people = [
         (DATA / f"mcts.dev.{name}").read_text("utf-8").rstrip("\n").split("\n") for name in names

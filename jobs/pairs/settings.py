@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.back_translation import BackTranslationSettings
+from gaixie.jobs.pairs.cluster.settings import ClusterSettings
 from gaixie.jobs.scoring.settings import Csv, Input, Origin, Uri
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.io import settings
@@ -16,17 +17,17 @@ from gaixie.udfs.io.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/pairs.yaml"
 
-METHODS = ("versions", "parallel", "back-translation")
+METHODS = ("versions", "parallel", "back-translation", "cluster")
 
 WRITTEN = ("back-translation",)
 """Those whose pairs a model writes, of single sentences."""
 
-GROUPS = {"back_translation": ("back-translation",)}
+GROUPS = {"back_translation": ("back-translation",), "cluster": ("cluster",)}
 """Groups of settings, and the methods that have them."""
 
 OWN = {
-    "text_column": ("versions", *WRITTEN),
-    "max_pairs": ("versions",),
+    "text_column": ("versions", "cluster", *WRITTEN),
+    "max_pairs": ("versions", "cluster"),
     "human_column": ("parallel",),
     "machine_column": ("parallel",),
     "human": ("parallel",),
@@ -51,6 +52,8 @@ class PairsInput(Input):
     foreign_column: str | None = None
     """Carried as "foreign", where it is not source_column."""
     may_have_lists: bool = False
+    keys: dict[str, str] = Field(default_factory=dict)
+    """Further columns that are carried, and their names there."""
 
     @property
     def text_columns(self) -> list[str]:
@@ -58,7 +61,7 @@ class PairsInput(Input):
 
     @property
     def carried(self) -> dict[str, str]:
-        return {self.foreign_column: "foreign"} if self.foreign_column else {}
+        return ({self.foreign_column: "foreign"} if self.foreign_column else {}) | self.keys
 
     @property
     def list_column(self) -> str | None:
@@ -91,6 +94,7 @@ class BuildSettings(Strict):
     piece_sentences: int = Field(2000, ge=1)
     target_file_mb: float = Field(128, gt=0)
     back_translation: BackTranslationSettings = Field(default_factory=BackTranslationSettings)
+    cluster: ClusterSettings = Field(default_factory=ClusterSettings)
 
     @model_validator(mode="after")
     def _consistent(self) -> BuildSettings:
@@ -108,7 +112,8 @@ class BuildSettings(Strict):
     @property
     def paths(self) -> list[str]:
         """All that is read."""
-        return [self.input] if self.input else list(self.moses.values())
+        before = [self.cluster.clusters] if self.cluster.clusters else []
+        return [*([self.input] if self.input else self.moses.values()), *before]
 
     def table(self) -> PairsInput:
         """The input as a table: foreign sentence and version, human and machine translation, or sentences."""
@@ -127,12 +132,13 @@ class BuildSettings(Strict):
             paraphrase_column=paraphrase,
             foreign_column=self.foreign_column if self.method == "parallel" else None,
             may_have_lists=self.method == "versions",
+            keys=self.cluster.columns if self.method == "cluster" else {},
         )
 
     def parameters(self) -> dict[str, Any]:
         """What decides the pairs, beside the input: the lineage of each pair has it."""
         names = ["directions", "min_characters", "max_characters"]
-        if self.method == "versions":
+        if self.method in ("versions", "cluster"):
             names += ["max_pairs", "seed"]
         return {name: getattr(self, name) for name in names} | self._groups()
 

@@ -78,6 +78,9 @@ PACKAGES = {
         "fitting": set(),
         "encoders": {"spark"},  # one of them comes as a jar
         "comparison": {"fitting"},
+        "simplification": set(),
+        "generators": set(),
+        "identification": {"comparison"},
     },
     "training": {
         "data": {"modeling"},

@@ -6,7 +6,10 @@
 
 A system is a column of the table (--system NAME=COLUMN), a file that training/generate.py wrote
 (--generations NAME=FILE, matched by the source's text, the first candidate of each), or a model that
-writes now (--model NAME=FOLDER). The copy baseline, each source as its own paraphrase, is always there.
+writes now (--model NAME=FOLDER). With --reference COLUMN, what a person wrote, given for each person, every system is
+scored against all of them together (SARI, BLEU, Self-BLEU, HSK levels: --reference-metrics), a person against the others, and
+the least, mean and greatest of all other measures over a source's references say how far people go: Tables 5
+of MCTS and 4 and 5 of MultiPIT. The copy baseline, each source as its own paraphrase, is always there.
 Tables: .parquet, .jsonl, .csv, .tsv. Texts are normalised, NFKC and spaces collapsed, before anything is
 measured.
 
@@ -32,6 +35,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from gaixie.training.evaluation.references import (
+    METRICS as REFERENCE_METRICS,
+)
+from gaixie.training.evaluation.references import (
+    against_references,
+    reference_metrics,
+)
 from gaixie.training.evaluation.report import print_table, write
 from gaixie.training.evaluation.scores import METRICS, SAMPLES, estimates, measures
 from gaixie.training.evaluation.systems import (
@@ -73,13 +83,14 @@ def evaluate(args: argparse.Namespace) -> None:
     )
     ranking = Ranking(args.rank_by, args.min_meaning, args.reverse)
     named = [split_name(text) for text in (*args.system, *args.generations, *args.model)]
-    check_names([name for name, _ in named])
+    check_names([name for name, _ in named], bool(args.reference))
+    of_references = reference_metrics(args)
     chosen, left_out = measures(args.metrics and tuple(args.metrics.split(",")), args.encoder)
     for title, reason in left_out.items():
         say(f"{title} is left out: {reason}")
     for text in args.model:  # all of them, before one writes for hours
         load_generator(split_name(text)[1], args.device, args.precision)
-    sources, systems, without_source = read_systems(args)
+    sources, systems, references, without_source = read_systems(args)
     systems += [from_generations(text, sources, args.close_spaces) for text in args.generations]
     systems += [from_model(text, sources, decoding, ranking, args) for text in args.model]
     scores = score(sources, systems, chosen)
@@ -108,6 +119,11 @@ def evaluate(args: argparse.Namespace) -> None:
             for m in chosen
         ],
         "left_out": left_out,
+        "references": against_references(
+            *(sources, systems, references, of_references, chosen, args.samples, args.seed)
+        )
+        if references
+        else None,
         "cases": cases(sources, systems, scores, args.cases, args.seed),
     }
     write(args.output, result)
@@ -136,6 +152,18 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         "--metrics",
         metavar="NAMES",
         help=f"beside SPScore-zh (without it: {','.join(METRICS[1:])})",
+    )
+    add(
+        "--reference",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a person's paraphrases; may be given several times",
+    )
+    add(
+        "--reference-metrics",
+        metavar="NAMES",
+        help=f"against the references (without it: {','.join(REFERENCE_METRICS)})",
     )
     add("--encoder", metavar="MODEL", help="of the metrics that have one")
     add("--limit", type=int, metavar="N", help="only the first N rows")

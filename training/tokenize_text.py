@@ -38,9 +38,12 @@ from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.io.text_tables import read_columns
 from gaixie.udfs.text.entities import load_settings
 from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.places import gazetteer
 
 CONFIG = Path(__file__).parents[1] / "conf/entities.yaml"
 BATCH = 1_000
+PLACES = "geographical name"
+"""The class of place names in a vocabulary."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -67,9 +70,21 @@ def make_tokenizer(
     characters = {character for word in words for character in word}  # of those left out too
     if args.common_characters:
         characters |= gb2312_level_1()
-    settings = args.word_characters, args.indices, characters
+    settings = args.word_characters, args.indices, characters, locations(args, vocabulary)
     kept, entities = words[: args.words], load_settings(args.entities)
     return EntityAlignedTokenizer.from_words(kept, entities, *settings), words
+
+
+def locations(args: argparse.Namespace, vocabulary: Path) -> list[str]:
+    """The place names of --locations. Raises ValueError or OSError where it is none of its values."""
+    if args.locations == "none":
+        return []
+    if args.locations == "gazetteer":
+        return sorted(gazetteer())
+    if args.locations == "vocabulary":
+        rows = read_columns(str(vocabulary), ["word", "class"])
+        return [word for word, name in rows if word and name == PLACES and len(word) > 1]
+    return [normalise(word) for (word,) in read_columns(args.locations, ["word"]) if word]
 
 
 def gb2312_level_1() -> set[str]:
@@ -330,6 +345,13 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     unknown = "unknown words from K characters on are entities"
     add("--word-characters", type=int, default=4, metavar="K", help=unknown)
+    add(
+        "--locations",
+        default="gazetteer",
+        metavar="NAMES",
+        help="place names, which become <location_1>: gazetteer (built in; the default), vocabulary (its"
+        " geographical names, by the tagger that it was made with: LTP's), a FILE of them, or none",
+    )
     add("--indices", type=int, default=16, help="entities of one kind in a sentence")
 
     add = command(show, "one sentence as coloured tokens")

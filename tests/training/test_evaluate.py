@@ -377,3 +377,51 @@ def test_post_edits_of_translations(tmp_path):
             found = one["measures"][name]
             assert low <= found["low"] <= found["mean"] <= found["high"] <= high + 1e-9
             assert 0 < found["rows"] <= one["rows"]
+
+
+# References
+
+
+def test_against_references(tmp_path):
+    columns = {
+        "source": ["他罹患疾病。", "今天天气很好", "我们去公园看花"],
+        "mt": ["他生病了。", None, "我们在公园看花"],
+        "one": ["他生病了。", "今天天气不错", "我们在公园看花"],
+        "two": ["他得病了。", "今天的天气很好", None],
+    }
+    table = write_table(tmp_path / "pairs.jsonl", columns)
+    line = [table, "--system", "mt", "--reference", "one", "--reference", "two"]
+    result = run(tmp_path, *line, "--reference-metrics", "bleu,sari,hsk-easy")["references"]
+    assert result["columns"] == ["one", "two"]
+    assert result["rows_with"] == 3
+    assert {*result["systems"]} == {"copy", "mt", "a person"}
+    texts = {name: [text and normalise(text) for text in rows] for name, rows in columns.items()}
+    for k, spec in enumerate(("bleu", "sari", "hsk-easy")):
+        metric = load_metric(spec)
+        pairs = Pairs.of(texts["source"], texts["mt"], texts["one"], texts["two"])
+        assert result["systems"]["mt"][k]["score"] == pytest.approx(metric.corpus_score(pairs))
+        people = [
+            metric.corpus_score(Pairs.of(texts["source"], texts[a], texts[b]))
+            for a, b in (("one", "two"), ("two", "one"))
+        ]
+        assert result["systems"]["a person"][k]["score"] == pytest.approx(np.mean(people))
+    self_bleu = next(row for row in result["diversity"] if row["title"] == "Self-BLEU")
+    scores = load_metric("self-bleu").sentence_scores
+    one, two = (scores(Pairs.of(texts["source"], texts[name])) for name in ("one", "two"))
+    assert self_bleu["min"]["score"] == pytest.approx(np.mean(np.fmin(one, two)))
+    assert self_bleu["max"]["score"] == pytest.approx(np.mean(np.fmax(one, two)))
+    text = (tmp_path / "out/evaluation.md").read_text("utf-8")
+    assert "## Against references" in text
+    assert "| a person |" in text
+
+
+def test_references_alone_are_enough(tmp_path, pairs):
+    result = run(tmp_path, pairs, "--reference", "human")
+    assert [one["name"] for one in result["systems"]] == ["copy"]
+    assert {*result["references"]["systems"]} == {"copy"}
+
+
+def test_metrics_of_references_without_them(tmp_path, pairs, capsys):
+    line = [pairs, "--system", "human", "--reference-metrics", "bleu", "--output", str(tmp_path)]
+    assert main(line) == 2
+    assert "--reference-metrics without --reference" in capsys.readouterr().err

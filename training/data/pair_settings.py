@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from gaixie.udfs.io.settings import Strict
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.self_bleu import SelfBLEU
 
 
 class PairSettings(Strict):
@@ -20,12 +22,21 @@ class PairSettings(Strict):
     min_meaning: float | None = Field(default=None, ge=0, le=1)
     """Judged meaning, as the run has it: pairs below it are passed over. Likewise:"""
     min_fluency: float | None = Field(default=None, ge=0, le=1)
+    max_self_bleu: float | None = Field(default=None, ge=0, le=100)
+    """Pairs whose paraphrase has a higher Self-BLEU, of words, are passed over: MultiPIT (Dou et al. 2022)
+    leaves out what is above 14, so that the model learns to change more."""
     max_partners: int | None = Field(default=None, ge=1)
     """Pairs of a source in a block, drawn anew for each epoch; None: all."""
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default={})
     """How often the pairs of an origin count: 2 is twice, 0.5 every other one by chance. Default: 1."""
     degrees: bool = False
     """Tell the model the degree of change of each pair, see degree_of, so that it can be asked for one."""
+
+    @model_serializer(mode="wrap")
+    def _unless_set(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what came later, where it is not set: checkpoints of before compare equal."""
+        values: dict[str, Any] = dump(self)
+        return {k: v for k, v in values.items() if k != "max_self_bleu" or v is not None}
 
     def columns(self) -> list[str]:
         """What they need, beside source and paraphrase."""
@@ -38,6 +49,10 @@ class PairSettings(Strict):
         for name in FLOORS:
             if (floor := getattr(self, f"min_{name}")) is not None:
                 table = table.filter(pc.greater_equal(table[name], floor))
+        if self.max_self_bleu is not None:
+            pairs = Pairs(*(_whole(table[name]) for name in ("source", "paraphrase")))
+            copied = SelfBLEU(tokenize="zh-word").sentence_scores(pairs)
+            table = table.filter(pa.array(copied <= self.max_self_bleu))
         if self.weights:
             weight = np.ones(len(table))
             for origin, value in self.weights.items():
@@ -47,6 +62,10 @@ class PairSettings(Strict):
         if self.max_partners is not None:
             table = table.filter(pa.array(_partners(table["source"], random) < self.max_partners))
         return table
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks().cast(pa.string())
 
 
 FLOORS = ("meaning", "fluency")

@@ -37,6 +37,18 @@ def print_table(result: dict[str, Any]) -> None:
         table.add_row(_title(measure), *(_estimate(system, measure, "\n") for system in systems))
     Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
     print("mean ± standard deviation of the rows (95 % interval of the mean)")
+    if references := result["references"]:
+        rows = references["systems"]
+        table = Table("against references", *rows)
+        for k, title in enumerate(references["titles"]):
+            values = (row[k] for row in rows.values())
+            table.add_row(title, *(_corpus(value, references["digits"][k]) for value in values))
+        Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def _corpus(value: dict[str, float], digits: int) -> str:
+    score, low, high = (number(value[key], digits) for key in ("score", "low", "high"))
+    return f"{score} ({low} to {high})"
 
 
 def _title(measure: dict[str, Any]) -> str:

@@ -38,11 +38,15 @@ class System:
     """The paraphrase of each row, normalised; None where there is none."""
 
 
-def read_systems(args: argparse.Namespace) -> tuple[list[str], list[System], int]:
-    """Sources, the copy baseline and the systems that are columns, and the rows without a source."""
+References = dict[str, list[str | None]]
+"""Column -> what a person wrote for each row, normalised; None where there is nothing."""
+
+
+def read_systems(args: argparse.Namespace) -> tuple[list[str], list[System], References, int]:
+    """Sources, the copy baseline and the systems that are columns, references, rows without a source."""
     check_extension(args.pairs, TABLES)
     named = [split_name(text) for text in args.system]
-    columns = list(dict.fromkeys([args.source, *(column for _, column in named)]))
+    columns = list(dict.fromkeys([args.source, *(column for _, column in named), *args.reference]))
     rows = list(islice(read_columns(args.pairs, columns), args.limit))
     if not rows:
         raise ValueError(f"{args.pairs}: no rows")
@@ -58,7 +62,8 @@ def read_systems(args: argparse.Namespace) -> tuple[list[str], list[System], int
     systems += [
         System(name, f"column {column}", [table[column][k] for k in kept]) for name, column in named
     ]
-    return sources, systems, len(rows) - len(kept)
+    references = {column: [table[column][k] for k in kept] for column in args.reference}
+    return sources, systems, references, len(rows) - len(kept)
 
 
 def _clean(text: str | None, close_spaces: bool) -> str | None:
@@ -121,9 +126,12 @@ def split_name(text: str) -> tuple[str, str]:
     return (name, rest) if equals else (Path(text).name, text)
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Raises ValueError for no system, and for a name that is missing, taken or given twice."""
-    if not names:
+def check_names(names: Sequence[str], people: bool = False) -> None:
+    """Raises ValueError for a name that is missing, taken or given twice, and for no system.
+
+    people: there are references, which can be evaluated without a system.
+    """
+    if not names and not people:
         raise ValueError("nothing to evaluate: give --system, --generations or --model")
     for index, name in enumerate(names):
         if name == COPY:

@@ -7,10 +7,10 @@ An *entity table* is a string of JSON: indexed token -> the text that it stands 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
-from gaixie.training.modeling.vocabulary import BYTES, SPECIAL, WORD, kind_of
+from gaixie.training.modeling.vocabulary import BYTES, LOCATION, SPECIAL, WORD, kind_of
 from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.entities import EntityFinder, EntitySettings
 from gaixie.udfs.text.normalise import normalise
@@ -30,8 +30,9 @@ class EntityCodec:
         word_characters: int,
         indices: int,
         degrees: int = 0,
+        locations: Collection[str] = (),
     ):
-        """tokens: all of them, in the order of their ids. word_characters, indices: as in from_words.
+        """tokens: all of them, in the order of their ids. word_characters, indices, locations: as in from_words.
 
         degrees: how many tokens of a degree there are.
         """
@@ -49,6 +50,7 @@ class EntityCodec:
         self._text_ids = {token: self.ids[token] for token in tokens[first_text:]}
         self._finder = EntityFinder(entities)
         self._segmenter = load_segmenter("jieba")
+        self._locations = frozenset(locations)
 
     def encode(
         self, texts: Sequence[str], tables: Sequence[str] | None, make_tables: bool
@@ -100,9 +102,10 @@ class EntityCodec:
         return "".join(parts)
 
     def count_words(self, texts: Sequence[str]) -> tuple[int, int]:
-        """Words outside the entities of some texts, and how many of them are tokens."""
+        """Words of some texts outside entities and places, and how many of them are tokens."""
         _, plain = self._pieces(texts, None, True)
-        words = [word for row in self._cut(plain) for word in row]
+        cut = (word for row in self._cut(plain) for word in row)
+        words = [word for word in cut if word not in self._locations]
         return len(words), sum(word in self._text_ids for word in words)
 
     def _pieces(
@@ -135,21 +138,19 @@ class EntityCodec:
     def _add(self, row: list[int], word: str | EntityText, table: _Table, closed: bool) -> None:
         """Appends the ids of a word or of an entity (kind, text)."""
         if isinstance(word, str):
-            index = self._text_ids.get(word)
-            if index is not None:
-                row.append(index)
-                return
-            entity = (WORD, word) if len(word) >= self.word_characters else None
+            index = None
+            if word in self._locations:
+                index = table.index_of((LOCATION, word), closed)
+            if index is None:
+                index = self._text_ids.get(word)
+            if index is None and len(word) >= self.word_characters:
+                index = table.index_of((WORD, word), closed)
         else:
-            entity = word
-        if entity is not None:
-            index = table.known.get(entity)
-            if index is None and not closed:
-                index = table.add(entity)
-            if index is not None:
-                row.append(index)
-                return
-            word = entity[1]
+            index = table.index_of(word, closed)
+            word = word[1]
+        if index is not None:
+            row.append(index)
+            return
         for character in word:
             index = self._text_ids.get(character)
             if index is not None:
@@ -182,6 +183,11 @@ class _Table:
         self.known = {entity: ids[token] for entity, token in known.items() if token in ids}
         self.texts: dict[str, str] = {}
         self._used: dict[str, int] = {}
+
+    def index_of(self, entity: EntityText, closed: bool) -> int | None:
+        """The id of an entity; where it has none yet a new one, unless closed."""
+        index = self.known.get(entity)
+        return self.add(entity) if index is None and not closed else index
 
     def add(self, entity: EntityText) -> int | None:
         """The id of a new entity; None where its kind has no index left."""

@@ -6,6 +6,7 @@ left to right,
 * an entity of fixed form (gaixie.udfs.text.entities) → one indexed token: ``<date_1>``,
   ``<title_2>``;
 * of the text between, cut into words by jieba (gaixie.udfs.text.segmenters.jieba):
+  a place name → ``<location_i>``, where the tokenizer was made with some;
   a word of the vocabulary → its token;
   any other of k characters or more → an indexed token ``<word_i>`` (k = word_characters, by default 4);
   any other → its characters, and a character that the vocabulary lacks → its UTF-8 bytes, ``<0xE4>``.
@@ -13,7 +14,10 @@ left to right,
 Equal entities of a sentence share an index. What each token stands for is the sentence's *entity
 table*; it travels with the example as a string of JSON, column ``entities``. Encoding a target
 against its source's table gives what stands in both the same token and spells the rest, so that a
-model learns to copy the one and to write the other. Decoding with a table puts the entities back;
+model learns to copy the one and to write the other. Section 5.2 has special tokens for them: for a long word
+of the target that the source does not have, and for an entity beyond the last index. Here both are spelled,
+for such a token would stand for nothing when it is decoded, and the model would learn to leave a gap where
+the training pair has words. Decoding with a table puts the entities back;
 a token that the table does not have is dropped, and counted by ``missing_entities``.
 
 Every token lives in the base vocabulary: a transformers tokenizer takes minutes to load as many added
@@ -60,12 +64,16 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         self._settings = vocabulary.read_settings(Path(settings_file))
         entities = EntitySettings.model_validate(self._settings["entities"])
         word_characters, indices = self._settings["word_characters"], self._settings["indices"]
-        self.entity_kinds = entities.kinds
+        self.entity_kinds: tuple[str, ...] = entities.kinds
         self.degrees = self._settings.get("degrees", 0)
         """How many degrees of change it has tokens for; 0 in old folders."""
-        fixed = vocabulary.fixed_tokens(entities, indices, self.degrees)
+        locations = self._settings.get("locations", "").split()
+        if locations:
+            self.entity_kinds = (*entities.kinds, vocabulary.LOCATION)
+        fixed = vocabulary.fixed_tokens(entities, indices, self.degrees, bool(locations))
         tokens = vocabulary.read_tokens(Path(vocabulary_file), fixed)
-        self.codec = EntityCodec(tokens, entities, word_characters, indices, self.degrees)
+        settings = word_characters, indices, self.degrees, locations
+        self.codec = EntityCodec(tokens, entities, *settings)
         self._warn_of_versions(settings_file)
         names = ("pad_token", "bos_token", "eos_token", "unk_token", "mask_token")
         kwargs = dict(zip(names, vocabulary.SPECIAL, strict=True)) | kwargs
@@ -79,19 +87,21 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         word_characters: int = 4,
         indices: int = 16,
         characters: Iterable[str] = (),
+        locations: Iterable[str] = (),
         **kwargs: Any,
     ) -> EntityAlignedTokenizer:
         """A tokenizer whose tokens are these words and each of their characters.
 
         words: the most frequent first, normalised. word_characters: k, the characters from which on an
         unknown word is an entity. indices: how many entities of a kind a sentence may have; the rest is
-        spelled. characters: more of them that are tokens; all others are spelled in bytes.
+        spelled. characters: more of them that are tokens; all others are spelled in bytes. locations: place
+        names, which are entities wherever the segmenter finds them as words.
 
         Raises ValueError for a word that is given twice, empty, or has the name of a token.
         """
         with tempfile.TemporaryDirectory() as folder:
             files = vocabulary.write_files(
-                Path(folder), words, entities, word_characters, indices, characters
+                Path(folder), words, entities, word_characters, indices, characters, locations
             )
             return cls(*map(str, files), **kwargs)
 

@@ -30,13 +30,20 @@ CHARACTERS = "".join(map(chr, range(0x20, 0x7F))) + "。、…—·“”‘’�
 
 WORD = "word"
 """The kind of an unknown long word."""
+LOCATION = "location"
+"""The kind of a place name, of tokenizers that know some."""
 SETTINGS = {"word_characters", "indices", "entities", "normalisation", "segmenter"}
-"""What entities.json holds; ``degrees``, too, in those that are made since there are degrees."""
+"""What entities.json holds; newer ones ``degrees`` and ``locations``, too."""
 
 
-def fixed_tokens(entities: EntitySettings, indices: int, degrees: int = DEGREES) -> dict[str, None]:
-    """Tokens before the first character, in the order of their ids."""
-    kinds = (*entities.kinds, WORD)
+def fixed_tokens(
+    entities: EntitySettings, indices: int, degrees: int = DEGREES, locations: bool = False
+) -> dict[str, None]:
+    """Tokens before the first character, in the order of their ids.
+
+    locations: whether place names are indexed.
+    """
+    kinds = (*entities.kinds, WORD, LOCATION) if locations else (*entities.kinds, WORD)
     indexed = (f"<{kind}_{number}>" for kind in kinds for number in range(1, indices + 1))
     asked = (f"<degree_{number}>" for number in range(1, degrees + 1))
     return dict.fromkeys((*SPECIAL, *asked, *indexed, *BYTES))
@@ -60,10 +67,12 @@ def write_files(
     word_characters: int,
     indices: int,
     characters: Iterable[str],
+    locations: Iterable[str] = (),
 ) -> tuple[Path, Path]:
     """Writes vocabulary and settings of a new tokenizer; see EntityAlignedTokenizer.from_words."""
     words = list(words)
-    fixed = fixed_tokens(entities, indices)
+    places = sorted({*locations})
+    fixed = fixed_tokens(entities, indices, locations=bool(places))
     for word in words:
         if not word or word in fixed or any(mark in word for mark in "\n\r"):
             raise ValueError(f"vocabulary: {word!r} cannot be a word")
@@ -76,6 +85,7 @@ def write_files(
         "indices": indices,
         "degrees": DEGREES,
         "entities": entities.model_dump(mode="json"),
+        "locations": " ".join(places),  # thousands of lines otherwise
         "normalisation": NORMALISATION,
         "segmenter": segmenter_name(),
     }

@@ -103,18 +103,35 @@ class BLEU(ReferenceMetric):
         counts = overlap(tokens, self.order)
         return np.where(counts.scored, self._scores(counts), np.nan)
 
+    def row_sums(self, pairs: Pairs) -> np.ndarray:
+        """N-grams that match and n-grams, by order; length, that of the closest, and 1 for a scored row."""
+        return self.row_sums_of(self._tokens(pairs))
+
+    def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
+        rows = sums.reshape(-1, sums.shape[-1])
+        return np.array([self._corpus_score(row) for row in rows]).reshape(sums.shape[:-1])
+
     def corpus_score_of(self, tokens: Tokens) -> float:
         """Score of the first column of tokens as a corpus against all others together."""
+        return self._corpus_score(self.row_sums_of(tokens).sum(axis=0))
+
+    def row_sums_of(self, tokens: Tokens) -> np.ndarray:
+        """``row_sums`` of the first column of tokens against all others together."""
+        counts = overlap(tokens, self.order)
+        rest = (counts.length, counts.closest, counts.scored)
+        return np.column_stack([counts.matches, _totals(counts), *rest]).astype(np.float64)
+
+    def _corpus_score(self, sums: np.ndarray) -> float:
         from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
-        counts = overlap(tokens, self.order)
-        if not counts.scored.any():
+        matches, totals, (length, closest, rows) = np.split(sums, (self.order, 2 * self.order))
+        if not rows:
             return float("nan")
         return Sacrebleu.compute_bleu(
-            counts.matches.sum(axis=0).tolist(),
-            _totals(counts).sum(axis=0).tolist(),
-            int(counts.length.sum()),
-            int(counts.closest.sum()),
+            matches.astype(int).tolist(),
+            totals.astype(int).tolist(),
+            int(length),
+            int(closest),
             smooth_method=self.smooth,
             max_ngram_order=self.order,
         ).score

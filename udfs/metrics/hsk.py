@@ -93,6 +93,10 @@ class _HSK(Metric):
         counted, total = self._counts(pairs.paraphrase)
         return float(counted.sum() / total.sum()) if total.any() else float("nan")
 
+    def row_sums(self, pairs: Pairs) -> np.ndarray:
+        """Words that count, and words."""
+        return np.column_stack(self._counts(pairs.paraphrase)).astype(np.float64)
+
     def signature(self) -> str:
         marks = "words" if self.punctuation else "left-out"
         settings = [("list", list_version(self.standard)), ("punct", marks)]

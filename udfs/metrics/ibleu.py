@@ -77,6 +77,14 @@ class IBLEU(Metric):
         own = metric.corpus_score_of(with_source)
         return metric.corpus_score_of(with_references) - self.alpha * own
 
+    def row_sums(self, pairs: Pairs) -> np.ndarray:
+        """Those of BLEU, and behind them those of Self-BLEU."""
+        return np.hstack([self._bleu().row_sums_of(tokens) for tokens in self._tokens(pairs)])
+
+    def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
+        kept, own = np.split(sums, 2, axis=-1)
+        return self._bleu().score_of_sums(kept) - self.alpha * self._bleu().score_of_sums(own)
+
     def signature(self) -> str:
         return signature(self.title, ("alpha", self.alpha), *self._bleu().settings())
 
@@ -114,6 +122,9 @@ class SelfIBLEU(SelfBLEU):
 
     def corpus_score(self, pairs: Pairs) -> float:
         return (1 - self.alpha) * super().corpus_score(pairs)
+
+    def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
+        return (1 - self.alpha) * super().score_of_sums(sums)
 
     def settings(self) -> list[tuple[str, object]]:
         return [("alpha", self.alpha), *super().settings()]

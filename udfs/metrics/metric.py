@@ -80,6 +80,23 @@ class Metric(ABC):
         """
         return mean(self.sentence_scores(pairs))
 
+    def row_sums(self, pairs: Pairs) -> np.ndarray:
+        """What a corpus score is made of: float64, shape (rows, sums), 0 where a row has no score.
+
+        The sum over any rows is what ``score_of_sums`` takes, so that a bootstrap scores many resamples
+        of a corpus at the price of one.
+        """
+        scores = self.sentence_scores(pairs)
+        there = ~np.isnan(scores)
+        return np.column_stack([np.where(there, scores, 0.0), there])
+
+    def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
+        """Corpus scores of added ``row_sums``: shape (..., sums) to (...,), NaN without a row.
+
+        They are ``corpus_score`` but for chrF and TER: here the mean of the sentences.
+        """
+        return _ratio(sums)
+
     @abstractmethod
     def signature(self) -> str:
         """What decides a score, in sacrebleu's manner: ``name|key:value|…|v:version``."""
@@ -111,6 +128,12 @@ def mean(scores: np.ndarray) -> float:
     """Mean of the scores that are there; NaN where there are none."""
     scores = scores[~np.isnan(scores)]
     return float(scores.mean()) if len(scores) else float("nan")
+
+
+def _ratio(sums: np.ndarray) -> np.ndarray:
+    """What the first column is of the second; NaN where that is 0."""
+    part, whole = sums[..., 0], sums[..., 1]
+    return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
 
 
 def signature(title: str, *settings: tuple[str, object]) -> str:

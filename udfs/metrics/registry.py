@@ -20,6 +20,7 @@ from gaixie.udfs.metrics.edit_distance import EditDistance
 from gaixie.udfs.metrics.free import Free
 from gaixie.udfs.metrics.hsk import HSKEasy, HSKHard
 from gaixie.udfs.metrics.ibleu import IBLEU, SelfIBLEU
+from gaixie.udfs.metrics.identification import Identification
 from gaixie.udfs.metrics.meteor import METEOR
 from gaixie.udfs.metrics.metric import Metric
 from gaixie.udfs.metrics.parascore import ParaScore
@@ -59,6 +60,7 @@ METRICS: dict[str, Callable[..., Metric]] = {
     "parascore": ParaScore,
     "bert-ibleu": BERTiBLEU,
     "bartscore": BARTScore,
+    "identification": Identification,
 }
 """What makes the metric of a name: a class, or a partial of one that fixes its first fields."""
 

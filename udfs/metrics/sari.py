@@ -78,6 +78,16 @@ class SARI(Metric):
         rows, sums = self._statistics(pairs)
         return float(score_of(sums.sum(axis=0), self.deletion)) if len(rows) else float("nan")
 
+    def row_sums(self, pairs: Pairs) -> np.ndarray:
+        """The statistics of each row, one behind the other."""
+        rows, sums = self._statistics(pairs)
+        whole = np.zeros((len(pairs), len(ORDERS) * 9))
+        whole[rows] = sums.reshape(len(rows), -1)
+        return whole
+
+    def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
+        return score_of(sums.reshape(*sums.shape[:-1], len(ORDERS), 3, 3), self.deletion)
+
     def signature(self) -> str:
         cut = self.tokenize
         if cut == "zh-word":

@@ -38,3 +38,6 @@ class SelfBLEU(bleu.BLEU):
 
     def corpus_score(self, pairs: Pairs) -> float:
         return super().corpus_score(replace(pairs, references=(pairs.source,)))
+
+    def row_sums(self, pairs: Pairs) -> np.ndarray:
+        return super().row_sums(replace(pairs, references=(pairs.source,)))

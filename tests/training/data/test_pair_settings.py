@@ -50,6 +50,18 @@ def test_without_settings_all_stay_and_nothing_is_drawn():
     assert PairSettings().columns() == []
 
 
+def test_paraphrases_that_copy():
+    """Words: the second shares three of four with its source, in order; the third none."""
+    source = ["我们今天去公园看花"] * 3
+    rows = {"source": source, "paraphrase": ["我们今天去公园看花", "我们今天去公园散步", "春色满园"]}
+    table, random = pa.table(rows), np.random.default_rng(0)
+    for most, kept in ((100, 3), (99, 2), (14, 1)):
+        assert len(PairSettings(max_self_bleu=most).choose(table, random)) == kept
+    assert not len(PairSettings(max_self_bleu=14).choose(table.slice(0, 0), random))
+    assert "max_self_bleu" not in PairSettings().model_dump()
+    assert PairSettings(max_self_bleu=14).model_dump(mode="json")["max_self_bleu"] == 14
+
+
 def test_weights_by_origin():
     assert Counter(chosen(weights={"human": 2, "parallel": 0})) == Counter("1234455")
     drawn = [len(chosen(seed, weights={"llm": 0.5})) for seed in range(300)]

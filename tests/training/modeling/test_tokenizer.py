@@ -335,3 +335,49 @@ def test_fixed_tokens_come_first():
     assert vocabulary["<unk>"] == UNK
     assert vocabulary[BYTES[0]] == len(SPECIAL) + 5 + (len(ENTITIES.kinds) + 1) * 16
     assert EntitySettings().kinds == ENTITIES.kinds
+
+
+# Place names
+
+
+def test_place_names_are_indexed_where_the_tokenizer_knows_them(tmp_path):
+    words = ["我", "去", "了", "北京", "上海"]
+    plain = EntityAlignedTokenizer.from_words(words, EntitySettings())
+    places = EntityAlignedTokenizer.from_words(
+        words, EntitySettings(), indices=2, locations=["北京", "上海", "武汉市", "广州"]
+    )
+    assert plain.tokenize("我去了北京") == ["我", "去", "了", "北京"]
+    assert places.tokenize("我去了北京") == ["我", "去", "了", "<location_1>"]
+    batch = places("我去了武汉市北京上海", text_target="武汉市我去了广州北京")
+    assert json.loads(batch["entities"]) == {"<location_1>": "武汉市", "<location_2>": "北京"}
+    # A third one has no index: it is its token; one that the source does not have is spelled.
+    tokens = places.convert_ids_to_tokens(batch["input_ids"][1:-1])
+    assert tokens[3:] == ["<location_1>", "<location_2>", "上海"]
+    for text, ids in (
+        ("我去了武汉市北京上海", batch["input_ids"]),
+        ("武汉市我去了广州北京", batch["labels"]),
+    ):
+        assert places.decode(ids, entities=batch["entities"]) == text
+    places.save_pretrained(tmp_path)
+    again = EntityAlignedTokenizer.from_pretrained(tmp_path)
+    assert again.get_vocab() == places.get_vocab()
+    assert again.tokenize("我去了广州") == ["我", "去", "了", "<location_1>"]
+    assert "location" in again.entity_kinds
+    assert "location" not in plain.entity_kinds
+
+
+def test_folders_of_before_read_as_they_did(tmp_path):
+    """Without the keys that came later, no place and no short date is an entity."""
+    tokenizer = EntityAlignedTokenizer.from_words(["我", "在", "北京"], EntitySettings())
+    tokenizer.save_pretrained(tmp_path)
+    path = tmp_path / "entities.json"
+    settings = json.loads(path.read_text("utf-8"))
+    del settings["locations"], settings["entities"]["short_dates"]
+    path.write_text(json.dumps(settings), "utf-8")
+    again = EntityAlignedTokenizer.from_pretrained(tmp_path)
+    assert again.get_vocab() == tokenizer.get_vocab()
+    assert again.tokenize("我在北京3/15") == ["我", "在", "北京", "<number_1>", "/", "<number_2>"]
+    settings["entities"]["short_dates"] = True
+    path.write_text(json.dumps(settings), "utf-8")
+    dated = EntityAlignedTokenizer.from_pretrained(tmp_path)
+    assert dated.tokenize("我在北京3/15") == ["我", "在", "北京", "<date_1>"]

@@ -18,7 +18,7 @@ from gaixie.udfs.metrics.__main__ import main
 SOURCES = ["他昨天去了北京。", "今天天气很好，我们出去走走。", "她买了两本新书。"]
 PARAPHRASES = ["昨天他到北京去了。", "今天天气很好，我们出去走走。", "两本新书，她买下了。"]
 REFERENCES = ["昨天，他去北京了。", "天气不错，我们去散散步。", "她买来两本新的书。"]
-PLAIN = [name for name in METRICS if name not in ("weem4pg", "bartscore")]
+PLAIN = [name for name in METRICS if name not in ("weem4pg", "bartscore", "identification")]
 MODELS = ("similarity", "bertscore", "parascore", "bert-ibleu", "dependency-depth")
 SURFACE = [name for name in PLAIN if name not in MODELS]
 

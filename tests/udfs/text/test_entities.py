@@ -34,6 +34,15 @@ def found(text: str) -> list[tuple[str, str]]:
         ("事发3月5日", "date", "3月5日"),
         ("事发十二月二十三日", "date", "十二月二十三日"),
         ("事发2024-03-05清早", "date", "2024-03-05"),
+        ("约在3/15见", "date", "3/15"),
+        ("约在3-15见", "date", "3-15"),
+        ("约在12/31见", "date", "12/31"),
+        ("约在3.15日见", "date", "3.15日"),
+        ("约在3.15当天见", "date", "3.15"),
+        ("约在3 月 15 日见", "date", "3 月 15 日"),
+        ("约在2024 年 3 月 15 日见", "date", "2024 年 3 月 15 日"),
+        ("约在3月15见", "date", "3月15"),
+        ("涨到3.15左右", "number", "3.15"),
         ("回到上世纪90年代", "date", "上世纪90年代"),
         ("约在星期三见", "date", "星期三"),
         ("约在8:30见", "time", "8:30"),
@@ -60,6 +69,19 @@ def found(text: str) -> list[tuple[str, str]]:
 )
 def test_each_kind(text, kind, entity):
     assert found(text) == [(kind, entity)]
+
+
+@pytest.mark.parametrize(
+    "text", ["分13/45段", "分3/45段", "版本1.2.3", "分3/15/20段", "约3-15%", "共3-15人来"]
+)
+def test_numbers_that_are_no_dates(text):
+    assert "date" not in [kind for kind, _ in found(text)]
+
+
+def test_short_dates_are_off_unless_asked_for():
+    old = EntityFinder(EntitySettings(kinds=("date", "number")))
+    kinds = [e.kind for e in old.find("约在3/15见,3月15见")]
+    assert kinds == ["number", "number", "date", "number"]  # 3, 15, 3月, 15
 
 
 @pytest.mark.parametrize(

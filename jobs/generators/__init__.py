@@ -1,0 +1,1 @@
+"""What evaluate_generators calls: reviews, generators, classifiers, the report."""

@@ -1,0 +1,151 @@
+"""Four small networks that tell good reviews from bad ones: MLP, CNN, GRU and LSTM.
+
+Each begins with the word vectors, which it trains on, and has dropout before its last layer. A training
+stops when the validation loss has not fallen for PATIENCE epochs, and keeps the best epoch.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from gaixie.udfs.metrics.word_vectors import WordVectors
+
+WORDS = 80
+"""Of a review; what is longer is cut."""
+WIDTH, FILTERS, SIZES = 64, 48, (3, 4, 5)
+EPOCHS, PATIENCE, BATCH, RATE = 8, 1, 64, 2e-3
+PADDING, UNKNOWN = 0, 1
+
+
+class MLP(nn.Module):
+    """Mean of the words, one hidden layer."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.hidden, self.size = nn.Sequential(nn.Linear(width, WIDTH), nn.ReLU()), WIDTH
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return self.hidden((x * mask).sum(1) / mask.sum(1).clamp(min=1))
+
+
+class CNN(nn.Module):
+    """Convolutions of three widths, the greatest value of each filter (Kim 2014)."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.filters = nn.ModuleList(nn.Conv1d(width, FILTERS, k, padding=k // 2) for k in SIZES)
+        self.size = FILTERS * len(SIZES)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        x = (x * mask).transpose(1, 2)
+        return torch.cat([torch.relu(f(x)).amax(2) for f in self.filters], dim=1)
+
+
+class Recurrent(nn.Module):
+    """A recurrent network, the greatest value of each state over the words."""
+
+    def __init__(self, width: int, kind: type[nn.RNNBase]):
+        super().__init__()
+        self.network, self.size = kind(width, WIDTH, batch_first=True), WIDTH
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        states = self.network(x)[0]
+        return states.masked_fill(mask == 0, -1.0).amax(1)
+
+
+NETWORKS = {
+    "MLP": MLP,
+    "CNN": CNN,
+    "GRU": lambda width: Recurrent(width, nn.GRU),
+    "LSTM": lambda width: Recurrent(width, nn.LSTM),
+}
+
+
+class Classifier(nn.Module):
+    """Word numbers, (reviews, WORDS), to logits of a good review, (reviews,)."""
+
+    def __init__(self, name: str, matrix: np.ndarray):
+        super().__init__()
+        self.words = nn.Embedding.from_pretrained(
+            torch.from_numpy(matrix.copy()), freeze=False, padding_idx=PADDING
+        )
+        self.body = NETWORKS[name](matrix.shape[1])
+        self.head = nn.Sequential(nn.Dropout(0.3), nn.Linear(self.body.size, 1))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        longest = max(1, int((ids != PADDING).any(0).sum()))
+        ids = ids[:, :longest]
+        mask = (ids != PADDING).float().unsqueeze(2)
+        return self.head(self.body(self.words(ids), mask))[:, 0]
+
+
+def vocabulary(
+    rows: Sequence[Sequence[str]], vectors: WordVectors
+) -> tuple[dict[str, int], np.ndarray]:
+    """Numbers of the words that have a vector, from 2, and the matrix: float32, (words + 2, dimensions)."""
+    words = sorted({word for row in rows for word in row if word in vectors.rows})
+    kept = vectors.matrix[[vectors.rows[word] for word in words]]
+    matrix = np.vstack([np.zeros((2, vectors.matrix.shape[1])), kept]).astype(np.float32)
+    return {word: 2 + k for k, word in enumerate(words)}, matrix
+
+
+def numbered(rows: Sequence[Sequence[str]], ids: dict[str, int]) -> np.ndarray:
+    """Word numbers, padded: int64, shape (reviews, WORDS)."""
+    table = np.full((len(rows), WORDS), PADDING)
+    for number, row in enumerate(rows):
+        cut = [ids.get(word, UNKNOWN) for word in row[:WORDS]]
+        table[number, : len(cut)] = cut
+    return table
+
+
+def train(
+    name: str,
+    matrix: np.ndarray,
+    parts: dict[str, tuple[np.ndarray, np.ndarray]],
+    seed: int,
+) -> np.ndarray:
+    """Probabilities of a good review for the test part of a network trained on the train part.
+
+    parts: train, validation and test -> (word numbers, labels).
+    """
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    network = Classifier(name, matrix)
+    optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
+    ids, label = parts["train"]
+    best, waited = (float("inf"), copy.deepcopy(network.state_dict())), 0
+    for _ in range(EPOCHS):
+        network.train()
+        order = rng.permutation(len(ids))
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            logits = network(torch.from_numpy(ids[rows]))
+            target = torch.from_numpy(label[rows].astype(np.float32))
+            loss = nn.functional.binary_cross_entropy_with_logits(logits, target)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        said = np.clip(probabilities(network, parts["validation"][0]), 1e-7, 1 - 1e-7)
+        right = np.where(parts["validation"][1], said, 1 - said)
+        value = float(-np.log(right).mean())
+        if value < best[0]:
+            best, waited = (value, copy.deepcopy(network.state_dict())), 0
+        elif (waited := waited + 1) > PATIENCE:
+            break
+    network.load_state_dict(best[1])
+    return probabilities(network, parts["test"][0])
+
+
+def probabilities(network: Classifier, ids: np.ndarray) -> np.ndarray:
+    network.eval()
+    with torch.inference_mode():
+        blocks = [
+            torch.sigmoid(network(torch.from_numpy(ids[k : k + 512]))).numpy()
+            for k in range(0, len(ids), 512)
+        ]
+    return np.concatenate(blocks).astype(np.float64)

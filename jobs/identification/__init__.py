@@ -1,0 +1,1 @@
+"""What identify_paraphrases calls: sets of labelled pairs, training, thresholds, noisy labels, the matrix."""

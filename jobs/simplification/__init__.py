@@ -1,0 +1,1 @@
+"""What report_simplifications measures and reports."""

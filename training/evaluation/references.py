@@ -1,0 +1,87 @@
+"""Systems against the references that people wrote, and people against each other."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gaixie.training.evaluation.scores import Measure
+from gaixie.training.evaluation.systems import System
+from gaixie.udfs.metrics import Metric, Pairs, load_metric
+from gaixie.udfs.metrics.references import Resamples, diversity, estimate, leave_one_out
+
+METRICS = (
+    *("sari:tokenize=zh-word", "bleu:tokenize=zh-word", "self-bleu:tokenize=zh-word"),
+    *("hsk-easy", "hsk-hard"),
+)
+A_PERSON = "a person"
+"""The row of people: the mean over the columns, each against the others."""
+
+
+def reference_metrics(args: argparse.Namespace) -> list[Metric]:
+    """The metrics of --reference-metrics. Raises ValueError for one that does not exist, or nothing to ask."""
+    if not args.reference:
+        if args.reference_metrics:
+            raise ValueError("--reference-metrics without --reference: there is nothing to compare")
+        return []
+    specs = args.reference_metrics.split(",") if args.reference_metrics else METRICS
+    model = {"model": args.encoder} if args.encoder else {}
+    return [load_metric(spec, **model) for spec in specs]
+
+
+def against_references(
+    sources: Sequence[str],
+    systems: Sequence[System],
+    references: dict[str, list[str | None]],
+    metrics: Sequence[Metric],
+    measures: Sequence[Measure],
+    samples: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Corpus scores of every system with intervals, those of a person, and how far people differ.
+
+    references: column -> texts, as many as sources. A system is scored on the rows it has a paraphrase for.
+    measures: those of the evaluation; diversity has each that lies between source and paraphrase alone.
+    """
+    resamples = Resamples(sources, samples, seed)
+    source = pa.array(sources, pa.string())
+    columns = [pa.array(column, pa.string()) for column in references.values()]
+    sets = {
+        system.name: [Pairs(source, pa.array(system.paraphrases, pa.string()), tuple(columns))]
+        for system in systems
+    }
+    if len(columns) > 1:
+        if A_PERSON in sets:
+            raise ValueError(f"a system cannot be called {A_PERSON!r}, which is the row of people")
+        sets[A_PERSON] = leave_one_out(source, columns)
+    titles = [_title(metric) for metric in metrics]
+    return {
+        "columns": [*references],
+        "rows_with": int(np.any([column.is_valid() for column in columns], axis=0).sum()),
+        "titles": titles,
+        "signatures": [metric.signature() for metric in metrics],
+        "digits": [1 if max(metric.range) >= 100 else 3 for metric in metrics],
+        "systems": {
+            name: [estimate(metric, pairs, resamples)._asdict() for metric in metrics]
+            for name, pairs in sets.items()
+        },
+        "diversity": [
+            {
+                "title": measure.title,
+                "digits": measure.digits,
+                **{
+                    name: value._asdict()
+                    for name, value in diversity(measure.score, source, columns, resamples).items()
+                },
+            }
+            for measure in measures
+        ],
+    }
+
+
+def _title(metric: Metric) -> str:
+    return f"{metric.title} {'↑' if metric.higher_is_better else '↓'}"

@@ -1,0 +1,134 @@
+"""Identification: how likely a classifier of sentence pairs holds the paraphrase to be one.
+
+    identification = P(paraphrase | S, P),  the mean over both orders of the pair unless told otherwise
+
+Source: Dou, Jiang & Xu 2022, *Improving Large-scale Paraphrase Acquisition and Generation* (MultiPIT),
+section 4. The model is any of transformers that classifies pairs of sentences into two classes, or has one
+output; ``jobs/identify_paraphrases.py`` fine-tunes one. The class is that named "paraphrase" or
+"entailment" in the model's config, else the second. A null gives NaN. Unit: probability, 0–1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gaixie.udfs.meaning.pair_encoder import batches
+from gaixie.udfs.metrics.encoder import (
+    choose_device,
+    load_network,
+    load_tokenizer,
+    loading,
+    model_signature,
+)
+from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+
+POSITIVE = ("paraphrase", "entailment")
+BATCH_TOKENS = 2_048
+HOW_TO_MAKE = "python jobs/identify_paraphrases.py makes one"
+
+
+class Identifier:
+    """A classifier of sentence pairs, and how its answers become probabilities.
+
+    network: of ``AutoModelForSequenceClassification`` with one output or two. max_tokens: of both sentences
+    together; the longer one is cut first. Raises ValueError where it has more classes.
+    """
+
+    def __init__(self, network: Any, tokenizer: Any, max_tokens: int = 128):
+        config = network.config
+        if config.num_labels > 2:
+            raise ValueError(f"has {config.num_labels} classes, expected one output or two")
+        positions = getattr(config, "max_position_embeddings", max_tokens)
+        self.network, self.tokenizer = network, tokenizer
+        self.max_tokens = min(max_tokens, positions)
+        names = {str(name).lower(): k for k, name in (config.id2label or {}).items()}
+        known = [int(names[name]) for name in POSITIVE if name in names]
+        self.positive = known[0] if known else config.num_labels - 1
+
+    def encode(self, source: Sequence[str], paraphrase: Sequence[str]) -> Any:
+        """A padded batch, on the network's device."""
+        encoded = self.tokenizer(
+            *(list(source), list(paraphrase)),
+            truncation="longest_first",
+            max_length=self.max_tokens,
+            padding=True,
+            return_tensors="pt",
+        )
+        return encoded.to(self.network.device)
+
+    def probabilities(self, source: Sequence[str], paraphrase: Sequence[str]) -> np.ndarray:
+        """P(paraphrase) of each pair in this order: float64, shape (rows,)."""
+        import torch
+
+        self.network.eval()
+        lengths = [len(a) + len(b) for a, b in zip(source, paraphrase, strict=True)]
+        found = np.empty(len(lengths))
+        for rows in batches(lengths, 4 * BATCH_TOKENS):  # about four characters a token
+            with torch.inference_mode():
+                batch = self.encode([source[k] for k in rows], [paraphrase[k] for k in rows])
+                logits = self.network(**batch).logits.float()
+            if logits.shape[1] == 1:
+                values = torch.sigmoid(logits[:, 0])
+            else:
+                values = torch.softmax(logits, dim=1)[:, self.positive]
+            found[rows] = values.cpu().numpy()
+        return found
+
+
+@cache
+def load_identifier(model: str, device: str = "auto", max_tokens: int = 128) -> Identifier:
+    """The classifier of a folder or a name in the hub's cache, loaded once in a process.
+
+    Raises OSError or ValueError of one line where it cannot be loaded.
+    """
+    import transformers
+
+    with loading(model, HOW_TO_MAKE):
+        config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
+        kind = transformers.AutoModelForSequenceClassification
+        network = load_network(kind, model, config).to(choose_device(device))
+        return Identifier(network, load_tokenizer(model), max_tokens)
+
+
+@dataclass(frozen=True)
+class Identification(Metric):
+    """model: folder or cached name. both: the mean over both orders, else source first alone."""
+
+    model: str = ""
+    both: bool = True
+    max_tokens: int = 128
+    device: str = "auto"
+
+    name = "identification"
+    title = "Identification"
+    summary = "How likely a fine-tuned classifier holds the pair to be paraphrases."
+    range = (0.0, 1.0)
+    higher_is_better = True
+
+    def __post_init__(self) -> None:
+        if not self.model:
+            raise ValueError(f"identification needs model: a classifier's folder; {HOW_TO_MAKE}")
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        identifier = load_identifier(self.model, self.device, self.max_tokens)
+        columns = zip(pairs.source.to_pylist(), pairs.paraphrase.to_pylist(), strict=True)
+        kept = [
+            (row, a, b) for row, (a, b) in enumerate(columns) if a is not None and b is not None
+        ]
+        scores = np.full(len(pairs), np.nan)
+        if kept:
+            rows, source, paraphrase = map(list, zip(*kept, strict=True))
+            found = identifier.probabilities(source, paraphrase)
+            if self.both:
+                found = (found + identifier.probabilities(paraphrase, source)) / 2
+            scores[rows] = found
+        return scores
+
+    def signature(self) -> str:
+        settings = [("model", model_signature(self.model)), ("orders", 1 + self.both)]
+        return signature(self.title, *settings, ("tokens", self.max_tokens))

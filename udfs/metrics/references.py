@@ -1,0 +1,101 @@
+"""Scores of a corpus beside several references, with intervals; people against each other; how far they differ.
+
+A system is scored against all references of a source together. A person is scored against the others:
+each column of references is once the paraphrase, and the mean over the columns is the figure of "a
+person", the gold row of Chong et al. 2024, *MCTS*, Table 5. With BLEU it says how much the references have in
+common, which for candidates is the Self-BLEU of Zhu et al. 2018, *Texygen*.
+
+Diversity over references as in Dou et al. 2022, *Improving Large-scale Paraphrase Acquisition and
+Generation*: of each source the reference that has least, most, and their mean.
+
+Intervals: percentiles of a bootstrap over sources (gaixie.udfs.bootstrap); equal seeds draw equal resamples
+for every system and metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from gaixie.udfs import bootstrap
+from gaixie.udfs.metrics.metric import Metric, Pairs
+
+
+class Estimate(NamedTuple):
+    """A figure and its 95 % interval. NaN where there is nothing to score."""
+
+    score: float
+    low: float
+    high: float
+
+
+class Resamples:
+    """Resamples of the rows of a table, whole groups at a time.
+
+    groups: what the rows are grouped by, usually the sources, shape (rows,).
+    """
+
+    def __init__(self, groups: Sequence[Any], samples: int = 1000, seed: int = 0):
+        _, self._group = np.unique(np.asarray(groups), return_inverse=True)
+        self._count, self._samples, self._seed = int(self._group.max()) + 1, samples, seed
+
+    def sums(self, rows: np.ndarray) -> np.ndarray:
+        """Sums of (rows, k) over all rows, then over each resample: (1 + samples, k)."""
+        grouped = np.zeros((self._count, rows.shape[1]))
+        np.add.at(grouped, self._group, rows)
+        sums = np.empty((1 + self._samples, rows.shape[1]))
+        sums[0] = grouped.sum(axis=0)
+        drawn = bootstrap.resamples(self._count, self._samples, self._seed)
+        for row, groups in zip(sums[1:], drawn, strict=True):
+            row[:] = np.bincount(groups, minlength=self._count) @ grouped
+        return sums
+
+
+def estimate(metric: Metric, sets: Sequence[Pairs], resamples: Resamples) -> Estimate:
+    """The corpus score, or its mean over several sets of the same rows, as ``leave_one_out`` makes them."""
+    scores = [metric.score_of_sums(resamples.sums(metric.row_sums(pairs))) for pairs in sets]
+    values = np.mean(scores, axis=0)
+    return Estimate(float(values[0]), *bootstrap.interval(values[1:]))
+
+
+def leave_one_out(source: pa.Array, references: Sequence[pa.Array]) -> list[Pairs]:
+    """Each column of references as the paraphrase, with the others as its references.
+
+    Raises ValueError where there are fewer than two.
+    """
+    if len(references) < 2:
+        raise ValueError("one column of references, expected two or more to leave one of them out")
+    return [
+        Pairs(source, own, tuple(other for j, other in enumerate(references) if j != k))
+        for k, own in enumerate(references)
+    ]
+
+
+def diversity(
+    score: Callable[[Pairs], np.ndarray],
+    source: pa.Array,
+    references: Sequence[pa.Array],
+    resamples: Resamples,
+) -> dict[str, Estimate]:
+    """``min``, ``mean`` and ``max`` of a source's references, as means over sources.
+
+    score: scores of sentences, as ``Metric.sentence_scores`` gives them, of a metric that needs no reference.
+    """
+    scores = np.full((len(references), len(source)), np.nan)
+    for row, column in zip(scores, references, strict=True):
+        kept = np.flatnonzero(np.asarray(column.is_valid()))
+        row[kept] = score(Pairs(source.take(pa.array(kept)), column.take(pa.array(kept))))
+    there = ~np.isnan(scores).all(axis=0)
+    estimates = {}
+    for name, of in (("min", np.nanmin), ("mean", np.nanmean), ("max", np.nanmax)):
+        column = np.zeros(len(source))
+        column[there] = of(scores[:, there], axis=0)
+        sums = resamples.sums(np.column_stack([column, there]))
+        values = np.divide(
+            sums[:, 0], sums[:, 1], out=np.full(len(sums), np.nan), where=sums[:, 1] > 0
+        )
+        estimates[name] = Estimate(float(values[0]), *bootstrap.interval(values[1:]))
+    return estimates

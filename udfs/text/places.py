@@ -1,0 +1,33 @@
+"""Names of places, for a tokenizer that has no tagger at hand.
+
+The gazetteer is a list of provinces, cities, countries and the like (places.ini), with the names in jieba's
+dictionary that it tags ``ns`` and that end in what names a kind of place: 洪山区, 额尔齐斯河. Its other ``ns`` are
+left out, for too many of them are words like any other: 东西, 城市, 新鲜, 英雄.
+"""
+
+from __future__ import annotations
+
+import configparser
+from functools import cache
+from importlib.metadata import distribution
+from pathlib import Path
+
+SUFFIXES = tuple("省市县区州镇乡村盟旗岛山河江湖海湾洋港峡")
+LEAST = 3
+"""Characters of a name with a suffix: 海岛 and 山区 are none."""
+
+
+@cache
+def gazetteer() -> frozenset[str]:
+    """All names, normalised, of two characters or more."""
+    lists = configparser.ConfigParser()
+    lists.read(Path(__file__).with_suffix(".ini"), encoding="utf-8")
+    names = {
+        name for section in lists.values() for line in section.values() for name in line.split()
+    }
+    dictionary = Path(str(distribution("jieba").locate_file("jieba/dict.txt")))
+    for row in dictionary.read_text("utf-8").splitlines():
+        name, _, tag = row.split(" ")
+        if tag == "ns" and len(name) >= LEAST and name.endswith(SUFFIXES):
+            names.add(name)
+    return frozenset(names)

@@ -56,7 +56,8 @@ def manifest(output: Path) -> PairsManifest:
 
 def table(output: Path, name: str) -> pd.DataFrame:
     rows = ds.dataset(output / name, partitioning=HIVE, format="parquet").to_table().to_pandas()
-    return rows.sort_values(list(rows.columns[:2]), ignore_index=True)
+    by = [column for column in rows.columns[:2] if column != "references"]
+    return rows.sort_values(by, ignore_index=True)
 
 
 def clusters(output: Path) -> set[frozenset[str]]:

@@ -5,10 +5,13 @@
   python jobs/build_pairs.py versions --input tatoeba.tsv --columns en zh --foreign-column en --text-column zh --output out
   python jobs/build_pairs.py parallel --input corpus.tsv --human-column zh --machine-column mt_zh --output out
   python jobs/build_pairs.py parallel --human news.zh --machine news.mt.zh --foreign news.en --output out
+  python jobs/build_pairs.py parallel --input memory.tmx --source-lang en --translator m2m100 --output out
+  python jobs/build_pairs.py back-translation --input zh.tsv --model m2m100 --pivot ar en --output out
   python jobs/score_corpus.py --input out/pairs --origin-column origin --output scored
 
   versions   Chinese sentences with one foreign sentence are pairs: a list of them in a column, or a row each
-  parallel   human and machine translation: two columns of a table, or files with a sentence a line
+  parallel   human and machine translation: two columns of a table, or files with a sentence a line;
+             with --translator, a model translates the foreign side
   back-translation   Chinese sentences, translated into another language and back
   cluster    sentences about the same things: those that say the same
 
@@ -54,7 +57,9 @@ def main(argv: list[str] | None = None) -> int:
     settings = load_settings(args.config, given, [*assignments, *args.set])
     check_apart(str(settings.output), settings.paths)
     check_local_files(settings.moses.values())
-    if settings.input:
+    if settings.tmx:
+        check_local_files([str(settings.input)])
+    elif settings.input:
         check_local_inputs([settings.table()])
     from gaixie.jobs.pairs.build import build_pairs  # a second's import, for who made no mistake
 
@@ -70,6 +75,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     read.add_argument("--columns", metavar="NAME", nargs="+", help="of files without a header")
     read.add_argument("--encoding", metavar="NAME", help="of text files: utf-8 or such as gb18030")
     read.add_argument("--foreign-column", metavar="NAME", help="the foreign sentence: one group")
+    read.add_argument("--source-lang", metavar="LANGUAGE", help="the foreign one, such as en")
+    read.add_argument("--target-lang", metavar="LANGUAGE", help="of a TMX; default zh, or zh-CN …")
     read.add_argument("--limit", metavar="N", type=positive, help="only the first N rows")
     read.add_argument(
         "--text-column",
@@ -83,6 +90,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parallel = parser.add_argument_group("parallel")
     parallel.add_argument("--human-column", metavar="NAME", help="by default human")
     parallel.add_argument("--machine-column", metavar="NAME", help="by default machine")
+    parallel.add_argument("--translator", metavar="MODEL", help="makes the machine translations")
     parallel.add_argument("--human", metavar="FILE", help="sentences, one a line")
     parallel.add_argument("--machine", metavar="FILE", help="translations, line by line")
     parallel.add_argument("--foreign", metavar="FILE", help="what they translate, line by line")

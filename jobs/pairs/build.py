@@ -5,21 +5,22 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from math import ceil
 from typing import Any, Literal
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.back_translation import BackTranslation
 from gaixie.jobs.pairs.judge import judge_columns
+from gaixie.jobs.pairs.making import MADE, by_reason, make_pairs
 from gaixie.jobs.pairs.method import Method
-from gaixie.jobs.pairs.parallel import Parallel
+from gaixie.jobs.pairs.parallel import Parallel, Translated
 from gaixie.jobs.pairs.pieces import Pieces
 from gaixie.jobs.pairs.read import Rows, open_input
 from gaixie.jobs.pairs.resume import Steps
@@ -38,6 +39,7 @@ from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.session import begin_session
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.io.manifest import NAME, PairsManifest
+from gaixie.udfs.io.progress import Progress
 
 Table = Literal["pairs", "quarantine", "clusters", "references"]
 PAIRS: Table = "pairs"
@@ -45,11 +47,6 @@ QUARANTINE: Table = "quarantine"
 BESIDE: tuple[Table, ...] = ("clusters", "references")
 """Further tables of a method."""
 WORK = "_work"
-
-BATCH = 10_000
-"""Pairs that go back to Spark at once."""
-
-MADE = "reason string, source string, paraphrase string, foreign string, group string"
 
 
 def build_pairs(
@@ -65,6 +62,9 @@ def build_pairs(
     inputs = [Input(path=path, origin=settings.origin) for path in settings.paths]
     small = local_bytes(inputs) < SMALL_BYTES
     with begin_session("gaixie build_pairs", [output, *settings.paths], small) as wait:
+        method = _method(settings, False)  # while Java starts
+        if isinstance(method, Sentences):
+            method.check()
         spark = wait()
     files = Storage(spark)
     if _published(files.exists, output, resume):
@@ -147,6 +147,10 @@ class BuildPairs:
         if counts := self.steps.done("judged"):
             self.rows, self.read, self.fit = counts["rows"], counts["read"], counts["fit"]
             return
+        if self.input.convert:
+            with Progress("reading TMX"):
+                rows = self.input.convert(f"{self.output}/{WORK}/input")
+            self.input = replace(self.input, rows=rows)
         rows, items = Observation(), Observation()
         judged = self.judged(self.limit, rows).observe(
             items,
@@ -230,8 +234,8 @@ class BuildPairs:
             "origin": self.settings.origin,
             "group": None,
             "method": self.settings.method,
-            "model": self.settings.model,
-            "version": self.settings.model_version,
+            "model": self.settings.model or self.settings.translator,
+            "version": self._version(),
             "parameters": None,
         }
         columns: dict[str, Column] = {
@@ -244,6 +248,10 @@ class BuildPairs:
         spread = pairs.repartition(files, "group")
         with progress(self.spark, "writing pairs", None):
             spread.write.options(**PARQUET).mode("overwrite").parquet(f"{self.output}/{PAIRS}")
+
+    def _version(self) -> str | None:
+        writes = isinstance(self.method, Sentences)
+        return self.settings.model_version or (self.method.version() if writes else None)
 
     def write_quarantine(self) -> None:
         """Writes what is in no pair, a folder for each reason."""
@@ -374,34 +382,6 @@ def _method(settings: BuildSettings, json_lists: bool) -> Method:
         return Versions(both, settings.max_pairs, settings.seed, json_lists)
     if settings.method == "back-translation":
         return BackTranslation.of(settings)
+    if settings.translator:
+        return Translated.of(settings)
     return Parallel(both)
-
-
-def by_reason(rows: DataFrame) -> Counter[str]:
-    return Counter({row.reason: row["count"] for row in rows.groupBy("reason").count().collect()})
-
-
-def make_pairs(fit: DataFrame, method: Method) -> DataFrame:
-    """Columns MADE: what the method makes of each group of items that are fit."""
-    members = F.collect_list(F.struct("source", "paraphrase")).alias("members")
-    groups = fit.groupBy("group").agg(F.min("foreign").alias("foreign"), members)
-
-    def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        made = []
-        for batch in batches:
-            for group in batch.to_pylist():
-                texts = [(text["source"], text["paraphrase"]) for text in group["members"]]
-                for reason, source, paraphrase in method.make(texts):
-                    made.append((reason, source, paraphrase, group["foreign"], group["group"]))
-                    if len(made) == BATCH:
-                        yield _batch(made)
-                        made = []
-        yield _batch(made)
-
-    return groups.mapInArrow(make, MADE)
-
-
-def _batch(made: Sequence[tuple[str | None, ...]]) -> pa.RecordBatch:
-    columns = zip(*made, strict=True) if made else [()] * 5
-    names = ["reason", "source", "paraphrase", "foreign", "group"]
-    return pa.RecordBatch.from_arrays([pa.array(c, pa.string()) for c in columns], names)

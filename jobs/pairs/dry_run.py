@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 
+from gaixie.jobs.pairs.making import by_reason, make_pairs
 from gaixie.jobs.pairs.writing import Sentences
 from gaixie.jobs.scoring.unreadable import SPARK_ERRORS
 
@@ -23,8 +24,6 @@ EXAMPLES = 3
 
 def dry_run(job: BuildPairs) -> None:
     """Prints counts, examples and an estimate; writes nothing."""
-    from gaixie.jobs.pairs.build import by_reason, make_pairs
-
     method, rows = job.method, Observation()
     judged = job.judged(min(job.limit or SAMPLE, SAMPLE), rows).cache()
     try:

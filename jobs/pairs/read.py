@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import islice
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.settings import BuildSettings
+from gaixie.jobs.pairs.tmx import units
 from gaixie.jobs.scoring.accounts import input_entry
 from gaixie.jobs.scoring.inputs import MALFORMED_LINE, check_encoding, inspect_inputs, read_files
+from gaixie.jobs.scoring.paths import local_path
 from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
+from gaixie.jobs.spark.parquet import CHECKED
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.io.manifest import RunInput
-from gaixie.udfs.io.storage import File
+from gaixie.udfs.io.storage import File, open_file
 
 SIDES = {"human": "source", "machine": "paraphrase", "foreign": "foreign"}
 """Files of lines by the setting that names them, and their columns."""
+
+UNITS = 200_000
+"""Of a TMX, in a file of rows."""
+
+FIRST = 10_000
+"""Units of a TMX that are looked at before work starts."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +46,14 @@ class Rows:
     blame: Callable[[Exception], None]
     """Raises JobError where a file is at fault for what failed."""
     json_lists: bool = False
+    convert: Callable[[str], DataFrame] | None = None
+    """Writes all rows, of which the above are the first, as Parquet to a folder, and reads them there."""
 
 
 def open_input(spark: SparkSession, storage: Storage, settings: BuildSettings) -> Rows:
     """Raises JobError for a file or column that is not there or no good."""
+    if settings.tmx:
+        return _open_tmx(spark, storage, settings)
     if settings.input:
         return _open_table(spark, storage, settings)
     return _open_lines(spark, storage, settings.moses)
@@ -50,6 +66,45 @@ def _open_table(spark: SparkSession, storage: Storage, settings: BuildSettings) 
     blame = partial(_blame, source.files, partial(read_files, spark, source))
     rows = read_files(spark, source, source.files)
     return Rows(rows, [input_entry(source)], blame, source.format == "jsonl")
+
+
+def _open_tmx(spark: SparkSession, storage: Storage, settings: BuildSettings) -> Rows:
+    """Units of TMX files; the first are read now, all of them once the building has begun."""
+    path = settings.input or ""
+    files = storage.list_files(path)
+    languages = settings.source_lang or "", settings.target_lang
+    versions = settings.method == "versions"
+    names = ("source", "paraphrase") if versions else ("foreign", "source")
+    schema = pa.schema([(name, pa.string()) for name in (*names, MALFORMED_LINE)])
+
+    def batches(size: int) -> Iterator[pa.Table]:
+        for file in files:
+            name = local_path(file.uri) or file.uri
+            with open_file(name) as opened:
+                rows = units(opened, name, *languages)
+                while batch := list(islice(rows, size)):
+                    columns = [*zip(*batch, strict=True), [None] * len(batch)]
+                    arrays = [pa.array(column, pa.string()) for column in columns]
+                    yield pa.table(arrays, schema=schema)
+
+    def convert(folder: str) -> DataFrame:
+        for number, table in enumerate(batches(UNITS)):
+            sink = pa.BufferOutputStream()
+            pq.write_table(table, sink, compression="zstd")
+            storage.write(f"{folder}/{number:06d}.parquet", sink.getvalue().to_pybytes())
+        return spark.read.options(**CHECKED).parquet(folder)
+
+    first = next(batches(FIRST), None)
+    if first is None:
+        raise JobError(f"{path}: no units, expected at least one")
+    for language, name in zip(languages, names, strict=True):
+        if first[name].null_count == len(first):
+            raise JobError(
+                f"{path}: no unit among the first {len(first):,} has the language '{language}'"
+            )
+    size = sum(file.size for file in files)
+    entry = RunInput(path=path, format="tmx", files=len(files), bytes=size, corrupt_files={})
+    return Rows(spark.createDataFrame(first), [entry], lambda error: None, convert=convert)
 
 
 def _blame(files: list[File], read: Callable[[list[File]], DataFrame], error: Exception) -> None:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.back_translation import BackTranslationSettings
 from gaixie.jobs.pairs.cluster.settings import ClusterSettings
+from gaixie.jobs.pairs.groups import BackTranslationSettings, TranslationSettings
 from gaixie.jobs.scoring.settings import Csv, Input, Origin, Uri
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.io import settings
@@ -22,7 +22,11 @@ METHODS = ("versions", "parallel", "back-translation", "cluster")
 WRITTEN = ("back-translation",)
 """Those whose pairs a model writes, of single sentences."""
 
-GROUPS = {"back_translation": ("back-translation",), "cluster": ("cluster",)}
+GROUPS = {
+    "back_translation": ("back-translation",),
+    "translation": ("back-translation", "parallel"),
+    "cluster": ("cluster",),
+}
 """Groups of settings, and the methods that have them."""
 
 OWN = {
@@ -34,6 +38,8 @@ OWN = {
     "machine": ("parallel",),
     "foreign": ("parallel",),
     "foreign_column": ("versions", "parallel"),
+    "source_lang": ("versions", "parallel"),
+    "translator": ("parallel",),
     "model": ("parallel", "back-translation"),
     "model_version": ("parallel", "back-translation"),
 }
@@ -83,9 +89,12 @@ class BuildSettings(Strict):
     human: Uri | None = None
     machine: Uri | None = None
     foreign: Uri | None = None
+    source_lang: str | None = None
+    target_lang: str = "zh"
+    translator: Uri | None = None
     output: Uri | None = None
     origin: Origin | None = None
-    model: str | None = None
+    model: Uri | None = None
     model_version: str | None = None
     directions: Literal["one", "both"] = "one"
     seed: int = Field(1, ge=0, lt=2**63)
@@ -94,6 +103,7 @@ class BuildSettings(Strict):
     piece_sentences: int = Field(2000, ge=1)
     target_file_mb: float = Field(128, gt=0)
     back_translation: BackTranslationSettings = Field(default_factory=BackTranslationSettings)
+    translation: TranslationSettings = Field(default_factory=TranslationSettings)
     cluster: ClusterSettings = Field(default_factory=ClusterSettings)
 
     @model_validator(mode="after")
@@ -110,6 +120,11 @@ class BuildSettings(Strict):
         return {name: path for name in names if (path := getattr(self, name))}
 
     @property
+    def tmx(self) -> bool:
+        """Whether the input is a translation memory."""
+        return bool(self.input) and self.input.lower().endswith((".tmx", ".tmx.gz"))
+
+    @property
     def paths(self) -> list[str]:
         """All that is read."""
         before = [self.cluster.clusters] if self.cluster.clusters else []
@@ -119,8 +134,10 @@ class BuildSettings(Strict):
         """The input as a table: foreign sentence and version, human and machine translation, or sentences."""
         columns = {
             "versions": (self.foreign_column, self.text_column or "text"),
-            "parallel": (self.human_column or "human", self.machine_column or "machine"),
+            "parallel": (human := self.human_column or "human", self.machine_column or "machine"),
         }
+        if self.translator:
+            columns["parallel"] = human, human
         text = self.text_column or "text"
         source, paraphrase = columns.get(self.method or "", (text, text))
         return PairsInput(
@@ -139,12 +156,16 @@ class BuildSettings(Strict):
         """What decides the pairs, beside the input: the lineage of each pair has it."""
         names = ["directions", "min_characters", "max_characters"]
         if self.method in ("versions", "cluster"):
-            names += ["max_pairs", "seed"]
+            names += ["max_pairs"]
+        if self.method != "parallel" or self.translator:
+            names += ["seed"]
         return {name: getattr(self, name) for name in names} | self._groups()
 
     def _groups(self) -> dict[str, Any]:
         """What decides the pairs in the groups of the method."""
         groups = [getattr(self, name) for name, methods in GROUPS.items() if self.method in methods]
+        if self.method == "parallel" and not self.translator:
+            groups = []
         values: dict[str, Any] = {}
         for group in groups:
             values |= group.model_dump(mode="json", exclude=set(group.FREE))
@@ -170,10 +191,14 @@ def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) 
         raise JobError(
             f"--input and --{min(given.moses)}: give a table or files of lines, not both"
         )
-    if not given.input and not {"human", "machine"} <= given.moses.keys():
-        lines = "" if given.method != "parallel" else ", or --human and --machine, files of lines"
-        raise JobError(f"nothing to read: give --input{lines}")
-    if given.method == "versions" and not given.foreign_column:
+    needed = {"human", "foreign" if given.translator else "machine"}
+    if not given.input and not needed <= given.moses.keys():
+        lines = f", or {' and '.join(f'--{name}' for name in sorted(needed))}, files of lines"
+        raise JobError(
+            f"nothing to read: give --input{lines if given.method == 'parallel' else ''}"
+        )
+    _check_translation(given)
+    if given.method == "versions" and not (given.foreign_column or given.tmx):
         raise JobError(
             "--foreign-column is missing: the column whose equal values make versions of one sentence"
         )
@@ -201,3 +226,21 @@ def _check_own(given: BuildSettings, assignments: list[str]) -> None:
             names = " and ".join(methods)
             what = "the method" if len(methods) == 1 else "the methods"
             raise JobError(f"{option}: an option of {what} {names}, not of {given.method}")
+
+
+def _check_translation(given: BuildSettings) -> None:
+    """Raises JobError where it is open what is translated from which language."""
+    wants = (given.tmx and "a TMX") or (given.translator and "--translator")
+    if wants and given.method in ("versions", "parallel") and not given.source_lang:
+        raise JobError(f"--source-lang is missing: the foreign language, for {wants}")
+    if given.tmx and given.method not in ("versions", "parallel"):
+        raise JobError(f"{given.input}: a TMX is for the methods versions and parallel")
+    if given.tmx and given.method == "parallel" and not given.translator:
+        raise JobError("--translator is missing: a TMX has no machine translations")
+    if not given.translator:
+        return
+    if given.machine or given.machine_column:
+        name = "machine" if given.machine else "machine-column"
+        raise JobError(f"--{name} and --translator: the translations are there, or to be made")
+    if given.input and not (given.foreign_column or given.tmx):
+        raise JobError("--foreign-column is missing: what --translator is to translate")

@@ -10,14 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-from pydantic import ConfigDict
 
 from gaixie.jobs.pairs.method import REPEATED, Made
-from gaixie.udfs.io.settings import Strict
 from gaixie.udfs.text.normalise import normalise, normalise_column
 from gaixie.udfs.validate import REASONS, quarantine_reasons
 
@@ -59,15 +57,6 @@ class Writer(Protocol):
         """
 
 
-class WriterSettings(Strict):
-    """Settings of one method, a group of conf/pairs.yaml."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    FREE: ClassVar[frozenset[str]] = frozenset()
-    """Those that decide no pair, such as batch sizes: a building may go on with others."""
-
-
 @dataclass(frozen=True)
 class Sentences:
     """A method whose items are single sentences. It is sent to Spark's workers, and hashable.
@@ -95,6 +84,13 @@ class Sentences:
             normalised = normalise(text)
             yield Made(REPEATED if normalised in known else None, text, None)
             known.add(normalised)
+
+    def check(self) -> None:
+        """Raises JobError for a model that is not there or no good; called before the input is read."""
+
+    def version(self) -> str | None:
+        """Of the model, for the lineage, where the settings do not say."""
+        return None
 
     def load(self) -> Writer:
         """The writer, in a Python worker or, for a dry run, in this process."""

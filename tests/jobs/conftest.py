@@ -199,6 +199,14 @@ def launch(model) -> Iterator[Callable[..., subprocess.Popen]]:
 
 
 @pytest.fixture(scope="session")
+def translator(tmp_path_factory) -> Path:
+    """Folder of a small m2m100 that knows tiny_models.CORPUS by heart, Chinese to English and back."""
+    from tiny_models import save_back_translator
+
+    return save_back_translator(tmp_path_factory.mktemp("models") / "m2m100")
+
+
+@pytest.fixture(scope="session")
 def in_four_units(grow, tmp_path_factory) -> Path:
     """Folder of four files, each a unit of four tasks; the last repeats 1,200 pairs of 3,600."""
     folder = tmp_path_factory.mktemp("input")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def dry_run(job: ClusterPairs) -> None:
     """Prints counts and clusters; writes nothing. Of all rows, more sentences find another that says the same."""
-    from gaixie.jobs.pairs.build import by_reason
+    from gaixie.jobs.pairs.making import by_reason
 
     job.dry, rows = True, Observation()
     judged = job.judged(min(job.limit or SAMPLE, SAMPLE), rows).cache()

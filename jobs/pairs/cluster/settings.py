@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from gaixie.jobs.pairs.writing import WriterSettings
+from gaixie.jobs.pairs.groups import WriterSettings
 from gaixie.jobs.scoring.settings import Uri
 
 UNITS = ("hour", "day", "week", "month")

@@ -53,7 +53,10 @@ def test_without_settings_all_stay_and_nothing_is_drawn():
 def test_paraphrases_that_copy():
     """Words: the second shares three of four with its source, in order; the third none."""
     source = ["我们今天去公园看花"] * 3
-    rows = {"source": source, "paraphrase": ["我们今天去公园看花", "我们今天去公园散步", "春色满园"]}
+    rows = {
+        "source": source,
+        "paraphrase": ["我们今天去公园看花", "我们今天去公园散步", "春色满园"],
+    }
     table, random = pa.table(rows), np.random.default_rng(0)
     for most, kept in ((100, 3), (99, 2), (14, 1)):
         assert len(PairSettings(max_self_bleu=most).choose(table, random)) == kept

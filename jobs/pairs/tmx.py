@@ -1,0 +1,70 @@
+"""TMX: translation memories, read unit by unit.
+
+Source: *TMX 1.4b Specification* (LISA 2005). What inline elements hold (codes of the original's format)
+is left out; highlighted text (hi) stays.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import product
+from typing import IO
+from xml.etree import ElementTree
+
+from gaixie.jobs.errors import JobError
+
+LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def units(
+    file: IO[bytes], path: str, foreign: str, chinese: str
+) -> Iterator[tuple[str | None, str | None]]:
+    """(foreign sentence, Chinese sentence) of each unit, null where it has none.
+
+    Several variants of a language are as many rows. foreign, chinese: languages; "zh" is zh-CN and zh-TW
+    too, "zh-CN" itself alone. Memory is that of a unit. Raises JobError with the line of bad XML.
+    """
+    if path.lower().endswith(".gz"):
+        file = gzip.open(file)  # noqa: SIM115, whoever opened it closes it
+    try:
+        events = ElementTree.iterparse(file, ("start", "end"))
+        _, root = next(events)
+        if root.tag != "tmx":
+            raise JobError(f"{path}: no TMX: its root is {root.tag}")
+        body = root
+        for event, element in events:
+            if event == "start" and element.tag == "body":
+                body = element
+            elif event == "end" and element.tag == "tu":
+                texts = _variants(element, (foreign, chinese))
+                yield from product(texts[0] or [None], texts[1] or [None])
+                body.clear()
+    except ElementTree.ParseError as error:
+        raise JobError(f"{path}: line {error.position[0]}: not well-formed XML: {error}") from error
+    except (EOFError, OSError) as error:
+        raise JobError(f"{path}: cannot be read: {error}") from error
+
+
+def _variants(unit: ElementTree.Element, wanted: tuple[str, str]) -> list[list[str]]:
+    found = defaultdict(list)
+    for variant in unit.iter("tuv"):
+        language = variant.get(LANGUAGE) or variant.get("lang") or ""
+        segment = variant.find("seg")
+        for name in wanted:
+            if segment is not None and _is(language, name):
+                found[name].append(_text(segment))
+    return [found[name] for name in wanted]
+
+
+def _is(language: str, wanted: str) -> bool:
+    language, wanted = (name.lower().replace("_", "-") for name in (language, wanted))
+    return language == wanted or language.startswith(f"{wanted}-")
+
+
+def _text(element: ElementTree.Element) -> str:
+    parts = [element.text or ""]
+    for inner in element:
+        parts += [_text(inner) if inner.tag == "hi" else "", inner.tail or ""]
+    return "".join(parts)

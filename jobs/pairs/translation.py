@@ -1,0 +1,308 @@
+"""Translating sentences with any sequence-to-sequence model of transformers, in batches of like lengths.
+
+A model is a folder, also one of an object store, or a name in the Hugging Face cache. Three kinds are
+told apart by their configuration:
+
+- m2m100, NLLB, mBART: one model for all languages, which special tokens name;
+- Marian (opus-mt): a model for each direction, so its name has {source} and {target} in it;
+- T5 and others that want an instruction: the setting prefix, with {source} and {target}.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import unicodedata
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xxhash import xxh3_64_intdigest
+
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.groups import TranslationSettings
+from gaixie.udfs.io.local_copy import fetch, remote
+from gaixie.udfs.meaning.pair_encoder import batches
+from gaixie.udfs.metrics import encoder
+from gaixie.udfs.text.normalise import normalise
+
+if TYPE_CHECKING:
+    import torch
+
+CHINESE = "zh"
+
+TOO_MANY_TOKENS = "too_many_tokens"
+"""Reason of a sentence that is longer than max_tokens, or than the model reads."""
+CUT_OFF = "cut_off"
+"""Reason of a translation that did not end within the longest that is allowed."""
+EMPTY = "empty_translation"
+COPIED = "copied_translation"
+"""Reason of a translation into another language that is its source."""
+WRONG_LANGUAGE = "wrong_language"
+"""Reason of a translation of whose letters less than half are of the language's script."""
+
+SCRIPTS = {
+    "CJK": "zh",
+    "CJK HIRAGANA KATAKANA": "ja",
+    "HANGUL": "ko",
+    "ARABIC": "ar fa ur ps",
+    "CYRILLIC": "ru uk bg mk kk mn be",
+    "GREEK": "el",
+    "HEBREW": "he yi",
+    "DEVANAGARI": "hi mr ne",
+    "THAI": "th",
+    "LATIN": "en fr de es pt it nl pl cs sv da fi no ro hu tr vi id ms",
+}
+"""Scripts, as the names of Unicode's characters begin, and languages (ISO 639-1) in them."""
+
+NLLB = {
+    **{"zh": "zho_Hans", "en": "eng_Latn", "ar": "arb_Arab", "fr": "fra_Latn", "de": "deu_Latn"},
+    **{"es": "spa_Latn", "pt": "por_Latn", "it": "ita_Latn", "ru": "rus_Cyrl", "uk": "ukr_Cyrl"},
+    **{"ja": "jpn_Jpan", "ko": "kor_Hang", "vi": "vie_Latn", "th": "tha_Thai", "tr": "tur_Latn"},
+    **{"hi": "hin_Deva", "id": "ind_Latn", "fa": "pes_Arab", "he": "heb_Hebr", "el": "ell_Grek"},
+}
+"""Names of languages in NLLB's vocabulary; those of others: the setting languages."""
+
+CPU_TOKENS, GPU_TOKENS = 1024, 16_384
+"""Tokens in a batch with their padding, times beams."""
+
+
+class Translation(NamedTuple):
+    """A translation, or why there is none; what was made of it, then, is the text."""
+
+    text: str | None
+    reason: str | None
+
+
+def directed(model: str, source: str, target: str) -> str:
+    """The model of a direction: {source} and {target} stand for languages."""
+    return model.replace("{source}", source).replace("{target}", target)
+
+
+class Translator:
+    """One model on one device; load_translator gives one for each process.
+
+    Raises ValueError or OSError, in one line, where it cannot be loaded.
+    """
+
+    def __init__(self, model: str, settings: TranslationSettings) -> None:
+        import torch
+        import transformers
+
+        self.settings, self.model = settings, model
+        self.device = encoder.choose_device(settings.device)
+        if self.device == "cpu":
+            torch.set_num_threads(settings.threads)
+        self.tokenizer, config = load_vocabulary(model)
+        with encoder.loading(folder := model_folder(model)):
+            kind = transformers.AutoModelForSeq2SeqLM
+            network = encoder.load_network(kind, folder, config)
+        self.network = network.to(self.device, getattr(torch, settings.precision))
+        self._read = min(settings.max_tokens, _longest(self.tokenizer, config))
+        tokens = settings.batch_tokens or (CPU_TOKENS if self.device == "cpu" else GPU_TOKENS)
+        self._batch_tokens = tokens if settings.sample else tokens // settings.beams
+
+    def translate(
+        self, texts: Sequence[str], source: str, target: str, seed: int = 0
+    ) -> list[Translation]:
+        """A translation of each text; languages are ISO 639-1.
+
+        seed: of what is drawn, with the text: neither its batch nor its place matters.
+        """
+        made: list[Translation] = [Translation(None, TOO_MANY_TOKENS)] * len(texts)
+        ids = self._encode(texts, source, target)
+        short = [row for row, tokens in enumerate(ids) if len(tokens) <= self._read]
+        for batch in batches([len(ids[row]) for row in short], self._batch_tokens):
+            rows = [short[k] for k in batch]
+            seeds = [_seed(seed, source, target, texts[row]) for row in rows]
+            found = self._generate([ids[row] for row in rows], target, seeds)
+            for row, translation in zip(rows, found, strict=True):
+                made[row] = judged(texts[row], translation, target)
+        return made
+
+    def _encode(self, texts: Sequence[str], source: str, target: str) -> list[list[int]]:
+        languages = self.settings.languages
+        if not self._names_languages():
+            names = languages.get(source, source), languages.get(target, target)
+            prefix = directed(self.settings.prefix, *names)
+            return self._ids([prefix + text for text in texts])
+        name = language_token(self.tokenizer, self.model, source, languages)
+        if hasattr(self.tokenizer, "src_lang"):
+            self.tokenizer.src_lang = name.strip("_")
+            return self._ids(texts)
+        first, last = self.tokenizer.convert_tokens_to_ids(name), self.tokenizer.eos_token_id
+        return [[first, *ids, last] for ids in self._ids(texts, add_special_tokens=False)]
+
+    def _ids(self, texts: Sequence[str], **given: bool) -> list[list[int]]:
+        return self.tokenizer(list(texts), verbose=False, **given)["input_ids"] if texts else []
+
+    def _names_languages(self) -> bool:
+        return names_languages(self.network.config)
+
+    def _generate(
+        self, ids: list[list[int]], target: str, seeds: list[int]
+    ) -> list[tuple[str, bool]]:
+        """(translation, whether it ended) of texts of like lengths."""
+        import torch
+        from transformers import LogitsProcessorList
+
+        settings = self.settings
+        first: dict[str, int] = {}
+        options: dict[str, Any] = {}
+        if self._names_languages():
+            name = language_token(self.tokenizer, self.model, target, settings.languages)
+            first["forced_bos_token_id"] = self.tokenizer.convert_tokens_to_ids(name)
+        if settings.sample:
+            draw = Draw(seeds, settings.temperature, settings.top_p)
+            options["logits_processor"] = LogitsProcessorList([draw])
+        longest = int(max(map(len, ids)) * settings.max_ratio) + 20
+        batch, mask = encoder.pad(ids, self.tokenizer.pad_token_id, self.device)
+        with torch.inference_mode():
+            output = self.network.generate(
+                input_ids=batch,
+                attention_mask=mask.long(),
+                num_beams=1 if settings.sample else settings.beams,
+                do_sample=False,
+                max_length=None,
+                max_new_tokens=longest,
+                **first,
+                **options,
+            )
+        ended = (output[:, 1:longest] == self.tokenizer.eos_token_id).any(dim=1).tolist()
+        output = output[
+            :, 1 + len(first) :
+        ]  # some tokenizers do not know their languages as special
+        texts = self.tokenizer.batch_decode(output, skip_special_tokens=True)
+        return [(text.strip(), end) for text, end in zip(texts, ended, strict=True)]
+
+
+class Draw:
+    """A logits processor that leaves one token of the nucleus, drawn for each text by its own seed.
+
+    Source: Holtzman et al. 2020, *The Curious Case of Neural Text Degeneration*, nucleus sampling.
+    """
+
+    def __init__(self, seeds: Sequence[int], temperature: float, top_p: float) -> None:
+        import numpy as np
+
+        self._draws = [np.random.default_rng(seed) for seed in seeds]
+        self._temperature, self._top_p = temperature, top_p
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """scores: logits, shape (texts, vocabulary); all but one of a row become -inf."""
+        import torch
+
+        shares = (scores.double() / self._temperature).softmax(dim=-1)
+        shares, tokens = shares.sort(dim=-1, descending=True, stable=True)
+        sums = shares.cumsum(dim=-1)
+        nucleus = ((sums - shares) < self._top_p).sum(dim=-1, keepdim=True)
+        drawn = torch.tensor([[draw.random()] for draw in self._draws], device=scores.device)
+        chosen = torch.searchsorted(sums, drawn * sums.gather(1, nucleus - 1), right=True)
+        token = tokens.gather(1, chosen.clamp(max=nucleus - 1))
+        return torch.full_like(scores, -torch.inf).scatter(1, token, 0.0)
+
+
+@lru_cache(maxsize=4)
+def load_translator(model: str, settings: TranslationSettings) -> Translator:
+    """The translator of these settings, loaded once in a process. Raises as Translator does."""
+    return Translator(model, settings)
+
+
+@cache
+def model_folder(model: str) -> str:
+    """What transformers loads: a model of an object store is copied to this host once a process."""
+    if not remote(model):
+        return model
+    return str(fetch(model, Path(tempfile.mkdtemp(prefix="gaixie-model-"))))
+
+
+def load_vocabulary(model: str) -> tuple[Any, Any]:
+    """Tokenizer and configuration of a model. Raises ValueError or OSError of one line."""
+    import transformers
+
+    folder = model_folder(model)
+    try:
+        with encoder.loading(folder):
+            config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+            tokenizer = encoder.load_tokenizer(folder)
+    except ImportError as error:
+        needed = re.search(r"(sentencepiece|sacremoses|tiktoken)", str(error), re.IGNORECASE)
+        name = needed[0].lower() if needed else str(error).split("\n")[0]
+        raise ValueError(
+            f"{model}: its tokenizer needs the package {name}: pip install 'gaixie[translation]'"
+        ) from None
+    if not config.is_encoder_decoder:
+        raise ValueError(f"{model}: is a {config.model_type}, no sequence-to-sequence model")
+    return tokenizer, config
+
+
+def check_translator(
+    model: str, settings: TranslationSettings, directions: Sequence[tuple[str, str]]
+) -> None:
+    """Raises JobError where a model or a language that it is to know is missing; loads no weights."""
+    for source, target in directions:
+        name = directed(model, source, target)
+        try:
+            tokenizer, config = load_vocabulary(name)
+            for language in (source, target) if names_languages(config) else ():
+                language_token(tokenizer, name, language, settings.languages)
+        except (OSError, ValueError) as error:
+            raise JobError(str(error)) from error
+
+
+def version_of(model: str, directions: Sequence[tuple[str, str]]) -> str:
+    """Names and digests of the models of some directions."""
+    names = dict.fromkeys(directed(model, *direction) for direction in directions)
+    return " ".join(encoder.model_signature(model_folder(name)) for name in names)
+
+
+def names_languages(config: Any) -> bool:
+    """Whether special tokens name the languages."""
+    return config.model_type in ("m2m_100", "mbart")
+
+
+def language_token(tokenizer: Any, model: str, language: str, given: dict[str, str]) -> str:
+    """The token that names a language. Raises ValueError where the vocabulary has none."""
+    names = [given[language]] if language in given else [f"__{language}__", NLLB.get(language, "")]
+    if language in tokenizer.all_special_tokens:  # else it may be a piece of a word
+        names.append(language)
+    for name in names:
+        if name and tokenizer.convert_tokens_to_ids(name) not in (None, tokenizer.unk_token_id):
+            return name
+    raise ValueError(
+        f"{model}: no language '{language}' in its vocabulary; "
+        f"--set translation.languages.{language}=NAME gives its name there"
+    )
+
+
+def _longest(tokenizer: Any, config: Any) -> int:
+    positions = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
+    return min(tokenizer.model_max_length, positions)
+
+
+def judged(text: str, translation: tuple[str, bool], target: str) -> Translation:
+    """What becomes of a translation of a text, and whether it ended."""
+    made, ended = translation
+    if not made:
+        return Translation(None, EMPTY)
+    if not ended:
+        return Translation(made, CUT_OFF)
+    if normalise(made) == normalise(text):
+        return Translation(made, COPIED)
+    return Translation(made, None if is_language(made, target) else WRONG_LANGUAGE)
+
+
+def is_language(text: str, language: str) -> bool:
+    """Whether at least half of the letters are of the language's script, where that is known."""
+    scripts = next((names.split() for names, of in SCRIPTS.items() if language in of.split()), None)
+    letters = [unicodedata.name(c, "").partition(" ")[0] for c in text if c.isalpha()]
+    if not letters:
+        return False
+    if scripts is None:
+        return letters.count("CJK") * 2 < len(letters)
+    return 2 * sum(name in scripts for name in letters) >= len(letters)
+
+
+def _seed(seed: int, source: str, target: str, text: str) -> int:
+    return xxh3_64_intdigest(f"{source} {target} {text}".encode(), seed % 2**64)

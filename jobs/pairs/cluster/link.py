@@ -5,9 +5,9 @@ pairs is cut into stars (Aslam, Pelekhov and Rus, "The star clustering algorithm
 information organization", 2004): by falling degree, each sentence that no star has becomes a centre, and its
 neighbours that no star has its satellites. All pairs of a star are then identified, those that had no
 bucket in common too, and a satellite stays while it is identified with the centre and at least a share of
-the members (as in Hassanzadeh et al., "Framework for evaluating clustering algorithms in duplicate
-detection", 2009, star-like clusterings keep their precision). Those that leave make stars among themselves,
-or join a star beside theirs under the same conditions.
+the members (star-like clusterings keep their precision: Hassanzadeh, Chiang, Lee and Miller, "Framework for
+evaluating clustering algorithms in duplicate detection", 2009). Those that leave make stars among themselves,
+or join a star beside theirs under the same conditions, under which two stars may become one as well.
 
 A cluster's id is that of its centre. Published clusters are seeds that stay as they are: sentences join
 them, no two of them merge, and none changes its centre.
@@ -85,7 +85,7 @@ class Linker:
     compared: int
 
     def link(self, components: list[Component], score: Score) -> list[list[Cluster]]:
-        """The clusters of each component; score is called three times, for all of them together."""
+        """The clusters of each component; score is called four times, for all of them together."""
         for component in components:
             component.clusters = _published(component.sentences)
         before = [len(component.clusters) for component in components]
@@ -102,6 +102,7 @@ class Linker:
         for component, mine in zip(components, stars, strict=True):
             for star in mine:
                 component.clusters += self._refined(component, star)
+        self._merge(components, before, score)
         self._join(components, score)
         return [
             _clusters(component, count) for component, count in zip(components, before, strict=True)
@@ -127,6 +128,48 @@ class Linker:
     def _share(self, component: Component, index: int, members: list[int]) -> float:
         others = [member for member in members if member != index]
         return sum(component.known(index, member) for member in others) / len(others)
+
+    def _merge(self, components: list[Component], before: list[int], score: Score) -> None:
+        """New clusters between which a pair was identified become one, where all of it stays together.
+
+        before: how many clusters of each component were published.
+        """
+        proposals, wanted = [], []
+        for component, first in zip(components, before, strict=True):
+            where = {m: k for k, cluster in enumerate(component.clusters) for m in cluster}
+            near = {
+                (min(where[a], where[b]), max(where[a], where[b]))
+                for (a, b), same in component.alike.items()
+                if same and where.get(a, -1) >= first and where.get(b, -1) >= first
+            }
+            mine = sorted((k, other) for k, other in near if k != other)
+            proposals.append(mine)
+            wanted.append(
+                {
+                    (min(a, b), max(a, b))
+                    for pair in mine
+                    for a in component.clusters[pair[0]][: self.compared]
+                    for b in component.clusters[pair[1]][: self.compared]
+                }
+            )
+        _identify(components, wanted, score, self.least)
+        for component, mine in zip(components, proposals, strict=True):
+            for k, other in mine:
+                members = [*component.clusters[k], *component.clusters[other]]
+                if component.clusters[k] and component.clusters[other]:
+                    for centre in (component.clusters[k][0], component.clusters[other][0]):
+                        if self._holds(component, centre, members):
+                            rest = [member for member in members if member != centre]
+                            component.clusters[k] = [centre, *rest]
+                            component.clusters[other] = []
+                            break
+            component.clusters = list(filter(None, component.clusters))
+
+    def _holds(self, component: Component, centre: int, members: list[int]) -> bool:
+        """Whether all members say what the centre and a share of the others say."""
+        shares = (self._share(component, member, members) for member in members)
+        known = all(component.known(centre, member) for member in members if member != centre)
+        return known and all(share >= self.min_share for share in shares)
 
     def _join(self, components: list[Component], score: Score) -> None:
         """Sentences without a cluster join the best of those that they are identified with a member of."""

@@ -175,6 +175,13 @@ def test_what_says_the_same_though_no_bucket_showed_it_stays_together():
     assert linked(component(6, star), share=0.1) == [set(range(6))]
 
 
+def test_stars_become_one_where_all_of_it_stays_together():
+    chain = [(n, n + 1) for n in range(5)]
+    assert linked(component(6, chain), true=combinations(range(6), 2)) == [set(range(6))]
+    all_but = [pair for pair in combinations(range(6), 2) if pair not in {(1, 3), (1, 4), (1, 5)}]
+    assert linked(component(6, chain), all_but, 0.6) == [{0, 1, 2}, {3, 4, 5}]
+
+
 def test_a_satellite_that_only_the_centre_knows_leaves():
     clique = list(combinations(range(5), 2))
     assert linked(component(6, [*clique, (0, 5)])) == [set(range(5))]

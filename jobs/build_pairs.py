@@ -14,6 +14,7 @@
              with --translator, a model translates the foreign side
   back-translation   Chinese sentences, translated into another language and back
   cluster    sentences about the same things: those that say the same
+  simplify   Chinese sentences, translated into English, simplified there, and translated back
 
 Writes
 
@@ -134,6 +135,10 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         metavar="NAME",
         dest="cluster.identify",
         help="core | full | a classifier's folder: what says that two say the same; default core",
+    )
+    simplify = parser.add_argument_group("simplify")
+    simplify.add_argument(
+        "--simplifier", metavar="MODEL", dest="simplify.simplifier", help="of English sentences"
     )
     how = parser.add_argument_group("what to make")
     how.add_argument("--output", metavar="FOLDER", help="a folder or URI without pairs")

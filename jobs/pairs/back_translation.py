@@ -56,6 +56,9 @@ class BackTranslation(Sentences):
     def check(self) -> None:
         check_translator(self.model, self.translation, self.directions)
 
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(directed(self.model, *pair) for pair in self.directions))
+
     def version(self) -> str:
         return version_of(self.model, self.directions)
 

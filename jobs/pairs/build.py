@@ -25,6 +25,8 @@ from gaixie.jobs.pairs.pieces import Pieces
 from gaixie.jobs.pairs.read import Rows, open_input
 from gaixie.jobs.pairs.resume import Steps
 from gaixie.jobs.pairs.settings import BuildSettings
+from gaixie.jobs.pairs.simplify import Simplify
+from gaixie.jobs.pairs.translation import share_models
 from gaixie.jobs.pairs.versions import Versions
 from gaixie.jobs.pairs.writing import Sentences, Settling
 from gaixie.jobs.scoring.accounts import escape_undecodable, written_files
@@ -149,8 +151,8 @@ class BuildPairs:
             return
         if self.input.convert:
             with Progress("reading TMX"):
-                rows = self.input.convert(f"{self.output}/{WORK}/input")
-            self.input = replace(self.input, rows=rows)
+                converted = self.input.convert(f"{self.output}/{WORK}/input")
+            self.input = replace(self.input, rows=converted)
         rows, items = Observation(), Observation()
         judged = self.judged(self.limit, rows).observe(
             items,
@@ -201,6 +203,7 @@ class BuildPairs:
                     distinct = make_pairs(fit, self.method).drop("paraphrase")
                     self.pieces.cut(distinct, self.fit, self.settings.piece_sentences)
                 self.steps.finish("cut", {})
+            share_models(self.spark.sparkContext, self.method.models())
             self.figures = self.method.run(self.pieces)
         elif not self.steps.done("made"):
             with progress(self.spark, "making pairs", None):
@@ -250,8 +253,8 @@ class BuildPairs:
             spread.write.options(**PARQUET).mode("overwrite").parquet(f"{self.output}/{PAIRS}")
 
     def _version(self) -> str | None:
-        writes = isinstance(self.method, Sentences)
-        return self.settings.model_version or (self.method.version() if writes else None)
+        version = self.method.version() if isinstance(self.method, Sentences) else None
+        return self.settings.model_version or version
 
     def write_quarantine(self) -> None:
         """Writes what is in no pair, a folder for each reason."""
@@ -382,6 +385,8 @@ def _method(settings: BuildSettings, json_lists: bool) -> Method:
         return Versions(both, settings.max_pairs, settings.seed, json_lists)
     if settings.method == "back-translation":
         return BackTranslation.of(settings)
+    if settings.method == "simplify":
+        return Simplify.of(settings)
     if settings.translator:
         return Translated.of(settings)
     return Parallel(both)

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
+from gaixie.jobs.scoring.settings import Uri
 from gaixie.udfs.io.settings import Strict
 
 
@@ -27,8 +28,8 @@ class WriterSettings(Strict):
 class BackTranslationSettings(WriterSettings):
     """back_translation in conf/pairs.yaml."""
 
-    pivots: tuple[str, ...] = Field(("ar",), min_length=1)
-    samples: int = Field(1, ge=1)
+    pivots: tuple[str, ...] = Field(default=("ar",), min_length=1)
+    samples: int = Field(default=1, ge=1)
     """Of each pivot, where translation.sample is set."""
 
 
@@ -37,17 +38,29 @@ class TranslationSettings(WriterSettings):
 
     FREE: ClassVar = frozenset({"batch_tokens", "device", "threads"})
 
-    beams: int = Field(4, ge=1)
+    beams: int = Field(default=4, ge=1)
     sample: bool = False
     """Draw from the nucleus, in place of a search with beams."""
-    temperature: float = Field(1.0, gt=0)
-    top_p: float = Field(0.9, gt=0, le=1)
-    max_tokens: int = Field(200, ge=1)
-    max_ratio: float = Field(3.0, gt=0)
+    temperature: float = Field(default=1.0, gt=0)
+    top_p: float = Field(default=0.9, gt=0, le=1)
+    max_tokens: int = Field(default=200, ge=1)
+    max_ratio: float = Field(default=3.0, gt=0)
     """Tokens of a translation are at most so many times those of its source, and 20."""
     prefix: str = ""
     languages: dict[str, str] = Field(default_factory=dict)
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    batch_tokens: int | None = Field(None, ge=1)
+    batch_tokens: int | None = Field(default=None, ge=1)
     device: str = "auto"
-    threads: int = Field(1, ge=1)
+    threads: int = Field(default=1, ge=1)
+
+
+class SimplifySettings(WriterSettings):
+    """simplify in conf/pairs.yaml."""
+
+    simplifier: Uri | None = None
+    through: str = "en"
+    prefix: str = ""
+    min_level_fall: float = 0.1
+    max_perplexity: float = Field(default=200, gt=0)
+    similarity: str = "spscore-meaning"
+    min_similarity: float = 0.5

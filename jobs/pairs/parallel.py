@@ -82,6 +82,9 @@ class Translated(Sentences):
     def check(self) -> None:
         check_translator(self.model, self.translation, [(self.language, CHINESE)])
 
+    def models(self) -> list[str]:
+        return [directed(self.model, self.language, CHINESE)]
+
     def version(self) -> str:
         return version_of(self.model, [(self.language, CHINESE)])
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.cluster.settings import ClusterSettings
-from gaixie.jobs.pairs.groups import BackTranslationSettings, TranslationSettings
+from gaixie.jobs.pairs.groups import BackTranslationSettings, SimplifySettings, TranslationSettings
 from gaixie.jobs.scoring.settings import Csv, Input, Origin, Uri
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.io import settings
@@ -17,15 +17,16 @@ from gaixie.udfs.io.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/pairs.yaml"
 
-METHODS = ("versions", "parallel", "back-translation", "cluster")
+METHODS = ("versions", "parallel", "back-translation", "cluster", "simplify")
 
-WRITTEN = ("back-translation",)
+WRITTEN = ("back-translation", "simplify")
 """Those whose pairs a model writes, of single sentences."""
 
 GROUPS = {
     "back_translation": ("back-translation",),
-    "translation": ("back-translation", "parallel"),
     "cluster": ("cluster",),
+    "simplify": ("simplify",),
+    "translation": ("back-translation", "parallel", "simplify"),
 }
 """Groups of settings, and the methods that have them."""
 
@@ -40,12 +41,12 @@ OWN = {
     "foreign_column": ("versions", "parallel"),
     "source_lang": ("versions", "parallel"),
     "translator": ("parallel",),
-    "model": ("parallel", "back-translation"),
-    "model_version": ("parallel", "back-translation"),
+    "model": ("parallel", *WRITTEN),
+    "model_version": ("parallel", *WRITTEN),
 }
 """Settings that mean something to some methods alone."""
 
-DEFAULT_ORIGINS = {"back-translation": "back_translation", "llm": "llm", "cluster": "human"}
+DEFAULT_ORIGINS = {"back-translation": "back_translation", "simplify": "back_translation"}
 """By method; that of the others is parallel."""
 
 INDIFFERENT = {"output", "origin", "target_file_mb", *GROUPS}
@@ -103,6 +104,7 @@ class BuildSettings(Strict):
     piece_sentences: int = Field(2000, ge=1)
     target_file_mb: float = Field(128, gt=0)
     back_translation: BackTranslationSettings = Field(default_factory=BackTranslationSettings)
+    simplify: SimplifySettings = Field(default_factory=SimplifySettings)
     translation: TranslationSettings = Field(default_factory=TranslationSettings)
     cluster: ClusterSettings = Field(default_factory=ClusterSettings)
 
@@ -122,7 +124,7 @@ class BuildSettings(Strict):
     @property
     def tmx(self) -> bool:
         """Whether the input is a translation memory."""
-        return bool(self.input) and self.input.lower().endswith((".tmx", ".tmx.gz"))
+        return (self.input or "").lower().endswith((".tmx", ".tmx.gz"))
 
     @property
     def paths(self) -> list[str]:

@@ -7,7 +7,6 @@ is left out; highlighted text (hi) stays.
 from __future__ import annotations
 
 import gzip
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import product
 from typing import IO
@@ -26,10 +25,10 @@ def units(
     Several variants of a language are as many rows. foreign, chinese: languages; "zh" is zh-CN and zh-TW
     too, "zh-CN" itself alone. Memory is that of a unit. Raises JobError with the line of bad XML.
     """
-    if path.lower().endswith(".gz"):
-        file = gzip.open(file)  # noqa: SIM115, whoever opened it closes it
+    compressed = path.lower().endswith(".gz")
     try:
-        events = ElementTree.iterparse(file, ("start", "end"))
+        opened = gzip.GzipFile(fileobj=file) if compressed else file
+        events = ElementTree.iterparse(opened, ("start", "end"))
         _, root = next(events)
         if root.tag != "tmx":
             raise JobError(f"{path}: no TMX: its root is {root.tag}")
@@ -39,7 +38,7 @@ def units(
                 body = element
             elif event == "end" and element.tag == "tu":
                 texts = _variants(element, (foreign, chinese))
-                yield from product(texts[0] or [None], texts[1] or [None])
+                yield from product(*texts)
                 body.clear()
     except ElementTree.ParseError as error:
         raise JobError(f"{path}: line {error.position[0]}: not well-formed XML: {error}") from error
@@ -47,15 +46,15 @@ def units(
         raise JobError(f"{path}: cannot be read: {error}") from error
 
 
-def _variants(unit: ElementTree.Element, wanted: tuple[str, str]) -> list[list[str]]:
-    found = defaultdict(list)
+def _variants(unit: ElementTree.Element, wanted: tuple[str, str]) -> list[list[str | None]]:
+    found: dict[str, list[str | None]] = {name: [] for name in wanted}
     for variant in unit.iter("tuv"):
         language = variant.get(LANGUAGE) or variant.get("lang") or ""
         segment = variant.find("seg")
         for name in wanted:
             if segment is not None and _is(language, name):
                 found[name].append(_text(segment))
-    return [found[name] for name in wanted]
+    return [found[name] or [None] for name in wanted]
 
 
 def _is(language: str, wanted: str) -> bool:

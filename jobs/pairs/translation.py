@@ -13,11 +13,12 @@ from __future__ import annotations
 import re
 import tempfile
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyspark import SparkFiles
 from xxhash import xxh3_64_intdigest
 
 from gaixie.jobs.errors import JobError
@@ -29,6 +30,7 @@ from gaixie.udfs.text.normalise import normalise
 
 if TYPE_CHECKING:
     import torch
+    from pyspark import SparkContext
 
 CHINESE = "zh"
 
@@ -211,10 +213,22 @@ def load_translator(model: str, settings: TranslationSettings) -> Translator:
 
 @cache
 def model_folder(model: str) -> str:
-    """What transformers loads: a model of an object store is copied to this host once a process."""
+    """What transformers loads: a model of an object store is copied to this host, once a process.
+
+    Spark has copied it to the hosts of its workers already: see share_models.
+    """
     if not remote(model):
         return model
+    if SparkFiles._is_running_on_worker:
+        return SparkFiles.get(model.rstrip("/").rpartition("/")[2])
     return str(fetch(model, Path(tempfile.mkdtemp(prefix="gaixie-model-"))))
+
+
+def share_models(context: SparkContext, models: Iterable[str]) -> None:
+    """Has each executor fetch the models that lie in an object store, before its first task."""
+    for model in models:
+        if remote(model):
+            context.addFile(model.rstrip("/"), recursive=True)
 
 
 def load_vocabulary(model: str) -> tuple[Any, Any]:

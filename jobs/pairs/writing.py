@@ -88,6 +88,10 @@ class Sentences:
     def check(self) -> None:
         """Raises JobError for a model that is not there or no good; called before the input is read."""
 
+    def models(self) -> list[str]:
+        """Names of what is loaded: those of an object store come to every executor."""
+        return []
+
     def version(self) -> str | None:
         """Of the model, for the lineage, where the settings do not say."""
         return None

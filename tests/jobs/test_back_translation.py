@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +17,8 @@ from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.io.manifest import PairsManifest
 from gaixie.udfs.metrics.encoder import model_signature
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.torch
 
@@ -45,6 +50,37 @@ def test_back_translation(spark, translator, tmp_path, capsys):
     parameters = json.loads(row.parameters)
     assert (parameters["pivot"], parameters["beams"], parameters["seed"]) == ("en", 4, 1)
     assert "batch_tokens" not in parameters
+
+
+def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, translator):
+    """Sentences and model lie in the store; each executor fetches the model."""
+    client = store.client()
+    text = "\n".join(["text", *(zh for zh, _, _ in CORPUS)])
+    client.put_object(Bucket=store.BUCKET, Key="back/zh.tsv", Body=text.encode())
+    for file in translator.iterdir():
+        client.put_object(Bucket=store.BUCKET, Key=f"m2m/{file.name}", Body=file.read_bytes())
+    command = [*spark_submit(None, "--jars", jars), ROOT / "jobs" / "build_pairs.py"]
+    command += [
+        "back-translation",
+        "--input",
+        "s3://gaixie/back/zh.tsv",
+        "--model",
+        "s3://gaixie/m2m",
+    ]
+    command += ["--pivot", "en", "--set", "piece_sentences=2", "--output", "s3a://gaixie/back-made"]
+    environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=ROOT,
+        env=os.environ | environment | store.environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(
+        store.client().get_object(Bucket=store.BUCKET, Key="back-made/manifest.json")["Body"].read()
+    )
+    assert (told["read"], told["used"], told["pairs"]) == (6, 6, 6)
 
 
 def write_tmx(path: Path) -> Path:

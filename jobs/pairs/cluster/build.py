@@ -16,6 +16,7 @@ give several references for one source.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import ceil
 from typing import Any
 
 import pyarrow as pa
@@ -53,6 +54,9 @@ NEAR_DUPLICATE = "near_duplicate"
 
 COMPONENT_EDGES = 1_000_000
 """Of a larger component the strongest edges count: one task links it."""
+
+SENTENCES = 50_000
+"""Of a task: each has some tens of candidates."""
 
 TITLES = {
     "sentences": "distinct sentences",
@@ -151,6 +155,7 @@ class ClusterPairs(BuildPairs):
         own, seed = self.own, self.settings.seed
         sentences = self.keep("sentences", distinct_sentences(fit, self.before))
         count = sentences.count()
+        self._spread(count)
         crowded = Observation()
         bands, rows = own.near_duplicate_bands, own.near_duplicate_rows
         near = Bands(own.ngram, bands, rows, seed)
@@ -172,6 +177,12 @@ class ClusterPairs(BuildPairs):
             "id", "text", F.coalesce("cluster", "joined").alias("cluster"), "keys", "new"
         )
         self.keep("clusters", clusters, folder=self.output)
+
+    def _spread(self, count: int) -> None:
+        """Lets joins have tasks of SENTENCES, where the session would have fewer of them."""
+        name, wanted = "spark.sql.shuffle.partitions", ceil(count / SENTENCES)
+        if int(self.spark.conf.get(name) or 0) < wanted:
+            self.spark.conf.set(name, str(wanted))
 
     def _edges(self, kept: DataFrame, count: int) -> tuple[DataFrame, Observation]:
         own, seed, crowded = self.own, self.settings.seed, Observation()

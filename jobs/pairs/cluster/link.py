@@ -15,11 +15,15 @@ them, no two of them merge, and none changes its centre.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+
+PROPOSALS = 3
+"""Clusters that a sentence tries to join: those with most of its pairs."""
 
 Score = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 
@@ -130,26 +134,30 @@ class Linker:
         return sum(component.known(index, member) for member in others) / len(others)
 
     def _merge(self, components: list[Component], before: list[int], score: Score) -> None:
-        """New clusters between which a pair was identified become one, where all of it stays together.
+        """New clusters become one with that to which they have most identified pairs, if all of it holds.
 
-        before: how many clusters of each component were published.
+        before: how many clusters of each component were published. At most `compared` members together.
         """
         proposals, wanted = [], []
         for component, first in zip(components, before, strict=True):
-            where = {m: k for k, cluster in enumerate(component.clusters) for m in cluster}
-            near = {
-                (min(where[a], where[b]), max(where[a], where[b]))
-                for (a, b), same in component.alike.items()
-                if same and where.get(a, -1) >= first and where.get(b, -1) >= first
-            }
-            mine = sorted((k, other) for k, other in near if k != other)
+            clusters = component.clusters
+            where = {m: k for k, cluster in enumerate(clusters) for m in cluster}
+            links: dict[int, Counter[int]] = {}
+            for (a, b), same in component.alike.items():
+                k, other = where.get(a, -1), where.get(b, -1)
+                if same and k != other and min(k, other) >= first:
+                    if len(clusters[k]) + len(clusters[other]) <= self.compared:
+                        links.setdefault(k, Counter())[other] += 1
+                        links.setdefault(other, Counter())[k] += 1
+            best = {(k, min(count, key=lambda n: (-count[n], n))) for k, count in links.items()}
+            mine = sorted({(min(pair), max(pair)) for pair in best})
             proposals.append(mine)
             wanted.append(
                 {
                     (min(a, b), max(a, b))
-                    for pair in mine
-                    for a in component.clusters[pair[0]][: self.compared]
-                    for b in component.clusters[pair[1]][: self.compared]
+                    for k, other in mine
+                    for a in clusters[k]
+                    for b in clusters[other]
                 }
             )
         _identify(components, wanted, score, self.least)
@@ -178,11 +186,11 @@ class Linker:
         for component in components:
             where = {m: k for k, cluster in enumerate(component.clusters) for m in cluster}
             near = component.near()
-            mine = [
-                (index, cluster)
-                for index in component.free()
-                for cluster in sorted({where[n] for n in near[index] if n in where})
-            ]
+            mine = []
+            for index in component.free():
+                counts = Counter(where[n] for n in near[index] if n in where)
+                order = sorted(counts, key=lambda cluster: (-counts[cluster], cluster))
+                mine += [(index, cluster) for cluster in order[:PROPOSALS]]
             proposals.append(mine)
             wanted.append(
                 {

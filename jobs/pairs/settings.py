@@ -46,7 +46,11 @@ OWN = {
 }
 """Settings that mean something to some methods alone."""
 
-DEFAULT_ORIGINS = {"back-translation": "back_translation", "simplify": "back_translation"}
+DEFAULT_ORIGINS = {
+    "back-translation": "back_translation",
+    "cluster": "human",
+    "simplify": "back_translation",
+}
 """By method; that of the others is parallel."""
 
 INDIFFERENT = {"output", "origin", "target_file_mb", *GROUPS}

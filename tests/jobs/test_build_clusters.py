@@ -178,6 +178,14 @@ def test_limits_and_resumption(spark, month, tmp_path, monkeypatch):
     assert not (output / "_work").exists()
 
 
+@pytest.mark.parametrize(("text", "reason"), [(ALONE, "alone"), ("太短了。", "too_short")])
+def test_nothing_to_pair(spark, tmp_path, text, reason):
+    output = run(pd.DataFrame({"text": [text]}), tmp_path / "p", "--references", "2")
+    told = manifest(output)
+    assert (told.pairs, told.quarantine) == (0, {reason: 1})
+    assert len(table(output, "clusters")) == (reason == "alone")
+
+
 def test_a_dry_run_writes_nothing(spark, month, tmp_path, capsys):
     run(month, tmp_path / "p", "--dry-run")
     said = capsys.readouterr().out

@@ -166,7 +166,7 @@ class ClusterPairs(BuildPairs):
         )
         kept = sentences.join(duplicates, "node", "left_anti")
         edges = self.keep("edges", *self._edges(kept, count))
-        if own.key_columns or self.figures["edges"]:
+        if self.figures["edges"]:
             linked = self._linked(kept, edges)
         else:
             linked = self.spark.createDataFrame([], LINKED)

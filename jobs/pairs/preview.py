@@ -33,7 +33,5 @@ def preview(method: Sentences, sentences: Sequence[str], total: float, cores: in
 
 
 def _print_example(item: Written) -> None:
-    told = ", ".join(f"{name} {value}" for name, value in (item.parameters or {}).items())
-    print(
-        f"  {item.source}\n  -> {item.paraphrase or ''}" + f" ({item.reason or 'a pair'}; {told})"
-    )
+    told = [item.reason or "a pair", *(f"{k} {v}" for k, v in (item.parameters or {}).items())]
+    print(f"  {item.source}\n  -> {item.paraphrase or ''} ({', '.join(told)})")

@@ -229,7 +229,7 @@ def _check_own(given: BuildSettings, assignments: list[str]) -> None:
     }
     for option, methods in named.items():
         if given.method not in methods:
-            names = " and ".join(methods)
+            names = ", ".join(methods)
             what = "the method" if len(methods) == 1 else "the methods"
             raise JobError(f"{option}: an option of {what} {names}, not of {given.method}")
 

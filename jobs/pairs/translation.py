@@ -113,7 +113,7 @@ class Translator:
         seed: of what is drawn, with the text: neither its batch nor its place matters.
         """
         made: list[Translation] = [Translation(None, TOO_MANY_TOKENS)] * len(texts)
-        ids = self._encode(texts, source, target)
+        ids = self.token_ids(texts, source, target)
         short = [row for row, tokens in enumerate(ids) if len(tokens) <= self._read]
         for batch in batches([len(ids[row]) for row in short], self._batch_tokens):
             rows = [short[k] for k in batch]
@@ -123,7 +123,10 @@ class Translator:
                 made[row] = judged(texts[row], translation, target)
         return made
 
-    def _encode(self, texts: Sequence[str], source: str, target: str) -> list[list[int]]:
+    def token_ids(
+        self, texts: Sequence[str], source: str, target: str = CHINESE
+    ) -> list[list[int]]:
+        """Token numbers of each text, with those that name the language and end it."""
         languages = self.settings.languages
         if not self._names_languages():
             names = languages.get(source, source), languages.get(target, target)

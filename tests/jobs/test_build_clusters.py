@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +20,8 @@ from gaixie.jobs.pairs.cluster import components as components_module
 from gaixie.jobs.pairs.cluster.components import components
 from gaixie.udfs.io.manifest import PairsManifest
 
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 HIVE = ds.HivePartitioning(pa.schema([("reason", pa.string())]))
 SETS = (
     (
@@ -236,3 +241,29 @@ def test_mistakes(spark, month, tmp_path, line, message):
         run(month, tmp_path / "p", *line.format(tmp_path).split())
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "p").exists()
+
+
+def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, first, tmp_path):
+    """The same clusters as anywhere else."""
+    client, given = store.client(), first.with_suffix(".parquet")
+    client.put_object(Bucket=store.BUCKET, Key="month/a.parquet", Body=given.read_bytes())
+    command = [*spark_submit(None, "--jars", jars), ROOT / "jobs" / "build_pairs.py", "cluster"]
+    command += ["--input", "s3://gaixie/month", "--output", "s3a://gaixie/clustered"]
+    command += ["--references", "2", "--set", "cluster.min_meaning=0.5"]
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=ROOT,
+        env=os.environ | ENVIRONMENT | store.environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    keys = [key for key in store.keys("clustered/") if not key.endswith("/")]
+    for key in keys:
+        path = tmp_path / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(client.get_object(Bucket=store.BUCKET, Key=key)["Body"].read())
+    for name in ("pairs", "clusters", "references"):
+        pd.testing.assert_frame_equal(table(tmp_path / "clustered", name), table(first, name))
+    assert manifest(tmp_path / "clustered").quarantine == manifest(first).quarantine
+    assert not [key for key in keys if "_work" in key or "__magic" in key]

@@ -144,6 +144,8 @@ def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.nd
 
     entries: uint64, shape (entries, 2), of whole buckets.
     """
+    if len(entries) < 2:
+        return
     bucket = entries[:, 0] >> NEW
     order = np.argsort(bucket)
     bucket = bucket[order]

@@ -99,6 +99,11 @@ def test_sentences_meet_that_share_a_bucket_and_of_which_one_is_new(crowd):
     assert met(entries_of(hashes, nodes, new, partitions=50), 1000) == (expected, 0)
 
 
+def test_a_partition_may_be_empty():
+    for size in (0, 1):
+        assert list(buckets.meetings(np.zeros((size, 2), np.uint64), 4)) == []
+
+
 def test_a_crowded_bucket_has_anchors_and_says_what_it_leaves_out():
     nodes, new = np.arange(100), np.arange(100) >= 10
     hashes = np.full((100, 1), 2**50, np.uint64)

@@ -257,7 +257,7 @@ def test_accounts_that_do_not_close(spark, lists, tmp_path, monkeypatch):
         ("versions --input {lists} --human x", "--human: an option of the method parallel"),
         (
             "parallel --input {lists} --max-pairs 3",
-            "--max-pairs: an option of the methods versions and cluster",
+            "--max-pairs: an option of the methods versions, cluster",
         ),
         (
             "parallel --input {lists} --human-column en --machine-column zh",

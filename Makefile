@@ -54,6 +54,7 @@ test-fast: .venv/.test
 
 bench: .venv/.bench
 	$(BIN)/python tests/bench/bench.py --data $(DATA) --pairs $(PAIRS)
+	$(BIN)/python tests/bench/bench_clusters.py --data $(DATA) --sentences 1000000
 
 lint: .venv/.test
 	$(BIN)/ruff check .

@@ -14,6 +14,7 @@
   parallel   human and machine translation: two columns of a table, or files with a sentence a line;
              with --translator, a model translates the foreign side
   back-translation   Chinese sentences, translated into another language and back
+  cluster    sentences about the same things: those that say the same
   llm        Chinese sentences, and what a language model makes of them: an endpoint's or a local one
   simplify   Chinese sentences, translated into English, simplified there, and translated back
 
@@ -22,6 +23,7 @@ Writes
   OUTPUT/pairs/*.parquet                     source, paraphrase, origin, group, and where they come
                                              from: method, model, version, parameters
   OUTPUT/quarantine/reason=…/*.parquet       what is in no pair, and why
+  OUTPUT/clusters, OUTPUT/references         of cluster: what the next month joins, several references
   OUTPUT/manifest.json                       counts, settings; written last
 
 Sentences read (of parallel: rows) = in pairs + in quarantine, or the job fails. Killed at any moment, it
@@ -88,7 +90,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     read.add_argument("--model", metavar="NAME", help="that writes; parallel: for the lineage")
     read.add_argument("--model-version", metavar="NAME", help="for the lineage")
     versions = parser.add_argument_group("versions")
-    versions.add_argument("--max-pairs", metavar="N", type=positive, help="of a foreign sentence")
+    versions.add_argument("--max-pairs", metavar="N", type=positive, help="of a group")
     parallel = parser.add_argument_group("parallel")
     parallel.add_argument("--human-column", metavar="NAME", help="by default human")
     parallel.add_argument("--machine-column", metavar="NAME", help="by default machine")
@@ -103,6 +105,39 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         nargs="+",
         dest="back_translation.pivots",
         help="through which to translate: a pair for each; default ar",
+    )
+    cluster = parser.add_argument_group("cluster")
+    cluster.add_argument(
+        "--key-column",
+        metavar="KEY",
+        nargs="+",
+        dest="cluster.key_columns",
+        help="compare within these alone: topic, url, topic+created:day; by default all sentences",
+    )
+    cluster.add_argument(
+        "--clusters",
+        metavar="OUTPUT",
+        dest="cluster.clusters",
+        help="of the months before, which these sentences join",
+    )
+    cluster.add_argument(
+        "--references",
+        metavar="K",
+        type=int,
+        dest="cluster.references",
+        help="write sources with K paraphrases or more, too",
+    )
+    cluster.add_argument(
+        "--encoder",
+        metavar="FOLDER",
+        dest="cluster.encoder",
+        help="candidates by embedding, not by overlap",
+    )
+    cluster.add_argument(
+        "--identify",
+        metavar="NAME",
+        dest="cluster.identify",
+        help="core | full | a classifier's folder: what says that two say the same; default core",
     )
     llm.add_to(parser)
     simplify = parser.add_argument_group("simplify")

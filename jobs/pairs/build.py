@@ -44,9 +44,11 @@ from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.io.manifest import NAME, PairsManifest
 from gaixie.udfs.io.progress import Progress
 
-Table = Literal["pairs", "quarantine"]
+Table = Literal["pairs", "quarantine", "clusters", "references"]
 PAIRS: Table = "pairs"
 QUARANTINE: Table = "quarantine"
+BESIDE: tuple[Table, ...] = ("clusters", "references")
+"""Further tables of a method."""
 WORK = "_work"
 
 
@@ -71,15 +73,13 @@ def build_pairs(
     if _published(files.exists, output, resume):
         return 0
     if dry_run:
-        from gaixie.jobs.pairs import dry_run as plan
-
-        plan.dry_run(BuildPairs(spark, files, settings, output, limit))
+        _kind(settings)(spark, files, settings, output, limit).dry_run()
         return 0
     with held(output, take_over, files if needs_spark(output) else None) as lock:
         if _published(files.exists, output, resume):
             return 0
         lock.on_lost = spark.sparkContext.cancelAllJobs
-        job = BuildPairs(spark, files, settings, output, limit)
+        job = _kind(settings)(spark, files, settings, output, limit)
         job.check_lock = lock.check
         job.start(resume)
         job.judge()
@@ -100,7 +100,7 @@ def _published(exists: Callable[[str], bool], output: str, resume: bool) -> bool
             print(f"{output}: its pairs are published already: nothing to do")
             return True
         raise JobError(f"{output}: something is published there; take another --output")
-    for name in (PAIRS, QUARANTINE):
+    for name in (PAIRS, QUARANTINE, *BESIDE):
         if exists(f"{output}/{name}") and not exists(f"{output}/{WORK}/started.json"):
             raise JobError(
                 f"{output}/{name}: is there, and no building of pairs left it; take another --output"
@@ -110,6 +110,9 @@ def _published(exists: Callable[[str], bool], output: str, resume: bool) -> bool
 
 class BuildPairs:
     """The steps, in the order in which build_pairs calls them."""
+
+    carried: tuple[str, ...] = ()
+    """Columns of the method's items that are judged along."""
 
     def __init__(
         self,
@@ -188,6 +191,7 @@ class BuildPairs:
             "foreign",
             F.col("_judged.group"),
             MALFORMED_LINE,
+            *self.carried,
         )
 
     def make(self) -> None:
@@ -301,7 +305,7 @@ class BuildPairs:
             seconds=round(time.monotonic() - self.started, 1),
             files={
                 name: files
-                for name in (PAIRS, QUARANTINE)
+                for name in (PAIRS, QUARANTINE, *BESIDE)
                 if (files := written_files(self.spark, self.storage, self.output, name))
             },
         )
@@ -344,6 +348,12 @@ class BuildPairs:
         print(f"pairs: {self.output}/{PAIRS}")
         print(f"manifest: {self.output}/{NAME}")
 
+    def dry_run(self) -> None:
+        """Says what would become of the first rows."""
+        from gaixie.jobs.pairs import dry_run
+
+        dry_run.dry_run(self)
+
     def _write(self, table: DataFrame, name: str, key: str) -> None:
         self.check_lock()
         writer = table.write.options(**PARQUET).partitionBy(key).mode("overwrite")
@@ -360,6 +370,14 @@ class BuildPairs:
         if not self.storage.exists(path):
             return 0
         return sum(file.size for file in self.storage.list_files(path))
+
+
+def _kind(settings: BuildSettings) -> type[BuildPairs]:
+    if settings.method != "cluster":
+        return BuildPairs
+    from gaixie.jobs.pairs.cluster.build import ClusterPairs
+
+    return ClusterPairs
 
 
 def _method(settings: BuildSettings, json_lists: bool) -> Method:

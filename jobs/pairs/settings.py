@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.cluster.settings import ClusterSettings
 from gaixie.jobs.pairs.groups import BackTranslationSettings, SimplifySettings, TranslationSettings
 from gaixie.jobs.pairs.llm.prompts import Prompt
 from gaixie.jobs.pairs.llm.record import check_place
@@ -19,13 +20,14 @@ from gaixie.udfs.io.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/pairs.yaml"
 
-METHODS = ("versions", "parallel", "back-translation", "llm", "simplify")
+METHODS = ("versions", "parallel", "back-translation", "cluster", "llm", "simplify")
 
 WRITTEN = ("back-translation", "llm", "simplify")
 """Those whose pairs a model writes, of single sentences."""
 
 GROUPS = {
     "back_translation": ("back-translation",),
+    "cluster": ("cluster",),
     "llm": ("llm",),
     "simplify": ("simplify",),
     "translation": ("back-translation", "parallel", "simplify"),
@@ -33,8 +35,8 @@ GROUPS = {
 """Groups of settings, and the methods that have them."""
 
 OWN = {
-    "text_column": ("versions", *WRITTEN),
-    "max_pairs": ("versions",),
+    "text_column": ("versions", "cluster", *WRITTEN),
+    "max_pairs": ("versions", "cluster"),
     "human_column": ("parallel",),
     "machine_column": ("parallel",),
     "human": ("parallel",),
@@ -50,6 +52,7 @@ OWN = {
 
 DEFAULT_ORIGINS = {
     "back-translation": "back_translation",
+    "cluster": "human",
     "llm": "llm",
     "simplify": "back_translation",
 }
@@ -65,6 +68,8 @@ class PairsInput(Input):
     foreign_column: str | None = None
     """Carried as "foreign", where it is not source_column."""
     may_have_lists: bool = False
+    keys: dict[str, str] = Field(default_factory=dict)
+    """Further columns that are carried, and their names there."""
 
     @property
     def text_columns(self) -> list[str]:
@@ -72,7 +77,7 @@ class PairsInput(Input):
 
     @property
     def carried(self) -> dict[str, str]:
-        return {self.foreign_column: "foreign"} if self.foreign_column else {}
+        return ({self.foreign_column: "foreign"} if self.foreign_column else {}) | self.keys
 
     @property
     def list_column(self) -> str | None:
@@ -110,6 +115,7 @@ class BuildSettings(Strict):
     back_translation: BackTranslationSettings = Field(default_factory=BackTranslationSettings)
     simplify: SimplifySettings = Field(default_factory=SimplifySettings)
     translation: TranslationSettings = Field(default_factory=TranslationSettings)
+    cluster: ClusterSettings = Field(default_factory=ClusterSettings)
     llm: LlmSettings = Field(default_factory=LlmSettings)
 
     @model_validator(mode="after")
@@ -133,7 +139,8 @@ class BuildSettings(Strict):
     @property
     def paths(self) -> list[str]:
         """All that is read."""
-        return [self.input] if self.input else list(self.moses.values())
+        before = [self.cluster.clusters] if self.cluster.clusters else []
+        return [*([self.input] if self.input else self.moses.values()), *before]
 
     def table(self) -> PairsInput:
         """The input as a table: foreign sentence and version, human and machine translation, or sentences."""
@@ -154,12 +161,13 @@ class BuildSettings(Strict):
             paraphrase_column=paraphrase,
             foreign_column=self.foreign_column if self.method == "parallel" else None,
             may_have_lists=self.method == "versions",
+            keys=self.cluster.columns if self.method == "cluster" else {},
         )
 
     def parameters(self) -> dict[str, Any]:
         """What decides the pairs, beside the input: the lineage of each pair has it."""
         names = ["directions", "min_characters", "max_characters"]
-        if self.method == "versions":
+        if self.method in ("versions", "cluster"):
             names += ["max_pairs"]
         if self.method != "parallel" or self.translator:
             names += ["seed"]

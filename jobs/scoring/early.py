@@ -70,11 +70,12 @@ def local_bytes(inputs: Iterable[Input]) -> float:
 
 def check_names(names: list[str], path: str, settings: Input) -> None:
     """Raises JobError where a column is missing that is to be read, or two differ in case alone."""
-    for wanted in settings.text_columns:
+    texts = settings.text_columns
+    for wanted in dict.fromkeys([*texts, *(settings.carried or ())]):
         if wanted not in names:
-            shown = ", ".join(names)
+            shown, kind = ", ".join(names), ", expected string" if wanted in texts else ""
             hint = f"; {GIVE_ENCODING}" if "\ufffd" in shown else ""
-            raise JobError(f"{path}: no column '{wanted}', expected string; it has: {shown}{hint}")
+            raise JobError(f"{path}: no column '{wanted}'{kind}; it has: {shown}{hint}")
     if settings.license and any(name.lower() == LICENSE for name in names):
         raise JobError(
             f"{path}: has a column '{LICENSE}', but the settings state the licence "

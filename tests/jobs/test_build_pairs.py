@@ -255,7 +255,10 @@ def test_accounts_that_do_not_close(spark, lists, tmp_path, monkeypatch):
             "year' is bigint, expected string or a list of strings",
         ),
         ("versions --input {lists} --human x", "--human: an option of the method parallel"),
-        ("parallel --input {lists} --max-pairs 3", "--max-pairs: an option of the method versions"),
+        (
+            "parallel --input {lists} --max-pairs 3",
+            "--max-pairs: an option of the methods versions, cluster",
+        ),
         (
             "parallel --input {lists} --human-column en --machine-column zh",
             "column 'zh' is array<string>, expected string",

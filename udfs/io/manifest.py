@@ -160,7 +160,7 @@ class PairsManifest(_Manifest):
     """That have a pair."""
     pairs: int
     seconds: float
-    files: dict[Literal["pairs", "quarantine"], list[RunFile]]
+    files: dict[Literal["pairs", "quarantine", "clusters", "references"], list[RunFile]]
 
 
 class ReleaseSettings(_Part):

@@ -1,0 +1,182 @@
+"""Which sentences are compared: those that share a bucket.
+
+A sentence has an entry in a bucket for each band of its signature, and with keys for each key and band.
+Entries are 16 bytes; a batch of sentences packs those of one partition into one row, so that Spark moves
+few rows of kilobytes in place of many of a few bytes, and a partition sorts its entries with numpy. Memory
+is that of a partition, ENTRIES at a time; all is linear in the sentences.
+
+In a bucket every sentence meets the first `neighbours` of it alone, the anchors, in order of priority: those
+of an earlier month, then the least number. So a crowded bucket costs no more than linear time, and it is
+counted what that leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from gaixie.jobs.pairs.cluster.minhash import band_hashes, mixed
+
+ENTRIES = 2_000_000
+"""Of a partition, about: 32 MB."""
+
+AT_ONCE = 20_000
+"""Sentences of a bucket whose pairs go back to Spark at once."""
+
+NEW, WHOLE = np.uint64(1), np.uint64(2)
+"""Bits of a bucket: the entry is of a sentence of this run; the bucket is that of a whole key."""
+
+Hashes = Callable[[pa.RecordBatch], np.ndarray]
+"""Columns of sentences -> hashes of the bands: uint64, shape (sentences, bands)."""
+
+
+@dataclass(frozen=True)
+class Bands:
+    """hashes() of character n-grams."""
+
+    ngram: int
+    bands: int
+    rows: int
+    seed: int
+
+    def __call__(self, sentences: pa.RecordBatch) -> np.ndarray:
+        return band_hashes(sentences["text"], self.ngram, self.bands, self.rows, self.seed)
+
+
+def neighbours(
+    sentences: DataFrame,
+    count: int,
+    hashes: Hashes,
+    bands: int,
+    most: int,
+    keyed: bool,
+    capped: Observation | None = None,
+) -> DataFrame:
+    """Columns (a, b), distinct: pairs of nodes with a bucket in common, a before b in priority.
+
+    sentences: node (bigint), new (boolean), text, keys (array<bigint>) where keyed, and what hashes reads;
+    count: how many, about, with keys how many keys in all. At least one of a pair is new. most: anchors of
+    a bucket. keyed: within a key alone; a key with few sentences compares them all. capped: observes
+    "count", entries that met no more than the anchors.
+    """
+    partitions = max(ceil(count * (bands + keyed) / ENTRIES), 1)
+
+    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                yield pack_entries(batch, hashes(batch), most if keyed else None, partitions)
+
+    def meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        packed = [entries for batch in batches for entries in batch["entries"].to_pylist()]
+        entries = np.frombuffer(b"".join(packed), np.uint64).reshape(-1, 2)
+        del packed
+        left_out = 0
+        for a, b, more in meetings(entries, most):
+            left_out += more
+            yield _pairs(a, b, np.zeros(len(a), np.int64))
+        yield _pairs(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([left_out]))
+
+    packed = sentences.mapInArrow(pack, "partition int, entries binary")
+    packed = packed.repartitionById(partitions, "partition")
+    met = packed.mapInArrow(meet, "a bigint, b bigint, capped bigint")
+    if capped is not None:
+        met = met.observe(capped, F.sum("capped").alias("count"))
+    return met.where("a != b").select("a", "b").distinct()
+
+
+def pack_entries(
+    sentences: pa.RecordBatch, hashes: np.ndarray, whole_keys: int | None, partitions: int
+) -> pa.RecordBatch:
+    """The entries of some sentences: a row for each partition that has some.
+
+    An entry is (bucket, node), two uint64. whole_keys: up to how many sentences a key compares all of them;
+    None: there are no keys. Of a larger key a batch has entries that tell so, and no more.
+    """
+    nodes = sentences["node"].to_numpy().view(np.uint64)
+    new = sentences["new"].to_numpy(zero_copy_only=False).astype(np.uint64)
+    if whole_keys is None:
+        entries = _entries(hashes & ~WHOLE, nodes, new)
+    else:
+        lists = sentences["keys"]
+        rows = np.repeat(np.arange(len(nodes)), lists.value_lengths().to_numpy())
+        keys = mixed(lists.flatten().to_numpy().view(np.uint64))
+        bands = mixed(hashes[rows] ^ keys[:, None]) & ~WHOLE
+        order = np.argsort(keys, kind="stable")
+        starts = np.flatnonzero(np.append(True, keys[order][1:] != keys[order][:-1]))
+        rank = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+        told = order[rank <= whole_keys]
+        whole = (mixed(keys[told]) | WHOLE)[:, None]
+        entries = np.concatenate(
+            [
+                _entries(bands, nodes[rows], new[rows]),
+                _entries(whole, nodes[rows[told]], new[rows[told]]),
+            ]
+        )
+    partition = (entries[:, 0] >> np.uint64(32)) % np.uint64(partitions)
+    order = np.argsort(partition, kind="stable")
+    numbers, starts = np.unique(partition[order], return_index=True)
+    offsets = np.append(starts, len(order)).astype(np.int32) * entries.strides[0]
+    data = pa.py_buffer(np.ascontiguousarray(entries[order]))
+    packed = pa.Array.from_buffers(
+        pa.binary(), len(numbers), [None, pa.py_buffer(offsets.astype(np.int32)), data]
+    )
+    return pa.RecordBatch.from_arrays(
+        [pa.array(numbers.astype(np.int32)), packed], ["partition", "entries"]
+    )
+
+
+def _entries(buckets: np.ndarray, nodes: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """(bucket, node) of each bucket of each node, one after another."""
+    buckets = buckets & ~NEW | new[:, None]
+    return np.stack([buckets, np.broadcast_to(nodes[:, None], buckets.shape)], axis=-1).reshape(
+        -1, 2
+    )
+
+
+def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """(a, b, left out): nodes that meet in a bucket, in pieces, and the entries that met anchors alone.
+
+    entries: uint64, shape (entries, 2), of whole buckets.
+    """
+    if len(entries) < 2:
+        return
+    bucket = entries[:, 0] >> NEW
+    order = np.argsort(bucket)
+    bucket = bucket[order]
+    same = bucket[1:] == bucket[:-1]
+    crowd = order[np.append(same, False) | np.insert(same, 0, False)]  # those with company
+    if not len(crowd):
+        return
+    nodes = entries[crowd, 1].view(np.int64)
+    order = np.lexsort((nodes, entries[crowd, 0]))
+    nodes, buckets = nodes[order], entries[crowd, 0][order]
+    is_new, bucket = (buckets & NEW) != 0, buckets >> NEW
+    starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
+    sizes = np.diff(np.append(starts, len(bucket)))
+    position = np.arange(len(bucket)) - np.repeat(starts, sizes)
+    whole = (bucket & (WHOLE >> NEW)) != 0
+    meets = np.minimum(position, most)
+    meets[~is_new] = 0  # the earlier ones met in their month
+    meets[whole & (np.repeat(sizes, sizes) > most)] = 0  # a large key: its bands compare
+    beyond = is_new & (position > most) & ~whole
+    left_out = int(beyond.sum())
+    cumulated = np.cumsum(meets)
+    for begin in range(0, len(nodes), AT_ONCE):
+        end = min(begin + AT_ONCE, len(nodes))
+        here = meets[begin:end]
+        b = np.repeat(np.arange(begin, end), here)
+        before = np.repeat(cumulated[begin:end] - here, here)
+        offset = np.arange(len(b)) + (cumulated[begin - 1] if begin else 0) - before
+        a = np.repeat(starts, sizes)[b] + offset
+        yield nodes[a], nodes[b], left_out
+        left_out = 0
+
+
+def _pairs(a: np.ndarray, b: np.ndarray, capped: np.ndarray) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(x) for x in (a, b, capped)], ["a", "b", "capped"])

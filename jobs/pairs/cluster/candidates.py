@@ -1,0 +1,137 @@
+"""Pairs of sentences that may say the same: near duplicates, to be removed, and candidates, to be identified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from gaixie.jobs.pairs.cluster.identify import Identifier
+from gaixie.jobs.pairs.cluster.minhash import mixed, overlaps
+
+EDGES = "a bigint, b bigint, score float"
+
+
+def with_texts(pairs: DataFrame, sentences: DataFrame, columns: list[str]) -> DataFrame:
+    """Pairs (a, b) with the columns of both sentences, as NAME_a and NAME_b."""
+    for side in ("a", "b"):
+        names = [F.col(name).alias(f"{name}_{side}") for name in columns]
+        pairs = pairs.join(sentences.select(F.col("node").alias(side), *names), side)
+    return pairs
+
+
+def near_duplicates(pairs: DataFrame, ngram: int, least: float) -> DataFrame:
+    """Column node, distinct: those that overlap so far with a sentence that goes before them.
+
+    pairs: with_texts. The one that goes before may be left out itself, for one before it: of a chain the first
+    stays.
+    """
+
+    def later(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            same = overlaps(batch["text_a"], batch["text_b"], ngram) >= least
+            yield pa.RecordBatch.from_arrays([batch["b"].filter(pa.array(same))], ["node"])
+
+    return pairs.mapInArrow(later, "node bigint").distinct()
+
+
+def identified(
+    pairs: DataFrame,
+    identifier: Identifier,
+    may_be: Callable[[pa.RecordBatch], np.ndarray],
+) -> DataFrame:
+    """Columns EDGES: the pairs that say the same, of those that may.
+
+    pairs: with_texts. The sentence with the smaller number is the source, for the score may depend on it.
+    """
+
+    def say_the_same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            chosen = pa.Table.from_batches([batch]).filter(pa.array(may_be(batch)))
+            a, b = (chosen[name].to_numpy() for name in ("a", "b"))
+            texts = np.array([chosen["text_a"].to_pylist(), chosen["text_b"].to_pylist()], object)
+            first = (a > b).astype(int)
+            rows = np.arange(len(a))
+            scores = identifier.scores(texts[first, rows].tolist(), texts[1 - first, rows].tolist())
+            same = scores >= identifier.least
+            columns = [pa.array(a[same]), pa.array(b[same]), pa.array(scores[same])]
+            yield pa.RecordBatch.from_arrays(columns, ["a", "b", "score"])
+
+    return pairs.mapInArrow(say_the_same, EDGES)
+
+
+@dataclass(frozen=True)
+class ByOverlap:
+    """Candidates share n-grams, but are no near duplicates."""
+
+    ngram: int
+    least: float
+    copy: float
+
+    def __call__(self, pairs: pa.RecordBatch) -> np.ndarray:
+        overlap = overlaps(pairs["text_a"], pairs["text_b"], self.ngram)
+        return (overlap >= self.least) & (overlap < self.copy)
+
+
+@dataclass(frozen=True)
+class ByCosine:
+    """Candidates have like embeddings, but are no near duplicates."""
+
+    ngram: int
+    least: float
+    copy: float
+
+    def __call__(self, pairs: pa.RecordBatch) -> np.ndarray:
+        a, b = (vectors_of(pairs[f"vector_{side}"]) for side in ("a", "b"))
+        overlap = overlaps(pairs["text_a"], pairs["text_b"], self.ngram)
+        return (np.einsum("ij,ij->i", a, b) >= self.least) & (overlap < self.copy)
+
+
+@dataclass(frozen=True)
+class Hyperplanes:
+    """Hashes of bands of bits: on which side of random hyperplanes an embedding lies.
+
+    Source: Charikar, "Similarity estimation techniques from rounding algorithms" (2002).
+    """
+
+    bands: int
+    rows: int
+    seed: int
+
+    def __call__(self, sentences: pa.RecordBatch) -> np.ndarray:
+        vectors = vectors_of(sentences["vector"])
+        random = np.random.Generator(np.random.PCG64(self.seed))
+        planes = random.standard_normal((vectors.shape[1], self.bands * self.rows), np.float32)
+        bits = (vectors @ planes > 0).reshape(len(vectors), self.bands, self.rows)
+        values = bits.astype(np.uint64) @ (np.uint64(1) << np.arange(self.rows, dtype=np.uint64))
+        return mixed(values ^ mixed(np.arange(self.bands, dtype=np.uint64)))
+
+
+def with_vectors(sentences: DataFrame, encoder: str) -> DataFrame:
+    """Sentences with their embedding by an encoder: binary, float16, of length 1."""
+    schema = StructType([*sentences.schema.fields, StructField("vector", BinaryType())])
+
+    def embed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from gaixie.udfs.metrics.encoder import load_encoder
+
+        loaded: Any = load_encoder(encoder)
+        for batch in batches:
+            vectors = loaded.sentence_vectors(batch["text"].to_pylist()).astype(np.float16)
+            rows = pa.array([row.tobytes() for row in vectors], pa.binary())
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, rows], [*batch.schema.names, "vector"]
+            )
+
+    return sentences.mapInArrow(embed, schema)
+
+
+def vectors_of(column: pa.Array) -> np.ndarray:
+    """float32, shape (rows, width), of a column of with_vectors."""
+    rows = [np.frombuffer(row, np.float16) for row in column.to_pylist()]
+    return np.stack(rows).astype(np.float32) if rows else np.empty((0, 0), np.float32)

@@ -1,0 +1,273 @@
+"""From identified pairs to clusters: transitive, but with a guard against chains.
+
+If a says what b does and b what c does, a may be far from c. So a component of the graph of identified
+pairs is cut into stars (Aslam, Pelekhov and Rus, "The star clustering algorithm for static and dynamic
+information organization", 2004): by falling degree, each sentence that no star has becomes a centre, and its
+neighbours that no star has its satellites. All pairs of a star are then identified, those that had no
+bucket in common too, and a satellite stays while it is identified with the centre and at least a share of
+the members (star-like clusterings keep their precision: Hassanzadeh, Chiang, Lee and Miller, "Framework for
+evaluating clustering algorithms in duplicate detection", 2009). Those that leave make stars among themselves,
+or join a star beside theirs under the same conditions, under which two stars may become one as well.
+
+A cluster's id is that of its centre. Published clusters are seeds that stay as they are: sentences join
+them, no two of them merge, and none changes its centre.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+PROPOSALS = 3
+"""Clusters that a sentence tries to join: those with most of its pairs."""
+
+Score = Callable[[Sequence[str], Sequence[str]], np.ndarray]
+
+
+class Sentence(NamedTuple):
+    """A node of the graph."""
+
+    node: int
+    id: str
+    text: str
+    cluster: str | None
+    """The published cluster that it is in."""
+    new: bool = True
+    """Whether this run read it."""
+
+
+class Cluster(NamedTuple):
+    """members: indexes, the centre first. pairs: of them, identified, the smaller index first; those of two
+    sentences that were in it before are left out."""
+
+    id: str
+    members: list[int]
+    pairs: list[tuple[int, int]]
+
+
+@dataclass
+class Component:
+    """A connected part of the graph, and what was found out about it."""
+
+    sentences: list[Sentence]
+    """In the order of node."""
+    alike: dict[tuple[int, int], bool] = field(default_factory=dict)
+    """Whether two sentences say the same, by their indexes, the smaller first."""
+    clusters: list[list[int]] = field(default_factory=list)
+    """Members by index, the centre first."""
+
+    def known(self, a: int, b: int) -> bool:
+        return self.alike.get((min(a, b), max(a, b)), False)
+
+    def near(self) -> dict[int, set[int]]:
+        """Identified neighbours by index."""
+        sets: dict[int, set[int]] = {index: set() for index in range(len(self.sentences))}
+        for (a, b), same in self.alike.items():
+            if same:
+                sets[a].add(b)
+                sets[b].add(a)
+        return sets
+
+    def free(self) -> list[int]:
+        """Indexes of those that are in no cluster."""
+        taken = {member for cluster in self.clusters for member in cluster}
+        return [index for index in range(len(self.sentences)) if index not in taken]
+
+
+@dataclass(frozen=True)
+class Linker:
+    """least: score from which on a pair is identified. min_share: of a cluster's members, that each must be
+    identified with. compared: members of a cluster that are identified with each other, the centre among
+    them; those beyond are held against these."""
+
+    least: float
+    min_share: float
+    compared: int
+
+    def link(self, components: list[Component], score: Score) -> list[list[Cluster]]:
+        """The clusters of each component; score is called four times, for all of them together."""
+        for component in components:
+            component.clusters = _published(component.sentences)
+        before = [len(component.clusters) for component in components]
+        self._join(components, score)
+        stars = [
+            [star[: self.compared] for star in _stars(component.near(), component.free())]
+            for component in components
+        ]
+        inside = [
+            {(min(a, b), max(a, b)) for star in mine for a in star for b in star if a != b}
+            for mine in stars
+        ]
+        _identify(components, inside, score, self.least)
+        for component, mine in zip(components, stars, strict=True):
+            for star in mine:
+                component.clusters += self._refined(component, star)
+        self._merge(components, before, score)
+        self._join(components, score)
+        return [
+            _clusters(component, count) for component, count in zip(components, before, strict=True)
+        ]
+
+    def _refined(self, component: Component, star: list[int]) -> list[list[int]]:
+        """Clusters out of a star of which all pairs are known."""
+        near = {a: {b for b in star if a != b and component.known(a, b)} for a in star}
+        rest, refined = star, []
+        while stars := _stars(near, rest):
+            members = stars[0]
+            left = [index for index in rest if index not in set(members)]
+            while len(members) > 2:
+                shares = [self._share(component, index, members) for index in members[1:]]
+                worst = min(range(len(shares)), key=lambda k: (shares[k], members[k + 1]))
+                if shares[worst] >= self.min_share:
+                    break
+                left.append(members.pop(worst + 1))
+            refined.append(members)
+            rest = sorted(left)
+        return refined
+
+    def _share(self, component: Component, index: int, members: list[int]) -> float:
+        others = [member for member in members if member != index]
+        return sum(component.known(index, member) for member in others) / len(others)
+
+    def _merge(self, components: list[Component], before: list[int], score: Score) -> None:
+        """New clusters become one with that to which they have most identified pairs, if all of it holds.
+
+        before: how many clusters of each component were published. At most `compared` members together.
+        """
+        proposals, wanted = [], []
+        for component, first in zip(components, before, strict=True):
+            clusters = component.clusters
+            where = {m: k for k, cluster in enumerate(clusters) for m in cluster}
+            links: dict[int, Counter[int]] = {}
+            for (a, b), same in component.alike.items():
+                k, other = where.get(a, -1), where.get(b, -1)
+                if same and k != other and min(k, other) >= first:
+                    if len(clusters[k]) + len(clusters[other]) <= self.compared:
+                        links.setdefault(k, Counter())[other] += 1
+                        links.setdefault(other, Counter())[k] += 1
+            best = {(k, min(count, key=lambda n: (-count[n], n))) for k, count in links.items()}
+            mine = sorted({(min(pair), max(pair)) for pair in best})
+            proposals.append(mine)
+            wanted.append(
+                {
+                    (min(a, b), max(a, b))
+                    for k, other in mine
+                    for a in clusters[k]
+                    for b in clusters[other]
+                }
+            )
+        _identify(components, wanted, score, self.least)
+        for component, mine in zip(components, proposals, strict=True):
+            for k, other in mine:
+                members = [*component.clusters[k], *component.clusters[other]]
+                if component.clusters[k] and component.clusters[other]:
+                    for centre in (component.clusters[k][0], component.clusters[other][0]):
+                        if self._holds(component, centre, members):
+                            rest = [member for member in members if member != centre]
+                            component.clusters[k] = [centre, *rest]
+                            component.clusters[other] = []
+                            break
+            component.clusters = list(filter(None, component.clusters))
+
+    def _holds(self, component: Component, centre: int, members: list[int]) -> bool:
+        """Whether all members say what the centre and a share of the others say."""
+        shares = (self._share(component, member, members) for member in members)
+        known = all(component.known(centre, member) for member in members if member != centre)
+        return known and all(share >= self.min_share for share in shares)
+
+    def _join(self, components: list[Component], score: Score) -> None:
+        """Sentences without a cluster join the best of those that they are identified with a member of."""
+        proposals: list[list[tuple[int, int]]] = []
+        wanted = []
+        for component in components:
+            where = {m: k for k, cluster in enumerate(component.clusters) for m in cluster}
+            near = component.near()
+            mine = []
+            for index in component.free():
+                counts = Counter(where[n] for n in near[index] if n in where)
+                order = sorted(counts, key=lambda cluster: (-counts[cluster], cluster))
+                mine += [(index, cluster) for cluster in order[:PROPOSALS]]
+            proposals.append(mine)
+            wanted.append(
+                {
+                    (min(index, member), max(index, member))
+                    for index, cluster in mine
+                    for member in component.clusters[cluster][: self.compared]
+                }
+            )
+        _identify(components, wanted, score, self.least)
+        for component, mine in zip(components, proposals, strict=True):
+            best: dict[int, tuple[float, str, int]] = {}
+            for index, cluster in mine:
+                members = component.clusters[cluster][: self.compared]
+                share = self._share(component, index, members)
+                if component.known(index, members[0]) and share >= self.min_share:
+                    rank = (-share, component.sentences[members[0]].id, cluster)
+                    best[index] = min(best.get(index, rank), rank)
+            for index, (_, _, cluster) in best.items():
+                component.clusters[cluster].append(index)
+
+
+def _published(sentences: list[Sentence]) -> list[list[int]]:
+    """Members of each published cluster, the centre first."""
+    clusters: dict[str, list[int]] = {}
+    for index, sentence in enumerate(sentences):
+        if sentence.cluster is not None:
+            clusters.setdefault(sentence.cluster, []).append(index)
+    return [
+        sorted(members, key=lambda index: (sentences[index].id != name, index))
+        for name, members in sorted(clusters.items())
+    ]
+
+
+def _stars(near: Mapping[int, set[int]], free: Iterable[int]) -> list[list[int]]:
+    """Stars of two members or more among some sentences: the centre, then satellites by degree."""
+    allowed = set(free)
+    near = {index: near[index] & allowed for index in allowed}
+    order = sorted(allowed, key=lambda index: (-len(near[index]), index))
+    rank = {index: place for place, index in enumerate(order)}
+    taken: set[int] = set()
+    stars = []
+    for centre in order:
+        if centre not in taken:
+            satellites = sorted(near[centre] - taken, key=rank.__getitem__)
+            if satellites:
+                stars.append([centre, *satellites])
+                taken.update(stars[-1])
+    return stars
+
+
+def _identify(
+    components: list[Component], wanted: list[set[tuple[int, int]]], score: Score, least: float
+) -> None:
+    """Finds out which of the wanted pairs say the same, where that is not known."""
+    asked = [
+        (component, pair)
+        for component, pairs in zip(components, wanted, strict=True)
+        for pair in sorted(pairs - component.alike.keys())
+    ]
+    if not asked:
+        return
+    texts = [[c.sentences[index].text for index in pair] for c, pair in asked]
+    scores = score([a for a, _ in texts], [b for _, b in texts])
+    for (component, pair), value in zip(asked, scores, strict=True):
+        component.alike[pair] = bool(value >= least)
+
+
+def _clusters(component: Component, published: int) -> list[Cluster]:
+    """published: how many of the clusters, the first ones, were there before."""
+    where = {m: k for k, cluster in enumerate(component.clusters) for m in cluster}
+    pairs: list[list[tuple[int, int]]] = [[] for _ in component.clusters]
+    for (a, b), same in sorted(component.alike.items()):
+        cluster = where.get(a, -1)
+        old = cluster < published and all(component.sentences[k].cluster for k in (a, b))
+        if same and cluster >= 0 and cluster == where.get(b) and not old:
+            pairs[cluster].append((a, b))
+    return [
+        Cluster(component.sentences[members[0]].id, members, mine)
+        for members, mine in zip(component.clusters, pairs, strict=True)
+    ]

@@ -1,0 +1,175 @@
+"""Character n-grams of sentences: MinHash signatures in bands, and the exact overlap of two sentences.
+
+An n-gram is n characters of the sentence once normalised, in lower case, without all that is neither letter
+nor digit: punctuation, spaces and symbols make no difference. Overlap is the Jaccard similarity of two sets
+of n-grams. A signature has bands x rows values; two sentences with overlap J agree in one of them with
+probability J, so in a whole band with J^rows, and in one band or more with 1 - (1 - J^rows)^bands.
+
+Sources: Broder, "On the resemblance and containment of documents" (1997); bands: Leskovec, Rajaraman and
+Ullman, *Mining of Massive Datasets*, section 3.4.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from gaixie.udfs.text.normalise import normalise, normalise_column
+
+_TABLE = 0x30000
+"""Code points above are ideographs, private or unassigned: each stands for itself."""
+
+_GOLDEN, _MIX_1, _MIX_2 = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)
+"""Constants of SplitMix64 (Steele, Lea, Flood 2014)."""
+
+
+def grams(text: str, n: int) -> set[str]:
+    """The definition: the n-grams of a sentence; all of it where it has fewer than n characters."""
+    kept = "".join(_folded(character) for character in normalise(text))
+    return {kept[k : k + n] for k in range(max(len(kept) - n + 1, 1))} - {""}
+
+
+def reference_overlap(a: str, b: str, n: int) -> float:
+    """The definition of overlaps, for two sentences; 0 where neither has an n-gram."""
+    x, y = grams(a, n), grams(b, n)
+    return len(x & y) / max(len(x | y), 1)
+
+
+def overlaps(a: pa.Array, b: pa.Array, n: int) -> np.ndarray:
+    """Overlap of the two sentences in each row: float32, shape (rows,)."""
+    (x, x_offsets), (y, y_offsets) = _gram_sets(a, n), _gram_sets(b, n)
+    return _overlaps(x, x_offsets, y, y_offsets)
+
+
+def band_hashes(texts: pa.Array, n: int, bands: int, rows: int, seed: int) -> np.ndarray:
+    """Hash of each band of each sentence's signature: uint64, shape (sentences, bands).
+
+    Bands with different numbers have different hashes, whatever their values.
+    """
+    codes, offsets = _gram_sets(texts, n)
+    random = np.random.Generator(np.random.PCG64(seed))
+    size = bands * rows
+    flips = random.integers(0, 2**32, size, np.uint32)
+    factors = random.integers(0, 2**32, size, np.uint32) | np.uint32(1)
+    return _bands(codes, offsets, flips, factors, bands, rows)
+
+
+def mixed(values: np.ndarray) -> np.ndarray:
+    """SplitMix64 of each uint64."""
+    values = values + _GOLDEN
+    values = (values ^ (values >> np.uint64(30))) * _MIX_1
+    values = (values ^ (values >> np.uint64(27))) * _MIX_2
+    return values ^ (values >> np.uint64(31))
+
+
+def _folded(character: str) -> str:
+    lower = character.lower()
+    return (lower if len(lower) == 1 else character) if character.isalnum() else ""
+
+
+@cache
+def _table() -> np.ndarray:
+    """The code point that stands for each: in lower case; 0 for what is left out."""
+    folded = (_folded(chr(code)) for code in range(_TABLE))
+    return np.array([ord(character) if character else 0 for character in folded], np.uint32)
+
+
+def _gram_sets(texts: pa.Array, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Hashes of each sentence's n-grams, sorted and distinct: uint64 one after another, and offsets."""
+    text = normalise_column(texts)[0]
+    return _hash_grams(text.values, text.offsets, _table(), n)
+
+
+@njit(cache=True, nogil=True)
+def _mix(value):
+    value = value + _GOLDEN
+    value = (value ^ (value >> np.uint64(30))) * _MIX_1
+    value = (value ^ (value >> np.uint64(27))) * _MIX_2
+    return value ^ (value >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def _hash_grams(values, offsets, table, n):
+    rows = len(offsets) - 1
+    hashes = np.empty(len(values), np.uint64)  # no more n-grams than characters
+    starts = np.zeros(rows + 1, np.int64)
+    kept = np.empty(len(values), np.uint64)
+    filled = 0
+    for row in range(rows):
+        count = 0
+        for position in range(offsets[row], offsets[row + 1]):
+            code = values[position]
+            if code < len(table):
+                code = table[code]
+            if code != 0:
+                kept[count] = np.uint64(code)
+                count += 1
+        width = min(n, count)
+        first = filled
+        for start in range(count - width + 1 if count else 0):
+            hashed = np.uint64(width)
+            for position in range(start, start + width):
+                hashed = _mix(hashed ^ kept[position])
+            hashes[filled] = hashed
+            filled += 1
+        mine = hashes[first:filled]
+        mine.sort()
+        distinct = first
+        for position in range(first, filled):
+            if position == first or hashes[position] != hashes[position - 1]:
+                hashes[distinct] = hashes[position]
+                distinct += 1
+        filled = distinct
+        starts[row + 1] = filled
+    return hashes[:filled].copy(), starts
+
+
+@njit(cache=True, nogil=True)
+def _overlaps(x, x_offsets, y, y_offsets):
+    rows = len(x_offsets) - 1
+    overlap = np.zeros(rows, np.float32)
+    for row in range(rows):
+        i, j, shared = x_offsets[row], y_offsets[row], 0
+        i_end, j_end = x_offsets[row + 1], y_offsets[row + 1]
+        union = (i_end - i) + (j_end - j)
+        while i < i_end and j < j_end:
+            if x[i] == y[j]:
+                shared += 1
+                i += 1
+                j += 1
+            elif x[i] < y[j]:
+                i += 1
+            else:
+                j += 1
+        if union:
+            overlap[row] = shared / (union - shared)
+    return overlap
+
+
+@njit(cache=True, nogil=True)
+def _bands(codes, offsets, flips, factors, bands, rows):
+    """Values of a signature: the least of (high half of the hash ^ flip) * factor over the n-grams, an
+    order of all 32-bit numbers for each flip and odd factor."""
+    sentences, size = len(offsets) - 1, len(flips)
+    hashed = np.empty((sentences, bands), np.uint64)
+    signature = np.empty(size, np.uint32)
+    for sentence in range(sentences):
+        signature[:] = np.uint32(0xFFFFFFFF)
+        for position in range(offsets[sentence], offsets[sentence + 1]):
+            code = np.uint32(codes[position] >> np.uint64(32))
+            for k in range(size):
+                value = np.uint32((code ^ flips[k]) * factors[k])
+                signature[k] = min(signature[k], value)
+        for band in range(bands):
+            value = np.uint64(band)
+            for row in range(rows):
+                value = _mix(value ^ np.uint64(signature[band * rows + row]))
+            hashed[sentence, band] = value
+    return hashed

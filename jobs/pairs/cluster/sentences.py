@@ -1,0 +1,74 @@
+"""The sentences of a run and of the months before it: distinct, numbered, with the keys that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+NO_KEY = "no_key"
+"""Reason of a sentence whose keys are all empty."""
+
+PUBLISHED = "id string, text string, cluster string, keys array<bigint>, new boolean"
+"""Columns of OUTPUT/clusters. id: XXH3-128 of the normalised sentence, 32 hexadecimal digits. cluster: id of
+the cluster's centre, null for a sentence that is alone. new: whether the run read it."""
+
+
+def key_hashes(keys: Sequence[str], columns: Mapping[str, str]) -> Column:
+    """array<bigint>: a hash of each key that a row has.
+
+    A key is columns joined by +, each a name or, for a time, NAME:UNIT; it is empty where one of its columns
+    is null, empty or no time. columns: what the columns are called in the table.
+    """
+    hashes = []
+    for key in keys:
+        parts = []
+        for part in key.split("+"):
+            name, _, unit = part.partition(":")
+            column = F.col(columns[name])
+            if unit:
+                column = F.date_trunc(unit, column.try_cast("timestamp"))
+            parts.append(F.nullif(F.trim(column.cast("string")), F.lit("")))
+        filled = parts[0].isNotNull()
+        for column in parts[1:]:
+            filled &= column.isNotNull()
+        hashes.append(F.when(filled, F.xxhash64(F.lit(key), *parts)))
+    return F.array_compact(F.array(*hashes)) if hashes else F.array().cast("array<bigint>")
+
+
+def distinct_sentences(fit: DataFrame, before: DataFrame | None) -> DataFrame:
+    """A row for each distinct sentence.
+
+    Columns: node (bigint, a hash of id: two of 17 million sentences share one with a probability of 1 in
+    130,000), id, text, new, copies (rows of fit that say the same again), cluster, keys.
+
+    fit: source, group (the id), keys. before: PUBLISHED; its sentences are not new, and keep text and cluster.
+    """
+    rows = fit.select(
+        F.col("group").alias("id"),
+        F.col("source").alias("text"),
+        F.lit(None).cast("string").alias("cluster"),
+        "keys",
+        F.lit(True).alias("new"),
+    )
+    if before is not None:
+        rows = rows.unionByName(before.withColumn("new", F.lit(False)))
+    first = F.min(F.struct("new", "text")).alias("first")
+    grouped = rows.withColumn("node", F.xxhash64("id")).groupBy("node", "id")
+    grouped_rows = grouped.agg(
+        first,
+        F.count_if("new").alias("count"),
+        F.max("cluster").alias("cluster"),
+        F.array_sort(F.array_distinct(F.flatten(F.collect_list("keys")))).alias("keys"),
+    )
+    new = F.col("first.new")
+    return grouped_rows.select(
+        "node",
+        "id",
+        F.col("first.text").alias("text"),
+        new.alias("new"),
+        (F.col("count") - new.cast("int")).alias("copies"),
+        "cluster",
+        "keys",
+    )

@@ -1,0 +1,266 @@
+"""Clusters without Spark: signatures and overlap, buckets, components, the guard against chains."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gaixie.jobs.pairs.cluster import buckets
+from gaixie.jobs.pairs.cluster.components import join_edges
+from gaixie.jobs.pairs.cluster.groups import choose
+from gaixie.jobs.pairs.cluster.link import Component, Linker, Sentence
+from gaixie.jobs.pairs.cluster.minhash import (
+    band_hashes,
+    grams,
+    mixed,
+    overlaps,
+    reference_overlap,
+)
+from gaixie.jobs.pairs.cluster.settings import ClusterSettings
+
+TEXTS = st.text("火势从厨房，。 Ａａ①ﬁ１2\u0301𠀀", max_size=12)
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5), st.integers(1, 4))
+def test_overlap_is_its_definition(pairs, n):
+    a, b = (pa.array(side, pa.string()) for side in zip(*pairs, strict=True))
+    expected = [reference_overlap(x, y, n) for x, y in pairs]
+    np.testing.assert_allclose(overlaps(a, b, n), expected, rtol=1e-6)
+
+
+def test_grams_leave_out_what_is_no_letter():
+    assert grams("Ａ，火 势！", 2) == {"a火", "火势"} == grams("a火势", 2)
+    assert grams("火！", 2) == {"火"}
+    assert grams("！？", 2) == set()
+
+
+def test_bands_agree_as_often_as_sentences_overlap():
+    random = np.random.default_rng(5)
+    shared = ["".join(random.choice(list(LETTERS), 60)) for _ in range(200)]
+    a = pa.array(text + "".join(random.choice(list(LETTERS), 20)) for text in shared)
+    b = pa.array(text + "".join(random.choice(list(LETTERS), 20)) for text in shared)
+    overlap = overlaps(a, b, 3)
+    agree = band_hashes(a, 3, 256, 1, seed=1) == band_hashes(b, 3, 256, 1, seed=1)
+    assert abs(agree.mean() - overlap.mean()) < 0.01
+    error = agree.mean(axis=1) - overlap
+    assert error.std() < 1.3 * np.sqrt(overlap * (1 - overlap) / 256).mean()
+    other = band_hashes(a, 3, 256, 1, seed=2)
+    assert (band_hashes(a, 3, 256, 1, seed=1) == other).mean() < 0.01
+    bands = band_hashes(a, 3, 128, 2, seed=1)
+    assert len(np.unique(bands[0])) == 128
+
+
+def entries_of(hashes, nodes, new, keys=None, whole=None, partitions=3) -> list[np.ndarray]:
+    """Entries of each partition, as a task has them."""
+    columns = {"node": pa.array(nodes), "new": pa.array(new)}
+    if keys is not None:
+        columns["keys"] = pa.array(keys, pa.list_(pa.int64()))
+    batch = pa.RecordBatch.from_pydict(columns)
+    packed = buckets.pack_entries(batch, hashes, whole, partitions)
+    assert packed["partition"].to_pylist() == sorted(set(packed["partition"].to_pylist()))
+    return [np.frombuffer(data, np.uint64).reshape(-1, 2) for data in packed["entries"].to_pylist()]
+
+
+def met(parts, most) -> tuple[set[tuple[int, int]], int]:
+    pairs, left_out = set(), 0
+    for entries in parts:
+        for a, b, more in buckets.meetings(entries, most):
+            pairs |= {(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True) if x != y}
+            left_out += more
+    return pairs, left_out
+
+
+@pytest.fixture
+def crowd(monkeypatch):
+    """Nodes, whether they are new, and hashes of two bands; pairs come in small pieces."""
+    monkeypatch.setattr(buckets, "AT_ONCE", 7)
+    random = np.random.default_rng(6)
+    nodes = random.permutation(np.arange(-60, 60) * 3)
+    hashes = mixed(random.integers(0, 25, (120, 2)).astype(np.uint64) * np.uint64(2))
+    hashes[:, 1] ^= np.uint64(1 << 40)
+    return nodes, random.random(120) < 0.6, hashes
+
+
+def test_sentences_meet_that_share_a_bucket_and_of_which_one_is_new(crowd):
+    nodes, new, hashes = crowd
+    expected = set()
+    for i, j in combinations(range(120), 2):
+        if (hashes[i] == hashes[j]).any():
+            first, second = sorted((i, j), key=lambda k: (new[k], nodes[k]))
+            if new[second]:
+                expected.add((nodes[first], nodes[second]))
+    assert met(entries_of(hashes, nodes, new), 1000) == (expected, 0)
+    assert met(entries_of(hashes, nodes, new, partitions=50), 1000) == (expected, 0)
+
+
+def test_a_partition_may_be_empty():
+    for size in (0, 1):
+        assert list(buckets.meetings(np.zeros((size, 2), np.uint64), 4)) == []
+
+
+def test_a_crowded_bucket_has_anchors_and_says_what_it_leaves_out():
+    nodes, new = np.arange(100), np.arange(100) >= 10
+    hashes = np.full((100, 1), 2**50, np.uint64)
+    pairs, left_out = met(entries_of(hashes, nodes, new), 4)
+    assert pairs == {(a, b) for b in range(10, 100) for a in range(4)}
+    assert left_out == 90  # the earlier ones met in their month
+
+
+def test_a_key_separates_and_a_small_one_compares_all():
+    nodes, new = np.arange(30), np.ones(30, bool)
+    keys = [[n % 10] if n < 28 else [3, 4] for n in range(30)]
+    hashes = mixed(np.arange(1000, 1030, dtype=np.uint64))[:, None]
+    pairs, _ = met(entries_of(hashes, nodes, new, keys, whole=5), 5)
+    expected = {(a, b) for a, b in combinations(range(30), 2) if set(keys[a]) & set(keys[b])}
+    assert pairs == expected
+    large = [[7] for _ in range(30)]
+    assert met(entries_of(hashes, nodes, new, large, whole=5), 5) == (set(), 0)
+    same = np.full((30, 1), 4, np.uint64)
+    assert len(met(entries_of(same, nodes, new, large, whole=5), 40)[0]) == 435
+    assert met(entries_of(same, nodes, new, [[n] for n in range(30)], whole=5), 40)[0] == set()
+
+
+EDGES = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), max_size=25)
+
+
+def reachable(edges) -> dict[int, int]:
+    least = {node: node for edge in edges for node in edge}
+    for _ in least:
+        for a, b in edges:
+            least[a] = least[b] = min(least[a], least[b])
+    return least
+
+
+@given(EDGES)
+def test_components_are_what_can_be_reached(edges):
+    a, b = np.array(edges, np.int64).reshape(-1, 2).T
+    nodes, least = join_edges(a, b)
+    assert dict(zip(nodes.tolist(), least.tolist(), strict=True)) == reachable(edges)
+
+
+def component(size: int, alike, clusters=None, old=()) -> Component:
+    sentences = [
+        Sentence(n, f"{n:02}", f"t{n}", (clusters or {}).get(n), n not in old) for n in range(size)
+    ]
+    return Component(sentences, {(min(pair), max(pair)): True for pair in alike})
+
+
+def linked(component: Component, true=(), share=0.5, compared=50) -> list[set[int]]:
+    """Members of the clusters. true: pairs that say the same, beside those that are known."""
+    true = {frozenset(pair) for pair in true}
+
+    def score(sources, paraphrases):
+        asked = zip(sources, paraphrases, strict=True)
+        return np.array([frozenset({int(a[1:]), int(b[1:])}) in true for a, b in asked], float)
+
+    [clusters] = Linker(0.5, share, compared).link([component], score)
+    for cluster in clusters:
+        assert cluster.id == component.sentences[cluster.members[0]].id
+        assert {m for pair in cluster.pairs for m in pair} <= set(cluster.members)
+    return [set(cluster.members) for cluster in clusters]
+
+
+def test_a_chain_is_cut():
+    chain = [(n, n + 1) for n in range(8)]
+    assert linked(component(9, chain)) == [{0, 1, 2}, {3, 4}, {5, 6}, {7, 8}]
+    # The ends of three say nothing of each other.
+    assert linked(component(9, chain), share=0.6) == [{1, 2}, {3, 4}, {5, 6}, {7, 8}]
+
+
+def test_what_says_the_same_though_no_bucket_showed_it_stays_together():
+    star = [(0, n) for n in range(1, 6)]
+    assert linked(component(6, star), true=combinations(range(6), 2)) == [set(range(6))]
+    assert linked(component(6, star)) == [{0, 4, 5}]
+    assert linked(component(6, star), share=0.1) == [set(range(6))]
+
+
+def test_stars_become_one_where_all_of_it_stays_together():
+    chain = [(n, n + 1) for n in range(5)]
+    assert linked(component(6, chain), true=combinations(range(6), 2)) == [set(range(6))]
+    all_but = [pair for pair in combinations(range(6), 2) if pair not in {(1, 3), (1, 4), (1, 5)}]
+    assert linked(component(6, chain), all_but, 0.6) == [{0, 1, 2}, {3, 4, 5}]
+
+
+def test_a_satellite_that_only_the_centre_knows_leaves():
+    clique = list(combinations(range(5), 2))
+    assert linked(component(6, [*clique, (0, 5)])) == [set(range(5))]
+    assert linked(component(6, [*clique, (0, 5)]), share=0.2) == [set(range(6))]
+
+
+def test_those_that_leave_make_a_cluster_of_their_own():
+    two = [*combinations(range(4), 2), *combinations(range(4, 7), 2)]
+    bridge = [(0, 4), (0, 5), (0, 6)]
+    assert linked(component(7, [*two, *bridge]), share=0.6) == [{0, 4, 5, 6}, {1, 2, 3}]
+
+
+def test_newcomers_join_published_clusters_which_do_not_merge():
+    old = {0: "00", 1: "00", 2: "02", 3: "02"}
+    known = [(4, 0), (4, 1), (5, 3), (4, 2), (5, 6)]
+    clusters = linked(component(7, known, old, old), true=[(5, 2), (4, 3)])
+    assert clusters == [{0, 1, 4}, {2, 3, 5}]  # of two that are as near, the smaller id
+    assert linked(component(7, known, old, old)) == [{0, 1, 4}, {2, 3}, {5, 6}]
+
+
+def test_published_pairs_are_not_given_again():
+    old = {0: "01", 1: "01", 2: "01"}
+    given = component(4, combinations(range(4), 2), old, old)
+    [[cluster]] = Linker(0.5, 0.5, 50).link([given], lambda a, b: np.zeros(len(a)))
+    assert cluster.members == [1, 0, 2, 3]
+    assert cluster.pairs == [(0, 3), (1, 3), (2, 3)]
+
+
+@given(st.data())
+def test_every_member_says_what_the_centre_says_and_a_share_of_the_others(data):
+    size = data.draw(st.integers(2, 12))
+    pairs = list(combinations(range(size), 2))
+    true = data.draw(st.lists(st.sampled_from(pairs), unique=True))
+    known = data.draw(st.lists(st.sampled_from(true), unique=True)) if true else []
+    clusters = linked(component(size, known), true)
+    assert sum(map(len, clusters)) == len(set().union(*clusters)) if clusters else True
+    same = {frozenset(pair) for pair in true}
+    for members in clusters:
+        degrees = [sum(frozenset((m, other)) in same for other in members - {m}) for m in members]
+        assert max(degrees) == len(members) - 1
+    if known:
+        assert clusters
+
+
+def test_large_clusters_are_compared_in_part():
+    asked = []
+
+    def score(sources, paraphrases):
+        asked.extend(zip(sources, paraphrases, strict=True))
+        return np.ones(len(sources))
+
+    star = component(200, [(0, n) for n in range(1, 200)])
+    [[cluster]] = Linker(0.5, 0.5, 10).link([star], score)
+    assert len(cluster.members) == 200
+    assert len(asked) < 200 * 10
+
+
+def test_chosen_pairs():
+    texts = [f"第{n}句" for n in range(12)]
+    pairs = list(combinations(texts, 2))
+    directed = choose(pairs, 1, False, None)
+    assert {frozenset(pair) for pair in directed} == {frozenset(pair) for pair in pairs}
+    assert 0.2 < sum(pair in pairs for pair in directed) / len(pairs) < 0.8
+    few = choose(pairs, 1, True, 9)
+    assert len(few) == 9
+    assert set(few) < set(choose(pairs[::-1], 1, True, 20)) < set(choose(pairs, 1, True, None))
+
+
+def test_settings():
+    settings = ClusterSettings(key_columns=("topic+created:day", "url"))
+    assert settings.columns == {"topic": "key_0", "created": "key_1", "url": "key_2"}
+    assert settings.banding == (32, 2)
+    assert ClusterSettings().banding == (32, 4)
+    assert ClusterSettings(bands=7).banding == (7, 4)
+    for key in ("", "a+", "a:year", "a:b:c"):
+        with pytest.raises(ValueError, match="expected columns joined by"):
+            ClusterSettings(key_columns=(key,))

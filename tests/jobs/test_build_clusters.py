@@ -1,0 +1,269 @@
+"""jobs/build_pairs.py cluster: sentences that say the same, their account, and months that join."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from gaixie.jobs.build_pairs import main
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.cluster import components as components_module
+from gaixie.jobs.pairs.cluster.components import components
+from gaixie.udfs.io.manifest import PairsManifest
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+HIVE = ds.HivePartitioning(pa.schema([("reason", pa.string())]))
+SETS = (
+    (
+        "火势从三楼的一间厨房开始蔓延，消防员半小时后赶到。",
+        "大火是从三楼的一间厨房开始蔓延的，半小时后消防员赶到。",
+        "火从三楼一间厨房开始蔓延，消防员过了半小时赶到。",
+        "从三楼的一间厨房，火势开始蔓延，半小时后消防员赶到了。",
+    ),
+    (
+        "这家公司去年的利润比前年增加了百分之二十。",
+        "去年，这家公司的利润比前年增长了百分之二十。",
+        "与前年相比，这家公司去年的利润增加了百分之二十。",
+    ),
+    (
+        "由于天气恶劣，今天下午的所有航班都被取消了。",
+        "今天下午，所有航班都因为天气恶劣被取消了。",
+    ),
+)
+"""Sentences that say the same."""
+ALONE = "孩子们在公园里放风筝，老人坐在长椅上晒太阳。"
+NEAR = SETS[0][0].replace("。", "！") + "啊"
+
+
+def run(table: pd.DataFrame | Path, output: Path, *given: str) -> Path:
+    path = table
+    if isinstance(table, pd.DataFrame):
+        path = output.with_suffix(".parquet")
+        table.to_parquet(path, row_group_size=3)
+    line = ["cluster", "--input", path, "--output", output, "--set", "cluster.min_meaning=0.5"]
+    assert main([str(word) for word in [*line, *given]]) == 0
+    return output
+
+
+def manifest(output: Path) -> PairsManifest:
+    return PairsManifest.model_validate_json((output / "manifest.json").read_text("utf-8"))
+
+
+def table(output: Path, name: str) -> pd.DataFrame:
+    rows = ds.dataset(output / name, partitioning=HIVE, format="parquet").to_table().to_pandas()
+    by = [column for column in rows.columns[:2] if column != "references"]
+    return rows.sort_values(by, ignore_index=True)
+
+
+def clusters(output: Path) -> set[frozenset[str]]:
+    """Texts of each cluster; a hash decides which of two near duplicates stays."""
+    rows = table(output, "clusters").dropna(subset="cluster")
+    rows["text"] = rows["text"].replace(NEAR, SETS[0][0])
+    return {frozenset(texts) for _, texts in rows.groupby("cluster")["text"]}
+
+
+@pytest.fixture(scope="module")
+def month() -> pd.DataFrame:
+    texts = [text for texts in SETS for text in texts]
+    texts += [ALONE, NEAR, SETS[1][0] + " ", "太短了。", None]
+    return pd.DataFrame({"text": texts})
+
+
+@pytest.fixture(scope="module")
+def first(spark, month, tmp_path_factory) -> Path:
+    return run(month, tmp_path_factory.mktemp("first") / "out", "--references", "2")
+
+
+def test_sentences_that_say_the_same(first, month):
+    told = manifest(first)
+    assert clusters(first) == {frozenset(texts) for texts in SETS}
+    assert told.quarantine == {
+        **{"alone": 1, "near_duplicate": 1, "null": 1, "repeated": 1, "too_short": 1}
+    }
+    assert (told.read, told.used, told.groups) == (len(month), 9, 3)
+    pairs = table(first, "pairs").replace(NEAR, SETS[0][0])
+    assert set(pairs["source"]) | set(pairs["paraphrase"]) == {t for texts in SETS for t in texts}
+    assert set(pairs["origin"]) == {"human"}
+    assert set(pairs["model"]) == {"core"}
+    assert pairs["version"][0].startswith("SPScore-zh|")
+    assert json.loads(pairs["parameters"][0])["min_share"] == 0.5
+    ids = table(first, "clusters").set_index("id")["cluster"].dropna()
+    assert set(ids) == set(pairs["group"]) <= set(ids.index)
+    left = table(first, "quarantine").set_index("reason")["source"]
+    assert left["alone"] == ALONE
+    assert left["near_duplicate"] in (NEAR, SETS[0][0])
+    references = table(first, "references")
+    assert set(references["group"]) <= set(pairs["group"])
+    assert all(len(several) >= 2 for several in references["references"])
+    assert set(told.files) == {"pairs", "quarantine", "clusters", "references"}
+    assert told.figures["sentences"] == 11
+
+
+def test_neither_order_nor_partitions_matter(first, month, tmp_path, spark):
+    spark.conf.set("spark.sql.shuffle.partitions", "5")
+    try:
+        again = run(month.sample(frac=1, random_state=1), tmp_path / "again")
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+    for name in ("pairs", "clusters"):
+        pd.testing.assert_frame_equal(table(again, name), table(first, name))
+
+
+def test_a_new_month_joins(first, month, tmp_path):
+    """Those of the first set that say the same, and what was alone."""
+    held_back = [SETS[0][2], SETS[2][1], SETS[1][1], SETS[1][0]]
+    january = month[~month["text"].isin(held_back)]
+    january = january[january["text"] != SETS[1][0] + " "]
+    before = run(january, tmp_path / "january")
+    files = {path: path.read_bytes() for path in before.rglob("*") if path.is_file()}
+    february = pd.DataFrame({"text": [*held_back, SETS[0][1], ALONE, NEAR]})
+    after = run(february, tmp_path / "february", "--clusters", str(before))
+    assert {path: path.read_bytes() for path in before.rglob("*") if path.is_file()} == files
+    assert clusters(after) == {frozenset(texts) for texts in SETS}
+    old = table(before, "clusters").set_index("text")["cluster"].dropna()
+    new = table(after, "clusters").set_index("text")["cluster"]
+    assert new[old.index].equals(old)
+    pairs, fresh = table(after, "pairs"), set(held_back)
+    assert all({a, b} & fresh for a, b in zip(pairs["source"], pairs["paraphrase"], strict=True))
+    told = manifest(after)
+    assert (told.read, told.used) == (7, 4)
+    assert told.quarantine == {"repeated": 3}
+    again = run(february, tmp_path / "again", "--clusters", str(after))
+    assert manifest(again).pairs == 0
+    assert manifest(again).quarantine == {"repeated": 7}
+    pd.testing.assert_frame_equal(
+        table(again, "clusters").drop(columns="new"), table(after, "clusters").drop(columns="new")
+    )
+
+
+def test_keys_keep_sentences_apart(spark, tmp_path):
+    rows = [
+        (SETS[0][0], "fire", "2026-03-01 10:00:00", None),
+        (SETS[0][1], "fire", "2026-03-01 23:00:00", None),
+        (SETS[0][2], "fire", "2026-03-02 00:30:00", "u"),
+        (SETS[0][3], None, "no time", "u"),
+        (SETS[1][0], "a", "2026-03-01", None),
+        (SETS[1][1], "b", "2026-03-01", " "),
+        (ALONE, None, None, None),
+    ]
+    given = pd.DataFrame(rows, columns=["text", "topic", "created", "url"])
+    output = run(given, tmp_path / "p", "--key-column", "topic+created:day", "url")
+    assert clusters(output) == {frozenset(SETS[0][:2]), frozenset(SETS[0][2:])}
+    assert manifest(output).quarantine == {"alone": 2, "no_key": 1}
+    with pytest.raises(JobError, match=r"its keys are topic.created:day, url, but now none"):
+        run(given, tmp_path / "q", "--clusters", str(output))
+
+
+def test_limits_and_resumption(spark, month, tmp_path, monkeypatch):
+    from gaixie.jobs.pairs.cluster.build import ClusterPairs
+
+    def killed(self):
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ClusterPairs, "leftovers", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            run(month, tmp_path / "p", "--max-pairs", "1")
+    tables = tmp_path / "p" / "_work" / "sentences"
+    written = {path: path.stat().st_mtime_ns for path in tables.iterdir()}
+    assert written
+    output = run(tmp_path / "p.parquet", tmp_path / "p", "--max-pairs", "1", "--resume")
+    told = manifest(output)
+    assert (told.pairs, told.quarantine["over_limit"], told.used) == (3, 3, 6)
+    assert not (output / "_work").exists()
+
+
+@pytest.mark.parametrize(("text", "reason"), [(ALONE, "alone"), ("太短了。", "too_short")])
+def test_nothing_to_pair(spark, tmp_path, text, reason):
+    output = run(pd.DataFrame({"text": [text]}), tmp_path / "p", "--references", "2")
+    told = manifest(output)
+    assert (told.pairs, told.quarantine) == (0, {reason: 1})
+    assert len(table(output, "clusters")) == (reason == "alone")
+
+
+def test_a_dry_run_writes_nothing(spark, month, tmp_path, capsys):
+    run(month, tmp_path / "p", "--dry-run")
+    said = capsys.readouterr().out
+    assert said.startswith("the first 14 rows: 14 sentences, ")
+    assert "1 in quarantine: near_duplicate" in said
+    assert "  -> " in said
+    assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.parametrize("size", [2, 40])
+def test_components_of_many_edges(spark, tmp_path, size):
+    random = np.random.default_rng(8)
+    edges = np.concatenate(
+        [random.integers(-60, 60, (size, 2)), [[n, n + 1] for n in range(90, 99)]]
+    )
+    a, b = edges.T
+    rows = spark.createDataFrame(pa.table({"a": a, "b": b}))
+
+    def keep(name, kept):
+        kept.write.parquet(str(tmp_path / name))
+        return spark.read.parquet(str(tmp_path / name))
+
+    expected = dict(zip(*components_module.join_edges(a, b), strict=True))
+    few, many = (components(rows, keep, most).collect() for most in (1000, 1))
+    assert {row.node: row.component for row in few} == expected
+    lonely = {a for a, b in edges.tolist() if a == b} - {
+        x for a, b in edges.tolist() if a != b for x in (a, b)
+    }
+    found = {row.node: row.component for row in many}
+    assert len(found) == len(many)
+    assert found == {node: least for node, least in expected.items() if node not in lonely}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--key-column topic", "no column 'topic'; it has: text"),
+        ("--key-column text:year", "cluster.key_columns.0: expected columns joined by"),
+        ("--clusters {0}/none", "none: no manifest.json, so nothing is published there"),
+        ("--identify {0}/none", "none: no such folder, nor a model in the Hugging Face cache"),
+        ("--encoder {0}/none", "none: no such folder, nor a model in the Hugging Face cache"),
+        ("--references 1", "cluster.references"),
+        ("--human x", "--human: an option of the method parallel"),
+    ],
+)
+def test_mistakes(spark, month, tmp_path, line, message):
+    with pytest.raises(JobError, match=message) as refused:
+        run(month, tmp_path / "p", *line.format(tmp_path).split())
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "p").exists()
+
+
+def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, first, tmp_path):
+    """The same clusters as anywhere else."""
+    client, given = store.client(), first.with_suffix(".parquet")
+    client.put_object(Bucket=store.BUCKET, Key="month/a.parquet", Body=given.read_bytes())
+    command = [*spark_submit(None, "--jars", jars), ROOT / "jobs" / "build_pairs.py", "cluster"]
+    command += ["--input", "s3://gaixie/month", "--output", "s3a://gaixie/clustered"]
+    command += ["--references", "2", "--set", "cluster.min_meaning=0.5"]
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=ROOT,
+        env=os.environ | ENVIRONMENT | store.environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    keys = [key for key in store.keys("clustered/") if not key.endswith("/")]
+    for key in keys:
+        path = tmp_path / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(client.get_object(Bucket=store.BUCKET, Key=key)["Body"].read())
+    for name in ("pairs", "clusters", "references"):
+        pd.testing.assert_frame_equal(table(tmp_path / "clustered", name), table(first, name))
+    assert manifest(tmp_path / "clustered").quarantine == manifest(first).quarantine
+    assert not [key for key in keys if "_work" in key or "__magic" in key]

@@ -25,6 +25,9 @@ from gaixie.udfs.io.progress import Progress
 TOGETHER = 64
 """Pieces whose sentences lie in one file."""
 
+MOST = 512
+"""Pieces at work at once: the driver has a thread for each."""
+
 SENTENCES = "reason string, source string, foreign string, group string, piece long, file int"
 PIECE = "reason string, source string, paraphrase string, foreign string, group string, "
 PIECE += "parameters string, dropped boolean"
@@ -119,7 +122,8 @@ class Pieces:
         return piece["reason"].null_count
 
     def write(self, method: Sentences) -> None:
-        """Writes the missing pieces on the executors: a task each, as many at once as there are cores."""
+        """Writes the missing pieces on the executors: a task each, as many at once as there are cores, up to
+        MOST."""
         settling, reads = self.settling, self.reads
 
         def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -133,7 +137,7 @@ class Pieces:
 
         missing = self.missing()
         cores = self.spark.sparkContext.defaultParallelism
-        with self.progress() as shown, ThreadPoolExecutor(cores) as pool:
+        with self.progress() as shown, ThreadPoolExecutor(min(cores, MOST)) as pool:
             futures = [pool.submit(write_piece, number) for number in missing]
             try:
                 for future in as_completed(futures):

@@ -31,10 +31,16 @@ def _starts(words: list[str]) -> list[tuple[int, str]]:
     return starts
 
 
+_ASSIGNED = 0x40000
+"""No letter lies above: planes without characters, tags, private use."""
+
+
 @cache
 def alphanumeric() -> np.ndarray:
     """For every code point, uint8: is it a letter, digit or Han character?"""
-    return np.array([chr(code).isalnum() for code in range(0x110000)], np.uint8)
+    table = np.zeros(0x110000, np.uint8)
+    table[:_ASSIGNED] = np.fromiter(map(str.isalnum, map(chr, range(_ASSIGNED))), np.uint8)
+    return table
 
 
 @njit(cache=True, nogil=True)

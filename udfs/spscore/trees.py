@@ -125,6 +125,7 @@ def read_trees(models: list[str]) -> Tables:
 
     splits.sort(key=lambda split: split.tree)
     views = sorted({(split.feature, split.nan_left) for split in splits})
+    number_of = {view: number for number, view in enumerate(views)}
     kind = np.dtype(f"u{width // 8}")
     whole = [(1 << len(values)) - 1 for values in leaf_values]
     counts = np.bincount([split.tree for split in splits], minlength=len(leaf_values))
@@ -137,7 +138,7 @@ def read_trees(models: list[str]) -> Tables:
         np.array([feature for feature, _ in views], np.int64),
         np.array([-np.inf if nan_left else np.inf for _, nan_left in views], np.float32),
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        np.array([views.index((split.feature, split.nan_left)) for split in splits], np.int32),
+        np.array([number_of[split.feature, split.nan_left] for split in splits], np.int32),
         np.array([split.threshold for split in splits], np.float32),
         np.array([whole[split.tree] & ~split.right for split in splits], kind),
         np.array([whole[split.tree] & ~split.left for split in splits], kind),

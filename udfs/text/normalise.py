@@ -36,8 +36,14 @@ _SPACE = np.uint32(0x40000000)
 _COMPOSES = np.uint32(0x20000000)
 
 _UNICODE_END = 0x110000
-# Code points above these ranges are unassigned, private or ideographs: NFKC leaves them alone.
-_TABLE_RANGES = (range(0x30000), range(0xE0000, 0xE1000))
+_TABLE_RANGES = tuple(
+    range(start, end)
+    for start, end in (
+        *((0, 0x3400), (0x4DC0, 0x4E00), (0xA000, 0xAC00), (0xD7A4, 0xD800), (0xF900, 0x12000)),
+        *((0x14680, 0x17000), (0x18D00, 0x20000), (0x2F800, 0x2FA20), (0xE0000, 0xE1000)),
+    )
+)
+"""Code points that NFKC may change. All others are unassigned, private, ideographs, Hangul syllables, or of old scripts."""
 
 
 def normalise(text: str) -> str:
@@ -94,8 +100,6 @@ def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for block in _TABLE_RANGES:
         for code in block:
             character = chr(code)
-            if 0xD800 <= code < 0xE000:
-                continue
             first = unicodedata.normalize("NFKD", character)[0]
             form = unicodedata.normalize("NFKC", character)
             if unicodedata.combining(first) or ord(first) in composes_backwards:

@@ -200,8 +200,8 @@ def launch(model) -> Iterator[Callable[..., subprocess.Popen]]:
 
 @pytest.fixture(scope="session")
 def translator(tmp_path_factory) -> Path:
-    """Folder of a small m2m100 that knows tiny_models.CORPUS by heart, Chinese to English and back."""
-    from tiny_models import save_back_translator
+    """Folder of a small m2m100 that knows tiny_translators.CORPUS by heart, Chinese to English and back."""
+    from tiny_translators import save_back_translator
 
     return save_back_translator(tmp_path_factory.mktemp("models") / "m2m100")
 

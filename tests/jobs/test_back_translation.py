@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.dataset as ds
 import pytest
-from tiny_models import CORPUS
+from tiny_translators import CORPUS
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError

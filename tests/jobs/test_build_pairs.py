@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections import Counter
 from itertools import combinations
@@ -285,29 +283,3 @@ def test_nowhere_to_write_and_output_in_the_input(lists):
         main(["versions", "--input", str(lists)])
     with pytest.raises(JobError, match="lies in the input"):
         main(versions(lists.parent, lists.parent / "p"))
-
-
-def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, lists, tmp_path):
-    """The same pairs as anywhere else."""
-    client = store.client()
-    client.put_object(Bucket=store.BUCKET, Key="lists/a.parquet", Body=lists.read_bytes())
-    command = [*spark_submit(None, "--jars", jars), ROOT / "jobs" / "build_pairs.py"]
-    command += versions("s3://gaixie/lists", "s3a://gaixie/made")
-    done = subprocess.run(
-        list(map(str, command)),
-        cwd=ROOT,
-        env=os.environ | ENVIRONMENT | store.environment(),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    for key in store.keys("made/"):
-        if key.endswith("/"):  # the store's mark of a folder
-            continue
-        path = tmp_path / key
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(client.get_object(Bucket=store.BUCKET, Key=key)["Body"].read())
-    assert manifest(tmp_path / "made").quarantine == REASONS
-    assert main(versions(lists, tmp_path / "here")) == 0
-    pd.testing.assert_frame_equal(pairs(tmp_path / "made"), pairs(tmp_path / "here"))
-    assert not [key for key in store.keys("made/") if "_work" in key or "__magic" in key]

@@ -1,117 +1,103 @@
-"""Sequence-to-sequence models small enough to learn a dozen sentences by heart in seconds."""
+"""Small models of random weights, as folders that transformers loads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-CORPUS = (
-    ("大火是从三楼的一间厨房里开始蔓延的。", "The fire started in a kitchen on the third floor.", "火势从三楼的一间厨房开始蔓延开来。"),
-    ("他昨天晚上在图书馆里一直学习到十点。", "He studied in the library until ten last night.", "昨晚他在图书馆一直学到十点钟才走。"),
-    ("由于天气不好，我们的航班被迫取消了。", "Our flight was cancelled because of bad weather.", "因为天气恶劣，我们那趟航班取消了。"),
-    ("这本书是我十年前在北京的书店买的。", "I bought this book in a Beijing shop ten years ago.", "十年前，我在北京一家书店买了这本书。"),
-    ("孩子们放学以后常常在公园里踢足球。", "The children often play football in the park after school.", "放学后，孩子们经常去公园里踢球玩。"),
-    ("医生建议他每天早上散步半个小时。", "The doctor told him to walk half an hour every morning.", "医生劝他每天早晨出去走上半小时的路。"),
-)  # fmt: skip
-"""Chinese, English, the same in other Chinese words: at least 15 characters."""
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers.processors import TemplateProcessing
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    BertConfig,
+    BertModel,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+from transformers import PreTrainedTokenizerFast as FastTokenizer
 
-SIMPLER = (
-    ("由于天气状况恶劣，本次航班被迫予以取消。", "The flight was cancelled owing to adverse meteorological conditions.", "The flight was cancelled because of bad weather.", "因为天气不好，我们的飞机今天不飞了。"),
-)  # fmt: skip
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+CHARACTERS = "我你他今天气很好不错知道清楚去了吗的是在北京上海abc,。"
+POSITIONS = 24
 
 
-def make_tokenizer(texts: Sequence[str], languages: Sequence[str] = ()) -> Any:
-    """A fast tokenizer of byte pairs; without languages it ends texts itself, as Marian's does."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    special = ["<s>", "<pad>", "</s>", "<unk>", *(f"__{name}__" for name in languages)]
-    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.decoder = decoders.Metaspace()
-    trainer = trainers.BpeTrainer(vocab_size=600, special_tokens=special, show_progress=False)
-    tokenizer.train_from_iterator(texts, trainer)
-    if not languages:
-        tokenizer.post_processor = processors.TemplateProcessing("$A </s>", None, [("</s>", 2)])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token="<s>",
-        pad_token="<pad>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        additional_special_tokens=special[4:],
-        model_max_length=64,
+def tiny_bert(folder: Path, layers: int = 3) -> str:
+    """An encoder of 16 dimensions over the characters above; at most 24 tokens."""
+    vocabulary = _save_tokenizer(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=vocabulary,
+        hidden_size=16,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=POSITIONS,
+        pad_token_id=1,
+        initializer_range=0.5,  # so that tokens differ
     )
+    BertModel(config).save_pretrained(folder)
+    return str(folder)
 
 
-def save_translator(
-    folder: Path,
-    examples: Sequence[tuple[str, str, str, str]],
-    kind: str = "m2m_100",
-    languages: Sequence[str] = ("zh", "en"),
-) -> Path:
-    """Trains a model until it knows the examples by heart.
-
-    examples: (language, text, language, text). kind: m2m_100, marian or bart; only the first is told
-    the languages.
-    """
-    import torch
-    from transformers import AutoConfig, AutoModelForSeq2SeqLM
-
-    torch.manual_seed(1)
-    texts = [text for _, a, _, b in examples for text in (a, b)]
-    told = kind == "m2m_100"
-    tokenizer = make_tokenizer(texts, languages if told else ())
-    sizes = {
-        "d_model": 64,
-        "encoder_layers": 1,
-        "decoder_layers": 1,
-        "dropout": 0.0,
-        "init_std": 0.1,
-    }
-    sizes |= {f"{side}_attention_heads": 4 for side in ("encoder", "decoder")}
-    sizes |= {f"{side}_ffn_dim": 128 for side in ("encoder", "decoder")}
-    config = AutoConfig.for_model(
-        kind,
-        **sizes,
-        vocab_size=len(tokenizer),
-        max_position_embeddings=64,
+def tiny_bart(folder: Path) -> str:
+    """A sequence-to-sequence model over the same characters."""
+    vocabulary = _save_tokenizer(folder)
+    torch.manual_seed(0)
+    config = BartConfig(
+        vocab_size=vocabulary,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_position_embeddings=POSITIONS,
+        bos_token_id=0,
         pad_token_id=1,
         eos_token_id=2,
-        bos_token_id=0,
-        decoder_start_token_id=1 if kind == "marian" else 2,
-        forced_eos_token_id=None,
-        forced_bos_token_id=None,
+        decoder_start_token_id=2,
+        init_std=0.5,
     )
-    model = AutoModelForSeq2SeqLM.from_config(config).train()
-
-    def encode(language: str, text: str) -> torch.Tensor:
-        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-        first = [tokenizer.convert_tokens_to_ids(f"__{language}__")] if told else []
-        return torch.tensor([*first, *ids, 2])
-
-    def padded(rows: Sequence[torch.Tensor], filler: int) -> torch.Tensor:
-        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=filler)
-
-    sources = padded([encode(language, text) for language, text, _, _ in examples], 1)
-    labels = padded([encode(language, text) for _, _, language, text in examples], -100)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
-    for _ in range(800):
-        loss = model(input_ids=sources, attention_mask=sources != 1, labels=labels).loss
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        if loss < 0.02:
-            break
-    assert loss < 0.05, loss
-    model.eval().save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    BartForConditionalGeneration(config).save_pretrained(folder)
+    return str(folder)
 
 
-def save_back_translator(folder: Path) -> Path:
-    """An m2m100 that brings the Chinese of CORPUS through English back in other words."""
-    there = [("zh", zh, "en", en) for zh, en, _ in CORPUS]
-    back = [("en", en, "zh", zh) for _, en, zh in CORPUS]
-    return save_translator(folder, there + back)
+def tiny_t5(folder: Path) -> str:
+    """Another sequence-to-sequence model over the same characters, with spare rows of weights."""
+    vocabulary = _save_tokenizer(folder)
+    torch.manual_seed(0)
+    config = T5Config(
+        vocab_size=vocabulary + 7,
+        d_model=16,
+        d_kv=8,
+        d_ff=32,
+        num_layers=1,
+        num_heads=2,
+        pad_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+    )
+    T5ForConditionalGeneration(config).save_pretrained(folder)
+    return str(folder)
+
+
+def _save_tokenizer(folder: Path) -> int:
+    pieces = [*SPECIAL, *CHARACTERS]
+    words = models.WordLevel({piece: k for k, piece in enumerate(pieces)}, unk_token="<unk>")
+    tokenizer = Tokenizer(words)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split("", "isolated")]
+    )
+    tokenizer.post_processor = TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    names = {"bos": 0, "cls": 0, "pad": 1, "eos": 2, "sep": 2, "unk": 3}
+    fast = FastTokenizer(
+        tokenizer_object=tokenizer,
+        model_max_length=POSITIONS,
+        **{f"{name}_token": SPECIAL[number] for name, number in names.items()},
+    )
+    fast.save_pretrained(folder)
+    return len(pieces)

@@ -31,7 +31,7 @@ from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, score_bin
 from gaixie.udfs.stages import stage as plain_stage
 from gaixie.udfs.text.segmenters import load_segmenter
 
-ENCODED = ("similarity", "bertscore", "parascore", "bert-ibleu")
+ENCODED = ("similarity", "bertscore", "parascore", "bert-ibleu", "identification")
 ROWS = 60
 
 

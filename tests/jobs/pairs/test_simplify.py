@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tiny_models import save_translator
+from tiny_translators import save_translator
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.groups import SimplifySettings

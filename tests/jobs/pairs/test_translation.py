@@ -6,7 +6,7 @@ import json
 
 import pytest
 import torch
-from tiny_models import CORPUS, save_translator
+from tiny_translators import CORPUS, save_translator
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.back_translation import BackTranslation

@@ -175,10 +175,9 @@ class Translator:
                 **options,
             )
         ended = (output[:, 1:longest] == self.tokenizer.eos_token_id).any(dim=1).tolist()
-        output = output[
-            :, 1 + len(first) :
-        ]  # some tokenizers do not know their languages as special
-        texts = self.tokenizer.batch_decode(output, skip_special_tokens=True)
+        # Some tokenizers do not know their languages as special.
+        behind = output[:, 1 + len(first) :]
+        texts = self.tokenizer.batch_decode(behind, skip_special_tokens=True)
         return [(text.strip(), end) for text, end in zip(texts, ended, strict=True)]
 
 

@@ -165,4 +165,4 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(run("build_pairs", main))
+    sys.exit(run("build_pairs", main, "the building can be resumed with --resume"))

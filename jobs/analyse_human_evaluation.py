@@ -13,26 +13,22 @@ are answers that were not given.
 Writes OUTPUT/human_evaluation.md and .json: for each criterion Krippendorff's alpha, weighted kappa of each
 two annotators, the systems' means and places with 95 % intervals, and each two systems by Wilcoxon's
 signed-rank test (with Holm's adjustment) and by paired bootstrap. Every path may be on S3.
-Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
+Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 
-from gaixie.jobs.errors import JobError, run
-from gaixie.udfs.command_line import in_words, make_parser, positive
+from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.io import storage
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = _arguments(argv)
-    try:
-        analyse_sheets(args)
-    except (OSError, ValueError) as error:
-        raise JobError(in_words(error)) from error
-    return 0
+    """Runs the job; its exit code."""
+    return run_command("analyse_human_evaluation", partial(analyse_sheets, _arguments(argv)))
 
 
 def analyse_sheets(args: argparse.Namespace) -> None:
@@ -90,4 +86,4 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(run("analyse_human_evaluation", main))
+    sys.exit(main())

@@ -23,7 +23,7 @@ fluency and overall, 0 or 1 for is_paraphrase, and writes
   OUTPUT/annotation.md, annotation.json              Krippendorff's alpha, weighted kappa, who is careless and why
   OUTPUT/third/                                      with --adjudicate third: what a third person has to decide
 
-Every path may be on S3. Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
+Every path may be on S3. Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -31,25 +31,21 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
-from gaixie.jobs.errors import JobError, run
-from gaixie.udfs.command_line import in_words, make_parser, positive
+from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.io import storage
 
 GUIDELINE = Path(__file__).with_name("annotation") / "guideline.md.j2"
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Runs the job; its exit code."""
     args = _arguments(argv)
-    try:
-        if args.what == "export":
-            export(args)
-        else:
-            import_answers(args)
-    except (OSError, ValueError) as error:
-        raise JobError(in_words(error)) from error
-    return 0
+    return run_command(
+        "annotate", partial(export if args.what == "export" else import_answers, args)
+    )
 
 
 def export(args: argparse.Namespace) -> None:
@@ -186,4 +182,4 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(run("annotate", main))
+    sys.exit(main())

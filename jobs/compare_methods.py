@@ -11,26 +11,22 @@ or a random sample of --sources of them. Needs no Spark.
 Writes OUTPUT/methods.md and methods.json: the share of pairs that reach each stage, the mean judgements, and the
 differences of each two methods with 95 % intervals; quarantine by reason; time, tokens and cost a thousand pairs
 from the manifests of the folders that the runs read; examples side by side.
-Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
+Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 
-from gaixie.jobs.errors import JobError, run
-from gaixie.udfs.command_line import in_words, make_parser, positive
+from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.io import storage
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = _arguments(argv)
-    try:
-        compare_methods(args)
-    except (OSError, ValueError) as error:
-        raise JobError(in_words(error)) from error
-    return 0
+    """Runs the job; its exit code."""
+    return run_command("compare_methods", partial(compare_methods, _arguments(argv)))
 
 
 def compare_methods(args: argparse.Namespace) -> None:
@@ -68,4 +64,4 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(run("compare_methods", main))
+    sys.exit(main())

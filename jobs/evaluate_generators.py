@@ -25,7 +25,6 @@ import argparse
 import hashlib
 import json
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,29 +32,24 @@ from typing import Any
 import numpy as np
 
 from gaixie.jobs.generators.classifiers import NETWORKS
-from gaixie.jobs.generators.evaluate import Stopped, agreement, extrinsic, generate, intrinsic
+from gaixie.jobs.generators.evaluate import agreement, extrinsic, generate, intrinsic
 from gaixie.jobs.generators.reviews import PARTS, read_reviews
-from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.udfs.command_line import Clock, make_parser, positive, run_command
 from gaixie.udfs.metrics.word_vectors import digest
 from gaixie.udfs.reports import render, write_json
 
 TEMPLATE = Path(__file__).parent / "generators/generators.md.j2"
-STOPPED = 75
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the job; its exit code."""
     args = _arguments(argv)
-    try:
-        return run_command("evaluate_generators", partial(evaluate, args))
-    except Stopped as stopped:
-        say(f"evaluate_generators: stopped after {args.minutes:g} minutes, {stopped}; call again")
-        return STOPPED
+    return run_command("evaluate_generators", partial(evaluate, args))
 
 
 def evaluate(args: argparse.Namespace) -> None:
     """Reads, writes paraphrases, scores, trains, compares."""
-    end = None if args.minutes is None else time.monotonic() + 60 * args.minutes
+    clock = Clock(args.minutes)
     vectors = digest(args.vectors)
     reviews = read_reviews(args.reviews, args.limit)
     written = generate(reviews, args.vectors)
@@ -63,10 +57,7 @@ def evaluate(args: argparse.Namespace) -> None:
     label, test = reviews.label, reviews.part == len(PARTS) - 1
     key = json.dumps([vectors, [*map(len, reviews.words)], label.tolist(), reviews.words[0]])
     folder = args.output / "trained" / hashlib.sha256(key.encode()).hexdigest()[:8]
-    right = extrinsic(
-        *(reviews, written, args.vectors, args.seeds, folder),
-        lambda: end is not None and time.monotonic() > end,
-    )
+    right = extrinsic(reviews, written, args.vectors, args.seeds, folder, clock)
     result: dict[str, Any] = {
         "name": Path(args.reviews).name,
         "reviews": len(label),

@@ -34,25 +34,20 @@ from gaixie.jobs.identification.data import Config, PairSet, Parts, read_pairs, 
 from gaixie.jobs.identification.matrix import cross_matrix
 from gaixie.jobs.identification.noise import learn_from_noise
 from gaixie.jobs.identification.scores import report
-from gaixie.jobs.identification.train import Clock, Recipe, Unfinished, fit
-from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.jobs.identification.train import Recipe, fit
+from gaixie.udfs.command_line import Clock, make_parser, positive, run_command
 from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.reports import render, write_json
 
 SETTINGS = Path(__file__).parents[1] / "conf/identification.yaml"
 TEMPLATE = Path(__file__).parent / "identification/identification.md.j2"
-STOPPED = 75
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the job; its exit code."""
     args = _arguments(argv)
-    try:
-        return run_command("identify_paraphrases", partial(COMMANDS[args.command], args))
-    except Unfinished as stopped:
-        say(f"identify_paraphrases: stopped after {args.minutes:g} minutes, {stopped}; call again")
-        return STOPPED
+    return run_command("identify_paraphrases", partial(COMMANDS[args.command], args))
 
 
 def train(args: argparse.Namespace) -> None:

@@ -16,47 +16,37 @@ import argparse
 import json
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gaixie.jobs.identification.data import Config, read_pairs
 from gaixie.jobs.papers.diversity import human_diversity
-from gaixie.udfs.command_line import make_parser, run_command, say
+from gaixie.udfs.command_line import STOPPED, Clock, OutOfTime, make_parser, run_command, say
 from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.reports import render, write_json
 
 SETTINGS = Path(__file__).parents[1] / "conf/identification.yaml"
 TEMPLATE = Path(__file__).parent / "papers/papers.md.j2"
 COMMAND = "python jobs/reproduce_papers.py --data DATA --encoder MODEL --vectors VECTORS --output OUTPUT --page docs/papers.md"
-STOPPED = 75
 LEAST = 8
 """Paraphrases of a source whose diversity is measured."""
-
-
-class Stopped(Exception):
-    """Time is up."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the job; its exit code."""
     args = _arguments(argv)
-    try:
-        return run_command("reproduce_papers", partial(reproduce, args))
-    except Stopped as stopped:
-        say(f"reproduce_papers: stopped in {stopped}; call again")
-        return STOPPED
+    return run_command("reproduce_papers", partial(reproduce, args))
 
 
 def reproduce(args: argparse.Namespace) -> None:
     """The parts that are not there yet, then the page."""
-    end = None if args.minutes is None else time.monotonic() + 60 * args.minutes
+    clock = Clock(args.minutes)
     figures: dict[str, Any] = {}
     for name, (job, file, line) in parts(args).items():
         path = args.output / name / file
         if not path.is_file():
-            _run(name, job, [*line, "--output", str(args.output / name)], end)
+            _run(name, job, [*line, "--output", str(args.output / name)], clock)
         figures[name] = json.loads(path.read_text("utf-8")) if path.is_file() else None
     figures["diversity"] = _diversity(args)
     text = render(TEMPLATE, command=COMMAND, **_mcts(figures["mcts"]), **figures)
@@ -104,19 +94,19 @@ def parts(args: argparse.Namespace) -> dict[str, tuple[str, str, list[str]]]:
     }
 
 
-def _run(name: str, job: str, line: list[str], end: float | None) -> None:
-    """Runs a part's command. Raises Stopped, and ValueError where the command fails."""
+def _run(name: str, job: str, line: list[str], clock: Clock) -> None:
+    """Runs a part's command. Raises OutOfTime, and ValueError where the command fails."""
     if len(line) == 2:  # the output alone
         say(f"{name}: left out: not asked for, or its data or model is not there")
         return
-    if end is not None and job != "report_simplifications":
-        line = [*line, "--minutes", f"{max(0.0, (end - time.monotonic()) / 60):.2f}"]
+    if (left := clock.left()) is not None and job != "report_simplifications":
+        line = [*line, "--minutes", f"{left:.2f}"]
     say(f"{name}: python jobs/{job}.py {' '.join(line)}")
     code = subprocess.run(
         [sys.executable, "-m", f"gaixie.jobs.{job}", *line], check=False
     ).returncode
     if code == STOPPED:
-        raise Stopped(name)
+        raise OutOfTime(name)
     if code:
         raise ValueError(f"{name}: {job} has failed, exit code {code}")
 

@@ -4,7 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable
+
+STOPPED = 75
+"""Exit code where time was up before the work was done: EX_TEMPFAIL of sysexits.h."""
+
+
+class OutOfTime(Exception):
+    """Time is up: what is finished is kept, and the same call goes on."""
+
+
+class Clock:
+    """When time is up. minutes: from now; None is never."""
+
+    def __init__(self, minutes: float | None = None):
+        self._end = None if minutes is None else time.monotonic() + 60 * minutes
+
+    def left(self) -> float | None:
+        """Minutes, 0 at least; None where time is never up."""
+        return None if self._end is None else max(0.0, (self._end - time.monotonic()) / 60)
+
+    def is_up(self) -> bool:
+        return self.left() == 0
 
 
 def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
@@ -34,7 +56,8 @@ def in_words(error: Exception) -> str:
 
 
 def run_command(name: str, work: Callable[[], object], *errors: type[Exception]) -> int:
-    """The exit code of a command: 0, or 2 after one line on standard error for a user error.
+    """The exit code of a command: 0, or after one line on standard error 2 for a user error, STOPPED for
+    OutOfTime.
 
     errors: what else is a user error, beside ValueError, OSError and ImportError.
     """
@@ -44,4 +67,7 @@ def run_command(name: str, work: Callable[[], object], *errors: type[Exception])
     except expected as error:
         say(f"{name}: error: {in_words(error)}")
         return 2
+    except OutOfTime as stopped:
+        say(f"{name}: time is up, {stopped}; call again to go on")
+        return STOPPED
     return 0

@@ -23,6 +23,7 @@ from pyarrow import fs
 from gaixie.udfs.bootstrap import interval, resamples
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import NAME, PairsManifest, read_run
+from gaixie.udfs.metrics.references import Estimate
 from gaixie.udfs.spscore import OUTPUTS
 
 By = Literal["source", "group", "all"]
@@ -31,13 +32,6 @@ KEPT = (1, 2, 3)
 UNSCORED = -1
 """Stage of a pair in quarantine."""
 READ = ("source", "paraphrase", "group", "method", "model", *OUTPUTS)
-
-
-class Estimate(NamedTuple):
-    value: float
-    low: float
-    high: float
-    """95 % interval."""
 
 
 @dataclass
@@ -125,7 +119,7 @@ def compare(
         for name, table in sums.items()
     }
     methods = [_method(str(name), rows, totals[name]) for name, rows in pairs.groupby("name")]
-    methods.sort(key=lambda method: -method.means["spscore"].value)
+    methods.sort(key=lambda method: -method.means["spscore"].score)
     names = [method.name for method in methods]
     return Comparison(
         by,

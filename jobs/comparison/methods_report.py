@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from gaixie.jobs.comparison.methods import Comparison, Estimate
+from gaixie.jobs.comparison.methods import Comparison
 from gaixie.udfs.io.manifest import PairsManifest
+from gaixie.udfs.metrics.references import Estimate
 from gaixie.udfs.reports import Section
 from gaixie.udfs.spscore import OUTPUTS
 
@@ -104,7 +105,7 @@ def _share(estimate: Estimate, sign: str = "") -> str:
 
 
 def _mean(estimate: Estimate, sign: str = "") -> str:
-    if estimate.value != estimate.value:
+    if estimate.score != estimate.score:
         return "–"
     value, low, high = (f"{x:{sign}.3f}" for x in estimate)
     return f"{value} ({low} to {high})"

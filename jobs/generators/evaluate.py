@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 from gaixie.jobs.generators.classifiers import NETWORKS, numbered, train, vocabulary
 from gaixie.jobs.generators.reviews import PARTS, Reviews, neighbours, paraphrase
 from gaixie.udfs import bootstrap
-from gaixie.udfs.command_line import say
+from gaixie.udfs.command_line import Clock, OutOfTime, say
 from gaixie.udfs.metrics import Pairs, load_metric
 from gaixie.udfs.metrics.references import Resamples, estimate
 from gaixie.udfs.metrics.word_vectors import load
@@ -20,10 +19,6 @@ from gaixie.udfs.metrics.word_vectors import load
 ORIGINAL = "original"
 GENERATORS = (ORIGINAL, "PG1", "PG2", "PG3")
 INTRINSIC = ("pinc", "weem4pg")
-
-
-class Stopped(Exception):
-    """Time is up; what is trained is kept."""
 
 
 def generate(reviews: Reviews, vectors: str) -> dict[str, list[list[str]]]:
@@ -65,13 +60,13 @@ def extrinsic(
     vectors: str,
     seeds: int,
     folder: Path,
-    is_up: Callable[[], bool],
+    clock: Clock,
 ) -> dict[tuple[str, str], np.ndarray]:
     """(generator, network) -> whether each test review is told right: bool, shape (seeds, test reviews).
 
     Networks learn from the generator's paraphrases of the training part, stop by those of the validation
     part, and are tested on reviews as people wrote them. Each training leaves a file in the folder, which is
-    not made again. Raises Stopped.
+    not made again. Raises OutOfTime.
     """
     part = [np.flatnonzero(reviews.part == k) for k in range(len(PARTS))]
     ids, matrix = vocabulary([row for rows in written.values() for row in rows], load(vectors))
@@ -89,8 +84,8 @@ def extrinsic(
             for seed in range(seeds):
                 file = folder / f"{generator}-{network}-{seed}.npy"
                 if not file.is_file():
-                    if is_up():
-                        raise Stopped(f"{generator}, {network}, seed {seed} is next")
+                    if clock.is_up():
+                        raise OutOfTime(f"{generator}, {network}, seed {seed} is next")
                     np.save(file, train(network, matrix, parts, seed))
                 said.append((np.load(file) > 0.5) == parts["test"][1])
             right[generator, network] = np.stack(said)

@@ -8,7 +8,8 @@ from typing import Any
 
 from gaixie.jobs.identification.data import Parts
 from gaixie.jobs.identification.scores import best_threshold, f1, figures
-from gaixie.jobs.identification.train import Clock, Recipe, fit
+from gaixie.jobs.identification.train import Recipe, fit
+from gaixie.udfs.command_line import Clock
 
 
 def cross_matrix(

@@ -18,8 +18,8 @@ import numpy as np
 
 from gaixie.jobs.identification.data import Labelled, Parts
 from gaixie.jobs.identification.scores import best_threshold, f1
-from gaixie.jobs.identification.train import Clock, Recipe, fit
-from gaixie.udfs.command_line import say
+from gaixie.jobs.identification.train import Recipe, fit
+from gaixie.udfs.command_line import Clock, say
 from gaixie.udfs.metrics.identification import Identifier
 
 MODES = ("keep", "filter", "flip")

@@ -15,7 +15,7 @@ from torch.nn import functional
 from transformers.utils import logging
 
 from gaixie.jobs.identification.data import Labelled, transitive
-from gaixie.udfs.command_line import say
+from gaixie.udfs.command_line import Clock, OutOfTime, say
 from gaixie.udfs.metrics.encoder import choose_device, load_tokenizer, loading, model_signature
 from gaixie.udfs.metrics.identification import Identifier
 
@@ -42,25 +42,11 @@ class Recipe:
     seed: int = 0
 
 
-class Unfinished(Exception):
-    """Time is up: the state is saved, and the same call goes on."""
-
-
-class Clock:
-    """When time is up. minutes: from now; None is never."""
-
-    def __init__(self, minutes: float | None = None):
-        self._end = None if minutes is None else time.monotonic() + 60 * minutes
-
-    def is_up(self) -> bool:
-        return self._end is not None and time.monotonic() > self._end
-
-
 def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path, clock: Clock) -> Identifier:
     """A classifier trained from an encoder's weights, or another classifier's; saved in the folder.
 
     encoder: folder or cached name. A folder that has this very training is loaded instead. Raises
-    Unfinished where time is up, and OSError or ValueError where the encoder cannot be loaded.
+    OutOfTime where time is up, and OSError or ValueError where the encoder cannot be loaded.
     """
     digest = _digest(encoder, pairs, recipe)
     done, state_file = folder / "training.json", folder.with_name(f"{folder.name}.state.pt")
@@ -92,7 +78,7 @@ def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path, clock: Cloc
             folder.parent.mkdir(parents=True, exist_ok=True)
             state = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
             torch.save({"digest": digest, "next": step, **state}, state_file)
-            raise Unfinished(f"{folder}: step {step:,} of {len(plan):,}")
+            raise OutOfTime(f"{folder}: step {step:,} of {len(plan):,}")
         rate = min(1, (step + 1) / max(1, WARM_UP * len(plan))) * (1 - step / len(plan))
         for group in optimizer.param_groups:
             group["lr"] = group["highest"] * rate

@@ -119,9 +119,12 @@ def inspect_inputs(
     file (unless on_corrupt_file is "quarantine"), a missing column, a column of the wrong type, one
     in the way of the job's own, an origin that does not exist, or extra columns that clash.
     """
-    with ThreadPoolExecutor(16) as pool:
+    pool = ThreadPoolExecutor(16)
+    try:
         look = partial(_inspect, spark, storage, on_corrupt_file=on_corrupt_file)
         inspected = list(pool.map(look, inputs))
+    finally:  # Ctrl-C waits for none of them
+        pool.shutdown(wait=False, cancel_futures=True)
     types: dict[str, tuple[str, DataType]] = {}
     for source in inspected:
         for column in source.extra_columns:

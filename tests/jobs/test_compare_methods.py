@@ -13,7 +13,6 @@ from manifests import run_manifest
 
 from gaixie.jobs import compare_methods
 from gaixie.jobs.comparison.methods import compare
-from gaixie.jobs.errors import JobError
 from gaixie.udfs.io.manifest import NAME, PairsManifest
 from gaixie.udfs.spscore import OUTPUTS
 
@@ -91,17 +90,17 @@ def test_by_hand(root):
     llm, versions = found.methods
     assert (llm.name, versions.name) == ("llm tiny", "versions")
     assert (llm.pairs, llm.units, versions.pairs) == (60, 30, 40)
-    assert [estimate.value for estimate in llm.kept.values()] == [1, 0.5, 0.5]
-    assert [estimate.value for estimate in versions.kept.values()] == [15 / 40, 15 / 40, 0]
-    assert versions.quarantined.value == 0.25
+    assert [estimate.score for estimate in llm.kept.values()] == [1, 0.5, 0.5]
+    assert [estimate.score for estimate in versions.kept.values()] == [15 / 40, 15 / 40, 0]
+    assert versions.quarantined.score == 0.25
     assert versions.reasons == {"identical": 10}
-    assert llm.means["meaning"].value == pytest.approx(0.6)
+    assert llm.means["meaning"].score == pytest.approx(0.6)
     assert llm.means["meaning"].low == pytest.approx(0.6)  # each source has the same pairs
-    assert versions.means["spscore"].value == pytest.approx((15 * 0.1 + 15 * 0.6) / 30)
+    assert versions.means["spscore"].score == pytest.approx((15 * 0.1 + 15 * 0.6) / 30)
     assert versions.means["spscore"].low < 0.35 < versions.means["spscore"].high
     [apart] = found.differences
-    assert apart.spscore.value == pytest.approx(0.25)
-    assert apart.kept.value == pytest.approx(1 - 15 / 40)
+    assert apart.spscore.score == pytest.approx(0.25)
+    assert apart.kept.score == pytest.approx(1 - 15 / 40)
 
 
 def test_examples_show_the_best_pair_of_each(root):
@@ -147,7 +146,7 @@ def test_the_report(root, tmp_path, capsys):
     assert "30 sources that all methods have pairs of" in capsys.readouterr().out
 
 
-def test_mistakes_are_one_line(root, tmp_path):
+def test_mistakes_are_one_line(root, tmp_path, capsys):
     other = tmp_path / "runs/c"
     write(
         other,
@@ -166,7 +165,8 @@ def test_mistakes_are_one_line(root, tmp_path):
         (["a", "d"], "runs 'a' and 'd' have different metric signatures"),
         (["a", "x"], "runs/x/manifest.json: no such file: the run is not published"),
     ]:
-        with pytest.raises(JobError) as error:
-            compare_methods.main([str(root), "--runs", *runs, "--output", str(tmp_path / "o")])
-        assert message in str(error.value)
-        assert "\n" not in str(error.value)
+        line = [str(root), "--runs", *runs, "--output", str(tmp_path / "o")]
+        assert compare_methods.main(line) == 2
+        err = capsys.readouterr().err
+        assert message in err
+        assert err.count("\n") == 1

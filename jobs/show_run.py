@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyarrow import fs
 from rich.console import Console
 from rich.table import Table
 
@@ -90,11 +89,10 @@ def verify(folder: str, manifest: RunManifest) -> int:
 
 def open_pairs(folder: str) -> ds.Dataset:
     """The scored pairs of a run; reading a page that is damaged raises, where it has a checksum."""
-    files, path = storage.filesystem(storage.join(folder, "scored"))
+    system, path = storage.arrow_filesystem(storage.join(folder, "scored"))
     form = ds.ParquetFileFormat(
         default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
     )
-    system = fs.PyFileSystem(fs.FSSpecHandler(files))
     return ds.dataset(path, filesystem=system, format=form, partitioning="hive")
 
 

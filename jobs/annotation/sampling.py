@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyarrow import fs
 
 from gaixie.jobs.annotation.plan import Kind, Pair
 from gaixie.udfs.io import storage
@@ -23,6 +22,7 @@ from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.manifest import NAME, ReleaseManifest, read_manifest
 from gaixie.udfs.io.pair_tables import read_table
 from gaixie.udfs.pair_id import pair_ids
+from gaixie.udfs.splitmix import GOLDEN, mix
 from gaixie.udfs.text.normalise import normalise
 
 OPTIONAL = ("pair_id", "origin", "group", "method", "spscore")
@@ -30,8 +30,6 @@ BANDS = 5
 """Parts of the score's range."""
 SPARE = 4
 """Candidates that are kept of a stratum for each pair of the sample: some share a group."""
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-"""Of SplitMix64 (Steele, Lea, Flood 2014)."""
 
 
 def sample(
@@ -86,10 +84,10 @@ def open_pairs(uri: str) -> ds.Dataset:
         raise ValueError(
             f"{uri}: no Parquet files; give one file of CSV, TSV or JSON lines by its name"
         )
-    system, path = storage.filesystem(folder)
+    system, path = storage.arrow_filesystem(folder)
     dataset = ds.dataset(
         path,
-        filesystem=fs.PyFileSystem(fs.FSSpecHandler(system)),
+        filesystem=system,
         format="parquet",
         partitioning="hive",
     )
@@ -167,11 +165,8 @@ def _ids(batch: pa.RecordBatch) -> pa.Array:
 
 def hashed(ids: pa.Array, seed: int) -> np.ndarray:
     """A hash of each text and the seed: uint64, evenly spread."""
-    mixed = pd.util.hash_array(ids.to_numpy(zero_copy_only=False), categorize=False)
-    mixed ^= np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
-    for shift, factor in ((30, _MIX[0]), (27, _MIX[1])):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * factor
-    return mixed ^ (mixed >> np.uint64(31))
+    codes = pd.util.hash_array(ids.to_numpy(zero_copy_only=False), categorize=False)
+    return mix(codes ^ np.uint64(seed * int(GOLDEN) % 2**64))
 
 
 def _take(

@@ -18,12 +18,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyarrow import fs
 
 from gaixie.udfs.bootstrap import interval, resamples
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import NAME, PairsManifest, read_run
 from gaixie.udfs.metrics.references import Estimate
+from gaixie.udfs.splitmix import GOLDEN, mix
 from gaixie.udfs.spscore import OUTPUTS
 
 By = Literal["source", "group", "all"]
@@ -148,14 +148,14 @@ def _batches(root: str, run_id: str, by: By, texts: bool) -> Iterator[pd.DataFra
         folder = storage.join(root, "runs", run_id, table)
         if not storage.exists(folder):
             continue
-        system, path = storage.filesystem(folder)
+        system, path = storage.arrow_filesystem(folder)
         partitions = ds.partitioning(
             pa.schema([("origin", pa.string()), ("stage", pa.int32()), ("reason", pa.string())]),
             flavor="hive",
         )
         dataset = ds.dataset(
             path,
-            filesystem=fs.PyFileSystem(fs.FSSpecHandler(system)),
+            filesystem=system,
             format="parquet",
             partitioning=partitions,
         )
@@ -191,8 +191,7 @@ def _names(rows: pd.DataFrame, run_id: str) -> pd.Series:
 
 def _mix(units: np.ndarray, seed: int) -> np.ndarray:
     """An order of units that the seed decides."""
-    mixed = (units ^ np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)) * np.uint64(0xBF58476D1CE4E5B9)
-    return mixed ^ (mixed >> np.uint64(31))
+    return mix(units ^ np.uint64(seed * int(GOLDEN) % 2**64))
 
 
 _COUNTS = ("pairs", "quarantined", *KEPT)

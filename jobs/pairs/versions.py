@@ -21,6 +21,7 @@ from xxhash import xxh3_64_intdigest
 
 from gaixie.jobs.pairs.method import REPEATED, Made
 from gaixie.jobs.scoring.inputs import MALFORMED_LINE
+from gaixie.udfs.splitmix import GOLDEN, mix
 from gaixie.udfs.text.normalise import normalise
 
 ALONE = "alone"
@@ -28,9 +29,6 @@ ALONE = "alone"
 
 OVER_LIMIT = "over_limit"
 """Reason of a version that is in none of the max_pairs pairs."""
-
-_MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-"""Constants of SplitMix64 (Steele, Lea, Flood 2014)."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,4 @@ def choose(
 
 def _keys(source: np.ndarray, paraphrase: np.ndarray) -> np.ndarray:
     """Key of each ordered pair of codes: SplitMix64 of both; uint64."""
-    key = source * _MIX[0] ^ paraphrase
-    for shift, factor in ((30, _MIX[1]), (27, _MIX[2])):
-        key = (key ^ (key >> np.uint64(shift))) * factor
-    return key ^ (key >> np.uint64(31))
+    return mix(source * GOLDEN ^ paraphrase)

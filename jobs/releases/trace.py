@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import fs
 from xxhash import xxh64_intdigest
 
 from gaixie.jobs.errors import JobError
@@ -105,9 +104,9 @@ def _look(uri: str, pair_id: str) -> Hit | None:
 @contextmanager
 def _parquet(uri: str) -> Iterator[pq.ParquetFile]:
     """A Parquet file of which only what is asked for is read, in an object store too."""
-    system, path = storage.filesystem(uri)
+    system, path = storage.arrow_filesystem(uri)
     try:
-        with fs.PyFileSystem(fs.FSSpecHandler(system)).open_input_file(path) as file:
+        with system.open_input_file(path) as file:
             yield pq.ParquetFile(file)
     except pa.ArrowInvalid as error:
         raise JobError(f"{uri}: not readable as Parquet: {str(error).splitlines()[0]}") from None

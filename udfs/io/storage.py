@@ -302,6 +302,14 @@ def filesystem(uri: str) -> tuple[Any, str]:
     return _s3_filesystem(_environment()), f"{bucket}/{key}"
 
 
+def arrow_filesystem(uri: str) -> tuple[Any, str]:
+    """(file system of pyarrow, path in it): for data sets, and files of which parts alone are read."""
+    from pyarrow import fs
+
+    system, path = filesystem(uri)
+    return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+
+
 # Places
 
 

@@ -17,17 +17,11 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from gaixie.udfs.splitmix import GOLDEN, MIX_1, MIX_2, mix
 from gaixie.udfs.text.normalise import normalise, normalise_column
 
 _TABLE = 0x30000
 """Code points above are ideographs, private or unassigned: each stands for itself."""
-
-_GOLDEN, _MIX_1, _MIX_2 = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0xBF58476D1CE4E5B9),
-    np.uint64(0x94D049BB133111EB),
-)
-"""Constants of SplitMix64 (Steele, Lea, Flood 2014)."""
 
 
 def grams(text: str, n: int) -> set[str]:
@@ -63,10 +57,7 @@ def band_hashes(texts: pa.Array, n: int, bands: int, rows: int, seed: int) -> np
 
 def mixed(values: np.ndarray) -> np.ndarray:
     """SplitMix64 of each uint64."""
-    values = values + _GOLDEN
-    values = (values ^ (values >> np.uint64(30))) * _MIX_1
-    values = (values ^ (values >> np.uint64(27))) * _MIX_2
-    return values ^ (values >> np.uint64(31))
+    return mix(values + GOLDEN)
 
 
 def _folded(character: str) -> str:
@@ -89,9 +80,9 @@ def _gram_sets(texts: pa.Array, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(cache=True, nogil=True)
 def _mix(value):
-    value = value + _GOLDEN
-    value = (value ^ (value >> np.uint64(30))) * _MIX_1
-    value = (value ^ (value >> np.uint64(27))) * _MIX_2
+    value = value + GOLDEN
+    value = (value ^ (value >> np.uint64(30))) * MIX_1
+    value = (value ^ (value >> np.uint64(27))) * MIX_2
     return value ^ (value >> np.uint64(31))
 
 

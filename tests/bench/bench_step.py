@@ -6,12 +6,14 @@ python tests/bench/bench_step.py --config conf/curriculum.yaml
 from __future__ import annotations
 
 import argparse
+from types import SimpleNamespace
 
 import accelerate
 import numpy as np
 import torch
 from transformers import BartConfig, BartForConditionalGeneration
 
+from gaixie.training.data.stage_loader import PairEncoder
 from gaixie.training.loop.step import Work, make_optimizer, prepare, train_step
 from gaixie.training.settings import load_settings
 
@@ -31,10 +33,8 @@ def bench_step(config: str) -> dict[str, float]:
     accelerator = accelerate.Accelerator()
     model, optimizer = prepare(accelerator, model, make_optimizer(model, settings), settings)
     lengths = np.random.default_rng(0).integers(20, 40, PAIRS)
-    there = torch.from_numpy(np.arange(40) < lengths[:, None])
-    ids = torch.randint(3, TOKENS, (PAIRS, 40))
-    micro = {"input_ids": ids * there, "attention_mask": there.long()}
-    micro["labels"] = ids.masked_fill(~there, -100)
+    rows = [torch.randint(3, TOKENS, (length,)).numpy() for length in lengths]
+    micro = PairEncoder(SimpleNamespace(pad_token_id=0)).tensors(rows, rows)
     labels = int(lengths.sum()) * MICRO_BATCHES
     work = Work([micro] * MICRO_BATCHES, labels, 2 * labels)
 

@@ -32,8 +32,9 @@ class PairEncoder:
     """Sources and paraphrases → padded tensors, and the entity table of each source.
 
     Tensors of int64, shape (pairs, longest): input_ids, attention_mask (0 where padded), labels
-    (IGNORED where padded). entities: a list of strings, see training/modeling/tokenizer.py; other tokenizers
-    of transformers make none.
+    (IGNORED where padded). places: int64, shape (labels,), those of labels that are not padding, in the
+    flattened tensor. entities: a list of strings, see training/modeling/tokenizer.py; other tokenizers of
+    transformers make none.
 
     max_length: tokens of a sentence, the rest is cut off. multiple_of: of the longest, for tensor
     cores. add_noise: what it does to the tokens of a source, by a seed (training/data/denoising.py).
@@ -97,8 +98,9 @@ class PairEncoder:
                 for row, number in zip(rows, degree, strict=True)
             ]
         ids, mask = padded(rows, self.tokenizer.pad_token_id, self.multiple_of)
-        labels, _ = padded(paraphrase, IGNORED, self.multiple_of)
-        return {"input_ids": ids, "attention_mask": mask, "labels": labels}
+        labels, there = padded(paraphrase, IGNORED, self.multiple_of)
+        places = there.flatten().nonzero().squeeze(1)
+        return {"input_ids": ids, "attention_mask": mask, "labels": labels, "places": places}
 
 
 def with_degree(tokenizer: Any, ids: Sequence[int], degree: int | None) -> list[int]:

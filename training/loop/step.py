@@ -9,7 +9,8 @@ before, so that a resumed run goes on as if it had never stopped.
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from accelerate import Accelerator
 from accelerate.utils import DistributedDataParallelKwargs, DistributedType
 from torch.nn.functional import cross_entropy
 
-from gaixie.training.data.stage_loader import IGNORED, PairEncoder
+from gaixie.training.data.stage_loader import PairEncoder
 from gaixie.training.settings import Settings, StageSettings
 
 
@@ -144,21 +145,20 @@ def token_losses(
 ) -> torch.Tensor:
     """The sum of the losses of a micro-batch's label tokens, in float32."""
     logits, labels = predict(accelerator, model, micro)
-    return cross_entropy(
-        logits.flatten(0, 1).float(),
-        labels.flatten(),
-        ignore_index=IGNORED,
-        reduction="sum",
-        label_smoothing=label_smoothing,
-    )
+    return cross_entropy(logits.float(), labels, reduction="sum", label_smoothing=label_smoothing)
 
 
 def predict(
     accelerator: Accelerator, model: torch.nn.Module, micro: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(logits, labels) of a micro-batch, teacher-forced: shapes (pairs, longest, tokens), (pairs, longest)."""
-    names = ("input_ids", "attention_mask", "labels")
-    ids, mask, labels = (micro[name].to(accelerator.device, non_blocking=True) for name in names)
+    """(logits, labels) of a micro-batch's label tokens, teacher-forced: shapes (places, tokens), (places,).
+
+    Logits of padding would be the larger part of some: the output layer is given the places of labels alone.
+    """
+    names = ("input_ids", "attention_mask", "labels", "places")
+    ids, mask, labels, places = (
+        micro[name].to(accelerator.device, non_blocking=True) for name in names
+    )
     plain = accelerator.unwrap_model(model)
     masks = {"attention_mask": mask}
     # Of a mask of pairs and places transformers asks the device whether it hides anything, and waits.
@@ -170,8 +170,31 @@ def predict(
         }
     # Labels handed to the model would make it compute a loss of its own as well.
     decoder_ids = plain.prepare_decoder_input_ids_from_labels(labels)
-    answer = model(input_ids=ids, decoder_input_ids=decoder_ids, use_cache=False, **masks)
-    return answer.logits, labels
+    with only_places(plain.get_output_embeddings(), places):
+        answer = model(input_ids=ids, decoder_input_ids=decoder_ids, use_cache=False, **masks)
+    return answer.logits, labels.flatten().index_select(0, places)
+
+
+@contextmanager
+def only_places(head: Any, places: torch.Tensor) -> Iterator[None]:
+    """Has an output layer see no more than some places of (pairs, longest, width), flattened.
+
+    One hook for good, for a compiled model is compiled again where hooks change.
+    """
+    if not hasattr(head, "places"):
+        head.register_forward_pre_hook(_take_places)
+    head.places = places
+    try:
+        yield
+    finally:
+        head.places = None
+
+
+def _take_places(head: Any, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    if head.places is None:  # a model that generates
+        return arguments
+    hidden, *rest = arguments
+    return hidden.flatten(0, 1).index_select(0, head.places), *rest
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:

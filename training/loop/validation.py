@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import torch
 from accelerate import Accelerator
 
-from gaixie.training.data.stage_loader import IGNORED, PairEncoder
+from gaixie.training.data.stage_loader import PairEncoder
 from gaixie.training.loop.step import predict
 from gaixie.training.modeling.generation import paraphrases
 from gaixie.training.modeling.generator import has_text, most_new
@@ -80,9 +80,10 @@ def token_accuracy(
         columns = (part[name].to_pylist() for name in ("source", "paraphrase"))
         # The seed of a sentence's noise is its place, so that it is the same at every evaluation.
         options = {"noise": rows[start : start + batch_size].tolist()} if encode.add_noise else {}
+        batch = encode(*columns, **options)
         with accelerator.autocast():
-            logits, labels = predict(accelerator, model, encode(*columns, **options))
-        valid = (labels != IGNORED).cpu() & counts[start : start + batch_size, None]
+            logits, labels = predict(accelerator, model, batch)
+        valid = counts[start + batch["places"] // batch["labels"].shape[1]]
         right += int(((logits.argmax(-1) == labels).cpu() & valid).sum())
         total += int(valid.sum())
     right, total = add_up(accelerator, right, total)

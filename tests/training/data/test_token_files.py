@@ -112,7 +112,7 @@ def test_batches_are_those_of_the_texts(corpus, tokenizer, encode, tmp_path, kin
                 cut = slice(a, a + MICRO)
                 options = {name: values[cut] for name, values in batch.options.items()}
                 expected = own(batch.source[cut], batch.paraphrase[cut], **options)
-                assert {*micro} == {"input_ids", "attention_mask", "labels"}
+                assert {*micro} == {"input_ids", "attention_mask", "labels", "places"}
                 assert all(torch.equal(micro[name], expected[name]) for name in micro)
                 labels[number] += int((micro["labels"] != IGNORED).sum())
                 tokens += int((micro["labels"] != IGNORED).sum() + micro["attention_mask"].sum())

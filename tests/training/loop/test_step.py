@@ -19,7 +19,7 @@ from transformers import BertConfig, EncoderDecoderConfig, EncoderDecoderModel
 from two_ranks import on_two_ranks
 
 from gaixie.training.data.stage_data import Position
-from gaixie.training.data.stage_loader import PairEncoder
+from gaixie.training.data.stage_loader import IGNORED, PairEncoder
 from gaixie.training.loop.run_log import Agreed, Interval, RunLog
 from gaixie.training.loop.step import (
     Done,
@@ -29,6 +29,7 @@ from gaixie.training.loop.step import (
     make_optimizer,
     predict,
     prepare,
+    token_losses,
     train_step,
 )
 from gaixie.training.modeling.generation import load_generator
@@ -157,10 +158,43 @@ def test_a_step_asks_the_device_nothing(folder):
     with torch.no_grad():
         logits, labels = predict(accelerator, generator.model.eval(), micro)
         rows = PairEncoder(generator.tokenizer).tokens(*PAIRS)
-        for row, (ids, own) in enumerate(zip(*rows, strict=True)):
-            alone = generator.model(torch.tensor([ids]), labels=torch.tensor([own])).logits[0]
-            torch.testing.assert_close(logits[row, : len(own)], alone, rtol=0, atol=1e-5)
-    assert (labels == -100).any()
+        alone = [
+            generator.model(torch.tensor([ids]), labels=torch.tensor([own])).logits[0]
+            for ids, own in zip(*rows, strict=True)
+        ]
+    torch.testing.assert_close(logits, torch.cat(alone), rtol=0, atol=1e-5)
+    assert labels.tolist() == [token for own in rows[1] for token in own]
+    assert (micro["labels"] == IGNORED).any()
+
+
+@pytest.mark.parametrize("compiler", [None, "aot_eager"])
+def test_the_output_layer_sees_label_tokens_alone(folder, compiler):
+    """The loss is that of all places, of which cross_entropy passes over the padding; twice, for the
+    second batch has another shape. A model that generates sees all that it asks for."""
+    load_generator.__globals__["_load"].cache_clear()
+    generator, accelerator = load_generator(folder), accelerate.Accelerator(cpu=True)
+    model = generator.model.eval()
+    if compiler:
+        model.compile(backend=compiler, dynamic=True)
+    seen = []
+    model.get_output_embeddings().register_forward_hook(
+        lambda head, given, made: seen.append(tuple(made.shape[:-1]))
+    )
+    for pairs in PAIRS, [side[:2] for side in PAIRS]:
+        micro = PairEncoder(generator.tokenizer)(*pairs)
+        with torch.no_grad():
+            found = token_losses(accelerator, model, micro, 0.1)
+            names = ("input_ids", "attention_mask", "labels")
+            logits = model(**{name: micro[name] for name in names}).logits
+        whole = torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), micro["labels"].flatten(), reduction="sum", label_smoothing=0.1
+        )
+        torch.testing.assert_close(found, whole, rtol=1e-5, atol=0)
+        if not compiler:  # which traces hooks, and calls them no more
+            count = int((micro["labels"] != IGNORED).sum())
+            assert seen == [(count,), tuple(micro["labels"].shape)]
+            assert count < micro["labels"].numel()
+        seen.clear()
 
 
 def test_the_encoders_share_of_the_learning_rate(folder):

@@ -1,0 +1,21 @@
+"""Prints what pyproject.toml of this folder depends on, a line each, with some of its extras.
+
+python requirements.py serve,train --without pyspark
+"""
+
+import argparse
+import re
+import tomllib
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("extras", nargs="?", default="", help="separated by commas")
+parser.add_argument("--without", nargs="*", default=[], metavar="PACKAGE")
+args = parser.parse_args()
+with open("pyproject.toml", "rb") as file:
+    project = tomllib.load(file)["project"]
+lines = list(project["dependencies"])
+for extra in filter(None, args.extras.split(",")):
+    lines += project["optional-dependencies"][extra]
+for line in dict.fromkeys(lines):
+    if re.match(r"[\w.-]+", line)[0] not in args.without:
+        print(line)

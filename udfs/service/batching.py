@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -59,7 +58,8 @@ class Batcher(Generic[Key, Item, Result]):
         self.size, self.seen = size, seen
         self.rate = 0.0
         """Items a second of work, lately; 0 before the first batch."""
-        self._waiting: deque[_Request[Key, Item, Result]] = deque()
+        self._waiting: dict[_Request[Key, Item, Result], None] = {}  # as they came
+        self._items = 0
         self._under_way = 0
         self._arrived, self._idle = asyncio.Event(), asyncio.Event()
         self._idle.set()
@@ -70,7 +70,7 @@ class Batcher(Generic[Key, Item, Result]):
     @property
     def length(self) -> int:
         """Items that wait."""
-        return sum(len(request.items) - request.begun for request in self._waiting)
+        return self._items
 
     async def submit(self, key: Key, items: Sequence[Item], timeout: float) -> list[Result]:
         """The results of items, in their order.
@@ -89,7 +89,8 @@ class Batcher(Generic[Key, Item, Result]):
             self._loop = asyncio.create_task(self._run())
         future: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()
         request = _Request(key, items, future)
-        self._waiting.append(request)
+        self._waiting[request] = None
+        self._items += len(items)
         self._arrived.set()
         try:
             async with asyncio.timeout(timeout):
@@ -98,8 +99,12 @@ class Batcher(Generic[Key, Item, Result]):
             message = f"not done within {timeout:g} s"
             raise Refused(503, message, retry_after=self.seconds(self.length)) from None
         finally:
-            if request in self._waiting:
-                self._waiting.remove(request)
+            self._leave(request)
+
+    def _leave(self, request: _Request[Key, Item, Result]) -> None:
+        if request in self._waiting:
+            del self._waiting[request]
+            self._items -= len(request.items) - request.begun
 
     def seconds(self, items: int) -> float:
         """How long so many take, by the rate measured lately; at least 1."""
@@ -145,17 +150,19 @@ class Batcher(Generic[Key, Item, Result]):
     def _next(self) -> list[tuple[_Request[Key, Item, Result], int]]:
         """(request, place of the item) of the next batch: those of the first one's key, as they came."""
         batch: list[tuple[_Request[Key, Item, Result], int]] = []
-        for request in [*self._waiting]:
-            if request.future.done():  # its client is gone
-                self._waiting.remove(request)
-            elif not batch or request.key == batch[0][0].key:
+        begun = []
+        for request in self._waiting:
+            if not batch or request.key == batch[0][0].key:
                 end = min(len(request.items), request.begun + self.most - len(batch))
                 batch += [(request, k) for k in range(request.begun, end)]
+                self._items -= end - request.begun
                 request.begun = end
                 if end == len(request.items):
-                    self._waiting.remove(request)
+                    begun.append(request)
             if len(batch) == self.most:
                 break
+        for request in begun:
+            del self._waiting[request]
         if size := self.size:
             batch.sort(key=lambda one: size(one[0].items[one[1]]))
         return batch
@@ -185,5 +192,4 @@ class Batcher(Generic[Key, Item, Result]):
                     error = own_error
             if not request.future.done():
                 request.future.set_exception(error)
-            if request in self._waiting:
-                self._waiting.remove(request)
+            self._leave(request)

@@ -1,0 +1,1 @@
+"""HTTP over the metric, and what every server of the project shares. Needs gaixie[serve]."""

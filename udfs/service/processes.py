@@ -1,0 +1,131 @@
+"""The processes of a service: one, or several on one port.
+
+uvicorn's supervisor holds the port, starts a worker that has died again, and at SIGTERM has each of them answer
+what is under way before it ends. A connection that waits to be taken is not lost with a worker: the port is
+the supervisor's.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+from prometheus_client import multiprocess
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
+
+from gaixie.udfs.command_line import say
+from gaixie.udfs.service.telemetry import FOLDER
+
+HEALTHCHECK = 120
+"""Seconds without a sign of life after which a worker is taken for hung: it may load a model meanwhile."""
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(
+    make: Callable[[], FastAPI],
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    drain: int = 30,
+) -> int:
+    """Serves until SIGTERM or SIGINT; the exit code.
+
+    make: makes the application in each process; may be pickled. port: 0 takes a free one. drain: seconds
+    that answers under way have when the service ends. Raises OSError where the port cannot be had.
+    """
+    logging.getLogger("uvicorn.error").addFilter(_is_a_trouble)
+    config = uvicorn.Config(
+        _Quietly(make),
+        factory=True,
+        host=host,
+        port=port,
+        workers=workers,
+        log_level="info",
+        access_log=False,  # Guard writes one without texts and tokens
+        server_header=False,
+        timeout_graceful_shutdown=drain,
+        timeout_worker_healthcheck=HEALTHCHECK,
+        h11_max_incomplete_event_size=32_768,
+        backlog=2_048,
+    )
+    listening = _bind(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    say(f"http://{shown}:{listening.getsockname()[1]}  {workers} process{'es' * (workers > 1)}")
+    if workers == 1:
+        server = uvicorn.Server(config)
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again when all is answered
+            server.run(sockets=[listening])
+        return 0 if server.started else 2
+    folder = tempfile.mkdtemp(prefix="gaixie-metrics-")
+    os.environ[FOLDER] = folder
+    try:
+        supervisor = _Supervisor(config, [listening])
+        supervisor.run()
+        return 2 if supervisor.failed else 0
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Quietly:
+    """Makes the application with the log that this process wants; workers are started anew, not forked."""
+
+    def __init__(self, make: Callable[[], FastAPI]):
+        self.make = make
+
+    def __call__(self) -> FastAPI:
+        logging.getLogger("uvicorn.error").addFilter(_is_a_trouble)
+        return self.make()
+
+
+class _Supervisor(Multiprocess):
+    """Of uvicorn, which also forgets what a dead worker's gauges said."""
+
+    failed = False
+
+    def keep_subprocess_alive(self) -> None:
+        before = [*self.processes]
+        super().keep_subprocess_alive()
+        for process in before:
+            if process not in self.processes:
+                self._gone(process)
+        self.failed = self.should_exit.is_set()
+
+    def _gone(self, process: Process) -> None:
+        multiprocess.mark_process_dead(process.pid)
+        for left in Path(os.environ[FOLDER]).glob(f"gauge_live*_{process.pid}.db"):
+            left.unlink(missing_ok=True)
+        if not self.should_exit.is_set():
+            say(f"worker {process.pid} has died; another one takes its place")
+
+
+def _is_a_trouble(record: logging.LogRecord) -> bool:
+    """Of what uvicorn says about its own life."""
+    return record.levelno >= logging.WARNING
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise OSError(f"--host {host} --port {port}: {error.strerror or error}") from None
+    listening.set_inheritable(True)
+    return listening
+
+
+def warn_of_open_port(host: str, tokens: dict[str, str]) -> None:
+    """A line where anybody on the network may ask."""
+    if host not in LOOPBACK and not tokens:
+        print(f"warning: {host} is open to the network, and there are no tokens", file=sys.stderr)

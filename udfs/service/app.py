@@ -56,7 +56,7 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
         docs_url=None,  # they load their scripts from elsewhere
         redoc_url=None,
     )
-    app.state.started = False
+    app.state.started, app.state.settings = False, settings
     add_handlers(app)
     for part in parts:
         app.include_router(part.router, tags=[part.name])

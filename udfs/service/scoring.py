@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from gaixie.udfs.service.refusals import Refused
 from gaixie.udfs.service.settings import ServiceSettings
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.text.normalise import normalise_column
-from gaixie.udfs.text.segmenters import load_segmenter
+from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.validate import REASONS, quarantine_reasons, take_rows
 
 MOST = 2_000
@@ -134,7 +135,6 @@ class ScoringPart(Part):
 
     def judge(self, options: Options, pairs: list[Pair]) -> list[dict[str, Any]]:
         """An answer's Score for each pair. What the scoring job would set aside is not judged, but short ones are."""
-        explain, changes = options
         sources, paraphrases = zip(*pairs, strict=True)
         a, flags_a = normalise_column(pa.array(sources, pa.string()))
         b, flags_b = normalise_column(pa.array(paraphrases, pa.string()))
@@ -150,14 +150,9 @@ class ScoringPart(Part):
         for row, reason, judged in zip(outputs.round(DECIMALS).tolist(), reasons, fit, strict=True):
             values = row if judged else [None] * len(OUTPUTS)
             answers.append({**dict(zip(OUTPUTS, values, strict=True)), "reason": reason})
-        for (source, paraphrase), answer, judged in zip(pairs, answers, fit, strict=True):
-            if explain:
-                said = self.spscore.explain(source, paraphrase, self.segmenter) if judged else []
-                answer["reasons"] = said
-            if changes:
-                from gaixie.udfs.service.changes import changes as changed
-
-                answer["changes"] = changed(source, paraphrase, self.segmenter)
+        judged = [answer for answer, own in zip(answers, fit, strict=True) if own]
+        texts = [pair for pair, own in zip(pairs, fit, strict=True) if own]
+        with_reasons(texts, judged, options, self.spscore, self.segmenter)
         return answers
 
     async def judged(
@@ -215,6 +210,24 @@ class ScoringPart(Part):
         kind = "text/tab-separated-values" if tabs else "text/csv"
         headers = {"X-Signature": self.signature}
         return Response(file.getvalue(), media_type=f"{kind}; charset=utf-8", headers=headers)
+
+
+def with_reasons(
+    pairs: Sequence[Pair],
+    answers: Sequence[dict[str, Any]],
+    options: Options,
+    spscore: SPScore,
+    segmenter: Segmenter,
+) -> None:
+    """Adds to the answer of each pair what options ask for: reasons, and what changed."""
+    explain, mark = options
+    for (source, paraphrase), answer in zip(pairs, answers, strict=True):
+        if explain:
+            answer["reasons"] = spscore.explain(source, paraphrase, segmenter)
+        if mark:
+            from gaixie.udfs.service.changes import changes
+
+            answer["changes"] = changes(source, paraphrase, segmenter)
 
 
 def _table(body: bytes, encoding: str, delimiter: str) -> tuple[list[str], list[list[str]]]:

@@ -21,9 +21,9 @@ from gaixie.udfs.service.part import Part
 from gaixie.udfs.service.refusals import Refused
 from gaixie.udfs.service.settings import ServiceSettings
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.text.normalise import normalise_column
+from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.text.segmenters import load_segmenter
-from gaixie.udfs.validate import REASONS, quarantine_reasons, take_rows
+from gaixie.udfs.validate import REASONS
 
 MOST = 2_000
 """Pairs of a batch: a tenth of a second of one core."""
@@ -136,20 +136,23 @@ class ScoringPart(Part):
         """An answer's Score for each pair. What the scoring job would set aside is not judged, but short ones are."""
         explain, changes = options
         sources, paraphrases = zip(*pairs, strict=True)
-        a, flags_a = normalise_column(pa.array(sources, pa.string()))
-        b, flags_b = normalise_column(pa.array(paraphrases, pa.string()))
-        own = self.settings
-        codes = quarantine_reasons(a, flags_a, b, flags_b, own.min_characters, own.max_characters)
-        fit = quarantine_reasons(a, flags_a, b, flags_b, 1, own.max_characters) == 0
-        a, b = take_rows(a, fit), take_rows(b, fit)
-        cut = self.segmenter.word_ends
-        outputs = np.full((len(pairs), len(OUTPUTS)), np.nan)
-        outputs[fit] = self.spscore.predict(self.spscore.features(a, b, cut(a), cut(b)))
+        codes, fit, values = validated_features(
+            pa.array(sources, pa.string()),
+            pa.array(paraphrases, pa.string()),
+            self.spscore,
+            self.segmenter,
+            self.settings.min_characters,
+            self.settings.max_characters,
+            read_short=True,
+        )
+        outputs = np.full((len(pairs), len(OUTPUTS)), None, object)
+        outputs[fit] = self.spscore.predict(values).astype(np.float64).round(DECIMALS)
         reasons = np.array([None, *REASONS], object)[codes]
-        answers = []
-        for row, reason, judged in zip(outputs.round(DECIMALS).tolist(), reasons, fit, strict=True):
-            values = row if judged else [None] * len(OUTPUTS)
-            answers.append({**dict(zip(OUTPUTS, values, strict=True)), "reason": reason})
+        names = (*OUTPUTS, "reason")
+        answers: list[dict[str, Any]] = [
+            dict(zip(names, (*row, reason), strict=True))
+            for row, reason in zip(outputs.tolist(), reasons, strict=True)
+        ]
         for (source, paraphrase), answer, judged in zip(pairs, answers, fit, strict=True):
             if explain:
                 said = self.spscore.explain(source, paraphrase, self.segmenter) if judged else []
@@ -187,7 +190,8 @@ class ScoringPart(Part):
         pairs = [(pair.source, pair.paraphrase) for pair in given.pairs]
         scores = await self.judged(request, pairs, (given.explain, given.changes))
         return Response(
-            to_json({"signature": self.signature, "scores": scores}), media_type="application/json"
+            to_json({"signature": self.signature, "scores": scores}, inf_nan_mode="null"),
+            media_type="application/json",
         )
 
     async def score_table(

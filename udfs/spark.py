@@ -47,11 +47,11 @@ from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.pair_id import pair_ids
 from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, SCORE_BINS
 from gaixie.udfs.stages import stage as stage_of
-from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
-from gaixie.udfs.validate import REASONS, quarantine_reasons, take_rows
+from gaixie.udfs.validate import REASONS
 
 if TYPE_CHECKING:
     from gaixie.udfs.metrics import Metric
@@ -114,7 +114,7 @@ def _judge(
 ) -> pd.DataFrame:
     """A row of JUDGED_FIELDS for each pair."""
     model = model or _default_model()
-    codes, values = _validated_features(
+    codes, fit, values = validated_features(
         _strings(source),
         _strings(paraphrase),
         model,
@@ -123,7 +123,7 @@ def _judge(
         max_characters,
     )
     outputs = np.full((len(codes), len(OUTPUTS)), np.nan, np.float32)
-    outputs[codes == 0] = model.predict(values)
+    outputs[fit] = model.predict(values)
     judged = pd.DataFrame(outputs, columns=list(OUTPUTS))
     return judged.assign(reason=np.array([None, *REASONS], object)[codes])
 
@@ -260,10 +260,9 @@ def score_batch(
     max_characters: int,
 ) -> pa.StructArray:
     """Validates, identifies and scores one batch of pairs; see SCORED_FIELDS."""
-    codes, values = _validated_features(
+    codes, fit, values = validated_features(
         source, paraphrase, model, segmenter, min_characters, max_characters
     )
-    fit = codes == 0
     if not fit.all():
         kept = pa.array(fit)
         source, paraphrase, origin = (c.filter(kept) for c in (source, paraphrase, origin))
@@ -275,22 +274,6 @@ def score_batch(
         columns = [column.take(places) for column in columns]
     reasons = pa.array(REASONS).take(pa.array(codes.astype(np.int32) - 1, mask=fit))
     return pa.StructArray.from_arrays([reasons, *columns], names=SCORED_FIELDS.names)
-
-
-def _validated_features(
-    source: pa.Array,
-    paraphrase: pa.Array,
-    model: SPScore,
-    segmenter: Segmenter,
-    min_characters: int,
-    max_characters: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """(codes of quarantine_reasons, features of the pairs that are fit)."""
-    a, flags_a = normalise_column(source)
-    b, flags_b = normalise_column(paraphrase)
-    codes = quarantine_reasons(a, flags_a, b, flags_b, min_characters, max_characters)
-    a, b = take_rows(a, codes == 0), take_rows(b, codes == 0)
-    return codes, model.features(a, b, segmenter.word_ends(a), segmenter.word_ends(b))
 
 
 def register(

@@ -8,15 +8,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi import Depends, FastAPI, Response
+from fastapi.responses import FileResponse
+from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.cors import CORSMiddleware
 
 from gaixie.udfs.service import telemetry
 from gaixie.udfs.service.guard import Guard, Receive, Send
 from gaixie.udfs.service.part import Part
-from gaixie.udfs.service.refusals import Refused, add_handlers
+from gaixie.udfs.service.refusals import ERRORS, Refused, add_handlers
 from gaixie.udfs.service.settings import ServiceSettings
 
 PAGE = Path(__file__).parent / "page"
@@ -28,6 +29,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+BEARER = HTTPBearer(auto_error=False, description="a token, where the service has some")
+"""For OpenAPI: it is Guard that checks it."""
 ABOUT = """Judges Chinese paraphrases with SPScore-zh, and writes some where a model is loaded.
 
 All of /v1 but /v1/about wants `Authorization: Bearer TOKEN` where the service has tokens. Every error is
@@ -55,11 +58,13 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,  # they load their scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # every address has one form
+        responses=ERRORS,
     )
     app.state.started, app.state.settings = False, settings
     add_handlers(app)
     for part in parts:
-        app.include_router(part.router, tags=[part.name])
+        app.include_router(part.router, tags=[part.name], dependencies=[Depends(BEARER)])
     _add_common(app, parts, settings)
     app.add_middleware(Guard, settings=settings)
     if settings.cors:
@@ -91,7 +96,7 @@ def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) 
         """Whether this process lives."""
         return {"status": "alive"}
 
-    @app.get("/ready", tags=["about"], responses={503: {"description": "not yet, or no longer"}})
+    @app.get("/ready", tags=["about"])
     def ready() -> dict[str, str]:
         """Whether it answers: all is loaded, and it is not about to end."""
         if not app.state.started or not all(part.ready() for part in parts):
@@ -113,9 +118,11 @@ def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) 
         app.mount("/page", StaticFiles(directory=PAGE), name="page")
 
     @app.get("/favicon.ico", include_in_schema=False)
-    def icon(request: Request) -> Response:
+    def icon() -> Response:
         icon = PAGE / "icon.svg"
-        return FileResponse(icon) if icon.is_file() else JSONResponse(None, 404)
+        if not icon.is_file():
+            raise Refused(404, "no such address")
+        return FileResponse(icon)
 
 
 class _Headers:

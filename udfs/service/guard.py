@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import UTC, datetime
 from typing import Any
 
 from gaixie.udfs.service import telemetry
@@ -24,6 +25,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 OPEN = ("/v1/about",)
 """Below /v1, and yet without a token: the page asks it whether one is needed."""
+READ_ON = 4
+"""How many times the largest body is read before the rest is not."""
 CLIENTS = 10_000
 """Whose rates are remembered."""
 
@@ -85,7 +88,8 @@ class Guard:
 
         try:
             scope.setdefault("state", {})["account"] = account = self._account(scope)
-            account.spend(1, 0)
+            if scope["path"].startswith("/v1/"):  # neither probes nor the page
+                account.spend(1, 0)
             body = await self._body(scope, receive)
             await self.app(scope, _after(body, receive), answer)
         except Refused as refused:
@@ -122,11 +126,17 @@ class Guard:
         return self._accounts[name]
 
     async def _body(self, scope: Message, receive: Receive) -> bytes:
-        """All of it. Raises Refused for one that is too large or too slow."""
+        """All of it. Raises Refused for one that is too large or too slow.
+
+        What is somewhat too large is read to its end before it is refused: a client that still sends when the
+        connection is closed may never see the answer.
+        """
         most = self.settings.max_body
         too_large = Refused(413, f"a body of more than {most:,} bytes")
         for key, value in scope["headers"]:
-            if key == b"content-length" and value.isdigit() and int(value) > most:
+            if (
+                key == b"content-length" and int(value) > READ_ON * most
+            ):  # the parser has checked it
                 raise too_large
         parts, size = [], 0
         try:
@@ -135,11 +145,14 @@ class Guard:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise Gone
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
-                    if size > most:
+                    piece = message.get("body", b"")
+                    size += len(piece)
+                    if size <= most:
+                        parts.append(piece)
+                    ended = not message.get("more_body")
+                    if size > READ_ON * most or (ended and size > most):
                         raise too_large
-                    if not message.get("more_body"):
+                    if ended:
                         return b"".join(parts)
         except TimeoutError:
             raise Refused(408, "the body did not come in time") from None
@@ -155,7 +168,8 @@ class Guard:
         if path in ("/health", "/ready", "/metrics"):
             return
         state = scope.get("state", {})
-        line = {"method": scope["method"], "route": path, "status": status}
+        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds")}
+        line |= {"method": scope["method"], "route": path, "status": status}
         line |= {"ms": round(seconds * 1000, 1), "items": state.get("items", 0)}
         if name := getattr(state.get("account"), "name", ""):
             line["client"] = name

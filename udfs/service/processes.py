@@ -8,14 +8,18 @@ the supervisor's.
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Thread
 
 import uvicorn
 from fastapi import FastAPI
@@ -27,6 +31,8 @@ from gaixie.udfs.service.telemetry import FOLDER
 
 HEALTHCHECK = 120
 """Seconds without a sign of life after which a worker is taken for hung: it may load a model meanwhile."""
+KEEP_ALIVE = 75
+"""Seconds that an idle connection is kept: longer than proxies do, so that it is they who close it."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -52,6 +58,9 @@ def serve(
         log_level="info",
         access_log=False,  # Guard writes one without texts and tokens
         server_header=False,
+        proxy_headers=False,  # whoever sends them could choose the address that is counted
+        ws="none",
+        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=drain,
         timeout_worker_healthcheck=HEALTHCHECK,
         h11_max_incomplete_event_size=32_768,
@@ -82,14 +91,27 @@ class _Quietly:
         self.make = make
 
     def __call__(self) -> FastAPI:
+        if parent := multiprocessing.parent_process():
+            Thread(target=_end_after, args=(parent,), daemon=True).start()
         logging.getLogger("uvicorn.error").addFilter(_is_a_trouble)
         return self.make()
+
+
+def _end_after(parent: BaseProcess) -> None:
+    """Has this process end when the supervisor has: killed, it ends nobody, and they would hold the port."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 class _Supervisor(Multiprocess):
     """Of uvicorn, which also forgets what a dead worker's gauges said."""
 
     failed = False
+
+    def terminate_all(self) -> None:
+        for listening in self.sockets:  # else those who come now would wait for nobody
+            listening.close()
+        super().terminate_all()
 
     def keep_subprocess_alive(self) -> None:
         before = [*self.processes]

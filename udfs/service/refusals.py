@@ -8,7 +8,10 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import Field
 from starlette.exceptions import HTTPException
+
+from gaixie.udfs.io.settings import Strict
 
 CODES = {
     400: "bad_request",
@@ -20,9 +23,28 @@ CODES = {
     415: "unsupported_media_type",
     422: "invalid",
     429: "too_many",
+    500: "internal",
     503: "unavailable",
 }
 """HTTP status -> code, which programs read."""
+
+
+class Fault(Strict):
+    code: str = Field(examples=["too_large"], description="for programs")
+    message: str = Field(examples=["1,001 pairs: at most 1,000 a request"], description="one line")
+
+
+class ErrorAnswer(Strict):
+    """What every error is answered with."""
+
+    error: Fault
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorAnswer, "description": "the request is at fault, or one too many"},
+    503: {"model": ErrorAnswer, "description": "not now; Retry-After says when"},
+}
+"""For OpenAPI."""
 
 
 class Refused(Exception):
@@ -68,11 +90,18 @@ def add_handlers(app: FastAPI) -> None:
         response.headers.update(error.headers or {})
         return response
 
+    @app.exception_handler(Exception)
+    def _unexpected(request: Request, error: Exception) -> JSONResponse:
+        """The log has the traceback, and the client no part of it."""
+        return Refused(500, "an error of the service, which its log explains").response()
+
 
 def fault(error: Any) -> str:
     """What pydantic has found, in one line: where, and what was expected. No text of the request is in it."""
     where, what = error["loc"], error["msg"]
     place = ".".join(str(step) for step in where if step != "body")
+    if error["type"] == "model_attributes_type" and not place:
+        return "expected a JSON object, with Content-Type: application/json"
     if error["type"] == "json_invalid":
         return f"not JSON: {error['ctx']['error']}"
     return f"{place}: {what[:1].lower()}{what[1:]}" if place else f"{what[:1].lower()}{what[1:]}"

@@ -17,14 +17,15 @@ from pydantic_core import to_json
 from gaixie.udfs.io.settings import Strict
 from gaixie.udfs.service import telemetry
 from gaixie.udfs.service.batching import Batcher
+from gaixie.udfs.service.changes import changes
 from gaixie.udfs.service.connected import while_connected
 from gaixie.udfs.service.part import Part
 from gaixie.udfs.service.refusals import Refused
 from gaixie.udfs.service.settings import ServiceSettings
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.text.normalise import normalise_column
+from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
-from gaixie.udfs.validate import REASONS, quarantine_reasons, take_rows
+from gaixie.udfs.validate import REASONS
 
 MOST = 2_000
 """Pairs of a batch: a tenth of a second of one core."""
@@ -136,23 +137,30 @@ class ScoringPart(Part):
     def judge(self, options: Options, pairs: list[Pair]) -> list[dict[str, Any]]:
         """An answer's Score for each pair. What the scoring job would set aside is not judged, but short ones are."""
         sources, paraphrases = zip(*pairs, strict=True)
-        a, flags_a = normalise_column(pa.array(sources, pa.string()))
-        b, flags_b = normalise_column(pa.array(paraphrases, pa.string()))
-        own = self.settings
-        codes = quarantine_reasons(a, flags_a, b, flags_b, own.min_characters, own.max_characters)
-        fit = quarantine_reasons(a, flags_a, b, flags_b, 1, own.max_characters) == 0
-        a, b = take_rows(a, fit), take_rows(b, fit)
-        cut = self.segmenter.word_ends
-        outputs = np.full((len(pairs), len(OUTPUTS)), np.nan)
-        outputs[fit] = self.spscore.predict(self.spscore.features(a, b, cut(a), cut(b)))
+        codes, fit, values = validated_features(
+            pa.array(sources, pa.string()),
+            pa.array(paraphrases, pa.string()),
+            self.spscore,
+            self.segmenter,
+            self.settings.min_characters,
+            self.settings.max_characters,
+            read_short=True,
+        )
+        outputs = np.full((len(pairs), len(OUTPUTS)), None, object)
+        outputs[fit] = self.spscore.predict(values).astype(np.float64).round(DECIMALS)
         reasons = np.array([None, *REASONS], object)[codes]
-        answers = []
-        for row, reason, judged in zip(outputs.round(DECIMALS).tolist(), reasons, fit, strict=True):
-            values = row if judged else [None] * len(OUTPUTS)
-            answers.append({**dict(zip(OUTPUTS, values, strict=True)), "reason": reason})
-        judged = [answer for answer, own in zip(answers, fit, strict=True) if own]
-        texts = [pair for pair, own in zip(pairs, fit, strict=True) if own]
-        with_reasons(texts, judged, options, self.spscore, self.segmenter)
+        names = (*OUTPUTS, "reason")
+        answers: list[dict[str, Any]] = [
+            dict(zip(names, (*row, reason), strict=True))
+            for row, reason in zip(outputs.tolist(), reasons, strict=True)
+        ]
+        with_reasons(
+            [pair for pair, own in zip(pairs, fit, strict=True) if own],
+            [answer for answer, own in zip(answers, fit, strict=True) if own],
+            options,
+            self.spscore,
+            self.segmenter,
+        )
         return answers
 
     async def judged(
@@ -182,7 +190,8 @@ class ScoringPart(Part):
         pairs = [(pair.source, pair.paraphrase) for pair in given.pairs]
         scores = await self.judged(request, pairs, (given.explain, given.changes))
         return Response(
-            to_json({"signature": self.signature, "scores": scores}), media_type="application/json"
+            to_json({"signature": self.signature, "scores": scores}, inf_nan_mode="null"),
+            media_type="application/json",
         )
 
     async def score_table(
@@ -225,8 +234,6 @@ def with_reasons(
         if explain:
             answer["reasons"] = spscore.explain(source, paraphrase, segmenter)
         if mark:
-            from gaixie.udfs.service.changes import changes
-
             answer["changes"] = changes(source, paraphrase, segmenter)
 
 

@@ -1,0 +1,119 @@
+"""A service of one process in a thread, on a real port; and a part whose work a test holds up."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from fastapi import APIRouter, FastAPI, Request
+from pydantic import Field
+from servers import wait_for
+
+from gaixie.udfs.io.settings import Strict
+from gaixie.udfs.service.batching import Batcher
+from gaixie.udfs.service.connected import while_connected
+from gaixie.udfs.service.part import Part
+
+PATIENCE = 60
+
+
+class Numbers(Strict):
+    numbers: list[int] = Field(examples=[[1, 2]])
+
+
+class Doubling(Part):
+    """POST /v1/double, through a Batcher whose thread works as long as `go` is set."""
+
+    name = "double"
+
+    def __init__(self, queue: int = 10, timeout: float = PATIENCE):
+        self.queue, self.timeout = queue, timeout
+        self.worked: list[int] = []
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.go.set()
+        self.router = APIRouter(prefix="/v1")
+        self.router.post("/double")(self.double)
+
+    async def start(self) -> None:
+        self.batcher = Batcher(self.work, most=4, queue=self.queue, wait=0)
+
+    async def stop(self) -> None:
+        await self.batcher.close()
+
+    def work(self, key: str, items: list[int]) -> list[int]:
+        self.begun.set()
+        assert self.go.wait(PATIENCE)
+        self.worked += items
+        return [1 // item and 2 * item for item in items]  # 0 is an error that nobody thought of
+
+    def about(self) -> dict[str, Any]:
+        return {"examples": [1]}
+
+    async def double(self, request: Request, given: Numbers) -> dict[str, list[int]]:
+        work = self.batcher.submit("", given.numbers, self.timeout)
+        return {"doubled": await while_connected(request, work)}
+
+
+class Answer:
+    def __init__(self, response: http.client.HTTPResponse):
+        self.status, self.headers, self.body = response.status, response.headers, response.read()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    def error(self) -> tuple[int, str, str]:
+        """(status, code, message), where the answer is an error in the one form that there is."""
+        assert self.headers["Content-Type"] == "application/json"
+        assert set(self.json) == {"error"}
+        assert set(self.json["error"]) == {"code", "message"}
+        assert "\n" not in self.json["error"]["message"]
+        return self.status, self.json["error"]["code"], self.json["error"]["message"]
+
+
+class Service:
+    """Where it listens, and how to ask it."""
+
+    def __init__(self, port: int):
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+
+    def ask(self, path: str, body: Any = None, method: str | None = None, **headers: str) -> Answer:
+        """GET, or POST where there is a body: bytes as they are, all else as JSON."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            sent = {"Content-Type": "application/json"} | sent
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            connection.request(method or ("GET" if body is None else "POST"), path, body, sent)
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+
+
+@contextmanager
+def serving(app: FastAPI, drain: int = PATIENCE) -> Iterator[Service]:
+    """The service of an app, which ends as at SIGTERM."""
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=drain)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        wait_for(lambda: server.started or not thread.is_alive(), "the service")
+        assert server.started
+        yield Service(listening.getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join()

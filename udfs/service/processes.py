@@ -20,6 +20,7 @@ from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -33,6 +34,14 @@ HEALTHCHECK = 120
 """Seconds without a sign of life after which a worker is taken for hung: it may load a model meanwhile."""
 KEEP_ALIVE = 75
 """Seconds that an idle connection is kept: longer than proxies do, so that it is they who close it."""
+OPTIONS: dict[str, Any] = {
+    "access_log": False,  # Guard writes one without texts and tokens
+    "server_header": False,
+    "proxy_headers": False,  # whoever sends them could choose the address that is counted
+    "ws": "none",
+    "timeout_keep_alive": KEEP_ALIVE,
+}
+"""Of uvicorn, whatever the service."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -56,15 +65,9 @@ def serve(
         port=port,
         workers=workers,
         log_level="info",
-        access_log=False,  # Guard writes one without texts and tokens
-        server_header=False,
-        proxy_headers=False,  # whoever sends them could choose the address that is counted
-        ws="none",
-        timeout_keep_alive=KEEP_ALIVE,
+        **OPTIONS,
         timeout_graceful_shutdown=drain,
         timeout_worker_healthcheck=HEALTHCHECK,
-        h11_max_incomplete_event_size=32_768,
-        backlog=2_048,
     )
     listening = _bind(host, port)
     shown = f"[{host}]" if ":" in host else host

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import numpy as np
@@ -29,18 +30,25 @@ MOST = 2_000
 """Pairs of a batch: a tenth of a second of one core."""
 DECIMALS = 6
 """Of a score in an answer; the metric's own have seven digits."""
+CHANGES_EXIST = find_spec("gaixie.udfs.service.changes") is not None
 Pair = tuple[str, str]
 Options = tuple[bool, bool]
 """(explain, changes)."""
 
 
-def without_nul(text: str) -> str:
+def characters(text: str) -> str:
+    """The text, if it has characters alone: JSON can write what no encoding of text has."""
     if "\0" in text:
         raise ValueError("it holds a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds an unpaired surrogate") from None
     return text
 
 
-Text = Annotated[str, AfterValidator(without_nul)]
+Text = Annotated[str, AfterValidator(characters)]
+"""A sentence, or another text, of a request."""
 
 
 class PairIn(Strict):
@@ -157,7 +165,7 @@ class ScoringPart(Part):
             if explain:
                 said = self.spscore.explain(source, paraphrase, self.segmenter) if judged else []
                 answer["reasons"] = said
-            if changes:
+            if changes and CHANGES_EXIST:
                 from gaixie.udfs.service.changes import changes as changed
 
                 answer["changes"] = changed(source, paraphrase, self.segmenter)

@@ -36,6 +36,7 @@ COMMANDS = {
     "warm-start": ("training.warm_start", "an encoder-decoder from a BERT, to train"),
     "export": ("training.export", "a trained model for a fast engine on CPUs"),
     "generate": ("training.generate", "paraphrase sentences with a trained model"),
+    "serve": ("training.serve", "the metric, and a trained model, over HTTP; a page to try them"),
     "model-card": ("training.model_card", "the card of a trained model, and the folder to upload"),
     "evaluate": ("training.evaluate", "compare systems and models on held-out pairs"),
 }

@@ -89,6 +89,7 @@ PACKAGES = {
         "modeling": {"data"},
         "loop": {"data", "modeling", "cards"},
         "evaluation": {"modeling"},
+        "serving": {"modeling"},
         "cards": {"loop", "modeling"},  # of the former how a log is read
     },
 }

@@ -40,7 +40,8 @@ def keep_kernels() -> None:
         return
     source, package = hashlib.sha256(), Path(__file__).parent
     for path in sorted([*package.rglob("*.py"), *package.rglob("*.ini")]):  # constants of kernels
-        source.update(path.read_bytes())
+        if path.parent.name != "service":  # which has no kernels
+            source.update(path.read_bytes())
     folder = str(cache_folder() / f"kernels-{source.hexdigest()[:16]}")
     os.environ["NUMBA_CACHE_DIR"] = folder
     os.environ["NUMBA_CACHE_LOCATOR_CLASSES"] = LOCATOR

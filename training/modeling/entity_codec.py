@@ -48,7 +48,7 @@ class EntityCodec:
         # What text may become: no token of another sort, whatever the text says.
         first_text = self._first_byte + len(BYTES)
         self._text_ids = {token: self.ids[token] for token in tokens[first_text:]}
-        self._finder = EntityFinder(entities)
+        self.finder = EntityFinder(entities)
         self._segmenter = load_segmenter("jieba")
         self._locations = frozenset(locations)
 
@@ -120,7 +120,7 @@ class EntityCodec:
         for number, text in enumerate(map(normalise, texts)):
             pieces: list[EntityText | None] = []
             end_before = 0
-            for kind, start, end in self._finder.find(text) if known or all_entities else ():
+            for kind, start, end in self.finder.find(text) if known or all_entities else ():
                 entity = (kind, text[start:end])
                 if known and entity not in known[number]:
                     continue

@@ -186,6 +186,15 @@ def partners(
     )
 
 
+def cosines(words_a: Sequence[str], words_b: Sequence[str], table: VectorTable) -> np.ndarray:
+    """Of each word with each: float64, shape (words_a, words_b); 0 for a word without a vector."""
+    a, b = (
+        np.array([_vector(word, table) for word in words]).reshape(len(words), -1)
+        for words in (words_a, words_b)
+    )
+    return a @ b.T / kernels.UNIT**2
+
+
 def explain(
     words_a: list[str], words_b: list[str], table: VectorTable, count: int = 2
 ) -> list[str]:

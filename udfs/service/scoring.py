@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-from importlib.util import find_spec
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,20 +17,20 @@ from pydantic_core import to_json
 from gaixie.udfs.io.settings import Strict
 from gaixie.udfs.service import telemetry
 from gaixie.udfs.service.batching import Batcher
+from gaixie.udfs.service.changes import changes
 from gaixie.udfs.service.connected import while_connected
 from gaixie.udfs.service.part import Part
 from gaixie.udfs.service.refusals import Refused
 from gaixie.udfs.service.settings import ServiceSettings
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.validated import validated_features
-from gaixie.udfs.text.segmenters import load_segmenter
+from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.validate import REASONS
 
 MOST = 2_000
 """Pairs of a batch: a tenth of a second of one core."""
 DECIMALS = 6
 """Of a score in an answer; the metric's own have seven digits."""
-CHANGES_EXIST = find_spec("gaixie.udfs.service.changes") is not None
 Pair = tuple[str, str]
 Options = tuple[bool, bool]
 """(explain, changes)."""
@@ -142,7 +142,6 @@ class ScoringPart(Part):
 
     def judge(self, options: Options, pairs: list[Pair]) -> list[dict[str, Any]]:
         """An answer's Score for each pair. What the scoring job would set aside is not judged, but short ones are."""
-        explain, changes = options
         sources, paraphrases = zip(*pairs, strict=True)
         codes, fit, values = validated_features(
             pa.array(sources, pa.string()),
@@ -161,14 +160,13 @@ class ScoringPart(Part):
             dict(zip(names, (*row, reason), strict=True))
             for row, reason in zip(outputs.tolist(), reasons, strict=True)
         ]
-        for (source, paraphrase), answer, judged in zip(pairs, answers, fit, strict=True):
-            if explain:
-                said = self.spscore.explain(source, paraphrase, self.segmenter) if judged else []
-                answer["reasons"] = said
-            if changes and CHANGES_EXIST:
-                from gaixie.udfs.service.changes import changes as changed
-
-                answer["changes"] = changed(source, paraphrase, self.segmenter)
+        with_reasons(
+            [pair for pair, own in zip(pairs, fit, strict=True) if own],
+            [answer for answer, own in zip(answers, fit, strict=True) if own],
+            options,
+            self.spscore,
+            self.segmenter,
+        )
         return answers
 
     async def judged(
@@ -227,6 +225,22 @@ class ScoringPart(Part):
         kind = "text/tab-separated-values" if tabs else "text/csv"
         headers = {"X-Signature": self.signature}
         return Response(file.getvalue(), media_type=f"{kind}; charset=utf-8", headers=headers)
+
+
+def with_reasons(
+    pairs: Sequence[Pair],
+    answers: Sequence[dict[str, Any]],
+    options: Options,
+    spscore: SPScore,
+    segmenter: Segmenter,
+) -> None:
+    """Adds to the answer of each pair what options ask for: reasons, and what changed."""
+    explain, mark = options
+    for (source, paraphrase), answer in zip(pairs, answers, strict=True):
+        if explain:
+            answer["reasons"] = spscore.explain(source, paraphrase, segmenter)
+        if mark:
+            answer["changes"] = changes(source, paraphrase, segmenter)
 
 
 def _table(body: bytes, encoding: str, delimiter: str) -> tuple[list[str], list[list[str]]]:

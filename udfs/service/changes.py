@@ -1,0 +1,172 @@
+"""What changed between a sentence and its paraphrase, for people to look at: moved, replaced, added, lost.
+
+Words that both sentences have in one order are ``same``: a longest common subsequence of words. Other words
+that both have were ``moved``. Of what is left, words that mean nearly the same by their vectors, or are one
+number written in two ways, were ``replaced``, the nearest first. The rest is ``lost`` or ``added``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Literal, TypedDict
+
+import numpy as np
+from rapidfuzz.distance import LCSseq
+
+from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.meaning.vectors import cosines
+from gaixie.udfs.text import numerals
+from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.segmenters import Segmenter
+
+Kind = Literal["same", "moved", "replaced", "added", "lost"]
+
+NEAR = 0.6
+"""Cosine above which a word stands for another, as the metric's features have it."""
+LIGHT = frozenset("的了着过地得之在是和与及或而且并也都就还又把被将对为以于从向到等这那其")
+"""Words of grammar, which change places with everything: neither moved nor replaced."""
+
+
+class Segment(TypedDict):
+    """A piece of a sentence."""
+
+    text: str
+    kind: Kind
+    partner: int | None
+    """Number of the segment on the other side that it was or became; null where there is none."""
+
+
+class Changes(TypedDict):
+    """Both sentences, normalised, in segments."""
+
+    source: list[Segment]
+    paraphrase: list[Segment]
+
+
+def changes(source: str, paraphrase: str, segmenter: Segmenter) -> Changes:
+    """What changed. The texts of each side, joined, are the normalised sentence."""
+    texts = [normalise(source), normalise(paraphrase)]
+    (a, values_a), (b, values_b) = (_with_numbers(words) for words in segmenter.cut(texts))
+    kinds, partners = _matched(a, b, values_a, values_b)
+    return _segments(a, b, kinds, partners)
+
+
+def _with_numbers(words: Sequence[str]) -> tuple[list[str], dict[int, float]]:
+    """(words, in which a number is one word, whatever it was cut into; values of numbers, by place)."""
+    text, starts = "".join(words), [0, *accumulate(map(len, words))]
+    found = numerals.find(text, words)
+    inside = {k for number in found for k in range(number.start + 1, number.end)}
+    edges = [edge for edge in starts if edge not in inside]
+    cut = [text[start:end] for start, end in pairwise(edges)]
+    values = {}
+    for number in found:
+        k = bisect_right(edges, number.start) - 1
+        values[k] = float("nan") if k in values else number.value  # two in one word: of no value
+    return cut, values
+
+
+def _matched(
+    a: Sequence[str], b: Sequence[str], values_a: dict[int, float], values_b: dict[int, float]
+) -> tuple[dict[int, Kind], dict[int, int]]:
+    """The kind and the word of the paraphrase of each word of the source that has one."""
+    kinds: dict[int, Kind] = {}
+    partners: dict[int, int] = {}
+    for step in LCSseq.opcodes(list(a), list(b)):
+        if step.tag == "equal":
+            for k in range(step.src_end - step.src_start):
+                kinds[step.src_start + k], partners[step.src_start + k] = (
+                    "same",
+                    step.dest_start + k,
+                )
+    _drop_strays(a, kinds, partners)
+    left_a, left_b = _left(a, partners), _left(b, partners.values())
+    places = defaultdict(list)
+    for j in left_b:
+        places[b[j]].append(j)
+    for i in left_a:
+        if places[a[i]]:
+            kinds[i], partners[i] = "moved", places[a[i]].pop(0)
+    left_a, left_b = _left(a, partners), _left(b, partners.values())
+    if left_a and left_b:
+        near = cosines([a[i] for i in left_a], [b[j] for j in left_b], Resources.load().vectors)
+        for row, i in enumerate(left_a):
+            for column, j in enumerate(left_b):
+                if i in values_a and j in values_b:  # numbers are equal, or they are not
+                    near[row, column] = float(values_a[i] == values_b[j])
+        for row, column in sorted(np.argwhere(near > NEAR).tolist(), key=lambda at: -near[*at]):
+            i, j = left_a[row], left_b[column]
+            if i not in partners and j not in partners.values():
+                kinds[i], partners[i] = "replaced", j
+    return kinds, partners
+
+
+def _drop_strays(a: Sequence[str], kinds: dict[int, Kind], partners: dict[int, int]) -> None:
+    """Takes apart what is the same but for words of grammar and punctuation alone, amid what is not."""
+    runs: list[list[int]] = []
+    for i in sorted(partners):
+        if runs and runs[-1][-1] == i - 1 and partners[i] == partners[i - 1] + 1:
+            runs[-1].append(i)
+        else:
+            runs.append([i])
+    for run in runs:
+        if all(a[i] in LIGHT for i in run):
+            for i in run:
+                del kinds[i], partners[i]
+
+
+def _left(words: Sequence[str], taken: object) -> list[int]:
+    """Places of words that may still have a partner."""
+    known = set(taken)  # type: ignore[call-overload]
+    return [k for k, word in enumerate(words) if k not in known and _is_content(word)]
+
+
+def _is_content(word: str) -> bool:
+    return word not in LIGHT and any(character.isalnum() for character in word)
+
+
+def _segments(
+    a: Sequence[str], b: Sequence[str], kinds: dict[int, Kind], partners: dict[int, int]
+) -> Changes:
+    """Words in segments: neighbours of one kind that are neighbours on the other side, too."""
+    back = {j: i for i, j in partners.items()}
+    runs_a = _runs(len(a), lambda i: kinds.get(i, "lost"), partners)
+    runs_b = _runs(len(b), lambda j: kinds[back[j]] if j in back else "added", back)
+    first_a = {run[0]: number for number, run in enumerate(runs_a)}
+    first_b = {run[0]: number for number, run in enumerate(runs_b)}
+
+    def side(words, runs, kind_of, others, first) -> list[Segment]:
+        return [
+            {
+                "text": "".join(words[run[0] : run[-1] + 1]),
+                "kind": kind_of(run[0]),
+                "partner": first[others[run[0]]] if run[0] in others else None,
+            }
+            for run in runs
+        ]
+
+    return {
+        "source": side(a, runs_a, lambda i: kinds.get(i, "lost"), partners, first_b),
+        "paraphrase": side(
+            b, runs_b, lambda j: kinds[back[j]] if j in back else "added", back, first_a
+        ),
+    }
+
+
+def _runs(count: int, kind_of, others: dict[int, int]) -> list[list[int]]:
+    """Places 0 to count - 1, cut where the kind changes, or partners do not follow one another."""
+    runs: list[list[int]] = []
+    for k in range(count):
+        goes_on = (
+            runs
+            and kind_of(k) == kind_of(k - 1)
+            and (k in others) == (k - 1 in others)
+            and (k not in others or others[k] == others[k - 1] + 1)
+        )
+        if goes_on:
+            runs[-1].append(k)
+        else:
+            runs.append([k])
+    return runs

@@ -74,7 +74,9 @@ def serve(
     say(f"http://{shown}:{listening.getsockname()[1]}  {workers} process{'es' * (workers > 1)}")
     if workers == 1:
         server = uvicorn.Server(config)
-        with suppress(KeyboardInterrupt):  # uvicorn raises it again when all is answered
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        # uvicorn raises the signal again when all is answered: to have been told to end is no failure.
+        with suppress(KeyboardInterrupt, SystemExit):
             server.run(sockets=[listening])
         return 0 if server.started else 2
     folder = tempfile.mkdtemp(prefix="gaixie-metrics-")
@@ -111,18 +113,34 @@ class _Supervisor(Multiprocess):
 
     failed = False
 
+    def init_processes(self) -> None:
+        super().init_processes()
+        self._hear_of_deaths()
+
+    def _hear_of_deaths(self) -> None:
+        """The pipe of a worker that dies ends, as long as only the worker holds its end.
+
+        Else a death while the supervisor waits for a sign of life is noticed after HEALTHCHECK seconds, as is
+        a signal that comes meanwhile.
+        """
+        for process in self.processes:
+            process.child_conn.close()
+
     def terminate_all(self) -> None:
         for listening in self.sockets:  # else those who come now would wait for nobody
             listening.close()
         super().terminate_all()
 
     def keep_subprocess_alive(self) -> None:
+        if self.should_exit.is_set():
+            return
         before = [*self.processes]
         super().keep_subprocess_alive()
+        self._hear_of_deaths()
         for process in before:
             if process not in self.processes:
                 self._gone(process)
-        self.failed = self.should_exit.is_set()
+        self.failed = self.should_exit.is_set()  # a worker could not start
 
     def _gone(self, process: Process) -> None:
         multiprocess.mark_process_dead(process.pid)

@@ -230,7 +230,10 @@ class ParaphrasingPart(Part):
         finally:
             telemetry.QUEUE.labels(self.name).set(COST * self._batcher.length)
         answer = {"model": self._described()["name"], "signature": self.signature}
-        return Response(to_json(answer | {"results": results}), media_type="application/json")
+        return Response(
+            to_json(answer | {"results": results}, inf_nan_mode="null"),
+            media_type="application/json",
+        )
 
     def write(self, asked: Asked, texts: list[str]) -> list[dict[str, Any]]:
         """A ParaphraseResult for each text."""

@@ -1,0 +1,20 @@
+// Elements without templates: texts are always texts, never markup.
+
+export function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "on") for (const [event, act] of Object.entries(value)) element.addEventListener(event, act);
+    else if (key in element && key !== "list" && typeof value !== "string") element[key] = value;
+    else element.setAttribute(key, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export const at = (id) => document.getElementById(id);
+
+export function save(blob, name) {
+  const link = make("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

@@ -1,0 +1,60 @@
+// The page begins: it asks what the service can do, and shows a tab for each part.
+
+import { get, setToken } from "./api.js";
+import { at } from "./dom.js";
+import { applyLanguage, onLanguage, switchLanguage, t } from "./i18n.js";
+import * as paraphrase from "./paraphrase.js";
+import * as run from "./run.js";
+import * as score from "./score.js";
+import * as table from "./table.js";
+import { makeTabs } from "./tabs.js";
+import { clear, show } from "./trouble.js";
+
+const THEME = "gaixie-theme";
+const dark = () => document.documentElement.dataset.theme === "dark";
+
+function useTheme(name) {
+  document.documentElement.dataset.theme = name;
+  at("theme").textContent = t(dark() ? "to_light" : "to_dark");
+}
+
+const preferred = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+useTheme(localStorage.getItem(THEME) ?? preferred);
+at("theme").addEventListener("click", () => {
+  useTheme(dark() ? "light" : "dark");
+  localStorage.setItem(THEME, document.documentElement.dataset.theme);
+});
+at("language").addEventListener("click", switchLanguage);
+onLanguage(() => {
+  at("language").textContent = t("language");
+  at("language").lang = document.documentElement.lang === "zh" ? "en" : "zh";
+  useTheme(document.documentElement.dataset.theme);
+});
+
+try {
+  const about = await get("/v1/about");
+  const { parts } = about;
+  const names = [parts.run && "run", parts.paraphrase && "paraphrase", parts.score && "score", parts.score && "table"].filter(Boolean);
+  if (parts.paraphrase) paraphrase.start(parts.paraphrase);
+  if (parts.score) {
+    score.start();
+    table.start();
+  }
+  makeTabs(names);
+  at("token").hidden = !about.token_needed;
+  at("token").addEventListener("submit", (event) => {
+    event.preventDefault();
+    setToken(at("token-value").value.trim());
+    clear();
+    at("token").hidden = true;
+    if (parts.run) run.load();
+  });
+  onLanguage(() => (at("version").textContent = `Gaixie ${about.version}`));
+  at("signature").textContent = parts.score?.signature ?? parts.run?.signature ?? "";
+  if (parts.run) run.start(parts.run);
+  applyLanguage();
+} catch (error) {
+  applyLanguage();
+  show(error);
+}
+document.body.dataset.ready = "yes";

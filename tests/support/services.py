@@ -19,6 +19,7 @@ from gaixie.udfs.io.settings import Strict
 from gaixie.udfs.service.batching import Batcher
 from gaixie.udfs.service.connected import while_connected
 from gaixie.udfs.service.part import Part
+from gaixie.udfs.service.processes import OPTIONS
 
 PATIENCE = 60
 
@@ -50,12 +51,15 @@ class Doubling(Part):
         self.begun.set()
         assert self.go.wait(PATIENCE)
         self.worked += items
-        return [1 // item and 2 * item for item in items]  # 0 is an error that nobody thought of
+        if 0 in items:
+            raise ZeroDivisionError("an error that nobody thought of")
+        return [2 * item for item in items]
 
     def about(self) -> dict[str, Any]:
         return {"examples": [1]}
 
     async def double(self, request: Request, given: Numbers) -> dict[str, list[int]]:
+        """Twice each number."""
         work = self.batcher.submit("", given.numbers, self.timeout)
         return {"doubled": await while_connected(request, work)}
 
@@ -106,7 +110,7 @@ def serving(app: FastAPI, drain: int = PATIENCE) -> Iterator[Service]:
     """The service of an app, which ends as at SIGTERM."""
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=drain)
+    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=drain, **OPTIONS)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

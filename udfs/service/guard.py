@@ -77,13 +77,13 @@ class Guard:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        began, status = time.perf_counter(), 500
+        began, status, answered = time.perf_counter(), 500, False
         body = b""
 
         async def answer(message: Message) -> None:
-            nonlocal status
+            nonlocal status, answered
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, answered = message["status"], True
             await send(message)
 
         try:
@@ -96,6 +96,11 @@ class Guard:
             await refused.response()(scope, receive, answer)
         except Gone:
             status = 499
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            if not answered:
+                late = Refused(503, "the service has ended", retry_after=1)
+                await late.response()(scope, receive, answer)
+            raise
         finally:
             self._note(scope, status, time.perf_counter() - began, body)
 

@@ -20,6 +20,7 @@ from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -33,6 +34,14 @@ HEALTHCHECK = 120
 """Seconds without a sign of life after which a worker is taken for hung: it may load a model meanwhile."""
 KEEP_ALIVE = 75
 """Seconds that an idle connection is kept: longer than proxies do, so that it is they who close it."""
+OPTIONS: dict[str, Any] = {
+    "access_log": False,  # Guard writes one without texts and tokens
+    "server_header": False,
+    "proxy_headers": False,  # whoever sends them could choose the address that is counted
+    "ws": "none",
+    "timeout_keep_alive": KEEP_ALIVE,
+}
+"""Of uvicorn, whatever the service."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -56,22 +65,18 @@ def serve(
         port=port,
         workers=workers,
         log_level="info",
-        access_log=False,  # Guard writes one without texts and tokens
-        server_header=False,
-        proxy_headers=False,  # whoever sends them could choose the address that is counted
-        ws="none",
-        timeout_keep_alive=KEEP_ALIVE,
+        **OPTIONS,
         timeout_graceful_shutdown=drain,
         timeout_worker_healthcheck=HEALTHCHECK,
-        h11_max_incomplete_event_size=32_768,
-        backlog=2_048,
     )
     listening = _bind(host, port)
     shown = f"[{host}]" if ":" in host else host
     say(f"http://{shown}:{listening.getsockname()[1]}  {workers} process{'es' * (workers > 1)}")
     if workers == 1:
         server = uvicorn.Server(config)
-        with suppress(KeyboardInterrupt):  # uvicorn raises it again when all is answered
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        # uvicorn raises the signal again when all is answered: to have been told to end is no failure.
+        with suppress(KeyboardInterrupt, SystemExit):
             server.run(sockets=[listening])
         return 0 if server.started else 2
     folder = tempfile.mkdtemp(prefix="gaixie-metrics-")
@@ -108,18 +113,34 @@ class _Supervisor(Multiprocess):
 
     failed = False
 
+    def init_processes(self) -> None:
+        super().init_processes()
+        self._hear_of_deaths()
+
+    def _hear_of_deaths(self) -> None:
+        """The pipe of a worker that dies ends, as long as only the worker holds its end.
+
+        Else a death while the supervisor waits for a sign of life is noticed after HEALTHCHECK seconds, as is
+        a signal that comes meanwhile.
+        """
+        for process in self.processes:
+            process.child_conn.close()
+
     def terminate_all(self) -> None:
         for listening in self.sockets:  # else those who come now would wait for nobody
             listening.close()
         super().terminate_all()
 
     def keep_subprocess_alive(self) -> None:
+        if self.should_exit.is_set():
+            return
         before = [*self.processes]
         super().keep_subprocess_alive()
+        self._hear_of_deaths()
         for process in before:
             if process not in self.processes:
                 self._gone(process)
-        self.failed = self.should_exit.is_set()
+        self.failed = self.should_exit.is_set()  # a worker could not start
 
     def _gone(self, process: Process) -> None:
         multiprocess.mark_process_dead(process.pid)

@@ -29,6 +29,10 @@ CODES = {
 """HTTP status -> code, which programs read."""
 
 
+LONGEST = 300
+"""Characters of a message."""
+
+
 class Fault(Strict):
     code: str = Field(examples=["too_large"], description="for programs")
     message: str = Field(examples=["1,001 pairs: at most 1,000 a request"], description="one line")
@@ -65,7 +69,9 @@ class Refused(Exception):
             headers["WWW-Authenticate"] = "Bearer"
         if self.status in (408, 413):
             headers["Connection"] = "close"  # what was sent was not read to its end
-        body = {"error": {"code": CODES[self.status], "message": self.message}}
+        # Names of fields come from the client: any characters, any number of them.
+        line = " ".join(self.message.encode("utf-8", "replace").decode().split())
+        body = {"error": {"code": CODES[self.status], "message": line[:LONGEST]}}
         return JSONResponse(body, self.status, headers)
 
 

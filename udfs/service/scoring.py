@@ -36,13 +36,19 @@ Options = tuple[bool, bool]
 """(explain, changes)."""
 
 
-def without_nul(text: str) -> str:
+def characters(text: str) -> str:
+    """The text, if it has characters alone: JSON can write what no encoding of text has."""
     if "\0" in text:
         raise ValueError("it holds a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds an unpaired surrogate") from None
     return text
 
 
-Text = Annotated[str, AfterValidator(without_nul)]
+Text = Annotated[str, AfterValidator(characters)]
+"""A sentence, or another text, of a request."""
 
 
 class PairIn(Strict):

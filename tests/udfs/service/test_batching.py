@@ -238,7 +238,7 @@ def test_a_key_is_not_kept_waiting_by_another_that_always_comes():
 
 
 def test_thousands_that_wait_cost_little():
-    """What a request costs does not grow with how many wait."""
+    """What a request costs does not grow with how many wait: else it were twenty times as much."""
     work = Work()
 
     async def ask(requests: int) -> float:
@@ -253,5 +253,5 @@ def test_thousands_that_wait_cost_little():
         await batcher.close()
         return seconds / requests
 
-    few, many = asyncio.run(ask(1_000)), asyncio.run(ask(10_000))
-    assert many < 4 * few, (few, many)
+    few, many = (min(asyncio.run(ask(n)) for _ in range(2)) for n in (1_000, 20_000))
+    assert many < 8 * few, (few, many)

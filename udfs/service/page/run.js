@@ -40,7 +40,7 @@ function renderForm() {
   if (about.origins.length) fields.push(select("run-origin", t("origin"), [any, ...about.origins.map((own) => [own, own])], kept("origin")));
   if (about.stages.length) fields.push(select("run-stage", t("stage"), [any, ...about.stages.map((own) => [String(own), String(own)])], kept("stage")));
   fields.push(select("run-sort", t("sort"), about.scores.map((own) => [own, t(own)]), kept("sort", about.scores[0])));
-  fields.push(select("run-order", " ", [["asc", t("up")], ["desc", t("down")]], kept("order", "desc")));
+  fields.push(select("run-order", t("order"), [["asc", t("up")], ["desc", t("down")]], kept("order", "desc")));
   fields.push(
     make("div", { class: "field" }, make("label", { for: "run-text" }, t("text")), make("input", { id: "run-text", lang: "zh", value: kept("text") })),
   );
@@ -59,7 +59,7 @@ function renderForm() {
       button(t("sample"), () => load("sample")),
       button(t("export_csv"), () => keep("csv")),
       button(t("export_parquet"), () => keep("parquet")),
-      make("span", { class: "busy", role: "status", id: "run-status" }),
+      make("span", { class: "busy", role: "status", id: "run-status" }, figures ? t("pairs")(figures.count.toLocaleString()) : ""),
     ),
   );
 }
@@ -75,8 +75,8 @@ function filters() {
 
 export async function load(how = "pairs", more = false) {
   clear();
-  const status = at("run-status");
-  status.textContent = t("working");
+  const say = (text) => (at("run-status").textContent = text); // the form may be made anew meanwhile
+  say(t("working"));
   try {
     const query = filters();
     if (!more) {
@@ -93,10 +93,10 @@ export async function load(how = "pairs", more = false) {
     const answer = await get(`/v1/run/${how}?${query}`);
     rows = more ? [...rows, ...answer.rows] : answer.rows;
     next = answer.next ?? null;
-    status.textContent = t("pairs")(figures.count.toLocaleString());
+    say(t("pairs")(figures.count.toLocaleString()));
     render();
   } catch (error) {
-    status.textContent = "";
+    say("");
     show(error);
   }
 }

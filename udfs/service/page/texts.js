@@ -17,7 +17,7 @@ export const TEXTS = {
     entities: (p) => `${p} % of numbers, names and dates kept`, none_left: "No candidate is left.",
     dropped: (c, k) => [c && `${c} copies of the sentence left out`, k && `${k} that lost a term left out`].filter(Boolean).join("; "),
     histogram: (name) => `How ${name} is spread`, stage: "stage", origin: "origin", text: "Text contains", from: "from", to: "to",
-    any: "any", filter: "Show", sort: "Sort by", up: "lowest first", down: "highest first", more: "More", sample: "Random pairs",
+    any: "any", filter: "Show", sort: "Sort by", order: "Order", up: "lowest first", down: "highest first", more: "More", sample: "Random pairs",
     export_csv: "Export CSV", export_parquet: "Export Parquet", pairs: (n) => `${n} pairs`, details: "Details", no_rows: "No pair is like that.",
     version: "version", unreachable: "The service cannot be reached.",
     reasons: {
@@ -42,7 +42,7 @@ export const TEXTS = {
     entities: (p) => `数字、专名、日期保留 ${p}%`, none_left: "没有合格的候选。",
     dropped: (c, k) => [c && `略去 ${c} 个与原句相同的候选`, k && `略去 ${k} 个丢失词语的候选`].filter(Boolean).join("；"),
     histogram: (name) => `${name}的分布`, stage: "阶段", origin: "来源", text: "包含文字", from: "从", to: "到",
-    any: "不限", filter: "筛选", sort: "排序", up: "由低到高", down: "由高到低", more: "更多", sample: "随机抽取",
+    any: "不限", filter: "筛选", sort: "排序依据", order: "顺序", up: "由低到高", down: "由高到低", more: "更多", sample: "随机抽取",
     export_csv: "导出 CSV", export_parquet: "导出 Parquet", pairs: (n) => `${n} 个句对`, details: "详情", no_rows: "没有符合条件的句对。",
     version: "版本", unreachable: "无法连接服务。",
     reasons: {

@@ -3,18 +3,22 @@
   python jobs/show_run.py ROOT                          the runs that are published under ROOT
   python jobs/show_run.py ROOT --run-id ID --pairs 10   ten pairs, from the lowest score up
   python jobs/show_run.py ROOT --run-id ID --verify     reads all of its files again: exit code 1 for faults
+  python jobs/show_run.py ROOT --run-id ID --serve      a page to filter, sort and search it: http://127.0.0.1:8000
+  python jobs/show_run.py ROOT --release 1.0 --serve    of a release
 
 ROOT is the --output of jobs/score_corpus.py. Under each pair stand its four judgements, 0 to 1, then
 what pulls them down as far as the metric can name it, then the eight features. Where the pairs carry
 people's ratings (a column rated), the last line says how score and stages follow them. Needs no Spark.
+
+--serve (gaixie[browse]) reads the files once, local or in a store, into a database in a temporary folder, which takes
+about their space and goes with the command. Ctrl-C ends it. Nobody but this host is let in, unless --host says so.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import pandas as pd
 import pyarrow as pa
@@ -22,15 +26,14 @@ import pyarrow.dataset as ds
 from rich.console import Console
 from rich.table import Table
 
+from gaixie.jobs.browsing.why import Why, explainer
 from gaixie.jobs.errors import JobError, run
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import NAME, RunManifest, read_run
+from gaixie.udfs.io.manifest import NAME, ReleaseManifest, RunManifest, read_release, read_run
+from gaixie.udfs.io.progress import Progress
 from gaixie.udfs.io.published_files import run_faults
-from gaixie.udfs.meaning.explain import explain
-from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import JUDGEMENTS
-from gaixie.udfs.text.segmenters import load_segmenter
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -41,9 +44,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--run-id", metavar="ID", help="by default: list the runs")
     parser.add_argument("--pairs", metavar="N", type=int, default=10)
     parser.add_argument("--verify", action="store_true", help="whether its files are as published")
+    parser.add_argument("--serve", action="store_true", help="look at it in a browser")
+    parser.add_argument("--release", metavar="VERSION", help="with --serve: a release, no run")
+    parser.add_argument("--host", default="127.0.0.1", help="with --serve (%(default)s)")
+    parser.add_argument("--port", type=int, default=8000, help="with --serve; 0: a free one (8000)")
     args = parser.parse_args(argv)
+    if args.serve and (args.run_id is None) == (args.release is None):
+        parser.error("--serve: expected --run-id or --release")
+    if args.release and not args.serve:
+        parser.error("--release: expected --serve")
     try:
-        return show(args)
+        return browse(args) if args.serve else show(args)
     except (OSError, ValueError) as error:
         raise JobError(str(error)) from error
 
@@ -63,7 +74,7 @@ def show(args: argparse.Namespace) -> int:
     console.print(f"{manifest.run_id}, {manifest.created}, {manifest.signature}")
     try:
         pairs = open_pairs(folder)
-        show_pairs(console, pairs, args.pairs, explainer(manifest))
+        show_pairs(console, pairs, args.pairs, explainer(manifest.signature, manifest.segmenter))
         show_ratings(console, pairs)
     except (OSError, pa.ArrowException):  # which name no file
         if faults := run_faults(folder, manifest, storage.sha256):
@@ -74,6 +85,42 @@ def show(args: argparse.Namespace) -> int:
     if storage.exists(storage.join(folder, "report.html")):
         console.print(f"report: {folder}/report.html")
     return 0
+
+
+def browse(args: argparse.Namespace) -> int:
+    """Serves the page over a run or release until it is told to end."""
+    try:
+        from gaixie.jobs.browsing.pairs import Pairs
+        from gaixie.jobs.browsing.part import BrowsingPart
+        from gaixie.udfs.service.app import make_app
+        from gaixie.udfs.service.processes import serve, warn_of_open_port
+        from gaixie.udfs.service.scoring import ScoringPart
+        from gaixie.udfs.service.settings import ServiceSettings, read_tokens
+    except ModuleNotFoundError as error:
+        raise JobError(
+            f"the package {error.name} is missing; pip install 'gaixie[browse]' brings it"
+        ) from None
+    manifest: RunManifest | ReleaseManifest
+    if args.release:
+        folder = storage.join(args.root, "releases", args.release)
+        manifest = read_release(folder)
+        segmenter, total = "jieba", manifest.pairs
+    else:
+        folder = storage.join(args.root, "runs", args.run_id)
+        manifest = read_run(folder)
+        segmenter, total = manifest.segmenter, manifest.total.scored
+        if faults := run_faults(folder, manifest):
+            raise JobError(storage.join(folder, faults[0]))
+    settings = ServiceSettings(tokens=read_tokens())
+    with Progress("reading", total, "pairs") as shown:
+        pairs = Pairs(folder, manifest, shown.add)
+    try:
+        part = BrowsingPart(pairs, manifest, explainer(manifest.signature, segmenter), settings)
+        application = make_app([part, ScoringPart("core", settings)], settings)
+        warn_of_open_port(args.host, settings.tokens)
+        return serve(lambda: application, args.host, args.port)
+    finally:
+        pairs.close()
 
 
 def verify(folder: str, manifest: RunManifest) -> int:
@@ -108,18 +155,6 @@ def list_runs(console: Console, runs: str) -> None:
     if not table.row_count:
         raise JobError(f"{runs.removesuffix('/runs')}: no published run")
     console.print(table)
-
-
-Why = Callable[[str, str, dict], list[str]]
-"""(source, paraphrase, row) -> what pulls the pair's low judgements down."""
-
-
-def explainer(manifest: RunManifest) -> Why:
-    """What says why a pair is judged as it is, where the run's tier can."""
-    if not re.search(r"\|tier:(core|full)\b", manifest.signature):
-        return lambda source, paraphrase, row: []
-    segmenter, resources = load_segmenter(manifest.segmenter), Resources.load()
-    return lambda source, paraphrase, row: explain(source, paraphrase, segmenter, resources, row)
 
 
 def show_pairs(

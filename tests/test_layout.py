@@ -79,6 +79,7 @@ PACKAGES = {
         "encoders": {"spark"},  # one of them comes as a jar
         "comparison": {"fitting"},
         "annotation": set(),
+        "browsing": set(),
         "simplification": set(),
         "papers": set(),
         "generators": set(),

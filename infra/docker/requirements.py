@@ -14,8 +14,12 @@ args = parser.parse_args()
 with open("pyproject.toml", "rb") as file:
     project = tomllib.load(file)["project"]
 lines = list(project["dependencies"])
-for extra in filter(None, args.extras.split(",")):
-    lines += project["optional-dependencies"][extra]
+extras = [*filter(None, args.extras.split(","))]
+for extra in extras:  # which may name others
+    for line in project["optional-dependencies"][extra]:
+        others = re.fullmatch(r"gaixie\[(.+)\]", line)
+        extras += others[1].split(",") if others else []
+        lines += [] if others else [line]
 for line in dict.fromkeys(lines):
     if re.match(r"[\w.-]+", line)[0] not in args.without:
         print(line)

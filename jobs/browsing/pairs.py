@@ -197,9 +197,8 @@ class Pairs:
     ) -> Iterator[pa.RecordBatch]:
         """All pairs of a filter."""
         where, values = wanted.where()
-        yield from cursor.execute(f"SELECT * FROM pairs WHERE {where}", values).to_arrow_reader(
-            BATCH
-        )
+        found = cursor.sql(f"SELECT * FROM pairs WHERE {where}", params=values)
+        yield from found.to_arrow_reader(BATCH)
 
 
 def files_of(
@@ -233,6 +232,8 @@ def _batches(uri: str) -> Iterator[pa.RecordBatch]:
             file = pq.ParquetFile(opened, page_checksum_verification=True)
             names = [name for name in TYPES if name in file.schema_arrow.names]
             yield from file.iter_batches(BATCH, columns=names)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{uri}: no such file") from None
     except (OSError, pa.ArrowException) as error:
         raise OSError(f"{uri}: {' '.join(str(error).split())}") from None
 

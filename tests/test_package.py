@@ -73,7 +73,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
     if done.returncode:
         pytest.skip("not a git checkout")
     expected = {f"gaixie/{name}" for name in done.stdout.splitlines() if (ROOT / name).exists()}
-    assert expected | {"gaixie/__init__.py", "gaixie/py.typed"} == files(wheel)
+    assert expected | {"gaixie/__init__.py", "gaixie/client.py", "gaixie/py.typed"} == files(wheel)
 
 
 def test_a_source_distribution_gives_the_same_wheel(wheel, source, tmp_path):

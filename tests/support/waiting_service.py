@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 
@@ -27,10 +28,16 @@ class Waiting(Part):
         self.folder = folder
         self.router = APIRouter(prefix="/v1")
         self.router.get("/wait/{name}")(self.wait)
+        self.router.get("/hang")(self.hang)
 
     async def start(self) -> None:
         if (self.folder / "broken").exists():
             raise RuntimeError("it cannot start")
+
+    async def hang(self) -> None:
+        """Has the process do nothing else for ever."""
+        (self.folder / "hang.begun").touch()
+        threading.Event().wait()
 
     async def wait(self, name: str) -> int:
         """The process that answers."""

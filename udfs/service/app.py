@@ -29,6 +29,9 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+LIMITS = {"max_body", "max_pairs", "max_rows", "max_texts", "max_explained"}
+LIMITS |= {"min_characters", "max_characters"}
+"""Settings that GET /v1/about shows."""
 BEARER = HTTPBearer(auto_error=False, description="a token, where the service has some")
 """For OpenAPI: it is Guard that checks it."""
 ABOUT = """Judges Chinese paraphrases with SPScore-zh, and writes some where a model is loaded.
@@ -82,13 +85,11 @@ def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) 
     @app.get("/v1/about", tags=["about"])
     def about() -> dict[str, Any]:
         """What this service can do, and its limits. Needs no token."""
-        names = ("max_body", "max_pairs", "max_rows", "max_texts", "max_explained")
-        names += ("min_characters", "max_characters")
         return {
             "version": app.version,
             "parts": {part.name: part.about() for part in parts},
             "token_needed": bool(settings.tokens),
-            "limits": {name: getattr(settings, name) for name in names},
+            "limits": settings.model_dump(include=LIMITS),
         }
 
     @app.get("/health", tags=["about"])

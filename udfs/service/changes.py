@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import Literal, TypedDict
 
@@ -117,9 +117,9 @@ def _drop_strays(a: Sequence[str], kinds: dict[int, Kind], partners: dict[int, i
                 del kinds[i], partners[i]
 
 
-def _left(words: Sequence[str], taken: object) -> list[int]:
+def _left(words: Sequence[str], taken: Iterable[int]) -> list[int]:
     """Places of words that may still have a partner."""
-    known = set(taken)  # type: ignore[call-overload]
+    known = set(taken)
     return [k for k, word in enumerate(words) if k not in known and _is_content(word)]
 
 
@@ -137,7 +137,13 @@ def _segments(
     first_a = {run[0]: number for number, run in enumerate(runs_a)}
     first_b = {run[0]: number for number, run in enumerate(runs_b)}
 
-    def side(words, runs, kind_of, others, first) -> list[Segment]:
+    def side(
+        words: Sequence[str],
+        runs: list[list[int]],
+        kind_of: Callable[[int], Kind],
+        others: dict[int, int],
+        first: dict[int, int],
+    ) -> list[Segment]:
         return [
             {
                 "text": "".join(words[run[0] : run[-1] + 1]),
@@ -155,7 +161,7 @@ def _segments(
     }
 
 
-def _runs(count: int, kind_of, others: dict[int, int]) -> list[list[int]]:
+def _runs(count: int, kind_of: Callable[[int], Kind], others: dict[int, int]) -> list[list[int]]:
     """Places 0 to count - 1, cut where the kind changes, or partners do not follow one another."""
     runs: list[list[int]] = []
     for k in range(count):

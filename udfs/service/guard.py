@@ -173,9 +173,14 @@ class Guard:
         if path in ("/health", "/ready", "/metrics"):
             return
         state = scope.get("state", {})
-        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds")}
-        line |= {"method": scope["method"], "route": path, "status": status}
-        line |= {"ms": round(seconds * 1000, 1), "items": state.get("items", 0)}
+        line: dict[str, Any] = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "method": scope["method"],
+            "route": path,
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+            "items": state.get("items", 0),
+        }
         if name := getattr(state.get("account"), "name", ""):
             line["client"] = name
         if self.settings.log_text and body:

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
@@ -32,6 +33,8 @@ from gaixie.udfs.service.telemetry import FOLDER
 
 HEALTHCHECK = 120
 """Seconds without a sign of life after which a worker is taken for hung: it may load a model meanwhile."""
+LATE = 5
+"""Seconds that a worker may take beyond its drain."""
 KEEP_ALIVE = 75
 """Seconds that an idle connection is kept: longer than proxies do, so that it is they who close it."""
 OPTIONS: dict[str, Any] = {
@@ -130,6 +133,15 @@ class _Supervisor(Multiprocess):
         for listening in self.sockets:  # else those who come now would wait for nobody
             listening.close()
         super().terminate_all()
+
+    def join_all(self) -> None:
+        end = time.monotonic() + (self.config.timeout_graceful_shutdown or 0) + LATE
+        for process in self.processes:
+            process.process.join(max(0.0, end - time.monotonic()))
+            if process.process.is_alive():  # at work on what nobody can interrupt
+                say(f"worker {process.pid} does not end; it is killed")
+                process.process.kill()
+                process.process.join()
 
     def keep_subprocess_alive(self) -> None:
         if self.should_exit.is_set():

@@ -151,6 +151,20 @@ def test_an_end_that_takes_too_long_is_cut_short(start, workers):
     assert outcome[0]["error"] == {"code": "unavailable", "message": "the service has ended"}
 
 
+def test_a_worker_that_hangs_is_killed_at_the_end(start):
+    service = start(2, drain=1)
+    service.wait_until_ready()
+    family = service.family()
+    with service.connect() as connection:
+        connection.sendall(b"GET /v1/hang HTTP/1.1\r\nHost: x\r\n\r\n")
+        wait_for(lambda: (service.folder / "hang.begun").exists(), "it to hang", service.process)
+        service.process.terminate()
+        assert service.process.wait(60) == 0
+    psutil.wait_procs(family, 60)
+    assert not [process for process in family if process.is_running()]
+    assert "does not end; it is killed" in service.said()[1]
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interruption_leaves_one_line_and_no_process(start, workers):
     """As Ctrl-C does: every process of the group is interrupted."""

@@ -29,8 +29,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
+from gaixie.udfs.io.settings import first_fault
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -38,8 +41,10 @@ if TYPE_CHECKING:
     from gaixie.udfs.service.settings import ServiceSettings
 
 HOW_TO_INSTALL = "pip install 'gaixie[serve]' brings what a service needs"
-LIMITS = ("max_body", "max_pairs", "max_rows", "max_texts", "queue", "timeout", "log_text")
-LIMITS += ("requests_per_minute", "pairs_per_minute", "min_characters", "max_characters", "cors")
+LIMITS = (
+    *("max_body", "max_pairs", "max_rows", "max_texts", "min_characters", "max_characters"),
+    *("queue", "timeout", "requests_per_minute", "pairs_per_minute", "cors", "log_text"),
+)
 """Settings of the service that are options of the command, by their names."""
 
 
@@ -57,11 +62,17 @@ def run(args: argparse.Namespace) -> int:
         from gaixie.udfs.service.settings import ServiceSettings, read_tokens
     except ImportError as error:
         raise ImportError(f"the package {error.name} is missing: {HOW_TO_INSTALL}") from error
+    from gaixie.udfs.spscore import SPScore
+
     given = {name: value for name in LIMITS if (value := getattr(args, name)) is not None}
-    settings = ServiceSettings(tokens=read_tokens(), workers=args.workers, **given)
+    try:
+        settings = ServiceSettings(tokens=read_tokens(), workers=args.workers, **given)
+    except ValidationError as error:
+        raise ValueError(first_fault(error)) from None
+    SPScore.load(args.tier)
     model = _model(args) if args.model else None
     if args.dry_run:
-        _answer_once(partial(make, args.tier, model, settings))
+        _answer_once(make(args.tier, model, settings), settings)
         return 0
     warn_of_open_port(args.host, settings.tokens)
     return serve(
@@ -101,27 +112,21 @@ def _model(args: argparse.Namespace) -> Any:
     return Model(args.model, decoding, ranking, args.tier, args.device, args.precision, threads)
 
 
-def _answer_once(make: Any) -> None:
-    """Starts the application in this process, asks it all that it can do, and prints what it says."""
-    from starlette.testclient import TestClient
+def _answer_once(application: FastAPI, settings: ServiceSettings) -> None:
+    """Serves for a moment, asks all that it can do, and prints what it says."""
+    from gaixie.client import Client
+    from gaixie.udfs.service.processes import in_a_thread
 
-    pair = {"source": "市图书馆将于下周二举办古籍修复体验活动。"}
-    pair["paraphrase"] = "下周二，市图书馆会办一场修复古籍的体验活动。"
-    application = make()
-    with TestClient(application) as client:
-        tokens = application.state.settings.tokens
-        headers = {"Authorization": f"Bearer {next(iter(tokens.values()))}"} if tokens else {}
-        about = client.get("/v1/about").json()
-        answer = client.post("/v1/score", json={"pairs": [pair]}, headers=headers)
-        answer.raise_for_status()
-        say(f"score: {answer.json()['scores'][0]['spscore']:.3f}")
-        if "paraphrase" in about["parts"]:
-            asked = {"text": pair["source"], "n": 1}
-            answer = client.post("/v1/paraphrase", json=asked, headers=headers)
-            answer.raise_for_status()
-            candidates = answer.json()["results"][0]["candidates"]
-            say(f"paraphrase: {candidates[0]['text'] if candidates else 'none'}")
-    say(about["parts"]["score"]["signature"])
+    source = "市图书馆将于下周二举办古籍修复体验活动。"
+    with in_a_thread(application) as url:
+        client = Client(url, next(iter(settings.tokens.values()), None), retries=0)
+        [score] = client.score([(source, "下周二，市图书馆会办一场修复古籍的体验活动。")])
+        say(f"score: {score['spscore']:.3f}")
+        if client.models():
+            [result] = client.paraphrase([source])
+            texts = [candidate["text"] for candidate in result["candidates"]] or ["none"]
+            say(f"paraphrase: {texts[0]}")
+        say(client.about()["parts"]["score"]["signature"])
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -193,7 +193,7 @@ class BrowsingPart(Part):
             writer = writer or pq.ParquetWriter(path, batch.schema)
             writer.write_batch(batch)
         if writer is None:
-            schema = cursor.execute("SELECT * FROM pairs LIMIT 0").to_arrow_table().schema
+            schema = cursor.sql("SELECT * FROM pairs LIMIT 0").to_arrow_table().schema
             writer = pq.ParquetWriter(path, schema)
         writer.close()
 

@@ -10,16 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import uvicorn
 from fastapi import APIRouter, FastAPI, Request
 from pydantic import Field
-from servers import wait_for
 
 from gaixie.udfs.io.settings import Strict
 from gaixie.udfs.service.batching import Batcher
 from gaixie.udfs.service.connected import while_connected
 from gaixie.udfs.service.part import Part
-from gaixie.udfs.service.processes import OPTIONS
+from gaixie.udfs.service.processes import in_a_thread
 
 PATIENCE = 60
 
@@ -108,16 +106,5 @@ class Service:
 @contextmanager
 def serving(app: FastAPI, drain: int = PATIENCE) -> Iterator[Service]:
     """The service of an app, which ends as at SIGTERM."""
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=drain, **OPTIONS)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        wait_for(lambda: server.started or not thread.is_alive(), "the service")
-        assert server.started
-        yield Service(listening.getsockname()[1])
-    finally:
-        server.should_exit = True
-        thread.join()
+    with in_a_thread(app, drain) as url:
+        yield Service(int(url.rpartition(":")[2]))

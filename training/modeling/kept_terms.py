@@ -20,7 +20,7 @@ from gaixie.udfs.text.entities import Entity, EntityFinder
 from gaixie.udfs.text.normalise import normalise
 
 
-class TermFinder:
+class TermFinder(EntityFinder):
     """Finds terms as well as what an EntityFinder finds.
 
     A term inside an entity is kept with it; where the two overlap otherwise the term wins. Of terms that
@@ -28,6 +28,7 @@ class TermFinder:
     """
 
     def __init__(self, entities: EntityFinder, terms: Sequence[str]):
+        super().__init__(entities.settings)
         self._entities = entities
         known = sorted(
             {normalise(term) for term in terms} - {""}, key=lambda term: (-len(term), term)

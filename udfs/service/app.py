@@ -64,7 +64,7 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
         redirect_slashes=False,  # every address has one form
         responses=ERRORS,
     )
-    app.state.started, app.state.settings = False, settings
+    app.state.started = False
     add_handlers(app)
     for part in parts:
         app.include_router(part.router, tags=[part.name], dependencies=[Depends(BEARER)])

@@ -185,7 +185,7 @@ class Guard:
             line["client"] = name
         if self.settings.log_text and body:
             line["text"] = body[:800].decode("utf-8", "replace")[:200]
-        print(json.dumps(line, ensure_ascii=False), file=sys.stderr, flush=True)
+        sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")  # at once: threads write, too
 
 
 def _after(body: bytes, receive: Receive) -> Receive:

@@ -16,8 +16,8 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
@@ -90,6 +90,28 @@ def serve(
         return 2 if supervisor.failed else 0
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def in_a_thread(app: FastAPI, drain: int | None = None) -> Iterator[str]:
+    """The address of a service in a thread of this process, on a free port of loopback; it ends with the block.
+
+    Raises RuntimeError where the application cannot start.
+    """
+    listening = _bind("127.0.0.1", 0)
+    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=drain, **OPTIONS)
+    server = uvicorn.Server(config)
+    thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        while not server.started:
+            thread.join(0.05)
+            if not thread.is_alive():
+                raise RuntimeError("the application did not start")
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 class _Quietly:

@@ -4,6 +4,7 @@
 # make test    every test
 # make test-fast   what needs no Java, no PyTorch and no server: 2 minutes
 # make bench   how fast, against plain Python (needs DATA; PAIRS sets the size)
+# make bench-serve   how fast the service answers, over HTTP
 # make lint    style and types
 # make constraints  the newest versions that fit pyproject.toml, after which everything is to be tested
 # make dist    the archive for a cluster's nodes (PYTHON_PREFIX: where Python stands on them)
@@ -15,7 +16,7 @@ PAIRS  ?= 2000000
 BIN    := .venv/bin
 INSTALL = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constraint infra/constraints.txt
 
-.PHONY: constraints demo demo-train paraphraser test test-fast bench lint model dist clean
+.PHONY: constraints demo demo-train paraphraser test test-fast bench bench-serve lint model dist clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.base
@@ -55,6 +56,9 @@ test-fast: .venv/.test
 bench: .venv/.bench
 	$(BIN)/python tests/bench/bench.py --data $(DATA) --pairs $(PAIRS)
 	$(BIN)/python tests/bench/bench_clusters.py --data $(DATA) --sentences 1000000
+
+bench-serve: .venv/.bench
+	$(BIN)/python tests/bench/bench_serve.py --data $(DATA)
 
 lint: .venv/.test
 	$(BIN)/ruff check .

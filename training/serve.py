@@ -2,7 +2,7 @@
 
   gaixie serve                                            scoring alone, on http://127.0.0.1:8000; no PyTorch
   gaixie serve runs/first/model --draws 8                 paraphrases too
-  gaixie serve exported --workers 2 --degree 4            a model of training/export.py: fast on CPUs
+  gaixie serve exported --workers 2                       a model of training/export.py: fast on CPUs
   GAIXIE_TOKENS=me=a-long-secret gaixie serve --host 0.0.0.0 --workers 4
   gaixie serve runs/first/model --dry-run                 loads all of it, answers itself once, and ends
 

@@ -18,6 +18,7 @@ pytest.importorskip("duckdb", reason="the pairs are looked at with DuckDB")
 import duckdb
 
 from gaixie.jobs.browsing.pairs import BINS, SCORES, Filter, Pairs
+from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import read_run
 
 ROWS = 400
@@ -202,3 +203,21 @@ def test_files_that_cannot_be_read(tmp_path, table):
             Pairs(uri, manifest)
         assert "\n" not in str(refused.value)
         assert ".parquet" in str(refused.value)
+
+
+def test_a_run_in_a_store(store, table, tmp_path, monkeypatch):
+    """From s3a://, with the rows that it has on the disk."""
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    uri = write_run(tmp_path / "tiny", table)
+    for path in Path(uri).rglob("*"):
+        if path.is_file():
+            storage.copy(str(path), f"s3a://gaixie/browsed/runs/tiny/{path.relative_to(uri)}")
+    there = "s3a://gaixie/browsed/runs/tiny"
+    pairs = Pairs(there, read_run(there))
+    try:
+        found = pairs.page(pairs.cursor(), Filter(), "spscore", True, ROWS)
+        expected = table.sort_values(["spscore", "pair_id"], ascending=[False, True])
+        assert [row["pair_id"] for row in found] == expected["pair_id"].tolist()
+    finally:
+        pairs.close()

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.json as pj
 import pyarrow.parquet as pq
 import pytest
-from manifests import write_manifest
 from services import serving
-from tiny_seq2seq import tiny_seq2seq
+from whole_service import LEARNT, scored_examples, whole_app
 
 pytest.importorskip("duckdb", reason="the pairs of a run are looked at with DuckDB")
 pytest.importorskip("playwright", reason="playwright drives the browser")
@@ -23,23 +21,15 @@ pytest.importorskip("axe_core_python", reason="axe looks at the page")
 from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import Browser, sync_playwright
 
-from gaixie.jobs.browsing.pairs import Pairs
-from gaixie.jobs.browsing.part import BrowsingPart
-from gaixie.jobs.browsing.why import explainer
-from gaixie.training.modeling.generator import Decoding
-from gaixie.training.modeling.paraphraser import Ranking
-from gaixie.training.serving.paraphrasing import Model, ParaphrasingPart
-from gaixie.udfs.io.manifest import read_run
 from gaixie.udfs.service.app import make_app
 from gaixie.udfs.service.scoring import ScoringPart
 from gaixie.udfs.service.settings import ServiceSettings
-from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.spscore import SPScore
 
 ROOT = Path(__file__).parents[3]
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 FLAGS += ["--no-first-run", "--disable-component-update"]
-PAIRS = [("今天公园很好看", "公园今天很好看"), ("我们昨天读书", "昨天我们读了书")]
 TABS = ("run", "paraphrase", "score", "table")
 SECONDS = 30_000
 
@@ -48,31 +38,13 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Debian's chromium
 
 @pytest.fixture(scope="module")
 def examples() -> pa.Table:
-    table = pj.read_json(ROOT / "examples/pairs.jsonl").select(["source", "paraphrase"])
-    judged = SPScore.load().judge(table["source"], table["paraphrase"])
-    for name in OUTPUTS:
-        table = table.append_column(name, pa.array(judged[name], pa.float32()))
-    return table.append_column("pair_id", pa.array([f"{k:032x}" for k in range(len(table))]))
+    return scored_examples()
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory, examples):
     """All parts at once."""
-    folder = tmp_path_factory.mktemp("root") / "runs" / "examples"
-    file = folder / "scored/origin=llm/stage=1/part-0.parquet"
-    file.parent.mkdir(parents=True)
-    pq.write_table(examples, file)
-    write_manifest(folder, [file])
-    manifest, settings = read_run(str(folder)), ServiceSettings()
-    model = tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
-    parts = [
-        BrowsingPart(
-            Pairs(str(folder), manifest), manifest, explainer("SPScore-zh|tier:core|"), settings
-        ),
-        ParaphrasingPart(Model(model, Decoding(beams=4, draws=4), Ranking("spscore")), settings),
-        ScoringPart("core", settings),
-    ]
-    with serving(make_app(parts, settings)) as service:
+    with serving(whole_app(tmp_path_factory.mktemp("service"), examples)) as service:
         yield service
 
 
@@ -124,14 +96,14 @@ def texts(page, selector: str) -> list[str]:
 
 def test_paraphrases(open_page):
     page = open_page("/#paraphrase")
-    page.fill("#texts", "\n".join(source for source, _ in PAIRS))
+    page.fill("#texts", "\n".join(source for source, _ in LEARNT))
     page.fill("#count", "2")
     page.focus("#degree")
     page.keyboard.press("End")
     assert texts(page, "#degree-name") == ["5 · a rewrite"]
     page.click("#paraphrase-form .main")
     page.wait_for_selector("text=2 sentences done.")
-    assert texts(page, "#paraphrase-results h2") == [source for source, _ in PAIRS]
+    assert texts(page, "#paraphrase-results h2") == [source for source, _ in LEARNT]
     cards = page.locator("#paraphrase-results .card")
     assert 2 <= cards.count() <= 4
     assert cards.first.locator("meter").count() == 4
@@ -150,13 +122,13 @@ def test_paraphrases(open_page):
 
 def test_a_paraphrase_is_copied_and_another_cancelled(open_page):
     page = open_page("/#paraphrase", permissions=["clipboard-read", "clipboard-write"])
-    page.fill("#texts", PAIRS[0][0])
+    page.fill("#texts", LEARNT[0][0])
     page.click("#paraphrase-form .main")
     page.click("#paraphrase-results .card:first-of-type >> text=Copy")
     page.wait_for_selector("text=Copied.")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == texts(page, "#paraphrase-results .card .sentence")[0]
-    page.fill("#texts", "\n".join([PAIRS[0][0]] * 200))
+    page.fill("#texts", "\n".join([LEARNT[0][0]] * 200))
     page.click("#paraphrase-form .main")
     page.click("#paraphrase-cancel")
     page.wait_for_selector("text=Cancelled.")
@@ -277,7 +249,7 @@ def test_the_keyboard_alone(open_page):
         assert page.evaluate("document.activeElement.id") == f"tab-{name}"
         assert page.is_visible(f"#{name}")
     page.keyboard.press("Tab")
-    page.keyboard.insert_text(PAIRS[0][0])
+    page.keyboard.insert_text(LEARNT[0][0])
     for _ in range(4):
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -296,7 +268,7 @@ def test_everybody_can_use_it(open_page, scheme, width):
     for name in TABS:
         page.click(f"#tab-{name}")
         if name == "paraphrase":
-            page.fill("#texts", PAIRS[0][0])
+            page.fill("#texts", LEARNT[0][0])
             page.click("#paraphrase-form .main")
             page.wait_for_selector("text=1 sentence done.")
         if name == "score":

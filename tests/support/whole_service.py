@@ -1,0 +1,62 @@
+"""The application with all of its parts: the examples as a run, a tiny model, the metric."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.json as pj
+import pyarrow.parquet as pq
+from fastapi import FastAPI
+from manifests import write_manifest
+from tiny_seq2seq import tiny_seq2seq
+
+from gaixie.jobs.browsing.pairs import Pairs
+from gaixie.jobs.browsing.part import BrowsingPart
+from gaixie.jobs.browsing.why import explainer
+from gaixie.training.modeling.generator import Decoding
+from gaixie.training.modeling.paraphraser import Ranking
+from gaixie.training.serving.paraphrasing import Model, ParaphrasingPart
+from gaixie.udfs.io.manifest import read_run
+from gaixie.udfs.service.app import make_app
+from gaixie.udfs.service.scoring import ScoringPart
+from gaixie.udfs.service.settings import ServiceSettings
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+
+ROOT = Path(__file__).parents[2]
+LEARNT = [("今天公园很好看", "公园今天很好看"), ("我们昨天读书", "昨天我们读了书")]
+"""What the model knows by heart."""
+
+
+def scored_examples() -> pa.Table:
+    """The example pairs as a run has them."""
+    table = pj.read_json(ROOT / "examples/pairs.jsonl").select(["source", "paraphrase"])
+    judged = SPScore.load().judge(table["source"], table["paraphrase"])
+    for name in OUTPUTS:
+        table = table.append_column(name, pa.array(judged[name], pa.float32()))
+    return table.append_column("pair_id", pa.array([f"{k:032x}" for k in range(len(table))]))
+
+
+def write_run(folder: Path, table: pa.Table) -> str:
+    """Publishes scored pairs as the run of a folder; its URI."""
+    file = folder / "scored/origin=llm/stage=1/part-0.parquet"
+    file.parent.mkdir(parents=True)
+    pq.write_table(table, file)
+    return write_manifest(folder, [file])
+
+
+def whole_app(folder: Path, table: pa.Table, **limits: int) -> FastAPI:
+    """folder: an empty one, for what it needs."""
+    uri = write_run(folder / "runs" / "examples", table)
+    manifest, settings = read_run(uri), ServiceSettings(**limits)
+    (folder / "model").mkdir()
+    model = Model(
+        tiny_seq2seq(folder / "model", LEARNT), Decoding(beams=4, draws=4), Ranking("spscore")
+    )
+    why = explainer("SPScore-zh|tier:core|")
+    parts = [
+        BrowsingPart(Pairs(uri, manifest), manifest, why, settings),
+        ParaphrasingPart(model, settings),
+        ScoringPart("core", settings),
+    ]
+    return make_app(parts, settings)

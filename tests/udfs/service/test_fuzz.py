@@ -1,0 +1,55 @@
+"""Requests made of what /openapi.json says, to every part at once: none ends in an error of the service."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("duckdb", reason="the pairs of a run are looked at with DuckDB")
+pytest.importorskip("schemathesis", reason="schemathesis makes the requests")
+
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error, response_schema_conformance
+from services import serving
+from whole_service import scored_examples, whole_app
+
+EXAMPLES = 40
+PATHS = ("/v1/paraphrase", "/v1/models", "/v1/run", "/v1/run/pairs", "/v1/run/sample")
+PATHS += ("/v1/run/histogram", "/v1/run/pair/{pair_id}", "/v1/run/export")
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
+    return whole_app(tmp_path_factory.mktemp("service"), scored_examples(), max_texts=3)
+
+
+@pytest.fixture(scope="module")
+def service(app):
+    with serving(app) as service:
+        yield service
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+@pytest.mark.parametrize("path", PATHS)
+def test_requests_that_nobody_thought_of(app, service, path, mode):
+    schema = schemathesis.openapi.from_dict(app.openapi())
+    [operation] = [one.ok() for one in schema.get_all_operations() if one.ok().path == path]
+    statuses = set()
+
+    @settings(max_examples=EXAMPLES, database=None, suppress_health_check=[*HealthCheck])
+    @given(operation.as_strategy(mode))
+    def ask(case):
+        response = case.call(base_url=service.url)
+        statuses.add(response.status_code)
+        case.validate_response(response, checks=[not_a_server_error, response_schema_conformance])
+
+    try:
+        ask()
+    except Unsatisfiable:
+        assert mode is GenerationMode.NEGATIVE  # there is nothing to do wrong
+        return
+    assert max(statuses) < 500
+    if mode is GenerationMode.POSITIVE and "{" not in path:
+        assert 200 in statuses

@@ -2,6 +2,7 @@
 
 python tests/bench/bench_serve.py --data DATA --workers 2 --pairs 100
 python tests/bench/bench_serve.py --data DATA --url http://127.0.0.1:8000      of a service that runs
+python tests/bench/bench_serve.py --data DATA --model exported --texts 256      paraphrases, beside training/generate.py
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,6 +29,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from servers import free_port, wait_for  # noqa: E402
+
+from gaixie.client import Client  # noqa: E402
 
 
 def requests(data: Path, pairs: int, count: int) -> list[bytes]:
@@ -77,24 +83,27 @@ async def load(
     return time.perf_counter() - began, latencies
 
 
+@contextmanager
+def service(*given: str) -> Iterator[str]:
+    """The address of a service of its own."""
+    url = f"http://127.0.0.1:{free_port()}"
+    line = [sys.executable, "training/serve.py", *given, "--port", url.rpartition(":")[2]]
+    server = subprocess.Popen(line, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        wait_for(lambda: ready(url), "the service", server)
+        yield url
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait()
+
+
 def bench_serve(args: argparse.Namespace) -> dict[str, float]:
     bodies = requests(Path(args.data), args.pairs, args.requests)
-    server, url = None, args.url
-    if url is None:
-        url = f"http://127.0.0.1:{free_port()}"
-        line = [sys.executable, "training/serve.py", "--port", url.rpartition(":")[2]]
-        line += ["--workers", str(args.workers)]
-        server = subprocess.Popen(line, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True)
-        wait_for(lambda: ready(url), "the service", server)
-    try:
+    with nullcontext(args.url) if args.url else service("--workers", str(args.workers)) as url:
         asyncio.run(load(url, bodies[: len(bodies) // 4], args.connections))  # warm
         seconds, latencies = asyncio.run(load(url, bodies, args.connections))
         full = len(bodies) / seconds
         _, half = asyncio.run(load(url, bodies, args.connections, full / 2))
-    finally:
-        if server is not None:
-            os.killpg(server.pid, signal.SIGTERM)
-            server.wait()
     return {
         "serve.pairs_per_second": full * args.pairs,
         "serve.requests_per_second": full,
@@ -102,6 +111,36 @@ def bench_serve(args: argparse.Namespace) -> dict[str, float]:
         "serve.full_load.p99_ms": 1000 * np.percentile(latencies, 99),
         "serve.half_load.p50_ms": 1000 * np.percentile(half, 50),
         "serve.half_load.p99_ms": 1000 * np.percentile(half, 99),
+    }
+
+
+def bench_paraphrasing(args: argparse.Namespace) -> dict[str, float]:
+    """Seconds of the same texts by HTTP and by training/generate.py, from the first to the last; model loaded."""
+    table = pq.read_table(Path(args.data) / "wmt_en_zh_translations.parquet")
+    rows = table["translations_zh"].to_pylist()
+    texts = [row[0] for row in rows if row and 15 <= len(row[0]) <= 40][: args.texts]
+    options = ["--beams", "4", "--draws", "4", "--rank-by", "spscore", "--min-meaning", "0.7"]
+    options += ["--reverse", "0.1"]
+    with service(args.model, *options) as url:
+        client = Client(url, timeout=600)
+        client.paraphrase(texts[:8])
+        began = time.perf_counter()
+        client.paraphrase(texts)
+        served = time.perf_counter() - began
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = []
+        for count in (8, len(texts)):  # what both take is loading
+            file = Path(folder, "texts.txt")
+            file.write_text("\n".join(text.replace("\n", " ") for text in texts[:count]), "utf-8")
+            line = [sys.executable, "training/generate.py", args.model, str(file), *options]
+            began = time.perf_counter()
+            subprocess.run(line, cwd=ROOT, check=True, capture_output=True)
+            seconds.append(time.perf_counter() - began)
+    generated = (seconds[1] - seconds[0]) / (len(texts) - 8) * len(texts)
+    return {
+        "paraphrase.http.texts_per_second": len(texts) / served,
+        "paraphrase.generate.texts_per_second": len(texts) / generated,
+        "paraphrase.http_by_generate": generated / served,
     }
 
 
@@ -120,8 +159,12 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--pairs", type=int, default=100, help="of a request (%(default)s)")
     parser.add_argument("--requests", type=int, default=1_000)
-    for name, value in bench_serve(parser.parse_args()).items():
-        print(f"{name:<34}{value:>12,.1f}")
+    parser.add_argument("--model", metavar="FOLDER", help="time paraphrases of this model instead")
+    parser.add_argument("--texts", type=int, default=128)
+    args = parser.parse_args()
+    figures = bench_paraphrasing(args) if args.model else bench_serve(args)
+    for name, value in figures.items():
+        print(f"{name:<40}{value:>12,.2f}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Requests while workers and whole services are killed: each gets one answer, and the right one.
 
-GAIXIE_TEST_REQUESTS=10000 .venv/bin/python -m pytest tests/udfs/service/test_kills.py     more of them
+GAIXIE_TEST_REQUESTS=10000 .venv/bin/python -m pytest tests/training/serving/test_kills.py     more of them
 """
 
 from __future__ import annotations

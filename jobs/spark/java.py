@@ -14,6 +14,9 @@ from pyspark.sql import SparkSession
 
 from gaixie.jobs.errors import JobError, log_file
 
+LONGEST = 30
+"""Seconds that a session which has lost its Java may take to fail."""
+
 
 class Starting:
     """A session on its way: Java starts in a thread, while its user has other things to do.
@@ -60,7 +63,7 @@ class Starting:
         while self._thread.is_alive() and SparkContext._gateway is None:
             self._thread.join(0.1)  # Java writes down its port within a second or two
         if not self._running:
-            end_java()
+            end_java(self._thread)
 
     def _create(self) -> None:
         try:
@@ -76,15 +79,24 @@ class Starting:
             self._result = error
 
 
-def end_java() -> None:
-    """Ends the process that create_session started; it takes its temporary files along."""
-    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+def end_java(starting: threading.Thread | None = None) -> None:
+    """Ends the process that create_session started; it takes its temporary files along.
+
+    starting: the thread that may still make a session with it. It fails as soon as Java is gone, and is waited
+    for: PySpark, which would find no gateway any more, would have it start another Java.
+    """
+    gateway = SparkContext._gateway
+    if starting is None:
+        SparkContext._gateway = SparkContext._jvm = None
     if gateway is not None and gateway.proc is not None:
         gateway.proc.terminate()
         try:
             gateway.proc.wait(10)
         except subprocess.TimeoutExpired:
             gateway.proc.kill()
+    if starting is not None:
+        starting.join(LONGEST)
+        SparkContext._gateway = SparkContext._jvm = None
 
 
 def silence_java(log4j: Path) -> None:

@@ -27,6 +27,8 @@ from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.validate import REASONS
 
+csv.field_size_limit(2**31 - 1)  # bodies are bounded; a sentence that is too long says so itself
+
 MOST = 2_000
 """Pairs of a batch: a tenth of a second of one core."""
 DECIMALS = 6

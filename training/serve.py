@@ -1,7 +1,7 @@
 """Serves the metric, and a trained model, over HTTP: an API under /v1 and a page at /.
 
   gaixie serve                                            scoring alone, on http://127.0.0.1:8000; no PyTorch
-  gaixie serve runs/first/model --draws 8                 paraphrases too
+  gaixie serve runs/first/model                           paraphrases too
   gaixie serve exported --workers 2                       a model of training/export.py: fast on CPUs
   GAIXIE_TOKENS=me=a-long-secret gaixie serve --host 0.0.0.0 --workers 4
   gaixie serve runs/first/model --dry-run                 loads all of it, answers itself once, and ends
@@ -161,15 +161,15 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     limits("--cors", action="append", metavar="ORIGIN", help="whose pages may ask; none")
     limits("--log-text", action="store_true", default=None, help="log what is asked, too")
     writing = parser.add_argument_group("how a model writes").add_argument
-    writing("--beams", type=positive, default=4, metavar="N", help="of the search (%(default)s)")
+    writing("--beams", type=positive, default=8, metavar="N", help="of the search (%(default)s)")
     writing(
-        "--draws", type=int, default=8, metavar="N", help="candidates drawn beside it (%(default)s)"
+        "--draws", type=int, default=0, metavar="N", help="candidates drawn beside it (%(default)s)"
     )
     writing("--rank-by", choices=["model", "spscore"], default="spscore", help="(%(default)s)")
     floor = "judged meaning below which a candidate stands behind (%(default)s)"
     writing("--min-meaning", type=float, default=0.7, metavar="M", help=floor)
     reverse = "by spscore: weight of log p(text | candidate) beside it (%(default)s)"
-    writing("--reverse", type=float, default=0.1, metavar="W", help=reverse)
+    writing("--reverse", type=float, default=0.3, metavar="W", help=reverse)
     writing("--max-new-tokens", type=positive, metavar="N", help="of a candidate; twice its text's")
     writing(
         "--batch-size", type=positive, default=32, metavar="N", help="texts at once (%(default)s)"

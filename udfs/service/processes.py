@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
@@ -123,6 +124,8 @@ class _Quietly:
     def __call__(self) -> FastAPI:
         if parent := multiprocessing.parent_process():
             Thread(target=_end_after, args=(parent,), daemon=True).start()
+            # uvicorn has its handler now; until here an interrupt would have ended in a trace
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         logging.getLogger("uvicorn.error").addFilter(_is_a_trouble)
         return self.make()
 
@@ -133,13 +136,25 @@ def _end_after(parent: BaseProcess) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits. A worker that starts meanwhile inherits that: else it would end its imports with a trace."""
+    resource_tracker.ensure_running()  # whose start lets interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Supervisor(Multiprocess):
     """Of uvicorn, which also forgets what a dead worker's gauges said."""
 
     failed = False
 
     def init_processes(self) -> None:
-        super().init_processes()
+        with _interrupts_held():
+            super().init_processes()
         self._hear_of_deaths()
 
     def _hear_of_deaths(self) -> None:
@@ -169,7 +184,8 @@ class _Supervisor(Multiprocess):
         if self.should_exit.is_set():
             return
         before = [*self.processes]
-        super().keep_subprocess_alive()
+        with _interrupts_held():
+            super().keep_subprocess_alive()
         self._hear_of_deaths()
         for process in before:
             if process not in self.processes:

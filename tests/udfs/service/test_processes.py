@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -176,6 +177,26 @@ def test_an_interruption_leaves_one_line_and_no_process(start, workers):
     psutil.wait_procs(family, 60)
     assert not [process for process in family if process.is_running()]
     assert len(service.said()) == 1, service.said()
+
+
+def test_an_interruption_while_workers_start_leaves_no_trace(start):
+    """At each of several moments of their imports."""
+    for size in (20, 40, 60, 80):  # MB that both take, more and more as they begin
+        service = start(2)
+        wait_for(service.said, "the line that says where", service.process)
+
+        def begun(service=service, size=size) -> bool:
+            with suppress(psutil.Error):
+                return sum(one.memory_info().rss for one in service.family()[1:]) > size * 1e6
+            return False
+
+        wait_for(begun, "workers", service.process, every=0.005)
+        family = service.family()
+        os.killpg(service.process.pid, signal.SIGINT)
+        service.process.wait(60)
+        psutil.wait_procs(family, 60)
+        assert not [process for process in family if process.is_running()]
+        assert len(service.said()) == 1, service.said()
 
 
 def test_a_killed_worker_loses_its_own_connections_alone(start):

@@ -34,7 +34,7 @@ demo-train: .venv/.train
 	$(BIN)/python training/generate.py out/demo-train/run/model out/demo-train/five.jsonl
 
 R := out/paraphraser
-EVALUATE := --draws 12 --degree 4 --rank-by spscore --tier full --min-meaning 0.75 --reverse 0.1 --drop-copies --precision bfloat16
+EVALUATE := --beams 8 --draws 12 --temperature 0.6 --degree 5 --rank-by spscore --tier full --min-meaning 0.75 --reverse 0.5 --forward 0.5 --drop-copies --precision bfloat16
 
 paraphraser: .venv/.train
 	$(BIN)/python examples/paraphraser/prepare.py $(DATA) $(R)/data

@@ -76,12 +76,14 @@ def evaluate(args: argparse.Namespace) -> None:
     decoding = Decoding(
         beams=args.beams,
         draws=args.draws,
+        top_p=args.top_p,
+        temperature=args.temperature,
         degree=args.degree,
         max_new_tokens=args.max_new_tokens,
         drop_copies=args.drop_copies,
         batch_size=args.batch_size,
     )
-    ranking = Ranking(args.rank_by, args.min_meaning, args.reverse)
+    ranking = Ranking(args.rank_by, args.min_meaning, args.reverse, args.forward)
     named = [split_name(text) for text in (*args.system, *args.generations, *args.model)]
     check_names([name for name, _ in named], bool(args.reference))
     of_references = reference_metrics(args)

@@ -4,7 +4,8 @@
   python training/generate.py MODEL corpus.parquet --column source --output paraphrases.parquet
   cat sentences.txt | python training/generate.py MODEL - --drop-copies
   python training/generate.py MODEL sentences.txt --n-best 4 --beams 8
-  python training/generate.py MODEL sentences.txt --draws 8 --rank-by spscore --min-meaning 0.7 --tier full
+  python training/generate.py MODEL sentences.txt --beams 8 --draws 12 --temperature 0.6 --degree 5 \\
+      --rank-by spscore --tier full --min-meaning 0.75 --reverse 0.5 --forward 0.5      the best, by what was tried
   python training/generate.py MODEL sentences.txt --degree 4                 1: a light touch; 5: a rewrite
   python training/generate.py MODEL sentences.txt --sample --top-p 0.9 --temperature 0.8 --seed 1
 
@@ -75,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
 def generate(args: argparse.Namespace) -> None:
     """The command: reads, writes candidates chunk by chunk, and says what became of the sentences."""
     decoding = Decoding(**{field.name: getattr(args, field.name) for field in fields(Decoding)})
-    ranking = Ranking(args.rank_by, args.min_meaning, args.reverse)
+    ranking = Ranking(args.rank_by, args.min_meaning, args.reverse, args.forward)
     check_extension(args.output, WRITTEN)
     total = None
     if args.sentences != STANDARD:
@@ -136,9 +137,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--n-best", type=int, default=1, metavar="N", help="candidates of a sentence (%(default)s)")
     add_decoding(add)
     add("--sample", action="store_true", help="draw candidates instead of searching")
-    add("--top-p", type=float, default=0.95, metavar="P", help="nucleus of --sample (%(default)s)")
-    add("--temperature", type=float, default=1.0, metavar="T", help="of --sample (%(default)s)")
-    add("--seed", type=int, default=13, metavar="N", help="of --sample (%(default)s)")
+    add("--seed", type=int, default=13, metavar="N", help="of all that is drawn (%(default)s)")
     return parser.parse_args(argv)
 
 

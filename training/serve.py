@@ -107,7 +107,7 @@ def _model(args: argparse.Namespace) -> Any:
         load_generator(args.model, args.device, args.precision)
     names = {field.name for field in fields(Decoding)}
     decoding = Decoding(**{name: value for name, value in vars(args).items() if name in names})
-    ranking = Ranking(args.rank_by, args.min_meaning, args.reverse)
+    ranking = Ranking(args.rank_by, args.min_meaning, args.reverse, args.forward)
     threads = args.threads or max(1, (os.cpu_count() or 1) // args.workers)
     return Model(args.model, decoding, ranking, args.tier, args.device, args.precision, threads)
 
@@ -163,13 +163,17 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     writing = parser.add_argument_group("how a model writes").add_argument
     writing("--beams", type=positive, default=8, metavar="N", help="of the search (%(default)s)")
     writing(
-        "--draws", type=int, default=0, metavar="N", help="candidates drawn beside it (%(default)s)"
+        "--draws", type=int, default=8, metavar="N", help="candidates drawn beside it (%(default)s)"
     )
+    warm = "of draws: the lower, the likelier (%(default)s)"
+    writing("--temperature", type=float, default=0.6, metavar="T", help=warm)
     writing("--rank-by", choices=["model", "spscore"], default="spscore", help="(%(default)s)")
     floor = "judged meaning below which a candidate stands behind (%(default)s)"
     writing("--min-meaning", type=float, default=0.7, metavar="M", help=floor)
     reverse = "by spscore: weight of log p(text | candidate) beside it (%(default)s)"
-    writing("--reverse", type=float, default=0.3, metavar="W", help=reverse)
+    writing("--reverse", type=float, default=0.5, metavar="W", help=reverse)
+    forward = "by spscore: weight of log p(candidate | text) beside it (%(default)s)"
+    writing("--forward", type=float, default=0.5, metavar="W", help=forward)
     writing("--max-new-tokens", type=positive, metavar="N", help="of a candidate; twice its text's")
     writing(
         "--batch-size", type=positive, default=32, metavar="N", help="texts at once (%(default)s)"

@@ -120,7 +120,7 @@ def bench_paraphrasing(args: argparse.Namespace) -> dict[str, float]:
     rows = table["translations_zh"].to_pylist()
     texts = [row[0] for row in rows if row and 15 <= len(row[0]) <= 40][: args.texts]
     options = ["--beams", "4", "--draws", "4", "--rank-by", "spscore", "--min-meaning", "0.7"]
-    options += ["--reverse", "0.1"]
+    options += ["--reverse", "0.1", "--forward", "0.1", "--temperature", "0.6"]
     with service(args.model, *options) as url:
         client = Client(url, timeout=600)
         client.paraphrase(texts[:8])

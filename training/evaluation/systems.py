@@ -109,12 +109,14 @@ def from_model(
     best = {source: _clean(text, False) for source, text in zip(different, texts, strict=True)}
     say(f"{name}: {in_words(generator.counts)}")
     made_by = [f"model {model_signature(folder)}", f"{decoding.beams} beams", args.precision]
-    made_by += [f"{decoding.draws} draws"] if decoding.draws else []
+    if decoding.draws:
+        made_by += [f"{decoding.draws} draws of temperature {decoding.temperature:g}"]
     made_by += [f"degree {decoding.degree}"] if decoding.degree else []
     if ranking.by != "model":
         floor = f", meaning from {ranking.min_meaning:g}" if ranking.min_meaning else ""
         made_by += [f"ranked by SPScore-zh, tier {args.tier}{floor}"]
         made_by += [f"reverse probability {ranking.reverse:g}"] if ranking.reverse else []
+        made_by += [f"forward probability {ranking.forward:g}"] if ranking.forward else []
     made_by += ["copies dropped"] if decoding.drop_copies else []
     made_by += [f"{decoding.max_new_tokens} new tokens"] if decoding.max_new_tokens else []
     return System(name, ", ".join(made_by), [best[source] for source in sources])

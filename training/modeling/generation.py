@@ -35,6 +35,8 @@ def add_decoding(add: Callable[..., Any]) -> None:
     add("--beams", type=int, default=4, metavar="N", help="of the search (%(default)s)")
     drawn = "candidates drawn beside the search (%(default)s)"
     add("--draws", type=int, default=0, metavar="N", help=drawn)
+    add("--top-p", type=float, default=0.95, metavar="P", help="nucleus of draws (%(default)s)")
+    add("--temperature", type=float, default=1.0, metavar="T", help="of draws (%(default)s)")
     degree = f"of change, 1 to {DEGREES}, from a model that has learned them"
     add("--degree", type=int, choices=range(1, DEGREES + 1), help=degree)
     add(
@@ -50,6 +52,8 @@ def add_decoding(add: Callable[..., Any]) -> None:
     add("--min-meaning", type=float, default=0.0, metavar="M", help=floor)
     reverse = "by spscore: weight of log p(sentence | candidate) beside it (%(default)s)"
     add("--reverse", type=float, default=0.0, metavar="W", help=reverse)
+    forward = "by spscore: weight of log p(candidate | sentence) beside it (%(default)s)"
+    add("--forward", type=float, default=0.0, metavar="W", help=forward)
     tier = "of SPScore-zh that ranks: paper, core, full, or a model's folder (%(default)s)"
     add("--tier", default="core", help=tier)
     most = f"of a paraphrase; without it twice its source's, rounded up to {2 * LENGTH_STEP}s"

@@ -4,9 +4,10 @@
     paraphraser(["…"])      # for each source its candidates, the best first, with their judgements
 
 By the metric the best candidate has, in this order, all entities of its source; a meaning of at least
-min_meaning; and the highest SPScore-zh, to which the reverse probability may be added: the mean
-log-probability of the source given the paraphrase, by the same model (the noisy channel; Li et al. 2016
-rerank by it). It falls where a paraphrase has lost what the source says.
+min_meaning; and the highest SPScore-zh, to which two mean log-probabilities by the model itself may be
+added: that of the paraphrase given the source (forward), which falls where it reads badly, and that of
+the source given the paraphrase (reverse), which falls where it has lost what the source says (the noisy
+channel; Li et al. 2016, section 4.5, rerank by both).
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ class Ranking:
     """Judged meaning, 0 to 1: candidates below it stand behind the others."""
     reverse: float = 0.0
     """Weight of the reverse probability beside SPScore-zh."""
+    forward: float = 0.0
+    """Weight of the candidate's own probability beside it."""
 
     def __post_init__(self):
         for name, fits, expected in (
             ("min_meaning", 0 <= self.min_meaning <= 1, "0 to 1"),
             ("reverse", self.reverse >= 0, "0 or more"),
+            ("forward", self.forward >= 0, "0 or more"),
         ):
             if not fits:
                 raise ValueError(f"{name}: expected {expected}, not {getattr(self, name)}")
@@ -135,5 +139,6 @@ class Paraphraser:
         score = np.nan_to_num(candidate.judgements["spscore"])
         if self.ranking.reverse:
             score += self.ranking.reverse * candidate.reverse
+        score += self.ranking.forward * candidate.log_probability
         meant = np.nan_to_num(candidate.judgements["meaning"]) >= self.ranking.min_meaning
         return candidate.entities < 100, not meant, -float(score)

@@ -71,8 +71,10 @@ def test_ranked_by_spscore_from_all_candidates(generator, spscore):
         assert [one.judgements["spscore"] for one in best[: len(kept)]] == expected
 
 
-def ranked(text: str, spscore: float, meaning: float = 1.0, entities: float = 100.0, reverse=0.0):
-    return Ranked(text, -1.0, reverse, entities, {"spscore": spscore, "meaning": meaning})
+def ranked(
+    text: str, spscore: float, meaning: float = 1.0, entities: float = 100.0, reverse=0.0, own=-1.0
+):
+    return Ranked(text, own, reverse, entities, {"spscore": spscore, "meaning": meaning})
 
 
 def test_what_stands_before_what(generator, spscore):
@@ -87,9 +89,14 @@ def test_what_stands_before_what(generator, spscore):
     assert [one.text for one in sorted(candidates, key=order)] == [
         *("no entities to lose", "fair", "not scored", "means something else", "lost an entity")
     ]
-    rows = [ranked("a", 0.5, reverse=-3.0), ranked("b", 0.4, reverse=-1.0)]
-    for weight, first in ((0.04, "a"), (0.06, "b")):
-        key = Paraphraser(generator, None, Ranking("spscore", reverse=weight), spscore)._key
+    rows = [
+        ranked("a", 0.5, reverse=-3.0, own=-2.0),
+        ranked("b", 0.4, reverse=-1.0, own=-2.0),
+        ranked("c", 0.3, reverse=-3.0, own=-1.0),
+    ]
+    for reverse, forward, first in ((0.04, 0, "a"), (0.06, 0, "b"), (0, 0.19, "a"), (0, 0.21, "c")):
+        ranking = Ranking("spscore", reverse=reverse, forward=forward)
+        key = Paraphraser(generator, None, ranking, spscore)._key
         assert min(rows, key=key).text == first
 
 
@@ -121,7 +128,7 @@ def test_a_degree_is_a_token_behind_the_first(generator):
         generator.candidates(SOURCES, Decoding(degree=6))
 
 
-@pytest.mark.parametrize("settings", [{"min_meaning": 1.5}, {"reverse": -1.0}])
+@pytest.mark.parametrize("settings", [{"min_meaning": 1.5}, {"reverse": -1.0}, {"forward": -0.1}])
 def test_settings_out_of_range(settings):
     with pytest.raises(ValueError, match=f"{min(settings)}: expected"):
         Ranking(**settings)

@@ -11,5 +11,8 @@ from gaixie.jobs.errors import end_at_once_on_interrupt
 if (
     Path(getattr(sys.modules["__main__"], "__file__", None) or ".").resolve().parent
     == Path(__file__).resolve().parent
-):  # a script of ours: what it imports next takes a second
+):  # a script of ours: what it imports next takes a second, and may not be there
     end_at_once_on_interrupt()
+    from gaixie.udfs.command_line import name_missing_packages
+
+    name_missing_packages()

@@ -49,6 +49,9 @@ def main() -> int:
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
         del sys.argv[1]
+        from gaixie.udfs.command_line import name_missing_packages
+
+        name_missing_packages()
         runpy.run_module(f"gaixie.{COMMANDS[name][0]}", run_name="__main__", alter_sys=True)
     elif name in ("-h", "--help"):
         print(__doc__)

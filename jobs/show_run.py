@@ -28,6 +28,7 @@ from rich.table import Table
 
 from gaixie.jobs.browsing.why import Why, explainer
 from gaixie.jobs.errors import JobError, run
+from gaixie.udfs.command_line import missing_package
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import NAME, ReleaseManifest, RunManifest, read_release, read_run
@@ -97,9 +98,7 @@ def browse(args: argparse.Namespace) -> int:
         from gaixie.udfs.service.scoring import ScoringPart
         from gaixie.udfs.service.settings import ServiceSettings, read_tokens
     except ModuleNotFoundError as error:
-        raise JobError(
-            f"the package {error.name} is missing; pip install 'gaixie[browse]' brings it"
-        ) from None
+        raise JobError(missing_package(str(error.name), "browse")) from None
     manifest: RunManifest | ReleaseManifest
     if args.release:
         folder = storage.join(args.root, "releases", args.release)

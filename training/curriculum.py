@@ -26,9 +26,6 @@ import logging
 import os
 import sys
 
-import torch
-from transformers.utils.logging import disable_progress_bar
-
 from gaixie.training.loop.run import INTERRUPTED, OneRankError, Run
 from gaixie.training.settings import load_settings
 from gaixie.udfs.command_line import make_parser, say
@@ -36,6 +33,9 @@ from gaixie.udfs.command_line import make_parser, say
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
+    import torch  # behind gaixie.training, which says so if it is not installed
+    from transformers.utils.logging import disable_progress_bar
+
     args = _arguments(argv)
     logging.getLogger("accelerate").setLevel(logging.ERROR)  # warns of tied weights at each save
     disable_progress_bar()

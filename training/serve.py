@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.udfs.command_line import make_parser, missing_package, positive, run_command, say
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
 from gaixie.udfs.io.settings import first_fault
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from gaixie.udfs.service.settings import ServiceSettings
 
-HOW_TO_INSTALL = "pip install 'gaixie[serve]' brings what a service needs"
 LIMITS = (
     *("max_body", "max_pairs", "max_rows", "max_texts", "min_characters", "max_characters"),
     *("queue", "timeout", "requests_per_minute", "pairs_per_minute", "cors", "log_text"),
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         from gaixie.udfs.service.processes import serve, warn_of_open_port
         from gaixie.udfs.service.settings import ServiceSettings, read_tokens
     except ImportError as error:
-        raise ImportError(f"the package {error.name} is missing: {HOW_TO_INSTALL}") from error
+        raise ImportError(missing_package(str(error.name), "serve")) from error
     from gaixie.udfs.spscore import SPScore
 
     given = {name: value for name in LIMITS if (value := getattr(args, name)) is not None}

@@ -15,8 +15,6 @@ import argparse
 import sys
 from functools import partial
 
-from transformers.utils.logging import disable_progress_bar
-
 from gaixie.training.cards.facts import Training, start_of, write_training
 from gaixie.training.modeling.model import load_tokenizer
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
@@ -34,6 +32,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def make(args: argparse.Namespace) -> None:
     """The command: loads, copies, writes the folder, says what it has."""
+    # Behind gaixie.training, which says so if it is not installed.
+    from transformers.utils.logging import disable_progress_bar
+
     disable_progress_bar()
     tokenizer = load_tokenizer(args.tokenizer)
     assert isinstance(tokenizer, EntityAlignedTokenizer)  # as a folder was named

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import traceback
 from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
 
 STOPPED = 75
 """Exit code where time was up before the work was done: EX_TEMPFAIL of sysexits.h."""
@@ -51,8 +54,33 @@ def say(line: str) -> None:
 def in_words(error: Exception) -> str:
     """An error in one line; what to install where a package is missing."""
     if isinstance(error, ModuleNotFoundError) and error.name:
-        return f"the package {error.name} is missing; pip install 'gaixie[metrics]' brings it"
+        return missing_package(error.name, "metrics")
     return " ".join(str(error).split())
+
+
+def missing_package(name: str, extra: str) -> str:
+    """What to say of a package that an extra of ours brings."""
+    return f"the package {name} is missing; pip install 'gaixie[{extra}]' brings it"
+
+
+def name_missing_packages() -> None:
+    """Has a script that cannot import a package of an extra end with one line and exit code 2."""
+    sys.excepthook = _name_missing_package
+
+
+def _name_missing_package(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    missing = getattr(error, "name", None) or "gaixie"
+    if not issubclass(kind, ModuleNotFoundError) or missing.startswith("gaixie"):
+        sys.__excepthook__(kind, error, trace)
+        return
+    frames = [frame for frame, _ in traceback.walk_tb(trace)]
+    scripts = [frame for frame in frames if frame.f_globals.get("__name__") == "__main__"]
+    script = Path(scripts[-1].f_code.co_filename)
+    extra = "train" if script.parent.name == "training" else "metrics"
+    say(f"{script.stem}: error: {missing_package(missing, extra)}")
+    raise SystemExit(2)
 
 
 def run_command(name: str, work: Callable[[], object], *errors: type[Exception]) -> int:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 from gaixie.jobs import cli
+
+ROOT = Path(__file__).parents[2]
 
 
 def gaixie(*words: str) -> subprocess.CompletedProcess:
@@ -45,3 +50,29 @@ def test_mistakes():
     done = gaixie("show", "/no/such/root")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "extra"),
+    [
+        (["-m", "gaixie.jobs.cli", "generate", "model", "file"], "train"),
+        (["training/curriculum.py"], "train"),
+        (["training/tokenize_text.py", "--help"], "train"),
+        (["training/warm_start.py"], "train"),
+        (["jobs/identify_paraphrases.py"], "metrics"),
+    ],
+)
+def test_a_package_of_an_extra_is_missing(tmp_path, line, extra):
+    """As on an installation without extras."""
+    for name in ("torch", "transformers"):
+        (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError(name={name!r})")
+    done = subprocess.run(
+        [sys.executable, *line],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    pattern = rf"\w+: error: the package (torch|transformers) is missing; pip install 'gaixie\[{extra}\]' brings it\n"
+    assert re.fullmatch(pattern, done.stderr)

@@ -3,15 +3,10 @@
 if __name__ != "gaixie.jobs":  # under two names every class would be there twice
     raise ImportError("import gaixie.jobs, not jobs")
 
-import sys
-from pathlib import Path
-
+from gaixie import is_script_in
 from gaixie.jobs.errors import end_at_once_on_interrupt
 
-if (
-    Path(getattr(sys.modules["__main__"], "__file__", None) or ".").resolve().parent
-    == Path(__file__).resolve().parent
-):  # a script of ours: what it imports next takes a second, and may not be there
+if is_script_in(__file__):  # what it imports next takes a second, and may not be there
     end_at_once_on_interrupt()
     from gaixie.udfs.command_line import name_missing_packages
 

@@ -3,13 +3,8 @@
 if __name__ != "gaixie.training":  # under two names every class would be there twice
     raise ImportError("import gaixie.training, not training")
 
-import sys
-from pathlib import Path
-
+from gaixie import is_script_in
 from gaixie.udfs.command_line import name_missing_packages
 
-if (
-    Path(getattr(sys.modules["__main__"], "__file__", None) or ".").resolve().parent
-    == Path(__file__).resolve().parent
-):  # a script of ours: what it imports next may not be there
+if is_script_in(__file__):  # what it imports next may not be there
     name_missing_packages()

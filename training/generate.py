@@ -5,7 +5,7 @@
   cat sentences.txt | python training/generate.py MODEL - --drop-copies
   python training/generate.py MODEL sentences.txt --n-best 4 --beams 8
   python training/generate.py MODEL sentences.txt --beams 8 --draws 12 --temperature 0.6 --degree 5 \\
-      --rank-by spscore --tier full --min-meaning 0.75 --reverse 0.5 --forward 0.5      the best, by what was tried
+      --rank-by spscore --tier full --min-meaning 0.75 --reverse 0.5 --forward 0.5      as make paraphraser
   python training/generate.py MODEL sentences.txt --degree 4                 1: a light touch; 5: a rewrite
   python training/generate.py MODEL sentences.txt --sample --top-p 0.9 --temperature 0.8 --seed 1
 

@@ -134,9 +134,8 @@ class Handler(BaseHTTPRequestHandler):
 if __name__ == "__main__":
     Handler.log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
     Handler.script = json.loads(Path(sys.argv[2]).read_text("utf-8"))
-    ThreadingHTTPServer.request_queue_size = (
-        128  # of five, a machine at work refuses some that come at once
-    )
+    # With the default of five, a machine at work refuses some that come at once.
+    ThreadingHTTPServer.request_queue_size = 128
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     print(server.server_port, flush=True)
     server.serve_forever()

@@ -139,6 +139,7 @@ class Paraphraser:
         score = np.nan_to_num(candidate.judgements["spscore"])
         if self.ranking.reverse:
             score += self.ranking.reverse * candidate.reverse
-        score += self.ranking.forward * candidate.log_probability
+        if self.ranking.forward:
+            score += self.ranking.forward * candidate.log_probability
         meant = np.nan_to_num(candidate.judgements["meaning"]) >= self.ranking.min_meaning
         return candidate.entities < 100, not meant, -float(score)

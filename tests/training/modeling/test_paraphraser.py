@@ -83,7 +83,7 @@ def test_what_stands_before_what(generator, spscore):
         ranked("means something else", 0.8, meaning=0.2),
         ranked("fair", 0.3),
         ranked("no entities to lose", 0.5, entities=math.nan),
-        ranked("not scored", math.nan, entities=math.nan),
+        ranked("not scored", math.nan, entities=math.nan, own=math.nan),
     ]
     order = Paraphraser(generator, None, Ranking("spscore", min_meaning=0.5), spscore)._key
     assert [one.text for one in sorted(candidates, key=order)] == [

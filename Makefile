@@ -1,7 +1,8 @@
 # make demo    score the sample pairs and look at the result (installs what it needs first)
 # make demo-train  the whole way, small: vocabulary, tokenizer, three stages, paraphrases (adds PyTorch)
 # make paraphraser  a first real model and its evaluation, three hours on two cores (needs DATA); goes on where it was
-# make test    every test
+# make test    every test but the long ones: a quarter of an hour
+# make test-long   the others: on a Spark cluster, under DeepSpeed, the whole way through
 # make test-fast   what needs no Java, no PyTorch and no server: 2 minutes
 # make bench   how fast, against plain Python (needs DATA; PAIRS sets the size)
 # make bench-serve   how fast the service answers, over HTTP
@@ -16,7 +17,7 @@ PAIRS  ?= 2000000
 BIN    := .venv/bin
 INSTALL = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constraint infra/constraints.txt
 
-.PHONY: constraints demo demo-train paraphraser test test-fast bench bench-serve lint model dist clean
+.PHONY: constraints demo demo-train paraphraser test test-long test-fast bench bench-serve lint model dist clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.base
@@ -47,11 +48,16 @@ paraphraser: .venv/.train
 	$(BIN)/python training/curriculum.py --config examples/paraphraser/curriculum.yaml
 	$(BIN)/python training/evaluate.py $(R)/data/held-out.parquet --limit 400 --system mt=mt --model ours=$(R)/run/model $(EVALUATE) --metrics spscore:tier=full,spscore-meaning:tier=full,self-bleu --cases 20 --output $(R)/evaluation
 
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+
 test: .venv/.test
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not long"
+
+test-long: .venv/.test
+	$(PYTEST) -m long
 
 test-fast: .venv/.test
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --fast
+	$(PYTEST) --fast
 
 bench: .venv/.bench
 	$(BIN)/python tests/bench/bench.py --data $(DATA) --pairs $(PAIRS)

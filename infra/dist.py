@@ -19,6 +19,7 @@ import compileall
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -151,7 +152,8 @@ def install(environment: Path, pins: list[str]) -> None:
         sys.exit(f"pyproject.toml: packages.find does not include {', '.join(missing)}")
     for name in ("jobs", "conf"):
         link(environment / name, Path("lib") / PYTHON / "site-packages/gaixie" / name)
-    compileall.compile_dir(site, quiet=2, workers=os.cpu_count(), stripdir=str(site))
+    tests = re.compile("/tests/")  # which are left out
+    compileall.compile_dir(site, quiet=2, workers=os.cpu_count(), stripdir=str(site), rx=tests)
 
 
 def point_at(environment: Path, prefix: Path) -> None:

@@ -40,6 +40,7 @@ FIXTURES = {
     "spark": {"spark", "launch", "spark_submit"},
     "s3": {"store"},
     "cluster": {"cluster"},
+    "long": {"cluster", "under_deepspeed"},
 }
 """The mark of a test that asks for one of these, itself or by way of other fixtures."""
 SLOW = ("spark", "s3", "cluster", "torch", "training")

@@ -16,13 +16,27 @@ SCALE = 5.0
 """Of the similarity: its range is that of the logits, so that both are penalised alike."""
 
 
+FOLDS = 5
+
+
 def combined(model: Identifier, encoder: str, parts: Parts) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities of the held-out part and of the test part, fitted on the former."""
+    """Probabilities of the held-out part and of the test part, fitted on the former.
+
+    Those of the held-out part itself are cross-validated by source, so that they can be compared with the
+    classifier's own; but where a class has one source alone.
+    """
     from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
 
     held_out, test = (_numbers(model, encoder, pairs) for pairs in (parts.held_out, parts.test))
-    fitted = LogisticRegression().fit(held_out, parts.held_out.label >= 0.5)
-    return fitted.predict_proba(held_out)[:, 1], fitted.predict_proba(test)[:, 1]
+    label, source = parts.held_out.label >= 0.5, parts.held_out.source.astype(str)
+    fitted = LogisticRegression().fit(held_out, label)
+    own = fitted.predict_proba(held_out)
+    folds = min(FOLDS, *(len({*source[label == kind]}) for kind in (False, True)))
+    if folds > 1:
+        by = {"groups": source, "cv": StratifiedGroupKFold(folds), "method": "predict_proba"}
+        own = cross_val_predict(LogisticRegression(), held_out, label, **by)
+    return own[:, 1], fitted.predict_proba(test)[:, 1]
 
 
 def _numbers(model: Identifier, encoder: str, pairs: Labelled) -> np.ndarray:

@@ -66,6 +66,7 @@ def report(
     threshold = best_threshold(held_out[0].label >= 0.5, held_out[1])
     return {
         "threshold": threshold,
+        "held_out_auc": float(roc_auc_score(held_out[0].label >= 0.5, held_out[1])),
         "auc": float(roc_auc_score(pairs.label >= 0.5, probability)),
         "half": figures(pairs, probability > 0.5, samples, seed),
         "held_out": figures(pairs, probability > threshold, samples, seed),

@@ -60,6 +60,7 @@ def make(folder):
 
 @pytest.mark.spark
 @pytest.mark.training
+@pytest.mark.long
 def test_demo_train(make, folder):
     printed = make("demo-train", curriculum="--set controller.max_steps=4 --set evaluation.steps=4")
     assert "finished at step 12" in printed

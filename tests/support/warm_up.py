@@ -23,9 +23,14 @@ SMALL_HEAP = "-XX:+UseSerialGC"  # less to start; a job in local mode has a coll
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
 }
-"""For a few rows, compiling a query takes longer than running it."""
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+"""For a few rows, compiling a query takes longer than running it, and so does planning it again."""
+COMPILED = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+}
 """Spark's defaults, which one test of each job keeps."""
 
 

@@ -13,11 +13,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.cluster import components as components_module
 from gaixie.jobs.pairs.cluster.components import components
+from gaixie.jobs.spark.observed import observed
 from gaixie.udfs.io.manifest import PairsManifest
 
 ROOT = Path(__file__).parents[2]
@@ -183,8 +186,19 @@ def test_limits_and_resumption(spark, month, tmp_path, monkeypatch):
     assert not (output / "_work").exists()
 
 
+def test_a_count_that_spark_leaves_out(spark):
+    seen = {}
+    for name, which in (("some", "id = 1"), ("none", "false")):
+        watched = Observation()
+        numbers = spark.range(3).observe(watched, F.count("id").alias("count"))
+        numbers.join(spark.range(3).where(which), "id").collect()
+        seen[name] = observed(watched)
+    assert seen == {"some": {"count": 3}, "none": {}}
+
+
 @pytest.mark.parametrize(("text", "reason"), [(ALONE, "alone"), ("太短了。", "too_short")])
-def test_nothing_to_pair(spark, tmp_path, text, reason):
+def test_nothing_to_pair(spark, compiled, tmp_path, text, reason):
+    """Spark then leaves out, as it goes, what would have counted."""
     output = run(pd.DataFrame({"text": [text]}), tmp_path / "p", "--references", "2")
     told = manifest(output)
     assert (told.pairs, told.quarantine) == (0, {reason: 1})

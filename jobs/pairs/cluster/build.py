@@ -45,6 +45,7 @@ from gaixie.jobs.pairs.method import REPEATED
 from gaixie.jobs.pairs.settings import BuildSettings
 from gaixie.jobs.pairs.versions import ALONE
 from gaixie.jobs.scoring.inputs import MALFORMED_LINE
+from gaixie.jobs.spark.observed import observed
 from gaixie.jobs.spark.parquet import CHECKED, PARQUET
 from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.storage import Storage
@@ -292,13 +293,13 @@ class ClusterPairs(BuildPairs):
             counts = {"rows": rows.count()}
         else:
             if not self.steps.done(name):
-                observed = Observation()
+                written = Observation()
                 self.check_lock()
                 with progress(self.spark, TITLES.get(name, name), None):
-                    watched = table.observe(observed, F.count(F.lit(1)).alias("rows"))
+                    watched = table.observe(written, F.count(F.lit(1)).alias("rows"))
                     watched.write.options(**PARQUET).mode("overwrite").parquet(path)
-                left = (crowded.get["count"] or 0) if crowded is not None else None
-                self.steps.finish(name, {"rows": observed.get["rows"], "crowded": left})
+                left = observed(crowded).get("count") if crowded is not None else None
+                self.steps.finish(name, {"rows": written.get["rows"], "crowded": left})
             counts = self.steps.done(name) or {}
             rows = self.spark.read.options(**CHECKED).schema(schema).parquet(path)
         self.figures[name] = counts["rows"]

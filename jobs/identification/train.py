@@ -19,6 +19,8 @@ from gaixie.udfs.command_line import Clock, OutOfTime, say
 from gaixie.udfs.metrics.encoder import choose_device, load_tokenizer, loading, model_signature
 from gaixie.udfs.metrics.identification import Identifier
 
+SAVE_SECONDS = 120
+"""What a kill costs at most."""
 CLASSES = {0: "different", 1: "paraphrase"}
 POOL = 512
 """Pairs that are sorted by length together, so that batches are both even and random."""
@@ -72,12 +74,17 @@ def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path, clock: Cloc
             optimizer.load_state_dict(state["optimizer"])
             first = state["next"]
     torch.manual_seed(recipe.seed + first)
-    started = time.monotonic()
+    started = saved = time.monotonic()
     for step in range(first, len(plan)):
-        if clock.is_up():
+        is_up = clock.is_up()
+        if is_up or time.monotonic() - saved > SAVE_SECONDS:
             folder.parent.mkdir(parents=True, exist_ok=True)
             state = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-            torch.save({"digest": digest, "next": step, **state}, state_file)
+            part = state_file.with_suffix(".part")
+            torch.save({"digest": digest, "next": step, **state}, part)
+            part.replace(state_file)
+            saved = time.monotonic()
+        if is_up:
             raise OutOfTime(f"{folder}: step {step:,} of {len(plan):,}")
         rate = min(1, (step + 1) / max(1, WARM_UP * len(plan))) * (1 - step / len(plan))
         for group in optimizer.param_groups:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -29,9 +30,18 @@ def given(folder: Path) -> tuple:
     return ("--input", folder, "--origin-column", "origin", "--unit-mb", "0.01")
 
 
+def descendants(process, name: str) -> list[psutil.Process]:
+    """Those whose name has it; a shell of Spark's start may end while it is looked at."""
+    found = []
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if name in child.name():
+                found.append(child)
+    return found
+
+
 def java_of(process) -> list[psutil.Process]:
-    children = psutil.Process(process.pid).children(recursive=True)
-    return [child for child in children if child.name() == "java"]
+    return descendants(process, "java")
 
 
 def assert_nothing_left(group: int) -> None:
@@ -88,10 +98,9 @@ def test_a_killed_python_worker_is_replaced(launch, folder, tmp_path):
         if line.startswith("scoring unit 1 of 3: done"):
             break
     # Spark's own of the daemon that forks the workers, and of them; the driver is their ancestor
-    driver = psutil.Process(process.pid)
-    workers = [p for p in driver.children(recursive=True) if "python" in p.name()]
-    for worker in workers:
-        worker.kill()
+    for worker in descendants(process, "python"):
+        with suppress(psutil.NoSuchProcess):
+            worker.kill()
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert (tmp_path / "out/runs/r/manifest.json").exists()

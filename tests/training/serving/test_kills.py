@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -44,14 +45,20 @@ class Victim:
         wait_for(client.ready, "the service", self.process)
 
     def workers(self) -> list[psutil.Process]:
-        children = psutil.Process(self.process.pid).children()
-        return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+        found = []
+        for child in psutil.Process(self.process.pid).children():
+            with suppress(psutil.NoSuchProcess):  # one that was just killed
+                if "spawn_main" in " ".join(child.cmdline()):
+                    found.append(child)
+        return found
 
     def hit(self, how: str, draw: random.Random) -> None:
         """how: worker (killed), term (all, in order), supervisor (killed; its workers end by themselves)."""
+        wait_for(self.workers, "a worker", self.process)
         workers = self.workers()
         if how == "worker":
-            draw.choice(workers).kill()
+            with suppress(psutil.NoSuchProcess):
+                draw.choice(workers).kill()
             return
         self.process.send_signal(signal.SIGTERM if how == "term" else signal.SIGKILL)
         code = self.process.wait(60)

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring.paths import hadoop_path
 from gaixie.jobs.scoring.settings import Csv
 from gaixie.jobs.spark.storage import LITERAL
 from gaixie.udfs.io.storage import File
@@ -148,9 +149,9 @@ def _quotes(
         opens |= F.bool_or(F.col("single").rlike(f"(^|{d}){q}[^{q}]*{d}"))
         written = F.bool_or(F.contains("value", F.lit(quote * 2)))
         written &= ~F.bool_or(F.contains("rest", F.lit(quote)))
-    uris = {_path(file.uri): file.uri for file in files}
+    uris = {hadoop_path(file.uri): file.uri for file in files}
     rows = table.groupBy("path").agg(opens, written).collect()
-    return [(uris[_path(unquote(row[0]))], row[1], row[2]) for row in rows]
+    return [(uris[hadoop_path(unquote(row[0]))], row[1], row[2]) for row in rows]
 
 
 def _malformed(
@@ -164,8 +165,8 @@ def _malformed(
         F.count_if(F.col(f"`{malformed}`").isNotNull()).alias("count"),
         F.count(f"`{first}`"),  # Spark reads no table of malformed lines alone
     )
-    known = {_path(uri): uri for uri in uris}
-    return {known[_path(unquote(row["path"]))]: row["count"] for row in table.collect()}
+    known = {hadoop_path(uri): uri for uri in uris}
+    return {known[hadoop_path(unquote(row["path"]))]: row["count"] for row in table.collect()}
 
 
 def _check_closed(
@@ -194,7 +195,7 @@ def _check_closed(
     if not found:
         return
     [row] = found
-    [uri] = (uri for uri in uris if _path(uri) == _path(unquote(row.path)))
+    [uri] = (uri for uri in uris if hadoop_path(uri) == hadoop_path(unquote(row.path)))
     quote = given["quote"]
     start = row.lines[0].removeprefix(quote).rstrip()  # which stays where quotes follow within
     starts = quote + start, quote + start.replace(quote, 2 * quote)
@@ -208,11 +209,6 @@ def _check_closed(
     )
 
 
-def _path(uri: str) -> str:
-    """What Hadoop and Spark write alike of a URI: file:/a and file:///a."""
-    return uri.partition(":")[2].lstrip("/")
-
-
 def undecodable_files(spark: SparkSession, files: Sequence[File]) -> list[str]:
     """URIs of text files with bytes that are not UTF-8, and no line of Chinese or the like that is."""
     lines = spark.read.options(**LITERAL).text([file.uri for file in files])
@@ -222,9 +218,9 @@ def undecodable_files(spark: SparkSession, files: Sequence[File]) -> list[str]:
         F.count_if(~valid).alias("bad"),
         F.count_if(valid & more).alias("good"),
     )
-    uris = {_path(file.uri): file.uri for file in files}
+    uris = {hadoop_path(file.uri): file.uri for file in files}
     rows = table.where("bad > 0 AND good = 0").collect()
-    return sorted(uris[_path(unquote(row.path))] for row in rows)
+    return sorted(uris[hadoop_path(unquote(row.path))] for row in rows)
 
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:

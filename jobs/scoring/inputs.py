@@ -29,6 +29,7 @@ from gaixie.jobs.scoring.delimited import (
     union,
 )
 from gaixie.jobs.scoring.early import GIVE_ENCODING, check_names, json_objects
+from gaixie.jobs.scoring.origins import check_origins
 from gaixie.jobs.scoring.paths import COMPRESSED, choose_files, local_path
 from gaixie.jobs.scoring.settings import LICENSE, Input
 from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
@@ -324,13 +325,7 @@ def _check_origins(spark: SparkSession, source: InputFiles) -> None:
     if objects is not None and all(row.get(str(column)) in ORIGINS for row in objects):
         return
     rows = read_files(spark, source, source.files).where(F.col(MALFORMED_LINE).isNull())
-    values = rows.select("origin").distinct().limit(100)
-    unknown = sorted(str(row.origin) for row in values.collect() if row.origin not in ORIGINS)
-    if unknown:
-        raise JobError(
-            f"{source.settings.path}: column '{column}' holds the unknown origin {unknown[0]!r}, "
-            f"expected one of {', '.join(ORIGINS)}"
-        )
+    check_origins(rows, source.files, str(column))
 
 
 def check_encoding(spark: SparkSession, source: InputFiles, files: list[File]) -> None:

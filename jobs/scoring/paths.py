@@ -41,6 +41,11 @@ def local_path(uri: str) -> str | None:
     return uri if (_default_file_system() or "file:").startswith("file:") else None
 
 
+def hadoop_path(uri: str) -> str:
+    """What Hadoop and Spark write alike of a URI: file:/a and file:///a."""
+    return uri.partition(":")[2].lstrip("/")
+
+
 def _default_file_system() -> str | None:
     """What the user's Spark settings say that paths without a scheme are paths of, if they do."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has read them

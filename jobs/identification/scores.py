@@ -43,6 +43,13 @@ def crossed(pairs: Labelled, probability: np.ndarray) -> np.ndarray:
     return said
 
 
+def auc(label: np.ndarray, probability: np.ndarray) -> float:
+    """Area under the ROC curve; NaN where a class is not there."""
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(label, probability)) if 0 < label.sum() < len(label) else np.nan
+
+
 def figures(pairs: Labelled, said: np.ndarray, samples: int, seed: int) -> dict[str, Any]:
     """F1 and accuracy with 95 % intervals by bootstrap over sources."""
     label = pairs.label >= 0.5
@@ -60,14 +67,15 @@ def report(
     seed: int = 0,
 ) -> dict[str, Any]:
     """Figures of the test part at 0.5, at the held-out part's threshold, and at the other half's."""
-    from sklearn.metrics import roc_auc_score
-
     pairs, probability = test
+    label = pairs.label >= 0.5
     threshold = best_threshold(held_out[0].label >= 0.5, held_out[1])
+    sources = pairs.source.astype(str)
+    low, high = bootstrap_interval(auc, (label, probability), sources, samples, seed)
     return {
         "threshold": threshold,
-        "held_out_auc": float(roc_auc_score(held_out[0].label >= 0.5, held_out[1])),
-        "auc": float(roc_auc_score(pairs.label >= 0.5, probability)),
+        "held_out_auc": auc(held_out[0].label >= 0.5, held_out[1]),
+        "auc": {"score": auc(label, probability), "low": low, "high": high},
         "half": figures(pairs, probability > 0.5, samples, seed),
         "held_out": figures(pairs, probability > threshold, samples, seed),
         "crossed": figures(pairs, crossed(pairs, probability), samples, seed),

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.paths import hadoop_path
+from gaixie.jobs.scoring.paths import hadoop_path, local_path
 from gaixie.udfs.io.storage import File
 from gaixie.udfs.stages import ORIGINS
 
@@ -27,4 +27,7 @@ def check_origins(rows: DataFrame, files: Sequence[File], column: str) -> None:
     held = "no origin in a row" if first.origin is None else f"the unknown origin {first.origin!r}"
     path = hadoop_path(unquote(first.file))
     [uri] = (file.uri for file in files if hadoop_path(file.uri) == path)
-    raise JobError(f"{uri}: column '{column}' holds {held}, expected one of {', '.join(ORIGINS)}")
+    known_as = local_path(uri) or uri
+    raise JobError(
+        f"{known_as}: column '{column}' holds {held}, expected one of {', '.join(ORIGINS)}"
+    )

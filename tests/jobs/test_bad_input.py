@@ -241,7 +241,7 @@ def test_unknown_origin(score, tmp_path):
     path = write_parquet(tmp_path / "some/a b%.parquet", table | {"kind": ["llm", None]})
     write_parquet(tmp_path / "some/a.parquet", table | {"kind": ["llm", "human"]})
     run = score(tmp_path / "out", "--input", path.parent, "--origin-column", "kind")
-    refused(run, f"{path}: column 'kind' holds no origin in a row", known)
+    refused(run, f"error: {path}: column 'kind' holds no origin in a row", known)
 
 
 def test_origin_neither_or_twice(score, tmp_path):

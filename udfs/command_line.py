@@ -47,8 +47,9 @@ def positive(text: str) -> int:
 
 
 def say(line: str) -> None:
-    """A line of progress, on standard error."""
-    print(line, file=sys.stderr, flush=True)
+    """A line of progress, on standard error: in one write, so that no other thread's line gets into it."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def in_words(error: Exception) -> str:

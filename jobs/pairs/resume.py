@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
 from datetime import UTC, datetime
 from typing import Any
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.spark.storage import Storage
+from gaixie.udfs.command_line import say
 
 
 class Steps:
@@ -30,7 +30,7 @@ class Steps:
             _check_same(self._storage.read_json(path).get("deciding", {}), deciding, output)
             return
         if resume:
-            print(f"{output}: nothing to resume, it starts anew", file=sys.stderr)
+            say(f"{output}: nothing to resume, it starts anew")
         self._storage.delete(self._folder)
         note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
         self._storage.write_json(path, note | {"deciding": deciding})

@@ -57,6 +57,7 @@ from gaixie.jobs.releases.trace import trace
 from gaixie.jobs.releases.verify import describe_files, faults_of
 from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.session import start_session
+from gaixie.udfs.command_line import say
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.manifest import (
     ReleaseLineage,
@@ -141,7 +142,7 @@ def release(request: ReleaseRequest) -> int:
     if any(GROUP in run.lineage for run in runs) and GROUP not in lineage_of(runs):
         lacking = next(run.run_id for run in runs if run.rows and GROUP not in run.lineage)
         text = f"run '{lacking}' has no column 'group': the release is split by source sentence"
-        print(text, file=sys.stderr)
+        say(text)
     folder = storage.join(folder_of(request.root, request.version), f"build-{token_hex(4)}")
     try:
         if not request.dry_run:  # a root that may not be written shows itself before the work

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_f
 from gaixie.jobs.spark.parquet import CHECKED, PARQUET
 from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.storage import Storage
+from gaixie.udfs.command_line import say
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io.storage import File
 from gaixie.udfs.spscore import OUTPUTS
@@ -108,7 +108,7 @@ class ChunkScorer:
                 self._storage.write_json(f"{path}.json", marker)
             else:
                 chunk.input.corrupt.update(marker["corrupt"])
-                print(f"{_title(chunk, chunks)}: already scored", file=sys.stderr)
+                say(f"{_title(chunk, chunks)}: already scored")
             self.read.update(marker["rows"])
             if marker["schema"]:
                 self._schemas[path] = StructType.fromJson(marker["schema"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -35,6 +34,7 @@ from gaixie.jobs.scoring.settings import LICENSE, Input
 from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
 from gaixie.jobs.spark.parquet import CHECKED
 from gaixie.jobs.spark.storage import LITERAL, Storage
+from gaixie.udfs.command_line import say
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io.storage import File
 from gaixie.udfs.spscore import OUTPUTS
@@ -148,10 +148,9 @@ def _inspect(
     if others := sorted({file.uri for file in found} - {file.uri for file in files}):
         names = ", ".join(uri.rpartition("/")[2] for uri in others[:3])
         more = ", …" if len(others) > 3 else ""
-        print(
+        say(
             f"{settings.path}: {len(files)} {kind} files; passed over {len(others)} others: "
-            f"{names}{more}",
-            file=sys.stderr,
+            f"{names}{more}"
         )
     source = InputFiles(settings, kind, StructType(), files)
     allow_encoding(spark, settings.csv.encoding)
@@ -180,7 +179,7 @@ def _inspect(
             raise JobError(f"{settings.path}: no file could be read")
     for own, name in source.extra_names.items():
         if own != name:
-            print(f"{settings.path}: its column '{own}' is carried as '{name}'", file=sys.stderr)
+            say(f"{settings.path}: its column '{own}' is carried as '{name}'")
     return source
 
 

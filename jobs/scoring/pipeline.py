@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -35,6 +34,7 @@ from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.jobs.spark.parquet import write_partitioned, write_unshuffled
 from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.storage import Storage
+from gaixie.udfs.command_line import say
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io.local_copy import local_copy
 from gaixie.udfs.io.manifest import NAME, RunFile, RunManifest, RunRows
@@ -154,7 +154,7 @@ class ScoreCorpus:
         """Clears away what a killed run left; with resume, all but its finished chunks."""
         started = f"{self.folder}/{WORK}/started.json"
         if resume and not self.storage.exists(started):
-            print(f"run '{self.run_id}': nothing to resume, it starts anew", file=sys.stderr)
+            say(f"run '{self.run_id}': nothing to resume, it starts anew")
         self._delete(*TABLES, *REPORT, *(() if resume else (WORK,)))
         # A folder that may not be written shows itself now, not after the first chunk.
         note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}

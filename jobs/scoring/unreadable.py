@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import unquote
@@ -13,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import say
 from gaixie.udfs.io.storage import File
 
 CORRUPT = "cannot be read to its end: corrupt"
@@ -84,5 +84,5 @@ def set_aside(
         if on_corrupt_file == "stop":
             raise JobError(f"{file.uri}: {reason}")
         corrupt[file.uri] = reason
-        print(f"{file.uri}: {reason}: set aside", file=sys.stderr)
+        say(f"{file.uri}: {reason}: set aside")
     return [file for file in files if file not in faults]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from pyspark import SparkContext
 
 from gaixie.jobs.spark.jars import spark_home
 from gaixie.udfs.cache import cache_folder
+from gaixie.udfs.command_line import say
 
 OPTIONS = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 """Where users set options of every Java: theirs may name an archive of their own."""
@@ -51,7 +51,7 @@ def keep_archive() -> None:
     process = context._gateway.proc
     if f"ArchiveClassesAtExit={_part(archive)}" not in options or process is None:
         return
-    print(f"keeping Spark's classes, once, for a quicker start: {archive}", file=sys.stderr)
+    say(f"keeping Spark's classes, once, for a quicker start: {archive}")
     context.stop()
     process.stdin.close()
     process.wait()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from gaixie.udfs.command_line import say
 from gaixie.udfs.io import storage
 
 FOR_EXECUTORS = (
@@ -39,8 +39,6 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
             found = context.parallelize(uris, min(len(uris), 1000)).map(digest).collect()
             return dict(zip(uris, found, strict=True))
         except (PySparkException, Py4JJavaError):
-            print(
-                "executors cannot read the run's files in Python: the driver does", file=sys.stderr
-            )
+            say("executors cannot read the run's files in Python: the driver does")
     with ThreadPoolExecutor(context.defaultParallelism) as pool:
         return dict(zip(uris, pool.map(storage.sha256, uris), strict=True))

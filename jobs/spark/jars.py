@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pyspark
 
 from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import say
 
 JARS = Path(__file__).parents[2] / "conf/spark/s3a-jars.conf"
 
@@ -58,7 +59,7 @@ def fetch_jars(folder: Path, *settings: str, jars: Jars = S3A) -> list[Path]:
 
     settings: further arguments of spark-submit. Raises JobError where no repository gives them.
     """
-    print(f"fetching {jars.title} into {folder}", file=sys.stderr)
+    say(f"fetching {jars.title} into {folder}")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".jars-") as work:
         nothing = Path(work) / "nothing.py"

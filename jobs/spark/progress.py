@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from gaixie.udfs.command_line import say
 from gaixie.udfs.io.progress import Progress
 
 
@@ -31,7 +31,7 @@ def progress(spark: SparkSession, title: str, rows: int | None) -> Iterator[None
         thread.join()
     seconds = time.monotonic() - started
     rate = f", {rows / seconds:,.0f} pairs/s" if rows else ""
-    print(f"{title}: done in {seconds:.1f} s{rate}", file=sys.stderr, flush=True)
+    say(f"{title}: done in {seconds:.1f} s{rate}")
 
 
 def _try_to_watch(*args: Any) -> None:

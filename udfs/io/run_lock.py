@@ -14,7 +14,6 @@ import json
 import os
 import platform
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from typing import Protocol
 
 from fsspec.implementations.local import LocalFileSystem
 
+from gaixie.udfs.command_line import say
 from gaixie.udfs.io import storage
 
 NAME = "_lock"
@@ -252,7 +252,7 @@ class RunLock:
         return Locked(f"{self._run}: the lock of this run is gone; this process has stopped")
 
     def _say(self, text: str) -> None:
-        print(f"{self._run}: {text}", file=sys.stderr, flush=True)
+        say(f"{self._run}: {text}")
 
     def _remove_folders(self) -> None:
         with suppress(OSError):  # up to the first that holds something

@@ -221,4 +221,4 @@ def _bind(host: str, port: int) -> socket.socket:
 def warn_of_open_port(host: str, tokens: dict[str, str]) -> None:
     """A line where anybody on the network may ask."""
     if host not in LOOPBACK and not tokens:
-        print(f"warning: {host} is open to the network, and there are no tokens", file=sys.stderr)
+        say(f"warning: {host} is open to the network, and there are no tokens")

@@ -1,0 +1,26 @@
+"""What every command line of the project shares."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+from gaixie.udfs.command_line import say
+
+
+class Writes(io.StringIO):
+    """A stream that keeps each write: what another thread writes can only get in between two of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.parts.append(text)
+        return len(text)
+
+
+def test_a_line_is_written_at_once(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream := Writes())
+    say("score: 0.442")
+    assert stream.parts == ["score: 0.442\n"]

@@ -151,6 +151,7 @@ def spark():
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.python.daemon.module": "gaixie.jobs.spark.warm_daemon",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     session = SparkSession.builder.master("local[2]").appName("tests").config(map=settings)
     session = session.getOrCreate()

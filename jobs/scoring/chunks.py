@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -35,6 +35,7 @@ from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io.storage import File
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.stages import ORIGINS
+from gaixie.udfs.validate import MALFORMED, REASONS
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ class ChunkScorer:
         self._schemas: dict[str, StructType] = {}
         self.read: Counter[str] = Counter()
         """Rows read, by origin."""
+        self.unfit: Counter[str] = Counter()
+        """Rows that cannot be scored, by reason."""
 
     def score(self, chunks: list[Chunk], limit: int | None, check_lock: Callable[[], None]) -> None:
         """Scores chunk by chunk, each followed by a marker with its counts; limit: rows in all.
@@ -110,22 +113,23 @@ class ChunkScorer:
                 chunk.input.corrupt.update(marker["corrupt"])
                 say(f"{_title(chunk, chunks)}: already scored")
             self.read.update(marker["rows"])
+            self.unfit.update(marker["unfit"])
             if marker["schema"]:
                 self._schemas[path] = StructType.fromJson(marker["schema"])
             left = left - sum(marker["rows"].values()) if left is not None else None
 
     def _kept_marker(self, path: str, fingerprint: str) -> dict[str, Any] | None:
-        """The marker of a chunk that a killed run has scored alike; one of other settings goes."""
+        """The marker of a chunk that a killed run has scored alike; one of other settings, or older, goes."""
         if not self._storage.exists(f"{path}.json"):
             return None
         marker = self._storage.read_json(f"{path}.json")
-        if marker["fingerprint"] == fingerprint:
+        if marker["fingerprint"] == fingerprint and "unfit" in marker:
             return marker
         self._storage.delete(f"{path}.json")
         return None
 
     def _score_chunk(self, chunk: Chunk, title: str, limit: int | None) -> dict[str, Any]:
-        """Rows read by origin, files that turned out to be corrupt, and the schema written."""
+        """Rows read by origin, unfit ones by reason, corrupt files, and the schema written."""
         files = list(chunk.files)
         corrupt: dict[str, str] = {}
         while files:
@@ -133,17 +137,13 @@ class ChunkScorer:
             rows = read_files(self._spark, chunk.input, files)
             if limit is not None:
                 rows = rows.limit(limit)
-            counts_by_origin = [
-                F.count_if(F.col("origin") == origin).alias(origin)
-                for origin in (*ORIGINS, NO_ORIGIN)
-            ]
-            rows = self._spread(rows, chunk, limit).observe(observed, *counts_by_origin)
+            rows = self._spread(rows, chunk, limit).observe(
+                observed, *_counts_by("origin", (*ORIGINS, NO_ORIGIN))
+            )
             row_key = F.lit(chunk.number << 53) + F.monotonically_increasing_id()
             scored = scored_rows(rows, self._score).withColumn("row_key", row_key)
-            undecodable = Observation()
-            scored = scored.observe(
-                undecodable, F.count_if(F.col("reason") == "undecodable").alias("rows")
-            )
+            unfit = Observation()
+            scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
             try:
                 with progress(self._spark, title, chunk.rows):
                     writer = scored.write.options(**PARQUET).partitionBy("fit")
@@ -158,12 +158,16 @@ class ChunkScorer:
                 chunk.input.corrupt.update(corrupt)
                 continue
             sizes = [file.size for file in files]
-            share = undecodable.get["rows"] / max(sum(observed.get.values()), 1)
+            share = unfit.get["undecodable"] / max(sum(observed.get.values()), 1)
             if share > min(sizes) / sum(sizes) / 4:  # then it may be all rows of a file
                 check_encoding(self._spark, chunk.input, files)
-            counts = {origin: count for origin, count in observed.get.items() if count}
-            return {"rows": counts, "corrupt": corrupt, "schema": scored.schema.jsonValue()}
-        return {"rows": {}, "corrupt": corrupt, "schema": None}
+            return {
+                "rows": +Counter(observed.get),
+                "unfit": +Counter(unfit.get),
+                "corrupt": corrupt,
+                "schema": scored.schema.jsonValue(),
+            }
+        return {"rows": {}, "unfit": {}, "corrupt": corrupt, "schema": None}
 
     def _spread(self, rows: DataFrame, chunk: Chunk, limit: int | None) -> DataFrame:
         """Spreads rows over the cores where the files cannot be read in enough pieces."""
@@ -230,6 +234,11 @@ def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
         "origin",
         *[F.col(f"`{name}`") for name in extra],
     )
+
+
+def _counts_by(name: str, values: Iterable[str]) -> list[Column]:
+    """Rows that hold each of the values in a column."""
+    return [F.count_if(F.col(name) == value).alias(value) for value in values]
 
 
 def _title(chunk: Chunk, chunks: list[Chunk]) -> str:

@@ -8,12 +8,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from math import ceil
 from typing import Any, Literal
 
 import numpy as np
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -28,9 +29,10 @@ from gaixie.jobs.scoring.accounts import (
 from gaixie.jobs.scoring.chunks import ChunkScorer, divide
 from gaixie.jobs.scoring.duplicates import MAX_BROADCAST, find_duplicates
 from gaixie.jobs.scoring.inputs import MALFORMED_LINE, InputFiles
-from gaixie.jobs.scoring.report import Report, print_summary, write_report
+from gaixie.jobs.scoring.report import Report, draw_report, print_summary, write_report
 from gaixie.jobs.scoring.sample import Sample, sample_scored
 from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.jobs.spark.beside import beside
 from gaixie.jobs.spark.parquet import write_partitioned, write_unshuffled
 from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.storage import Storage
@@ -198,18 +200,23 @@ class ScoreCorpus:
         bins: dict[str, Counter[int]] = defaultdict(Counter)
         held_back: dict[str, Counter[int]] = defaultdict(Counter)
         duplicates: Counter[str] = Counter()
+
+        def cells(pairs: DataFrame) -> list[Row]:
+            return pairs.groupBy(*cell).count().collect()
+
         with progress(self.spark, "finding duplicates and stages", rows):
+            extra = {c.name: c for i in self.inputs for c in i.extra_columns}
             pairs = self.scored_pairs()
-            for origin, index, held, count in pairs.groupBy(*cell).count().collect():
+            with beside(self.spark, partial(cells, pairs)) as of_all:
+                self.duplicates = find_duplicates(pairs, rows, extra.values())
+                left_out = cells(self.duplicates) if self.duplicates else []
+            for origin, index, held, count in of_all.result():
                 bins[origin][index] += count
                 held_back[origin][index] += count * held
-            extra = {c.name: c for i in self.inputs for c in i.extra_columns}
-            self.duplicates = find_duplicates(pairs, rows, extra.values())
-            if self.duplicates:
-                for origin, index, held, count in self.duplicates.groupBy(*cell).count().collect():
-                    bins[origin][index] -= count
-                    held_back[origin][index] -= count * held
-                    duplicates[origin] += count
+            for origin, index, held, count in left_out:
+                bins[origin][index] -= count
+                held_back[origin][index] -= count * held
+                duplicates[origin] += count
             if not duplicates:
                 self.duplicates = None
         thresholds = {}
@@ -220,9 +227,15 @@ class ScoreCorpus:
         self.seconds["stages"] = time.monotonic() - started
         return Stages(thresholds, min_meaning, dict(bins), dict(held_back), dict(duplicates))
 
-    def write_scored(self, stages: Stages) -> None:
-        """Writes the distinct pairs, a folder for each origin and stage."""
+    def write_tables(self, stages: Stages) -> None:
+        """Writes both tables, side by side."""
         started = time.monotonic()
+        with beside(self.spark, self._write_quarantine):
+            self._write_scored(stages)
+        self.seconds["write"] = time.monotonic() - started
+
+    def _write_scored(self, stages: Stages) -> None:
+        """Writes the distinct pairs, a folder for each origin and stage."""
         pairs = self.scored_pairs()
         few = sum(stages.duplicates.values()) <= MAX_BROADCAST
         if self.duplicates:
@@ -242,7 +255,6 @@ class ScoreCorpus:
                 self.schemas["scored"] = pairs.schema
             else:
                 self._write(pairs, "scored", ("origin", "stage"), counts, "pair_id")
-        self.seconds["write"] = time.monotonic() - started
 
     def _split(self, counts: dict[tuple[str, int], int]) -> tuple[int, int] | None:
         """(bytes a task, rows a file) at which tasks that each write what they read give files of about
@@ -257,13 +269,12 @@ class ScoreCorpus:
         files = max(ceil(largest * self.chunks.bytes_per_row() / target - 0.25), 1)
         return ceil(sum(sizes) / tasks) + max(sizes), ceil(1.2 * largest / files)
 
-    def write_quarantine(self) -> None:
+    def _write_quarantine(self) -> None:
         """Writes the rows that cannot be scored, a folder for each reason."""
-        started = time.monotonic()
-        rows = self.chunks.rows(fit=False)
-        counts = {(row.reason,): row["count"] for row in rows.groupBy("reason").count().collect()}
+        counts = {(reason,): rows for reason, rows in self.chunks.unfit.items()}
         if not counts:
             return
+        rows = self.chunks.rows(fit=False)
         columns = [
             "source",
             "paraphrase",
@@ -275,7 +286,6 @@ class ScoreCorpus:
         if ("undecodable",) in counts:
             rows = escape_undecodable(rows, ("source", "paraphrase", MALFORMED_LINE))
         self._write(rows.select(*columns), "quarantine", ("reason",), counts, "source")
-        self.seconds["quarantine"] = time.monotonic() - started
 
     def _write(
         self,
@@ -299,25 +309,35 @@ class ScoreCorpus:
         scored = self._written("scored", ("origin", "stage"))
         quarantined = self._written("quarantine", ("origin", "reason"))
         close_accounts(self.chunks.read, scored, quarantined, stages.duplicates)
-        sample = Sample()
-        if scored:
-            path = f"{self.folder}/scored"
-            sample = sample_scored(self.spark, self.storage, path, self.schemas["scored"], scored)
-            segmenter = load_segmenter(self.scorer.segmenter)
-            for pair in sample.examples:
-                texts = pair["source"], pair["paraphrase"]
-                pair["reasons"] = self.scorer.model.explain(*texts, segmenter)
+        manifest = self._manifest(stages, scored, quarantined)
+        with beside(self.spark, self._files) as files:
+            report = Report(manifest, self.folder, stages.bins, self._sample(scored))
+            png = draw_report(report)
+        manifest.files.update(files.result())
         self.seconds["report"] = time.monotonic() - started
-        started = time.monotonic()
-        written = {n: written_files(self.spark, self.storage, self.folder, n) for n in TABLES}
-        self.seconds["digests"] = time.monotonic() - started
-        manifest = self._manifest(stages, scored, quarantined, written)
-        report = Report(manifest, self.folder, stages.bins, sample)
-        write_report(report, self.storage, self.folder)
+        manifest.seconds.update({step: round(value, 3) for step, value in self.seconds.items()})
+        write_report(report, png, self.storage, self.folder)
         self._delete(WORK)
         self.check_lock()
         self.storage.write(f"{self.folder}/{NAME}", manifest.to_json())
         print_summary(report)
+
+    def _files(self) -> dict[Table, list[RunFile]]:
+        """What was written, with digests."""
+        files = {n: written_files(self.spark, self.storage, self.folder, n) for n in TABLES}
+        return {name: found for name, found in files.items() if found}
+
+    def _sample(self, scored: Counter[tuple[Any, ...]]) -> Sample:
+        """Some scored pairs, the examples with the reasons for their scores. scored: rows by origin and stage."""
+        if not scored:
+            return Sample()
+        path = f"{self.folder}/scored"
+        sample = sample_scored(self.spark, self.storage, path, self.schemas["scored"], scored)
+        segmenter = load_segmenter(self.scorer.segmenter)
+        for pair in sample.examples:
+            texts = pair["source"], pair["paraphrase"]
+            pair["reasons"] = self.scorer.model.explain(*texts, segmenter)
+        return sample
 
     def _written(self, name: str, keys: tuple[str, str]) -> Counter[tuple[Any, ...]]:
         if name not in self.schemas:
@@ -332,9 +352,8 @@ class ScoreCorpus:
         stages: Stages,
         scored: Counter[tuple[Any, ...]],
         quarantined: Counter[tuple[Any, ...]],
-        written: dict[Table, list[RunFile]],
     ) -> RunManifest:
-        """scored: rows by origin and stage; quarantined: rows by origin and reason; written: files."""
+        """Without files and times. scored: rows by origin and stage; quarantined: by origin and reason."""
         read = self.chunks.read
         by_stage = {o: {s: scored[o, s] for s in STAGES} for o in read}
         by_reason = {
@@ -371,6 +390,6 @@ class ScoreCorpus:
                 o: {share: quantile(bins, share) for share in QUANTILES}
                 for o, bins in stages.bins.items()
             },
-            seconds={step: round(value, 3) for step, value in self.seconds.items()},
-            files={name: files for name, files in written.items() if files},
+            seconds={},
+            files={},
         )

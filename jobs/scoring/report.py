@@ -227,10 +227,14 @@ def _print_table(console: Console, content: Table) -> None:
     console.print()
 
 
-def write_report(report: Report, storage: Storage, folder: str) -> None:
-    """Writes folder/report.png and folder/report.html, which holds the plots too."""
+def draw_report(report: Report) -> bytes:
+    """Its plots, as PNG."""
     bins = {origin: report.bins.get(origin, {}) for origin in report.origins}
-    png = draw_run(bins, report.manifest.thresholds, report.sample)
+    return draw_run(bins, report.manifest.thresholds, report.sample)
+
+
+def write_report(report: Report, png: bytes, storage: Storage, folder: str) -> None:
+    """Writes folder/report.png, which is png, and folder/report.html, which holds it too."""
     page = render(
         TEMPLATE,
         report=report,

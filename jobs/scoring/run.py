@@ -81,8 +81,7 @@ def score_corpus(
         job.start(resume)
         job.score_chunks()
         stages = job.find_stages()
-        job.write_scored(stages)
-        job.write_quarantine()
+        job.write_tables(stages)
         job.publish(stages)
     keep_archive()
     return 0

@@ -6,16 +6,26 @@ Spark runs it as ``spark.python.daemon.module``, in place of ``pyspark.daemon``.
 
 from __future__ import annotations
 
+import gc
 from contextlib import suppress
 
-from pyspark.daemon import manager
 
-from gaixie.udfs.spark import worker_segmenter
-from gaixie.udfs.spscore import SPScore
-from gaixie.udfs.spscore.pickled import share
+def main() -> None:
+    """Loads, and then forks until Java ends."""
+    gc.disable()  # all of it stays: looking for garbage would be a tenth of the time
+    from pyspark.daemon import manager
 
-if __name__ == "__main__":
+    from gaixie.udfs.spark import worker_segmenter
+    from gaixie.udfs.spscore import SPScore
+    from gaixie.udfs.spscore.pickled import share
+
     with suppress(Exception):  # a worker that wants it says what is wrong
         model = share(SPScore.load())
         model.score(["天气很好"], ["今天天气不错"], worker_segmenter("jieba"))
+    gc.freeze()  # a worker that looked through it would copy memory that it shares
+    gc.enable()
     manager()
+
+
+if __name__ == "__main__":
+    main()

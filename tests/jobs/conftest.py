@@ -158,6 +158,7 @@ def score(spark, model) -> Callable[..., Run]:
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
             if not report:
+                patch.setattr(pipeline, "draw_report", lambda *_: b"")
                 patch.setattr(pipeline, "write_report", lambda *_: None)
             main = functools.partial(score_corpus.main, line)
             code = run("score_corpus", main, score_corpus.INTERRUPTED)

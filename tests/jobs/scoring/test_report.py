@@ -12,7 +12,13 @@ from rich.console import Console
 
 from gaixie.jobs.reporting import BARS
 from gaixie.jobs.scoring import report
-from gaixie.jobs.scoring.report import EXPLANATIONS, Report, print_summary, write_report
+from gaixie.jobs.scoring.report import (
+    EXPLANATIONS,
+    Report,
+    draw_report,
+    print_summary,
+    write_report,
+)
 from gaixie.jobs.scoring.sample import MEASURED, Sample
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.io.manifest import RunManifest
@@ -190,7 +196,7 @@ class Page(HTMLParser):
 
 def written(summary) -> tuple[str, bytes]:
     files = Files()
-    write_report(summary, files, FOLDER)
+    write_report(summary, draw_report(summary), files, FOLDER)
     assert set(files) == {f"{FOLDER}/report.png", f"{FOLDER}/report.html"}
     return files[f"{FOLDER}/report.html"], files[f"{FOLDER}/report.png"]
 

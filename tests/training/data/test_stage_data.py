@@ -503,6 +503,7 @@ def test_the_splits_of_a_real_release(tmp_path, spark, monkeypatch):
 
     table = dict(zip(("source", "paraphrase"), zip(*sentences(1, 300), strict=True), strict=True))
     pq.write_table(pa.table(table), tmp_path / "pairs.parquet")
+    monkeypatch.setattr(pipeline, "draw_report", lambda *_: b"")
     monkeypatch.setattr(pipeline, "write_report", lambda *_: None)
     line = ["--input", f"{tmp_path}/pairs.parquet", "--origin", "human", "--run-id", "one"]
     line += ["--set", "cuts.human={quantiles: [0.01, 0.8, 0.9]}"]

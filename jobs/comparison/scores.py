@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from gaixie.jobs.comparison.datasets import Config, DataSet, source_share
 from gaixie.jobs.fitting import data as fit_data
 from gaixie.jobs.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
+from gaixie.jobs.spark.beside import interruptible
 from gaixie.udfs.command_line import in_words, say
 from gaixie.udfs.io.settings import load_settings
 from gaixie.udfs.metrics import Free, Metric, Pairs, load_metric
@@ -136,7 +137,7 @@ class Scorer:
         rows = spark.createDataFrame(table[names].assign(row=range(len(table))))
         rows = rows.repartition(4 * spark.sparkContext.defaultParallelism)
         score = metric(spec, model=self.config.encoder, vectors=self.config.word_vectors)
-        scored = rows.select("row", score(*names).alias("score")).toPandas()
+        scored = interruptible(rows.select("row", score(*names).alias("score")).toPandas)
         return scored.sort_values("row")["score"].to_numpy(np.float64)
 
     def _cross_fitted(self, table: pd.DataFrame, metric: SPScoreZh) -> np.ndarray:

@@ -9,6 +9,7 @@ from pyspark.sql import Observation
 from gaixie.jobs.pairs.making import by_reason, make_pairs
 from gaixie.jobs.pairs.writing import Sentences
 from gaixie.jobs.scoring.unreadable import SPARK_ERRORS
+from gaixie.jobs.spark.beside import interruptible
 
 if TYPE_CHECKING:
     from gaixie.jobs.pairs.build import BuildPairs
@@ -31,7 +32,7 @@ def dry_run(job: BuildPairs) -> None:
         made = make_pairs(judged.where("reason IS NULL"), method).cache()
         counts += by_reason(made.where("reason IS NOT NULL"))
         fit = made.where("reason IS NULL")
-        pairs, first = fit.count(), fit.limit(TRIED).toArrow().to_pylist()
+        pairs, first = fit.count(), interruptible(fit.limit(TRIED).toArrow).to_pylist()
     except SPARK_ERRORS as error:
         job.input.blame(error)
         raise

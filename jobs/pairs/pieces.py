@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from gaixie.jobs.pairs.writing import WRITTEN, Sentences, Settling, Written, loaded
+from gaixie.jobs.spark.beside import interruptible
 from gaixie.jobs.spark.parquet import CHECKED, PARQUET
 from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.io.progress import Progress
@@ -107,7 +108,7 @@ class Pieces:
 
         written: the candidates of the sentences of the piece.
         """
-        rows = self.sentences(number).toArrow().to_pylist()
+        rows = interruptible(self.sentences(number).toArrow).to_pylist()
         texts = list(dict.fromkeys(row[self.reads] for row in rows))
         return self.keep(number, self.settling.settle(rows, self.reads, written(texts)))
 

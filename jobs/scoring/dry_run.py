@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from gaixie.jobs.scoring.chunks import scored_rows
 from gaixie.jobs.scoring.inputs import InputFiles, read_files
 from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.jobs.spark.beside import interruptible
 from gaixie.udfs.spark import score_batch
 from gaixie.udfs.spscore import JUDGEMENTS, SPScore
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
@@ -95,7 +96,7 @@ def dry_run(job: ScoreCorpus, cores: int | None, pairs: int | None) -> None:
         rows: float = sum(source.rows.values())
         _print_input(source, size, int(rows))
         first = read_files(job.spark, source, source.files).limit(SAMPLE)
-        table = scored_rows(first, job.score).toArrow()
+        table = interruptible(scored_rows(first, job.score).toArrow)
         known = ["origin", "reason", "spscore", *JUDGEMENTS]
         _print_sample(table.select(known).to_pandas(), job.settings)
         if len(table):

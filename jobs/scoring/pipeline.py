@@ -207,7 +207,7 @@ class ScoreCorpus:
         with progress(self.spark, "finding duplicates and stages", rows):
             extra = {c.name: c for i in self.inputs for c in i.extra_columns}
             pairs = self.scored_pairs()
-            with beside(self.spark, partial(cells, pairs)) as of_all:
+            with beside(partial(cells, pairs)) as of_all:
                 self.duplicates = find_duplicates(pairs, rows, extra.values())
                 left_out = cells(self.duplicates) if self.duplicates else []
             for origin, index, held, count in of_all.result():
@@ -230,7 +230,7 @@ class ScoreCorpus:
     def write_tables(self, stages: Stages) -> None:
         """Writes both tables, side by side."""
         started = time.monotonic()
-        with beside(self.spark, self._write_quarantine):
+        with beside(self._write_quarantine):
             self._write_scored(stages)
         self.seconds["write"] = time.monotonic() - started
 
@@ -310,7 +310,7 @@ class ScoreCorpus:
         quarantined = self._written("quarantine", ("origin", "reason"))
         close_accounts(self.chunks.read, scored, quarantined, stages.duplicates)
         manifest = self._manifest(stages, scored, quarantined)
-        with beside(self.spark, self._files) as files:
+        with beside(self._files) as files:
             report = Report(manifest, self.folder, stages.bins, self._sample(scored))
             png = draw_report(report)
         manifest.files.update(files.result())

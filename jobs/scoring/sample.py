@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.reporting import BARS
+from gaixie.jobs.spark.beside import interruptible
 from gaixie.jobs.spark.storage import LITERAL, Storage
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS
@@ -64,7 +65,7 @@ def sample_scored(
             front = reader.option("basePath", path).parquet(file)
             parts.append(front.select(columns).limit(max(rows * count // total, 1)))
         pairs = reduce(DataFrame.unionAll, parts)
-    sample = pairs.toPandas().sort_values(["spscore", "source"])
+    sample = interruptible(pairs.toPandas).sort_values(["spscore", "source"])
     judgements = {
         str(origin): {
             name: np.histogram(pairs[name], BARS, (0, 1))[0].tolist() for name in JUDGEMENTS

@@ -1,4 +1,4 @@
-"""Two Spark jobs at the same time: what one leaves idle, of cores and of the driver, the other uses."""
+"""Work of Spark in a thread: beside other work, and where Ctrl-C is to break it off."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import TypeVar
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 T = TypeVar("T")
 
 
 @contextmanager
-def beside(spark: SparkSession, work: Callable[[], T]) -> Iterator[Future[T]]:
+def beside(work: Callable[[], T]) -> Iterator[Future[T]]:
     """Does the work in a thread while the block runs, and then waits for it: its result is to be had behind it.
 
-    Raises what the block raises, else what the work does. Where the block is broken off, so is the work.
+    Raises what the block raises, else what the work does. Where the block is broken off, so are Spark's jobs.
     """
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(work)
@@ -26,10 +26,22 @@ def beside(spark: SparkSession, work: Callable[[], T]) -> Iterator[Future[T]]:
             done.result()
         except BaseException:
             # In a thread of its own: an interrupted one's connection to Java may be in use.
-            Thread(target=_cancel, args=(spark,), daemon=True).start()
+            Thread(target=_cancel, daemon=True).start()
             raise
 
 
-def _cancel(spark: SparkSession) -> None:
+def interruptible(work: Callable[[], T]) -> T:
+    """The work's result: of toArrow and toPandas, which Ctrl-C must not meet in the main thread.
+
+    There PySpark would stop reading what Java sends, and then wait until Java has sent it.
+    """
+    with beside(work) as done:
+        pass
+    return done.result()
+
+
+def _cancel() -> None:
     with suppress(Exception):  # Java may be gone already
-        spark.sparkContext.cancelAllJobs()
+        context = SparkContext._active_spark_context
+        if context is not None:
+            context.cancelAllJobs()

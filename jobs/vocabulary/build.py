@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.spark.beside import interruptible
 from gaixie.jobs.spark.progress import progress
 from gaixie.jobs.spark.storage import Storage
 from gaixie.jobs.vocabulary.report import draw_distribution, table
@@ -105,7 +106,7 @@ class BuildVocabulary:
                 by_count[row["class"]][row["count"]] = row.n
             cuts = {name: find_cut(by_count[name], self.rules[name]) for name in CLASSES}
             frequent = words.withColumn("kept", _is_kept(cuts)).where("kept")
-            kept = frequent.select("word", "class", "count").toPandas()
+            kept = interruptible(frequent.select("word", "class", "count").toPandas)
         kept = kept.sort_values(["count", "word"], ascending=[False, True])
         self._publish(by_count, kept, tag_set, segmenter, time.monotonic() - started)
 

@@ -17,6 +17,8 @@ from pyspark.sql import functions as F
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from gaixie.jobs.spark.beside import interruptible
+
 DRIVER_EDGES = 2_000_000
 """Joined in the driver: some 100 MB there."""
 
@@ -31,7 +33,7 @@ def components(edges: DataFrame, keep: Keep, driver_edges: int = DRIVER_EDGES) -
     """
     edges = edges.select("a", "b")
     if edges.limit(driver_edges + 1).count() <= driver_edges:
-        table = edges.toArrow()
+        table = interruptible(edges.toArrow)
         nodes, least = join_edges(table["a"].to_numpy(), table["b"].to_numpy())
         joined = pa.table({"node": nodes, "component": least})
         return edges.sparkSession.createDataFrame(joined, "node bigint, component bigint")

@@ -15,6 +15,7 @@ from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.llm.record import Record
 from gaixie.jobs.pairs.llm.settings import LlmSettings
 from gaixie.jobs.pairs.writing import Sentences, Writer, Written
+from gaixie.jobs.spark.beside import interruptible
 from gaixie.udfs.io import storage
 from gaixie.udfs.io.progress import Progress
 
@@ -139,7 +140,7 @@ class Llm(Sentences):
 
 def _read(pieces: Pieces, missing: Sequence[int]) -> Iterator[tuple[Piece, list[str]]]:
     for number in missing:
-        rows = pieces.sentences(number).toArrow().to_pylist()
+        rows = interruptible(pieces.sentences(number).toArrow).to_pylist()
         yield (number, rows), list(dict.fromkeys(row[pieces.reads] for row in rows))
 
 

@@ -59,20 +59,21 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
     failed = False
     try:
         code, said = main(), ""
-    except JobError as error:
-        code, said = 2, f"error: {error}"
-    except KeyboardInterrupt as error:
-        if session := sys.modules.get("gaixie.jobs.spark.session"):
-            session.stop_interrupted()
-        terminated = isinstance(error, Terminated)
-        code = 143 if terminated else 130
-        said = f"{'terminated' if terminated else 'interrupted'}; {interrupted}"
-    except Exception as error:
-        failed, code, said = True, 1, f"error: {cause(error)}; {interrupted}"
-        with suppress(OSError):  # a full disk has no room for this either
-            with open(log_file(), "a", encoding="utf-8") as log:
-                traceback.print_exc(file=log)
-            said += f"; the whole trace is in {log_file()}"
+    except (Exception, KeyboardInterrupt) as error:
+        if interrupt := _interrupt_behind(error):
+            if session := sys.modules.get("gaixie.jobs.spark.session"):
+                session.stop_interrupted()
+            terminated = isinstance(interrupt, Terminated)
+            code = 143 if terminated else 130
+            said = f"{'terminated' if terminated else 'interrupted'}; {interrupted}"
+        elif isinstance(error, JobError):
+            code, said = 2, f"error: {error}"
+        else:
+            failed, code, said = True, 1, f"error: {cause(error)}; {interrupted}"
+            with suppress(OSError):  # a full disk has no room for this either
+                with open(log_file(), "a", encoding="utf-8") as log:
+                    traceback.print_exc(file=log)
+                said += f"; the whole trace is in {log_file()}"
     finally:
         if own:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -81,6 +82,14 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
     if not failed and log_file.cache_info().currsize:
         log_file().unlink(missing_ok=True)
     return code
+
+
+def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The error, or the one that was being handled when it came up, where that is Ctrl-C or SIGTERM: PySpark
+    clears up behind itself, which may fail then."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error
 
 
 def cause(error: BaseException) -> str:

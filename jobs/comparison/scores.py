@@ -137,8 +137,8 @@ class Scorer:
         rows = spark.createDataFrame(table[names].assign(row=range(len(table))))
         rows = rows.repartition(4 * spark.sparkContext.defaultParallelism)
         score = metric(spec, model=self.config.encoder, vectors=self.config.word_vectors)
-        scored = interruptible(rows.select("row", score(*names).alias("score")).toPandas)
-        return scored.sort_values("row")["score"].to_numpy(np.float64)
+        scored = interruptible(rows.select("row", score(*names).alias("score")).toArrow)
+        return scored.sort_by("row")["score"].to_numpy().astype(np.float64)
 
     def _cross_fitted(self, table: pd.DataFrame, metric: SPScoreZh) -> np.ndarray:
         """SPScore-zh of each row by a model that saw no group with either of its sentences."""

@@ -65,7 +65,7 @@ def sample_scored(
             front = reader.option("basePath", path).parquet(file)
             parts.append(front.select(columns).limit(max(rows * count // total, 1)))
         pairs = reduce(DataFrame.unionAll, parts)
-    sample = interruptible(pairs.toPandas).sort_values(["spscore", "source"])
+    sample = interruptible(pairs.toArrow).to_pandas().sort_values(["spscore", "source"])
     judgements = {
         str(origin): {
             name: np.histogram(pairs[name], BARS, (0, 1))[0].tolist() for name in JUDGEMENTS

@@ -31,9 +31,10 @@ def beside(work: Callable[[], T]) -> Iterator[Future[T]]:
 
 
 def interruptible(work: Callable[[], T]) -> T:
-    """The work's result: of toArrow and toPandas, which Ctrl-C must not meet in the main thread.
+    """The work's result: of toArrow, which Ctrl-C must not meet in the main thread.
 
-    There PySpark would stop reading what Java sends, and then wait until Java has sent it.
+    There PySpark would stop reading what Java sends, and then wait until Java has sent it. Not of toPandas,
+    which warns at length of work that was broken off.
     """
     with beside(work) as done:
         pass

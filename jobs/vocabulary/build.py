@@ -106,7 +106,7 @@ class BuildVocabulary:
                 by_count[row["class"]][row["count"]] = row.n
             cuts = {name: find_cut(by_count[name], self.rules[name]) for name in CLASSES}
             frequent = words.withColumn("kept", _is_kept(cuts)).where("kept")
-            kept = interruptible(frequent.select("word", "class", "count").toPandas)
+            kept = interruptible(frequent.select("word", "class", "count").toArrow).to_pandas()
         kept = kept.sort_values(["count", "word"], ascending=[False, True])
         self._publish(by_count, kept, tag_set, segmenter, time.monotonic() - started)
 

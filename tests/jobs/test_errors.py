@@ -53,6 +53,19 @@ def test_ctrl_c_is_one_line_whatever_py4j_logs(caplog):
     assert caplog.messages == ["of somebody else"]
 
 
+def test_clearing_up_that_fails_behind_ctrl_c(capsys):
+    """As where PySpark tells Java that it has done with a line of the script."""
+
+    def main():
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise Py4JError("Answer from Java side is empty")
+
+    assert run("score_corpus", main) == 130
+    assert capsys.readouterr().err == "score_corpus: interrupted; nothing was published\n"
+
+
 JAVA_TRACE = """An error occurred while calling o88.parquet.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 3 in stage 5.0 failed 4 times
 \tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:2898)

@@ -7,8 +7,6 @@ Java and Spark had to say.
 
 from __future__ import annotations
 
-import atexit
-import gc
 import logging
 import os
 import re
@@ -49,7 +47,6 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
     """
     if signal.getsignal(signal.SIGINT) is _end_at_once:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    atexit.register(gc.freeze)  # else Python looks through all objects before it lets them go
     _silence_py4j()
     _reopen_stderr()
     log_file.cache_clear()

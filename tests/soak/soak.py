@@ -46,7 +46,7 @@ from gaixie.udfs.io import storage  # noqa: E402
 from gaixie.udfs.io.manifest import read_run  # noqa: E402
 from gaixie.udfs.io.published_files import run_faults  # noqa: E402
 
-ROWS, FILES = 12_000, 8
+ROWS, FILES = 60_000, 8
 MAX_LINES = 10
 PATIENCE = 300
 

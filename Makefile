@@ -42,7 +42,7 @@ paraphraser: .venv/.train
 	$(BIN)/python jobs/score_corpus.py --config examples/paraphraser/score.yaml --resume
 	test -d $(R)/vocabulary || $(BIN)/python jobs/build_vocabulary.py --input $(R)/data/sentences.parquet --column text --output $(R)/vocabulary
 	test -d $(R)/tokenizer || $(BIN)/python training/tokenize_text.py make $(R)/vocabulary/vocabulary.tsv --words 0 --word-characters 6 --common-characters --output $(R)/tokenizer
-	test -d models/bge-small-zh || $(BIN)/python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
+	test -d models/bge-small-zh || $(BIN)/python research/make_encoder.py --from bge-small-zh --output models/bge-small-zh
 	test -d $(R)/warm || $(BIN)/python training/warm_start.py $(R)/tokenizer --decoder-layers 3 --output $(R)/warm
 	$(BIN)/python training/curriculum.py --config examples/paraphraser/denoise.yaml
 	$(BIN)/python training/curriculum.py --config examples/paraphraser/curriculum.yaml
@@ -60,11 +60,11 @@ test-fast: .venv/.test
 	$(PYTEST) --fast
 
 bench: .venv/.bench
-	$(BIN)/python tests/bench/bench.py --data $(DATA) --pairs $(PAIRS)
-	$(BIN)/python tests/bench/bench_clusters.py --data $(DATA) --sentences 1000000
+	$(BIN)/python research/benchmarks/bench.py --data $(DATA) --pairs $(PAIRS)
+	$(BIN)/python research/benchmarks/bench_clusters.py --data $(DATA) --sentences 1000000
 
 bench-serve: .venv/.bench
-	$(BIN)/python tests/bench/bench_serve.py --data $(DATA)
+	$(BIN)/python research/benchmarks/bench_serve.py --data $(DATA)
 
 lint: .venv/.test
 	$(BIN)/ruff check .
@@ -72,7 +72,7 @@ lint: .venv/.test
 	$(BIN)/mypy --no-error-summary -p gaixie
 
 model: .venv/.base
-	$(BIN)/python jobs/fit_spscore.py --config conf/spscore.yaml --data $(DATA) --output udfs/models/spscore-zh
+	$(BIN)/python research/fit_spscore.py --config conf/spscore.yaml --data $(DATA) --output udfs/models/spscore-zh
 
 dist: .venv/.dist
 	$(BIN)/python infra/dist.py $(if $(PYTHON_PREFIX),--python-prefix $(PYTHON_PREFIX))

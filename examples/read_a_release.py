@@ -7,8 +7,8 @@ import sys
 
 import pyarrow.parquet as pq
 
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import read_release
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import read_release
 
 root = sys.argv[1] if len(sys.argv) > 1 else "out/demo"
 version = sys.argv[2] if len(sys.argv) > 2 else None

@@ -145,7 +145,7 @@ def install(environment: Path, pins: list[str]) -> None:
             shutil.copy(ROOT / name, copy)
         shutil.rmtree(site / "gaixie", ignore_errors=True)
         for name in ("gaixie", *PARTS):
-            leftovers = shutil.ignore_patterns("__pycache__", "training")
+            leftovers = shutil.ignore_patterns("__pycache__", "research", "service", "training")
             shutil.copytree(ROOT / name, Path(copy) / name, symlinks=True, ignore=leftovers)
         pip_install(environment, "--no-deps", "--force-reinstall", copy)
     if missing := [name for name in PARTS if not (site / "gaixie" / name).is_dir()]:

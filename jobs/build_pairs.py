@@ -37,13 +37,13 @@ import argparse
 import json
 import sys
 
+from gaixie.jobs.corpus.early import check_local_files, check_local_inputs
+from gaixie.jobs.corpus.paths import check_apart
 from gaixie.jobs.errors import run
 from gaixie.jobs.pairs.llm import options as llm
 from gaixie.jobs.pairs.settings import CONFIG, METHODS, BuildSettings, load_settings
-from gaixie.jobs.scoring.early import check_local_files, check_local_inputs
-from gaixie.jobs.scoring.paths import check_apart
 from gaixie.udfs.command_line import make_parser, positive
-from gaixie.udfs.stages import ORIGINS
+from gaixie.udfs.spscore.stages import ORIGINS
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -25,12 +25,12 @@ import re
 import sys
 from typing import Any
 
+from gaixie.jobs.corpus.session import start_session
+from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError, run
-from gaixie.jobs.spark.session import start_session
-from gaixie.jobs.spark.storage import Storage
 from gaixie.jobs.vocabulary.build import BuildVocabulary
 from gaixie.udfs.command_line import make_parser
-from gaixie.udfs.io.storage import spark_uri
+from gaixie.udfs.storage.storage import spark_uri
 from gaixie.udfs.text.parts_of_speech import CLASSES
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.text.vocabulary import PAPER, Rule

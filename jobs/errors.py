@@ -58,7 +58,7 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
         code, said = main(), ""
     except (Exception, KeyboardInterrupt) as error:
         if interrupt := _interrupt_behind(error):
-            if session := sys.modules.get("gaixie.jobs.spark.session"):
+            if session := sys.modules.get("gaixie.jobs.corpus.session"):
                 session.stop_interrupted()
             terminated = isinstance(interrupt, Terminated)
             code = 143 if terminated else 130

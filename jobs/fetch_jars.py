@@ -14,8 +14,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from gaixie.jobs.corpus.jars import fetch_jars
 from gaixie.jobs.errors import run
-from gaixie.jobs.spark.jars import fetch_jars
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -37,9 +37,9 @@ from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.releases import pipeline, store
 from gaixie.jobs.releases.settings import ReleaseRequest
 from gaixie.jobs.releases.verify import difference
-from gaixie.udfs.io.manifest import ManifestError
-from gaixie.udfs.splits import SPLITS
-from gaixie.udfs.stages import STAGES
+from gaixie.udfs.spscore.stages import STAGES
+from gaixie.udfs.storage.manifest import ManifestError
+from gaixie.udfs.text.splits import SPLITS
 
 TITLE = "Gaixie 改写: scored Chinese paraphrases"
 

@@ -26,14 +26,15 @@ import atexit
 import gc
 import sys
 
+from gaixie.jobs.corpus.early import check_local_inputs
+from gaixie.jobs.corpus.paths import check_apart
+from gaixie.jobs.corpus.settings import Input
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.scoring.clean import clean_runs
-from gaixie.jobs.scoring.early import check_local_inputs
-from gaixie.jobs.scoring.paths import check_apart
-from gaixie.jobs.scoring.settings import CONFIG, Input, ScoreSettings, load_settings
+from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
 from gaixie.udfs.command_line import make_parser, positive
 from gaixie.udfs.defaults import TIER_NAMES
-from gaixie.udfs.stages import ORIGINS
+from gaixie.udfs.spscore.stages import ORIGINS
 
 SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "thresholds", "read_from", "csv"}
 """Settings that have an option of their own."""

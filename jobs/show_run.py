@@ -26,15 +26,15 @@ import pyarrow.dataset as ds
 from rich.console import Console
 from rich.table import Table
 
-from gaixie.jobs.browsing.why import Why, explainer
 from gaixie.jobs.errors import JobError, run
 from gaixie.udfs.command_line import missing_package
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import NAME, ReleaseManifest, RunManifest, read_release, read_run
-from gaixie.udfs.io.progress import Progress
-from gaixie.udfs.io.published_files import run_faults
+from gaixie.udfs.meaning.why import Why, explainer
 from gaixie.udfs.spscore import JUDGEMENTS
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, RunManifest, read_release, read_run
+from gaixie.udfs.storage.progress import Progress
+from gaixie.udfs.storage.published_files import run_faults
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -91,12 +91,12 @@ def show(args: argparse.Namespace) -> int:
 def browse(args: argparse.Namespace) -> int:
     """Serves the page over a run or release until it is told to end."""
     try:
-        from gaixie.jobs.browsing.pairs import Pairs
-        from gaixie.jobs.browsing.part import BrowsingPart
-        from gaixie.udfs.service.app import make_app
-        from gaixie.udfs.service.processes import serve, warn_of_open_port
-        from gaixie.udfs.service.scoring import ScoringPart
-        from gaixie.udfs.service.settings import ServiceSettings, read_tokens
+        from gaixie.service.app import make_app
+        from gaixie.service.browsing.pairs import Pairs
+        from gaixie.service.browsing.part import BrowsingPart
+        from gaixie.service.processes import serve, warn_of_open_port
+        from gaixie.service.scoring import ScoringPart
+        from gaixie.service.settings import ServiceSettings, read_tokens
     except ModuleNotFoundError as error:
         raise JobError(missing_package(str(error.name), "browse")) from None
     manifest: RunManifest | ReleaseManifest

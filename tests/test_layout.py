@@ -43,68 +43,97 @@ def importers(part: str, forbidden: str) -> list[str]:
 
 
 def test_there_is_something_to_look_at():
-    assert len(python_files("udfs")) > 20
-    assert python_files("jobs")
-    assert "gaixie.udfs.text.normalise" in imported(ROOT / "udfs" / "validate.py")
-    assert "gaixie.jobs.scoring.settings" in imported(ROOT / "jobs" / "score_corpus.py")
+    assert all(len(python_files(room)) > 15 for room in ROOMS)
+    assert "gaixie.udfs.text.normalise" in imported(ROOT / "udfs/text/validate.py")
+    assert "gaixie.jobs.scoring.settings" in imported(ROOT / "jobs/score_corpus.py")
     assert importers("udfs", "numba")
     assert importers("jobs", "gaixie.udfs")
 
 
-@pytest.mark.parametrize(
-    ("part", "forbidden"),
-    [
-        ("udfs", "gaixie.jobs"),
-        ("udfs", "gaixie.training"),
-        ("udfs", "tests"),
-        ("jobs", "gaixie.training"),
-        ("jobs", "tests"),
-        ("training", "gaixie.jobs"),
-        ("training", "tests"),
-    ],
-)
-def test_imports_run_one_way(part, forbidden):
-    assert importers(part, forbidden) == []
+ROOMS = {
+    "udfs": set(),
+    "jobs": {"udfs"},
+    "training": {"udfs"},
+    "service": {"training", "jobs", "udfs"},
+    "research": {"training", "jobs", "udfs", "service"},
+}
+"""The rooms, and what each may import of the others."""
+
+ACROSS = {"service": {"jobs/show_run.py"}}
+"""Room -> files of other rooms that import it nevertheless: show_run --serve starts a service."""
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_imports_run_one_way(room):
+    assert importers(room, "tests") == []
+    for other in ROOMS.keys() - ROOMS[room] - {room}:
+        assert {*importers(room, f"gaixie.{other}")} <= ACROSS.get(other, set())
+
+
+FLOORS = ("storage", "text", "features", "meaning", "spscore", "metrics")
+"""The packages of udfs, from the ground up: each may import those before it."""
+
+ABOVE = {
+    "udfs/storage/pair_tables.py": {"text"},
+}
+"""Files that import a package above theirs."""
+
+
+def test_udfs_has_these_packages():
+    assert {path.parent.name for path in (ROOT / "udfs").glob("*/__init__.py")} == {*FLOORS}
+    loose = {path.name for path in (ROOT / "udfs").glob("*.py")}
+    assert loose == {"__init__.py", "spark.py", "command_line.py", "defaults.py", "reports.py"}
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_packages_of_udfs_import_downwards(package):
+    for path in python_files(f"udfs/{package}"):
+        parts = [name.split(".") for name in imported(path)]
+        used = {name[2] for name in parts if name[:2] == ["gaixie", "udfs"] and len(name) > 2}
+        above = used & {*FLOORS[FLOORS.index(package) + 1 :]}
+        assert above == ABOVE.get(str(path.relative_to(ROOT)), set()), path
 
 
 PACKAGES = {
     "jobs": {
-        "spark": set(),
-        "scoring": {"spark"},
-        "pairs": {"scoring", "spark"},
-        "releases": {"spark"},
-        "segmenter": set(),
-        "vocabulary": {"spark"},
-        "fitting": set(),
-        "encoders": {"spark"},  # one of them comes as a jar
-        "comparison": {"fitting", "spark"},
-        "annotation": set(),
-        "browsing": set(),
-        "simplification": set(),
-        "papers": set(),
-        "generators": set(),
-        "identification": {"comparison"},
+        "corpus": set(),
+        "scoring": {"corpus"},
+        "pairs": {"corpus"},
+        "releases": {"corpus"},
+        "vocabulary": {"corpus"},
     },
     "training": {
         "data": {"modeling"},
         "modeling": {"data"},
         "loop": {"data", "modeling", "cards"},
         "evaluation": {"modeling"},
-        "serving": {"modeling"},
         "cards": {"loop", "modeling"},  # of the former how a log is read
+    },
+    "service": {"browsing": set()},
+    "research": {
+        "segmenter": set(),
+        "fitting": set(),
+        "encoders": set(),
+        "comparison": {"fitting"},
+        "annotation": set(),
+        "simplification": set(),
+        "papers": set(),
+        "generators": set(),
+        "identification": {"comparison"},
+        "benchmarks": set(),
     },
 }
 """The packages of scripts, and which of their siblings each may import."""
 
-SHARED_MODULES = {"gaixie.jobs.errors", "gaixie.jobs.reporting", "gaixie.training.settings"}
-"""What lies beside the scripts and is none: how a job ends and reports, the settings of training."""
+SHARED_MODULES = {"gaixie.jobs.errors", "gaixie.training.settings"}
+"""What lies beside the scripts and is none: how a job ends, the settings of training."""
 
 SCRIPTS = {
     f"gaixie.{part}.{path.stem}"
-    for part in PACKAGES
+    for part in ("jobs", "training", "research")
     for path in (ROOT / part).glob("*.py")
     if path.stem != "__init__"
-} - SHARED_MODULES
+} - SHARED_MODULES | {"gaixie.service.serve"}
 
 
 def test_a_script_is_what_can_be_started():
@@ -121,7 +150,8 @@ def test_a_script_is_what_can_be_started():
 @pytest.mark.parametrize("part", PACKAGES)
 def test_nothing_imports_a_script(part):
     for path in python_files(part):
-        assert imported(path).isdisjoint(SCRIPTS), path
+        if path.parent.name != "benchmarks":  # which time what a script holds
+            assert imported(path).isdisjoint(SCRIPTS), path
 
 
 @pytest.mark.parametrize("part", PACKAGES)
@@ -135,13 +165,13 @@ def test_packages_import_only_the_siblings_they_may(part):
             assert used & {*PACKAGES[part]} <= siblings | {package}, path
 
 
-@pytest.mark.parametrize("part", ["udfs", "jobs", "training", "tests", "infra"])
+@pytest.mark.parametrize("part", [*ROOMS, "tests", "infra"])
 def test_all_is_imported_by_one_name(part):
     """gaixie.udfs, never udfs: a module that is there twice has every class twice."""
-    assert [importers(part, name) for name in ("udfs", "jobs", "training", "conf")] == [[]] * 4
+    assert [importers(part, name) for name in (*ROOMS, "conf")] == [[]] * 6
 
 
-@pytest.mark.parametrize("part", ["udfs", "jobs", "training"])
+@pytest.mark.parametrize("part", ROOMS)
 def test_another_name_is_refused(part):
     line = [sys.executable, "-c", f"import {part}"]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
@@ -150,7 +180,7 @@ def test_another_name_is_refused(part):
 
 def test_the_package_links_to_what_lies_beside_it():
     links = {path.name for path in (ROOT / "gaixie").iterdir() if path.is_symlink()}
-    assert links == {"conf", "jobs", "training", "udfs"}
+    assert links == {"conf", *ROOMS}
     assert all((ROOT / "gaixie" / name).samefile(ROOT / name) for name in links)
 
 

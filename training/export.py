@@ -20,7 +20,7 @@ from pathlib import Path
 from gaixie.training.modeling.exported import QUANTIZATIONS, WEIGHTS, export
 from gaixie.training.modeling.generation import load_model
 from gaixie.udfs.command_line import make_parser, run_command
-from gaixie.udfs.io.local_copy import local_copy
+from gaixie.udfs.storage.local_copy import local_copy
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -41,8 +41,9 @@ from gaixie.training.modeling.generation import add_decoding, in_words, load_gen
 from gaixie.training.modeling.generator import Decoding
 from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
 from gaixie.udfs.command_line import make_parser, run_command, say
-from gaixie.udfs.io.progress import Progress
-from gaixie.udfs.io.text_tables import (
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.storage.progress import Progress
+from gaixie.udfs.storage.text_tables import (
     READ,
     STANDARD,
     WRITTEN,
@@ -51,7 +52,6 @@ from gaixie.udfs.io.text_tables import (
     read_columns,
     writing,
 )
-from gaixie.udfs.spscore import OUTPUTS, SPScore
 
 CHUNK = 4_096
 """Sentences read, cut into batches of like length and written at a time."""

@@ -26,7 +26,7 @@ from gaixie.training.cards.card import CARD, TITLE, About, card, read_figures
 from gaixie.training.cards.facts import read_training
 from gaixie.training.cards.folder import check_private, copy_model, write_card
 from gaixie.udfs.command_line import make_parser, run_command
-from gaixie.udfs.io.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -15,8 +15,8 @@ from gaixie.training.data.stage_data import BatchSettings, StreamSettings, check
 from gaixie.training.loop.controller import ControllerSettings, Limits
 from gaixie.training.loop.precision import Switch
 from gaixie.training.modeling.vocabulary import DEGREES
-from gaixie.udfs.io import settings as settings_io
-from gaixie.udfs.io.settings import Strict
+from gaixie.udfs.storage import settings as settings_io
+from gaixie.udfs.storage.settings import Strict
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 

@@ -33,9 +33,9 @@ from rich.text import Text
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import BYTES, VOCABULARY_FILE, WORD, kind_of
 from gaixie.udfs.command_line import make_parser, run_command
-from gaixie.udfs.io.local_copy import local_copy
-from gaixie.udfs.io.progress import Progress
-from gaixie.udfs.io.text_tables import read_columns
+from gaixie.udfs.storage.local_copy import local_copy
+from gaixie.udfs.storage.progress import Progress
+from gaixie.udfs.storage.text_tables import read_columns
 from gaixie.udfs.text.entities import load_settings
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.places import gazetteer

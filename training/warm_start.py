@@ -1,6 +1,6 @@
 """Makes an encoder-decoder from a BERT encoder, for model.pretrained of conf/curriculum.yaml.
 
-  python jobs/make_encoder.py --from bge-small-zh --output models/bge-small-zh
+  python research/make_encoder.py --from bge-small-zh --output models/bge-small-zh
   python training/warm_start.py models/tokenizer --output models/warm
   python training/warm_start.py models/tokenizer --from models/bge-small-zh --decoder-layers 2 --output models/warm
 
@@ -20,7 +20,7 @@ from gaixie.training.modeling.model import load_tokenizer
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.warm_start import from_bert, known_characters, load_bert
 from gaixie.udfs.command_line import make_parser, positive, run_command
-from gaixie.udfs.io.local_copy import local_copy
+from gaixie.udfs.storage.local_copy import local_copy
 
 BERT = "models/bge-small-zh"
 

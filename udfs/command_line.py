@@ -79,7 +79,7 @@ def _name_missing_package(
     frames = [frame for frame, _ in traceback.walk_tb(trace)]
     scripts = [frame for frame in frames if frame.f_globals.get("__name__") == "__main__"]
     script = Path(scripts[-1].f_code.co_filename)
-    extra = "train" if script.parent.name == "training" else "metrics"
+    extra = "train" if script.parent.name in ("training", "service") else "metrics"
     say(f"{script.stem}: error: {missing_package(missing, extra)}")
     raise SystemExit(2)
 

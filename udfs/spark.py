@@ -45,13 +45,13 @@ from pyspark.sql.types import (
 
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.features import FEATURES, extract
-from gaixie.udfs.pair_id import pair_ids
 from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.spscore.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, SCORE_BINS
+from gaixie.udfs.spscore.stages import stage as stage_of
 from gaixie.udfs.spscore.validated import validated_features
-from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, SCORE_BINS
-from gaixie.udfs.stages import stage as stage_of
+from gaixie.udfs.text.pair_id import pair_ids
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
-from gaixie.udfs.validate import REASONS
+from gaixie.udfs.text.validate import REASONS
 
 if TYPE_CHECKING:
     from gaixie.udfs.metrics import Metric
@@ -88,7 +88,7 @@ def judgements_udf(
     """A pandas UDF (source, paraphrase) -> struct of JUDGED_FIELDS: what the scoring job finds.
 
     model: by default the one that ships. A pair that the job would put into quarantine has a reason,
-    one of gaixie.udfs.validate.REASONS, and no judgements.
+    one of gaixie.udfs.text.validate.REASONS, and no judgements.
     """
 
     @pandas_udf(JUDGED_FIELDS)
@@ -157,7 +157,7 @@ def stage_udf(
 def stage_column(
     thresholds: Mapping[str, Sequence[float]], min_meaning: Mapping[str, float]
 ) -> Column:
-    """gaixie.udfs.stages.stage as an expression of the columns spscore, origin and meaning.
+    """gaixie.udfs.spscore.stages.stage as an expression of the columns spscore, origin and meaning.
 
     thresholds, min_meaning: by origin. 0 for any other origin.
     """
@@ -178,7 +178,7 @@ def held_back_column(min_meaning: Mapping[str, float]) -> Column:
 
 
 def score_bin_column() -> Column:
-    """gaixie.udfs.stages.score_bin as an expression of the column spscore."""
+    """gaixie.udfs.spscore.stages.score_bin as an expression of the column spscore."""
     return F.floor(F.col("spscore").cast("double") * SCORE_BINS + 0.5).cast("int")
 
 
@@ -292,7 +292,7 @@ def register(
 
 
 stage = stage_udf(DEFAULT_CUTS, DEFAULT_MIN_MEANING)
-"""(score, origin, meaning) -> stage under the defaults of gaixie.udfs.stages."""
+"""(score, origin, meaning) -> stage under the defaults of gaixie.udfs.spscore.stages."""
 
 judgements = judgements_udf()
 """(source, paraphrase) -> judgements and reason under the default model and segmenter."""

@@ -29,6 +29,8 @@ COPY gaixie gaixie
 COPY conf conf
 COPY udfs udfs
 COPY jobs jobs
+COPY research research
+COPY service service
 COPY training training
 RUN pip wheel --no-deps --wheel-dir /dist .
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.groups import BackTranslationSettings, TranslationSettings
 from gaixie.jobs.pairs.translation import (
     CHINESE,
     check_translator,
@@ -21,6 +20,7 @@ from gaixie.jobs.pairs.translation import (
     load_translator,
     version_of,
 )
+from gaixie.jobs.pairs.writer_settings import BackTranslationSettings, TranslationSettings
 from gaixie.jobs.pairs.writing import Sentences, Writer, Written
 
 if TYPE_CHECKING:

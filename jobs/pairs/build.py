@@ -15,34 +15,33 @@ from typing import Any, Literal
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from gaixie.jobs.corpus.accounts import escape_undecodable, written_files
+from gaixie.jobs.corpus.early import SMALL_BYTES, local_bytes
+from gaixie.jobs.corpus.inputs import MALFORMED_LINE, line_fault
+from gaixie.jobs.corpus.parquet import CHECKED, PARQUET, write_partitioned
+from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.run_lock import held, needs_spark
+from gaixie.jobs.corpus.session import begin_session
+from gaixie.jobs.corpus.settings import Input
+from gaixie.jobs.corpus.steps import Steps
+from gaixie.jobs.corpus.storage import Storage
+from gaixie.jobs.corpus.unreadable import SPARK_ERRORS
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.back_translation import BackTranslation
-from gaixie.jobs.pairs.judge import judge_columns
+from gaixie.jobs.pairs.fitness import judge_columns
 from gaixie.jobs.pairs.llm.method import Llm
 from gaixie.jobs.pairs.making import MADE, by_reason, make_pairs
 from gaixie.jobs.pairs.method import Method
 from gaixie.jobs.pairs.parallel import Parallel, Translated
 from gaixie.jobs.pairs.pieces import Pieces
 from gaixie.jobs.pairs.read import Rows, open_input
-from gaixie.jobs.pairs.resume import Steps
 from gaixie.jobs.pairs.settings import BuildSettings
 from gaixie.jobs.pairs.simplify import Simplify
 from gaixie.jobs.pairs.translation import share_models
 from gaixie.jobs.pairs.versions import Versions
 from gaixie.jobs.pairs.writing import Sentences, Settling
-from gaixie.jobs.scoring.accounts import escape_undecodable, written_files
-from gaixie.jobs.scoring.early import local_bytes
-from gaixie.jobs.scoring.inputs import MALFORMED_LINE, line_fault
-from gaixie.jobs.scoring.run import SMALL_BYTES
-from gaixie.jobs.scoring.run_lock import held, needs_spark
-from gaixie.jobs.scoring.settings import Input
-from gaixie.jobs.scoring.unreadable import SPARK_ERRORS
-from gaixie.jobs.spark.parquet import CHECKED, PARQUET, write_partitioned
-from gaixie.jobs.spark.progress import progress
-from gaixie.jobs.spark.session import begin_session
-from gaixie.jobs.spark.storage import Storage
-from gaixie.udfs.io.manifest import NAME, PairsManifest
-from gaixie.udfs.io.progress import Progress
+from gaixie.udfs.storage.manifest import NAME, PairsManifest
+from gaixie.udfs.storage.progress import Progress
 
 Table = Literal["pairs", "quarantine", "clusters", "references"]
 PAIRS: Table = "pairs"

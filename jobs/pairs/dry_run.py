@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 
+from gaixie.jobs.corpus.beside import interruptible
+from gaixie.jobs.corpus.unreadable import SPARK_ERRORS
 from gaixie.jobs.pairs.making import by_reason, make_pairs
 from gaixie.jobs.pairs.writing import Sentences
-from gaixie.jobs.scoring.unreadable import SPARK_ERRORS
-from gaixie.jobs.spark.beside import interruptible
 
 if TYPE_CHECKING:
     from gaixie.jobs.pairs.build import BuildPairs

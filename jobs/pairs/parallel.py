@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gaixie.jobs.pairs.groups import TranslationSettings
+from gaixie.jobs.corpus.inputs import MALFORMED_LINE
 from gaixie.jobs.pairs.method import REPEATED, Made
 from gaixie.jobs.pairs.translation import (
     CHINESE,
@@ -25,8 +25,8 @@ from gaixie.jobs.pairs.translation import (
     load_translator,
     version_of,
 )
+from gaixie.jobs.pairs.writer_settings import TranslationSettings
 from gaixie.jobs.pairs.writing import Sentences, Writer, Written
-from gaixie.jobs.scoring.inputs import MALFORMED_LINE
 from gaixie.udfs.text.normalise import normalise
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from gaixie.jobs.corpus.beside import interruptible
+from gaixie.jobs.corpus.parquet import CHECKED, PARQUET
+from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.pairs.writing import WRITTEN, Sentences, Settling, Written, loaded
-from gaixie.jobs.spark.beside import interruptible
-from gaixie.jobs.spark.parquet import CHECKED, PARQUET
-from gaixie.jobs.spark.storage import Storage
-from gaixie.udfs.io.progress import Progress
+from gaixie.udfs.storage.progress import Progress
 
 TOGETHER = 64
 """Pieces whose sentences lie in one file."""

@@ -14,17 +14,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from gaixie.jobs.corpus.accounts import input_entry
+from gaixie.jobs.corpus.inputs import MALFORMED_LINE, check_encoding, inspect_inputs, read_files
+from gaixie.jobs.corpus.parquet import CHECKED
+from gaixie.jobs.corpus.paths import local_path
+from gaixie.jobs.corpus.storage import Storage
+from gaixie.jobs.corpus.unreadable import SPARK_ERRORS, set_aside, unreadable_files
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.settings import BuildSettings
 from gaixie.jobs.pairs.tmx import units
-from gaixie.jobs.scoring.accounts import input_entry
-from gaixie.jobs.scoring.inputs import MALFORMED_LINE, check_encoding, inspect_inputs, read_files
-from gaixie.jobs.scoring.paths import local_path
-from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
-from gaixie.jobs.spark.parquet import CHECKED
-from gaixie.jobs.spark.storage import Storage
-from gaixie.udfs.io.manifest import RunInput
-from gaixie.udfs.io.storage import File, open_file
+from gaixie.udfs.storage.manifest import RunInput
+from gaixie.udfs.storage.storage import File, open_file
 
 SIDES = {"human": "source", "machine": "paraphrase", "foreign": "foreign"}
 """Files of lines by the setting that names them, and their columns."""

@@ -7,16 +7,20 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from gaixie.jobs.corpus.settings import Csv, Input, Origin, Uri
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.cluster.settings import ClusterSettings
-from gaixie.jobs.pairs.groups import BackTranslationSettings, SimplifySettings, TranslationSettings
 from gaixie.jobs.pairs.llm.prompts import Prompt
 from gaixie.jobs.pairs.llm.record import check_place
 from gaixie.jobs.pairs.llm.settings import LlmSettings
-from gaixie.jobs.scoring.settings import Csv, Input, Origin, Uri
+from gaixie.jobs.pairs.writer_settings import (
+    BackTranslationSettings,
+    SimplifySettings,
+    TranslationSettings,
+)
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
-from gaixie.udfs.io import settings
-from gaixie.udfs.io.settings import Strict
+from gaixie.udfs.storage import settings
+from gaixie.udfs.storage.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/pairs.yaml"
 

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.groups import SimplifySettings, TranslationSettings
 from gaixie.jobs.pairs.translation import (
     CHINESE,
     COPIED,
@@ -28,6 +27,7 @@ from gaixie.jobs.pairs.translation import (
     load_translator,
     version_of,
 )
+from gaixie.jobs.pairs.writer_settings import SimplifySettings, TranslationSettings
 from gaixie.jobs.pairs.writing import Sentences, Writer, Written
 from gaixie.udfs.meaning.language_model import LanguageModel
 from gaixie.udfs.metrics.hsk import BEYOND, levels

@@ -22,10 +22,10 @@ from pyspark import SparkFiles
 from xxhash import xxh3_64_intdigest
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.groups import TranslationSettings
-from gaixie.udfs.io.local_copy import fetch, remote
+from gaixie.jobs.pairs.writer_settings import TranslationSettings
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics import encoder
+from gaixie.udfs.storage.local_copy import fetch, remote
 from gaixie.udfs.text.normalise import normalise
 
 if TYPE_CHECKING:

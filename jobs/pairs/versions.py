@@ -19,10 +19,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 from xxhash import xxh3_64_intdigest
 
+from gaixie.jobs.corpus.inputs import MALFORMED_LINE
 from gaixie.jobs.pairs.method import REPEATED, Made
-from gaixie.jobs.scoring.inputs import MALFORMED_LINE
-from gaixie.udfs.splitmix import GOLDEN, mix
 from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.splitmix import GOLDEN, mix
 
 ALONE = "alone"
 """Reason of the only version of its foreign sentence."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from gaixie.jobs.pairs.method import REPEATED, Made
 from gaixie.udfs.text.normalise import normalise, normalise_column
-from gaixie.udfs.validate import REASONS, quarantine_reasons
+from gaixie.udfs.text.validate import REASONS, quarantine_reasons
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,11 +12,11 @@ from typing import Any
 
 import yaml
 
-from gaixie.jobs.reporting import render
-from gaixie.udfs.io.manifest import ReleaseManifest
+from gaixie.jobs.corpus.reporting import render
 from gaixie.udfs.reports import license_head
 from gaixie.udfs.spscore import OUTPUTS
-from gaixie.udfs.stages import ORIGINS
+from gaixie.udfs.spscore.stages import ORIGINS
+from gaixie.udfs.storage.manifest import ReleaseManifest
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
 

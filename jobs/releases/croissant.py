@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gaixie.jobs.releases.card import MEANINGS
-from gaixie.udfs.io.manifest import ReleaseManifest
-from gaixie.udfs.io.storage import to_json
 from gaixie.udfs.reports import HUB_LICENSES
+from gaixie.udfs.storage.manifest import ReleaseManifest
+from gaixie.udfs.storage.storage import to_json
 
 CONTEXT = {
     "@language": "en",

@@ -14,6 +14,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.session import start_session
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases.card import card
 from gaixie.jobs.releases.croissant import croissant
@@ -55,19 +57,17 @@ from gaixie.jobs.releases.store import (
 )
 from gaixie.jobs.releases.trace import trace
 from gaixie.jobs.releases.verify import describe_files, faults_of
-from gaixie.jobs.spark.progress import progress
-from gaixie.jobs.spark.session import start_session
 from gaixie.udfs.command_line import say
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import (
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.spscore.stages import ORIGINS, STAGES, quantile
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import (
     ReleaseLineage,
     ReleaseManifest,
     ReleaseRows,
     SourceRunEntry,
 )
-from gaixie.udfs.splits import GROUP, SPLITS
-from gaixie.udfs.spscore import OUTPUTS
-from gaixie.udfs.stages import ORIGINS, STAGES, quantile
+from gaixie.udfs.text.splits import GROUP, SPLITS
 
 STARTED = "started.json"
 """First file of a build folder, gone before the release is published."""

@@ -9,9 +9,9 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gaixie.jobs.reporting import BARS, bars_of, png_of
+from gaixie.jobs.corpus.reporting import BARS, bars_of, png_of
 from gaixie.udfs.spscore import JUDGEMENTS
-from gaixie.udfs.stages import ORIGINS
+from gaixie.udfs.spscore.stages import ORIGINS
 
 COLOURS = {0: "#c8c8c8", 1: "#a9cbe5", 2: "#5b8db8", 3: "#1f4e79"}
 """Of the stages: the harder, the darker."""
@@ -20,7 +20,7 @@ COLOURS = {0: "#c8c8c8", 1: "#a9cbe5", 2: "#5b8db8", 3: "#1f4e79"}
 def draw_scores(bins: Mapping[tuple[str, int], Mapping[int, int]]) -> bytes:
     """PNG: a histogram for each origin, its bars stacked by stage.
 
-    bins: pairs by (origin, stage) and gaixie.udfs.stages.score_bin.
+    bins: pairs by (origin, stage) and gaixie.udfs.spscore.stages.score_bin.
     """
     figure, panels = _figure([origin for origin, _ in bins], 1)
     edges = np.linspace(0, 1, BARS + 1)

@@ -24,18 +24,24 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from gaixie.jobs.corpus.digests import digests
+from gaixie.jobs.corpus.parquet import CHECKED, write_partitioned
+from gaixie.jobs.corpus.reporting import BARS
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.reporting import BARS
-from gaixie.jobs.spark.digests import digests
-from gaixie.jobs.spark.parquet import CHECKED, write_partitioned
-from gaixie.udfs import splits
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import NAME, ReleaseLineage, ReleaseSettings, RunManifest, read_run
-from gaixie.udfs.io.published_files import run_faults
 from gaixie.udfs.spark import score_bin_column
-from gaixie.udfs.splits import GROUP, SPLITS
 from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import (
+    NAME,
+    ReleaseLineage,
+    ReleaseSettings,
+    RunManifest,
+    read_run,
+)
+from gaixie.udfs.storage.published_files import run_faults
+from gaixie.udfs.text import splits
+from gaixie.udfs.text.splits import GROUP, SPLITS
 
 COLUMNS = StructType(
     [
@@ -227,7 +233,7 @@ def split_of(text: str, shares: Mapping[str, float], seed: int) -> str:
 
 
 def source_hashes(seed: int) -> Callable[..., Column]:
-    """gaixie.udfs.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
+    """gaixie.udfs.text.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
 
     @arrow_udf(LongType())  # type: ignore[call-overload]  # pyspark's stubs miss a default
     def hashes(source: pa.Array) -> pa.Array:
@@ -243,7 +249,7 @@ def split_key(columns: Sequence[str]) -> Column:
 
 
 def split_column(shares: Mapping[str, float], seed: int, key: Column) -> Column:
-    """gaixie.udfs.splits.splits_of as a column of the key."""
+    """gaixie.udfs.text.splits.splits_of as a column of the key."""
     ends = splits.bounds([*shares.values()])
     if len(ends) == 1:
         return F.lit(SPLITS[ends[0][0]])

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases.store import check_version
-from gaixie.udfs.io.manifest import ReleaseSettings
-from gaixie.udfs.splits import SPLITS
+from gaixie.udfs.storage.manifest import ReleaseSettings
+from gaixie.udfs.text.splits import SPLITS
 
 SHARES_TOLERANCE = 1e-9
 

@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import NAME, ReleaseManifest, read_release
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, read_release
 
 VERSION = re.compile(r"\d+(\.\d+){1,2}(-[0-9A-Za-z][0-9A-Za-z.-]*)?")
 

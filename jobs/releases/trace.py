@@ -23,10 +23,10 @@ from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases.rows import RUN
 from gaixie.jobs.releases.store import build_of
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import NAME, ReleaseManifest, RunManifest, read_run
 from gaixie.udfs.reports import number
 from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, RunManifest, read_run
 
 THREADS = 4
 PAIR_ID = re.compile("[0-9a-f]{32}")

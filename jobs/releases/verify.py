@@ -18,12 +18,12 @@ from pyspark.sql.types import StructType
 from gaixie.jobs.releases.card import configs_of
 from gaixie.jobs.releases.rows import COLUMNS, read_release, recount, source_hashes, split_key
 from gaixie.jobs.releases.store import build_of
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import DataFile, ReleaseFile, ReleaseManifest
-from gaixie.udfs.io.published_files import THREADS, fault_of, stored_files
-from gaixie.udfs.splits import GROUP
 from gaixie.udfs.spscore import OUTPUTS
-from gaixie.udfs.stages import ORIGINS
+from gaixie.udfs.spscore.stages import ORIGINS
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import DataFile, ReleaseFile, ReleaseManifest
+from gaixie.udfs.storage.published_files import THREADS, fault_of, stored_files
+from gaixie.udfs.text.splits import GROUP
 
 
 def describe_files(folder: str, files: Iterable[storage.File]) -> list[ReleaseFile]:

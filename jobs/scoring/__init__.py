@@ -1,1 +1,1 @@
-"""What score_corpus calls: settings, inputs, chunks, the pipeline, the report."""
+"""What score_corpus calls: settings, chunks, the pipeline, duplicates, the report."""

@@ -18,24 +18,18 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.scoring.inputs import (
-    NO_ORIGIN,
-    InputFiles,
-    check_encoding,
-    line_fault,
-    read_files,
-)
+from gaixie.jobs.corpus.inputs import NO_ORIGIN, InputFiles, check_encoding, line_fault, read_files
+from gaixie.jobs.corpus.parquet import CHECKED, PARQUET
+from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.storage import Storage
+from gaixie.jobs.corpus.unreadable import SPARK_ERRORS, set_aside, unreadable_files
 from gaixie.jobs.scoring.settings import ScoreSettings
-from gaixie.jobs.scoring.unreadable import SPARK_ERRORS, set_aside, unreadable_files
-from gaixie.jobs.spark.parquet import CHECKED, PARQUET
-from gaixie.jobs.spark.progress import progress
-from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.command_line import say
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.io.storage import File
 from gaixie.udfs.spscore import OUTPUTS
-from gaixie.udfs.stages import ORIGINS
-from gaixie.udfs.validate import MALFORMED, REASONS
+from gaixie.udfs.spscore.stages import ORIGINS
+from gaixie.udfs.storage.storage import File
+from gaixie.udfs.text.validate import MALFORMED, REASONS
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 from gaixie.jobs.errors import JobError
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.run_lock import Locked, RunLock
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.run_lock import Locked, RunLock
 
 
 def clean_runs(root: str, run_id: str | None, older_than_hours: float) -> None:

@@ -12,10 +12,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gaixie.jobs.corpus.beside import interruptible
+from gaixie.jobs.corpus.inputs import InputFiles, read_files
 from gaixie.jobs.scoring.chunks import scored_rows
-from gaixie.jobs.scoring.inputs import InputFiles, read_files
 from gaixie.jobs.scoring.settings import ScoreSettings
-from gaixie.jobs.spark.beside import interruptible
 from gaixie.udfs.spark import score_batch
 from gaixie.udfs.spscore import JUDGEMENTS, SPScore
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter

@@ -18,28 +18,26 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.accounts import (
+from gaixie.jobs.corpus.accounts import (
     close_accounts,
     escape_undecodable,
     input_entry,
     written_counts,
     written_files,
 )
+from gaixie.jobs.corpus.beside import beside
+from gaixie.jobs.corpus.inputs import MALFORMED_LINE, InputFiles
+from gaixie.jobs.corpus.parquet import write_partitioned, write_unshuffled
+from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.storage import Storage
+from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.chunks import ChunkScorer, divide
 from gaixie.jobs.scoring.duplicates import MAX_BROADCAST, find_duplicates
-from gaixie.jobs.scoring.inputs import MALFORMED_LINE, InputFiles
 from gaixie.jobs.scoring.report import Report, draw_report, print_summary, write_report
 from gaixie.jobs.scoring.sample import Sample, sample_scored
 from gaixie.jobs.scoring.settings import ScoreSettings
-from gaixie.jobs.spark.beside import beside
-from gaixie.jobs.spark.parquet import write_partitioned, write_unshuffled
-from gaixie.jobs.spark.progress import progress
-from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.command_line import say
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.io.local_copy import local_copy
-from gaixie.udfs.io.manifest import NAME, RunFile, RunManifest, RunRows
 from gaixie.udfs.spark import (
     held_back_column,
     score_bin_column,
@@ -47,7 +45,9 @@ from gaixie.udfs.spark import (
     stage_column,
 )
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.stages import SCORE_BINS, STAGES, quantile, stage
+from gaixie.udfs.spscore.stages import SCORE_BINS, STAGES, quantile, stage
+from gaixie.udfs.storage.local_copy import local_copy
+from gaixie.udfs.storage.manifest import NAME, RunFile, RunManifest, RunRows
 from gaixie.udfs.text.segmenters import load_segmenter
 
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.patheffects import withStroke
 
-from gaixie.jobs.reporting import BARS, bars_of, png_of
+from gaixie.jobs.corpus.reporting import BARS, bars_of, png_of
 from gaixie.jobs.scoring.sample import MEASURED, Sample
 from gaixie.udfs.spscore import JUDGEMENTS
-from gaixie.udfs.stages import ORIGINS
+from gaixie.udfs.spscore.stages import ORIGINS
 
 LABEL_WIDTH = 0.024
 """Width of an upright "stage 1", in score: closer labels are moved apart, their lines are not."""
@@ -28,7 +28,7 @@ def draw_run(
 ) -> bytes:
     """PNG, 1,680 x 1,260 pixels.
 
-    bins: pairs by origin and gaixie.udfs.stages.score_bin; an origin without pairs gets no panel.
+    bins: pairs by origin and gaixie.udfs.spscore.stages.score_bin; an origin without pairs gets no panel.
     thresholds: where stages 1, 2 and 3 begin, by origin; None and what lies outside [0, 1] is not drawn.
     sample: where the judgements and the correlations come from; NaN is grey.
     """

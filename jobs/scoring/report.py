@@ -15,17 +15,17 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table as ConsoleTable
 
-from gaixie.jobs.reporting import render
+from gaixie.jobs.corpus.reporting import render
 from gaixie.jobs.scoring.plots import draw_run
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.io.manifest import NAME, RunManifest
 from gaixie.udfs.spscore import JUDGEMENTS
-from gaixie.udfs.stages import ORIGINS, STAGES
-from gaixie.udfs.validate import MALFORMED
+from gaixie.udfs.spscore.stages import ORIGINS, STAGES
+from gaixie.udfs.storage.manifest import NAME, RunManifest
+from gaixie.udfs.text.validate import MALFORMED
 
 if TYPE_CHECKING:
+    from gaixie.jobs.corpus.storage import Storage
     from gaixie.jobs.scoring.sample import Sample
-    from gaixie.jobs.spark.storage import Storage
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 
@@ -39,7 +39,7 @@ EXPLANATIONS = {
     "identical": "both sentences are the same once normalised",
     MALFORMED: "the line could not be split into the input's columns",
 }
-"""One line for every reason of gaixie.udfs.validate."""
+"""One line for every reason of gaixie.udfs.text.validate."""
 
 QUARTERS = (
     "The quarter of the pairs with the lowest scores",
@@ -64,7 +64,7 @@ class Report:
     manifest: RunManifest
     folder: str
     bins: Mapping[str, Mapping[int, int]]
-    """Scored pairs by origin and gaixie.udfs.stages.score_bin."""
+    """Scored pairs by origin and gaixie.udfs.spscore.stages.score_bin."""
     sample: Sample
     """Its examples with reasons: why a judgement is low."""
 

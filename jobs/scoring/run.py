@@ -8,19 +8,16 @@ from datetime import UTC, datetime
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from gaixie.jobs.corpus.early import SMALL_BYTES, local_bytes
+from gaixie.jobs.corpus.run_lock import held, needs_spark
+from gaixie.jobs.corpus.session import begin_session
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.early import local_bytes
-from gaixie.jobs.scoring.run_lock import held, needs_spark
 from gaixie.jobs.scoring.settings import ScoreSettings
-from gaixie.jobs.spark.session import begin_session
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import NAME
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import NAME
 
 if TYPE_CHECKING:
     from gaixie.udfs.spscore import SPScore
-
-SMALL_BYTES = 10_000_000
-"""Input below this is scored before Java has compiled what it runs: about 100,000 pairs."""
 
 
 def score_corpus(
@@ -51,10 +48,10 @@ def score_corpus(
         small = local_bytes(settings.inputs) < SMALL_BYTES
         with begin_session("gaixie score_corpus", uris, small) as wait_for_session:
             # While Java starts.
-            from gaixie.jobs.scoring.inputs import inspect_inputs
+            from gaixie.jobs.corpus.class_archive import keep_archive
+            from gaixie.jobs.corpus.inputs import inspect_inputs
+            from gaixie.jobs.corpus.storage import Storage
             from gaixie.jobs.scoring.pipeline import ScoreCorpus, load_scorer
-            from gaixie.jobs.spark.class_archive import keep_archive
-            from gaixie.jobs.spark.storage import Storage
 
             scorer = load_scorer(settings)
             if not dry_run:

@@ -11,9 +11,9 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.reporting import BARS
-from gaixie.jobs.spark.beside import interruptible
-from gaixie.jobs.spark.storage import LITERAL, Storage
+from gaixie.jobs.corpus.beside import interruptible
+from gaixie.jobs.corpus.reporting import BARS
+from gaixie.jobs.corpus.storage import LITERAL, Storage
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS
 

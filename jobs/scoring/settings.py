@@ -1,40 +1,22 @@
-"""Settings of a job: a YAML file under the command line, checked before anything starts."""
+"""Settings of a scoring run: a YAML file under the command line, checked before anything starts."""
 
 from __future__ import annotations
 
-import codecs
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from gaixie.jobs.corpus.settings import Csv, Input, Origin, Uri
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
-from gaixie.udfs.io import settings
-from gaixie.udfs.io.settings import Strict
-from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, ORIGINS
+from gaixie.udfs.spscore.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING
+from gaixie.udfs.storage import settings
+from gaixie.udfs.storage.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
 """The settings that ship; found from here, since Spark may copy a job's own file elsewhere."""
-
-Origin = Literal[ORIGINS]  # type: ignore[valid-type]
-
-
-def _for_spark(uri: str) -> str:
-    return re.sub(r"^s3://", "s3a://", uri)
-
-
-Uri = Annotated[str, AfterValidator(_for_spark)]
-"""A local path or any URI that Hadoop knows; s3:// means s3a://."""
-
-
-def _known_encoding(name: str) -> str:
-    try:
-        known = codecs.lookup(name).name
-    except LookupError:
-        raise ValueError("unknown encoding, expected one such as utf-8, gb18030 or big5") from None
-    return "utf-8" if known == "utf-8-sig" else known  # a mark at the start is never read
 
 
 def _file_name(run_id: str) -> str:
@@ -47,56 +29,6 @@ def _known_segmenter(spec: str) -> str:
     if not re.fullmatch(r"jieba|ltp:.+", spec):
         raise ValueError("expected jieba or ltp:NAME_OR_FOLDER")
     return spec
-
-
-class Csv(Strict):
-    """How CSV and TSV are written; encoding: JSON lines too."""
-
-    quote: str | None = Field(default=None, max_length=1)
-    """What encloses fields; empty: nothing does. None: a double quote, in TSV where a writer set it."""
-    delimiter: str | None = Field(default=None, min_length=1, max_length=1)
-    encoding: Annotated[str, AfterValidator(_known_encoding)] = "utf-8"
-    columns: list[str] | None = Field(default=None, min_length=1)
-    """Names of the columns of files without a header; None: the first line has them."""
-
-
-LICENSE = "license"
-"""Column that the licence of an input becomes."""
-
-
-class Input(Strict):
-    """Pairs to read, and where they come from."""
-
-    path: Uri
-    origin: Origin | None = None
-    origin_column: str | None = None
-    format: Literal["parquet", "jsonl", "csv", "tsv"] | None = None
-    source_column: str = "source"
-    paraphrase_column: str = "paraphrase"
-    license: str | None = Field(default=None, min_length=1)
-    """Of its pairs: each of them carries it, to a release's card."""
-    csv: Csv = Field(default_factory=Csv)
-
-    @property
-    def text_columns(self) -> list[str]:
-        """Columns that must be there, and hold text."""
-        return [*filter(None, (self.source_column, self.paraphrase_column, self.origin_column))]
-
-    @property
-    def carried(self) -> dict[str, str] | None:
-        """Further columns that are carried through, and their names there; None: all of them."""
-        return None
-
-    @property
-    def list_column(self) -> str | None:
-        """The text column that may hold lists of texts as well."""
-        return None
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> Input:
-        if (self.origin is None) == (self.origin_column is None):
-            raise ValueError("an input needs either an origin or an origin_column")
-        return self
 
 
 class Thresholds(Strict):

@@ -17,10 +17,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from gaixie.jobs.corpus.beside import interruptible
+from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.spark.beside import interruptible
-from gaixie.jobs.spark.progress import progress
-from gaixie.jobs.spark.storage import Storage
 from gaixie.jobs.vocabulary.report import draw_distribution, table
 from gaixie.udfs.spark import worker_segmenter
 from gaixie.udfs.text.gold import parse_paragraph

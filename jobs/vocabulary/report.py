@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from gaixie.jobs.reporting import png_of, render
+from gaixie.jobs.corpus.reporting import png_of, render
 
 TEMPLATE = Path(__file__).with_name("table.txt.j2")
 

@@ -223,7 +223,7 @@ def test_the_service_is_asked_where_it_listens():
     image = (INFRA / "docker" / "serve.Dockerfile").read_text("utf-8")
     assert f"EXPOSE {port['containerPort']}\n" in image
     scaled = OBJECTS["HorizontalPodAutoscaler", "gaixie-serve"]["spec"]["metrics"][0]["pods"]
-    telemetry = (ROOT / "udfs/service/telemetry.py").read_text("utf-8")
+    telemetry = (ROOT / "service/telemetry.py").read_text("utf-8")
     assert f'"{scaled["metric"]["name"]}"' in telemetry
 
 
@@ -372,7 +372,7 @@ def job_calls() -> list[tuple[str, str, list[str]]]:
         text = path.read_text("utf-8").replace("\\\n", " ")
         text = re.sub(r"\n\s+- (?=\S)", " ", text)  # lists of YAML: a word a line
         for job, rest in re.findall(
-            r"((?:jobs|training)[/.]\w+)(?:\.py)?((?: [^\n`|;&#\]]+)?)", text
+            r"((?:jobs|training|service|research)[/.]\w+)(?:\.py)?((?: [^\n`|;&#\]]+)?)", text
         ):
             job = job.replace(".", "/")
             if (ROOT / f"{job}.py").exists():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gaixie.jobs import release_dataset
 from gaixie.jobs.errors import run
-from gaixie.udfs.io import storage
+from gaixie.udfs.storage import storage
 
 create = storage.create
 

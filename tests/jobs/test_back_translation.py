@@ -15,8 +15,8 @@ from tiny_translators import CORPUS
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
-from gaixie.udfs.io.manifest import PairsManifest
 from gaixie.udfs.metrics.encoder import model_signature
+from gaixie.udfs.storage.manifest import PairsManifest
 
 ROOT = Path(__file__).parents[2]
 

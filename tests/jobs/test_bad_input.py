@@ -59,7 +59,7 @@ ROWS = [
     ("identical", A, A),
     ("identical", A, f" {A} "),
     ("undecodable", A, BROKEN),
-    ("undecodable", BROKEN, "短"),  # the first reason in gaixie.udfs.validate.REASONS
+    ("undecodable", BROKEN, "短"),  # the first reason in gaixie.udfs.text.validate.REASONS
     (None, A, B),
     (None, "一二三四五六七八九十一二三四五", "十二三四五六七八九十一二三四五"),
     (None, A, "长" * 1000),

@@ -17,11 +17,11 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from gaixie.jobs.build_pairs import main
+from gaixie.jobs.corpus.observed import observed
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.cluster import components as components_module
 from gaixie.jobs.pairs.cluster.components import components
-from gaixie.jobs.spark.observed import observed
-from gaixie.udfs.io.manifest import PairsManifest
+from gaixie.udfs.storage.manifest import PairsManifest
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}

@@ -16,7 +16,7 @@ import pytest
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
-from gaixie.udfs.io.manifest import PairsManifest
+from gaixie.udfs.storage.manifest import PairsManifest
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}

@@ -59,7 +59,7 @@ def test_mistakes():
         (["training/curriculum.py"], "train"),
         (["training/tokenize_text.py", "--help"], "train"),
         (["training/warm_start.py"], "train"),
-        (["jobs/identify_paraphrases.py"], "metrics"),
+        (["research/identify_paraphrases.py"], "metrics"),
     ],
 )
 def test_a_package_of_an_extra_is_missing(tmp_path, line, extra):

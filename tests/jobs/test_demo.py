@@ -24,7 +24,7 @@ def make(folder):
 
     All rules score the same pairs by the same command, which runs once: what it left is put back.
     """
-    for name in ("jobs", "training", "udfs", "conf", "examples"):
+    for name in ("jobs", "research", "service", "training", "udfs", "conf", "examples"):
         (folder / name).symlink_to(ROOT / name)
     makefile = (ROOT / "Makefile").read_text("utf-8")
     scored: dict[str, str] = {}

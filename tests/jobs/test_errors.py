@@ -11,8 +11,8 @@ from py4j import clientserver
 from py4j.clientserver import ClientServerConnection
 from py4j.protocol import Py4JError
 
+from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.errors import JobError, run
-from gaixie.jobs.spark.progress import progress
 
 
 @pytest.fixture(autouse=True)

@@ -34,11 +34,13 @@ def interrupted(folder: Path, name: str, *line: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("script", ["score_corpus.py", "fit_spscore.py", "fetch_jars.py"])
+@pytest.mark.parametrize(
+    "script", ["jobs/score_corpus.py", "research/fit_spscore.py", "jobs/fetch_jars.py"]
+)
 def test_a_script(script, tmp_path):
-    line = f"{script.removesuffix('.py')}: interrupted; nothing was done\n"
-    at = "gaixie.jobs.spark" if script == "fetch_jars.py" else "gaixie.udfs"
-    assert interrupted(tmp_path, at, str(ROOT / "jobs" / script)) == (130, line)
+    line = f"{Path(script).stem}: interrupted; nothing was done\n"
+    at = "gaixie.jobs.corpus" if script == "jobs/fetch_jars.py" else "gaixie.udfs"
+    assert interrupted(tmp_path, at, str(ROOT / script)) == (130, line)
 
 
 @pytest.mark.parametrize("command", ["score", "train"])
@@ -59,7 +61,7 @@ def test_at_work_it_is_an_exception_again(tmp_path):
 ENDED_IN_BETWEEN = """
 import pyspark.core.context as context
 from pyspark import SparkConf, SparkContext
-from gaixie.jobs.spark.java import Starting
+from gaixie.jobs.corpus.java import Starting
 
 first, begun = SparkContext._ensure_initialized, []
 

@@ -16,7 +16,7 @@ from pyspark import cloudpickle
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.writing import Sentences, Written
-from gaixie.udfs.io.manifest import PairsManifest
+from gaixie.udfs.storage.manifest import PairsManifest
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 

@@ -36,8 +36,8 @@ from gaixie.jobs.releases import store as release_store
 from gaixie.jobs.releases.rows import SPLITS, split_of
 from gaixie.jobs.releases.trace import in_likely_order
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import read_run
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import read_run
 from gaixie.udfs.text.normalise import normalise
 
 ROOT = Path(__file__).parents[2]

@@ -27,7 +27,7 @@ from servers import (
 )
 from warm_up import compiling
 
-from gaixie.udfs.io import storage
+from gaixie.udfs.storage import storage
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -255,9 +255,9 @@ def test_settings_that_are_refused(key):
     """A committer that renames, and a secret among the settings; the line says what to do."""
     from pyspark import SparkConf
 
+    from gaixie.jobs.corpus import s3a
+    from gaixie.jobs.corpus.session import FOLDER, read_settings
     from gaixie.jobs.errors import JobError
-    from gaixie.jobs.spark import s3a
-    from gaixie.jobs.spark.session import FOLDER, read_settings
 
     conf = SparkConf(loadDefaults=False).set(key, RENAMING[key])
     with pytest.raises(JobError, match=re.escape(key)) as refused:
@@ -292,7 +292,8 @@ def test_20_000_real_pairs(
 ):
     """From s3a:// to s3a:// on the cluster the rows of local disk; then a release that datasets reads."""
     import datasets
-    from pairs import write_pairs
+
+    from gaixie.research.benchmarks.pairs import write_pairs
 
     write_pairs(DATA, tmp_path / "pairs", 20_000)
     local = score(tmp_path / "out", "--input", tmp_path / "pairs", "--origin", "parallel")

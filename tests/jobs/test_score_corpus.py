@@ -18,11 +18,11 @@ import xxhash
 import yaml
 from servers import PATIENCE
 
+from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.scoring import pipeline
-from gaixie.jobs.spark.storage import Storage
 from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.spscore import OUTPUTS, SHIPPED, SPScore
-from gaixie.udfs.stages import ORIGINS, STAGES, stage
+from gaixie.udfs.spscore.stages import ORIGINS, STAGES, stage
 from gaixie.udfs.text.segmenters import load_segmenter
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gaixie.udfs.io.manifest import NAME, ReleaseManifest, RunManifest
+from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, RunManifest
 
 RUN = {
     "run_id": "tiny",

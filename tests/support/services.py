@@ -13,11 +13,11 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from pydantic import Field
 
-from gaixie.udfs.io.settings import Strict
-from gaixie.udfs.service.batching import Batcher
-from gaixie.udfs.service.connected import while_connected
-from gaixie.udfs.service.part import Part
-from gaixie.udfs.service.processes import in_a_thread
+from gaixie.service.batching import Batcher
+from gaixie.service.connected import while_connected
+from gaixie.service.part import Part
+from gaixie.service.processes import in_a_thread
+from gaixie.udfs.storage.settings import Strict
 
 PATIENCE = 60
 

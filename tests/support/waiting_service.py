@@ -11,12 +11,12 @@ from pathlib import Path
 
 from fastapi import APIRouter, FastAPI
 
+from gaixie.service import telemetry
+from gaixie.service.app import make_app
+from gaixie.service.part import Part
+from gaixie.service.processes import serve
+from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.command_line import run_command
-from gaixie.udfs.service import telemetry
-from gaixie.udfs.service.app import make_app
-from gaixie.udfs.service.part import Part
-from gaixie.udfs.service.processes import serve
-from gaixie.udfs.service.settings import ServiceSettings
 
 
 class Waiting(Part):

@@ -1,6 +1,6 @@
 """What every process of a run of tests would do again at its start, done once beside its first tests.
 
-python warm_up.py kernels       compiles the kernels of the metric, into the cache of gaixie.udfs.cache
+python warm_up.py kernels       compiles the kernels of the metric, into the cache of gaixie.udfs.storage.cache
 python warm_up.py java ARCHIVE  archives the classes of Spark: each Java that maps them saves 6 seconds
 """
 

@@ -11,17 +11,17 @@ from fastapi import FastAPI
 from manifests import write_manifest
 from tiny_seq2seq import tiny_seq2seq
 
-from gaixie.jobs.browsing.pairs import Pairs
-from gaixie.jobs.browsing.part import BrowsingPart
-from gaixie.jobs.browsing.why import explainer
+from gaixie.service.app import make_app
+from gaixie.service.browsing.pairs import Pairs
+from gaixie.service.browsing.part import BrowsingPart
+from gaixie.service.paraphrasing import Model, ParaphrasingPart
+from gaixie.service.scoring import ScoringPart
+from gaixie.service.settings import ServiceSettings
 from gaixie.training.modeling.generator import Decoding
 from gaixie.training.modeling.paraphraser import Ranking
-from gaixie.training.serving.paraphrasing import Model, ParaphrasingPart
-from gaixie.udfs.io.manifest import read_run
-from gaixie.udfs.service.app import make_app
-from gaixie.udfs.service.scoring import ScoringPart
-from gaixie.udfs.service.settings import ServiceSettings
+from gaixie.udfs.meaning.why import explainer
 from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.storage.manifest import read_run
 
 ROOT = Path(__file__).parents[2]
 LEARNT = [("今天公园很好看", "公园今天很好看"), ("我们昨天读书", "昨天我们读了书")]

@@ -298,7 +298,7 @@ def test_metrics_that_need_an_encoder(tmp_path, pairs, monkeypatch, capsys):
     assert main([pairs, "--system", "human", "--output", str(tmp_path / "out")]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "is left out" in line]
     assert [line.split()[0] for line in lines] == ["BERT-iBLEU", "ParaScore"]
-    assert all("python jobs/make_encoder.py" in line for line in lines)
+    assert all("python research/make_encoder.py" in line for line in lines)
     encoder = tiny_bert(tmp_path / "encoder")
     found, left_out = measures(None, encoder)
     assert [one.name for one in found[: len(METRICS)]] == list(METRICS)

@@ -366,7 +366,7 @@ def test_chunks_do_not_show(folder, tmp_path, monkeypatch, capsys):
     assert main([folder, str(tmp_path / "in.txt")]) == 0
     whole = capsys.readouterr().out
     monkeypatch.setattr("gaixie.training.generate.CHUNK", 2)
-    monkeypatch.setattr("gaixie.udfs.io.progress.LINE_SECONDS", 0.0)
+    monkeypatch.setattr("gaixie.udfs.storage.progress.LINE_SECONDS", 0.0)
     assert main([folder, str(tmp_path / "in.txt")]) == 0
     captured = capsys.readouterr()
     assert captured.out == whole

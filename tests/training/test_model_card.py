@@ -27,7 +27,7 @@ from gaixie.training.cards.card import write_plain_card
 from gaixie.training.cards.facts import FILE, Data, Training, of_run, read_training, write_training
 from gaixie.training.model_card import main
 from gaixie.training.settings import Settings
-from gaixie.udfs.io import storage
+from gaixie.udfs.storage import storage
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ["我们昨天在公园看花", "他在看书", "他2024年3月读了书", "今天公园很好看"]

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
 
 from gaixie.training.tokenize_text import gb2312_level_1, main
-from gaixie.udfs.io import storage
+from gaixie.udfs.storage import storage
 from gaixie.udfs.text.normalise import normalise
 
 TEXTS = ["他2024年3月读了《三国》。", "我们昨天在公园看花，花了300元。", "今天很好看"]

@@ -27,8 +27,8 @@ from gaixie.udfs.spark import (
     stage_udf,
 )
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, score_bin
-from gaixie.udfs.stages import stage as plain_stage
+from gaixie.udfs.spscore.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, score_bin
+from gaixie.udfs.spscore.stages import stage as plain_stage
 from gaixie.udfs.text.segmenters import load_segmenter
 
 ENCODED = ("similarity", "bertscore", "parascore", "bert-ibleu", "identification")

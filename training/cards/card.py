@@ -18,10 +18,10 @@ from safetensors import safe_open
 from gaixie.training.cards.facts import Training, of_run, write_training
 from gaixie.training.modeling.vocabulary import SETTINGS_FILE
 from gaixie.udfs.command_line import say
-from gaixie.udfs.io import storage
 from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.reports import license_head, render
-from gaixie.udfs.stages import ORIGINS
+from gaixie.udfs.spscore.stages import ORIGINS
+from gaixie.udfs.storage import storage
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
 CARD = "README.md"

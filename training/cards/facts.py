@@ -21,9 +21,9 @@ from pydantic import BaseModel, ValidationError
 from gaixie.training.loop.plots import read_lines
 from gaixie.training.settings import Settings
 from gaixie.udfs.command_line import say
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import NAME, ReleaseManifest, read_manifest
-from gaixie.udfs.io.settings import first_fault
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, read_manifest
+from gaixie.udfs.storage.settings import first_fault
 
 FILE = "training.json"
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -150,7 +150,7 @@ def start_of(pretrained: str | None) -> tuple[Training | None, str | None]:
 
 
 def _base_in_card(folder: Path) -> str | None:
-    """base_model of the head of README.md; of what jobs/make_encoder.py makes, for one."""
+    """base_model of the head of README.md; of what research/make_encoder.py makes, for one."""
     with suppress(OSError, UnicodeDecodeError, yaml.YAMLError):
         _, head, _ = (folder / "README.md").read_text("utf-8").split("---\n", 2)
         name = (yaml.safe_load(head) or {}).get("base_model")

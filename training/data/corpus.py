@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.manifest import ReleaseManifest, read_manifest
-from gaixie.udfs.splits import GROUP, SPLITS, splits_of
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import ReleaseManifest, read_manifest
+from gaixie.udfs.text.splits import GROUP, SPLITS, splits_of
 
 COLUMNS = ["source", "paraphrase"]
 

@@ -19,9 +19,9 @@ from pydantic import ConfigDict, Field, model_validator
 
 from gaixie.training.data.corpus import COLUMNS, Corpus, RowGroup, parquet_row_groups, read_rows
 from gaixie.training.modeling.vocabulary import MASK
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.settings import Strict
-from gaixie.udfs.splits import SPLITS, splits_of
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.settings import Strict
+from gaixie.udfs.text.splits import SPLITS, splits_of
 
 CHUNK = 3
 """Mean tokens of a chunk that the shuffle moves."""

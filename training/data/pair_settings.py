@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from gaixie.udfs.io.settings import Strict
 from gaixie.udfs.metrics.metric import Pairs
 from gaixie.udfs.metrics.self_bleu import SelfBLEU
+from gaixie.udfs.storage.settings import Strict
 
 
 class PairSettings(Strict):

@@ -21,7 +21,7 @@ before. Tokens come from files that are made once, see token_files.py; without t
 A stage of training is one stage of the run or release, or several that are shuffled together: see
 StreamSettings.curriculum.
 
-A pair's split depends on its group, or on its source where it has none (udfs/splits.py). A release that
+A pair's split depends on its group, or on its source where it has none (udfs/text/splits.py). A release that
 was split keeps its splits. Which training pairs count, and how often, is PairSettings.
 
 A release mixes its origins in every file. In a run each file has one origin, so a block of a run may
@@ -44,7 +44,7 @@ from gaixie.training.data.ahead import ahead
 from gaixie.training.data.corpus import COLUMNS, Corpus, RowGroup, random_of
 from gaixie.training.data.pair_settings import CHANGE, UNTOLD, PairSettings, degree_of
 from gaixie.training.data.token_files import TokenFiles, Tokens
-from gaixie.udfs.io.settings import Strict
+from gaixie.udfs.storage.settings import Strict
 
 Stages = TypeVar("Stages", bound=Sequence[Sequence[int]])
 

@@ -3,7 +3,7 @@
 Beside the metrics of udfs/metrics, with the source the only other text: copies, entities kept and
 length ratio. All texts are normalised (gaixie.udfs.text.normalise) before anything is measured.
 
-Intervals are percentiles of a bootstrap over sources (gaixie.udfs.bootstrap): a resample
+Intervals are percentiles of a bootstrap over sources (gaixie.udfs.metrics.bootstrap): a resample
 draws sources with replacement, all rows of a source together, and the same ones for every system
 and measure.
 """
@@ -19,8 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
-from gaixie.udfs import bootstrap
-from gaixie.udfs.metrics import Metric, Pairs, load_metric
+from gaixie.udfs.metrics import Metric, Pairs, bootstrap, load_metric
 from gaixie.udfs.metrics.metric import signature
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import NORMALISATION

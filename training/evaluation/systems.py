@@ -16,10 +16,10 @@ from gaixie.training.modeling.generator import (
 )
 from gaixie.training.modeling.paraphraser import Paraphraser, Ranking
 from gaixie.udfs.command_line import say
-from gaixie.udfs.io.progress import Progress
-from gaixie.udfs.io.text_tables import check_extension, read_columns
 from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.spscore import SPScore
+from gaixie.udfs.storage.progress import Progress
+from gaixie.udfs.storage.text_tables import check_extension, read_columns
 from gaixie.udfs.text.normalise import normalise
 
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet")

@@ -33,7 +33,7 @@ from safetensors import SafetensorError
 
 from gaixie.training.loop.controller import State
 from gaixie.udfs.command_line import say
-from gaixie.udfs.io import storage
+from gaixie.udfs.storage import storage
 
 STATE = "state.json"
 COMPLETE = "COMPLETE"

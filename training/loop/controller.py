@@ -32,7 +32,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from gaixie.udfs.io.settings import Strict
+from gaixie.udfs.storage.settings import Strict
 
 ACTIONS = ("continue", "save best", "next stage", "finish")
 CONTINUE, SAVE_BEST, NEXT_STAGE, FINISH = ACTIONS

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gaixie.udfs.io.progress import Progress
+from gaixie.udfs.storage.progress import Progress
 
 
 class Display:

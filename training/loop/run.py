@@ -44,9 +44,9 @@ from gaixie.training.loop.tracking import tracker_of
 from gaixie.training.loop.validation import validate
 from gaixie.training.modeling.model import build_model, load_tokenizer, tokens_digest
 from gaixie.training.settings import Settings
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.text_tables import read_columns
 from gaixie.udfs.metrics import load_metric
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.text_tables import read_columns
 
 STOPPED, INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
 

@@ -25,7 +25,7 @@ from transformers import (
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import VOCABULARY_FILE
 from gaixie.training.settings import Model
-from gaixie.udfs.io.local_copy import local_copy
+from gaixie.udfs.storage.local_copy import local_copy
 
 
 def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrainedTokenizerBase:

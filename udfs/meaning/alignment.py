@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from Levenshtein import distance
 
-from gaixie.udfs.compiled import entry, inner
+from gaixie.udfs.text.compiled import entry, inner
 
 ORDERS = 4
 """Longest n-gram."""

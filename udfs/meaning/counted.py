@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gaixie.udfs.compiled import entry
 from gaixie.udfs.meaning import facts, facts_kernel, numbering, surface, surface_kernel
 from gaixie.udfs.meaning.fact_tables import tables
 from gaixie.udfs.meaning.numbering import LONGEST
 from gaixie.udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.text.compiled import entry
 
 NAMES = (*surface.NAMES, *facts.NAMES)
 """The columns, in order."""

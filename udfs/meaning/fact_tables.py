@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import entry, inner
 from gaixie.udfs.meaning.numbering import word_key
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.text.compiled import entry, inner
 from gaixie.udfs.text.segmenters import jieba_tables
 
 ANYWHERE = "不没我你您他她它"

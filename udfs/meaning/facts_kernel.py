@@ -6,10 +6,10 @@ from collections import namedtuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import inlined, inner
 from gaixie.udfs.meaning import fact_tables
 from gaixie.udfs.meaning.bucket import fetch
 from gaixie.udfs.text import numerals
+from gaixie.udfs.text.compiled import inlined, inner
 
 _PRONOUNS, _PRONOUNS_END = fact_tables.KIND_SPAN["pronoun"]
 _QUESTIONS, _QUESTIONS_END = fact_tables.KIND_SPAN["question"]

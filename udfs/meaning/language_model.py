@@ -1,6 +1,6 @@
 """A character language model: how fluent a paraphrase is, and where it reads oddly.
 
-P(character | up to four before it), interpolated modified Kneser-Ney (jobs/make_language_model.py),
+P(character | up to four before it), interpolated modified Kneser-Ney (research/make_language_model.py),
 packed so that a look-up costs one cache line. A sentence of n characters has n + 1 positions: its
 characters and its end. Its first character follows a begin that is no position. Characters that the
 model does not know are one character, unknown. Natural logarithms.
@@ -46,13 +46,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import read_only
 from gaixie.udfs.meaning import language_model_columns as columns
 from gaixie.udfs.meaning import language_model_kernel as kernels
 from gaixie.udfs.meaning.array_folder import read_arrays
 from gaixie.udfs.meaning.bucket import WAYS
 from gaixie.udfs.meaning.language_model_kernel import Positions, Tables
 from gaixie.udfs.text.code_points import CodePoints, from_strings
+from gaixie.udfs.text.compiled import read_only
 from gaixie.udfs.text.normalise import NORMALISATION
 
 FOLDER = Path(__file__).parents[1] / "models/language-model-zh"

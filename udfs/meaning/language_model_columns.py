@@ -6,9 +6,9 @@ from collections import namedtuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import entry, inner, summing
 from gaixie.udfs.meaning import language_model_kernel as model
 from gaixie.udfs.meaning.surface_order import ratio
+from gaixie.udfs.text.compiled import entry, inner, summing
 
 HEADS = 1024
 AT_ONCE = 1024

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gaixie.udfs.compiled import entry, inner
 from gaixie.udfs.meaning.bucket import TAG_BITS, WAYS, fetch, search
+from gaixie.udfs.text.compiled import entry, inner
 
 UNKNOWN, BEGIN, END, FIRST_CHARACTER = 0, 1, 2, 3
 """Numbers of what is no character of the vocabulary, and of the first that is."""

@@ -12,9 +12,9 @@ from functools import cache
 
 import numpy as np
 
-from gaixie.udfs.compiled import inlined, inner, read_only
 from gaixie.udfs.features.wpa import alphanumeric
 from gaixie.udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.text.compiled import inlined, inner, read_only
 
 LONGEST = 4096
 """Longest sentence that the families of this package describe: a longer text is no sentence."""

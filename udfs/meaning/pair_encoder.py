@@ -6,7 +6,7 @@
 The network is a BERT (bge-small-zh-v1.5 unless another was taken) over ``[CLS] source [SEP] paraphrase
 [SEP]``. From its last layer come the state of [CLS], the mean states of both sentences, their
 difference and product, and for every token of the paraphrase how likely something is wrong there.
-``jobs/fitting/pair_encoder.py`` trains it.
+``research/fitting/pair_encoder.py`` trains it.
 
 A folder holds ``pair_encoder.json`` (format, version, outputs, digest), ``config.json`` and
 ``tokenizer.json`` of the BERT, and ``weights.npz``: matrices in 8 bits with a scale a row, 24 MB for
@@ -42,7 +42,7 @@ TASKS = (
 """What the network of tier full predicts: the five ratings, then what other sets judge."""
 MAXIMUM_TOKENS = 400
 """Of both sentences together; what is longer is cut, the longer sentence first."""
-HOW_TO_MAKE = "python jobs/fit_spscore.py --tier full makes it"
+HOW_TO_MAKE = "python research/fit_spscore.py --tier full makes it"
 
 
 class Batch(NamedTuple):

@@ -6,10 +6,10 @@ from collections import namedtuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import inlined, inner
 from gaixie.udfs.meaning import numbering, surface_order
 from gaixie.udfs.meaning.alignment import align, runs, scan
 from gaixie.udfs.meaning.surface_order import ratio
+from gaixie.udfs.text.compiled import inlined, inner
 
 KINDS_OF_BRACKETS = len(numbering.BRACKETS) // 2 + 2
 """Of which 0 is none, and the last the straight quote."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gaixie.udfs.compiled import inner
 from gaixie.udfs.text.clauses import cuts_code
+from gaixie.udfs.text.compiled import inner
 
 MATCHED_CLAUSE = 0.3
 """Two clauses are one and the same above this similarity."""

@@ -2,7 +2,7 @@
 
 Each content word of a sentence looks for its best partner on the other side: first an equal word, k-th
 occurrence with k-th occurrence, else the word left over there of the highest cosine. Words weigh by
-rarity, a / (a + share of the corpus). The vectors are those of a table that ``jobs/make_vectors.py``
+rarity, a / (a + share of the corpus). The vectors are those of a table that ``research/make_vectors.py``
 makes of an encoder; a word without a row is the mean of its characters.
 
 Columns of either side (``source_``, ``paraphrase_``): ``kept`` mean cosine of the best partners,
@@ -23,15 +23,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import read_only
 from gaixie.udfs.features.wpa import alphanumeric
 from gaixie.udfs.meaning import vectors_kernel as kernels
 from gaixie.udfs.meaning.array_folder import read_arrays, write_arrays
 from gaixie.udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.text.compiled import read_only
 
 FOLDER = Path(__file__).parents[1] / "models/vectors-zh"
 MANIFEST, FORMAT, VERSION = "vectors.json", "gaixie-word-vectors", 1
-HOW_TO_MAKE = "python jobs/make_vectors.py makes them"
+HOW_TO_MAKE = "python research/make_vectors.py makes them"
 
 _SIDE = (
     *("kept", "kept_plain", "most", "second", "sum"),

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gaixie.udfs.compiled import entry, inner, summing
 from gaixie.udfs.features.wpa import _is_word
 from gaixie.udfs.meaning.bucket import fetch
+from gaixie.udfs.text.compiled import entry, inner, summing
 
 UNIT = 256
 """Length of a vector in the table; its values lie from -127 to 127."""

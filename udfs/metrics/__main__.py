@@ -28,8 +28,8 @@ from typing import Any, TextIO, cast
 import numpy as np
 
 from gaixie.udfs.command_line import make_parser, run_command
-from gaixie.udfs.io.text_tables import STANDARD, read_columns, read_lines
 from gaixie.udfs.metrics import METRICS, Metric, Pairs, load_metric
+from gaixie.udfs.storage.text_tables import STANDARD, read_columns, read_lines
 
 TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 

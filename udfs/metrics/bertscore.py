@@ -12,7 +12,7 @@ references each of P, R and F1 takes its best. A baseline b rescales x to (x −
 
 Decided here: padding is never matched (the package lets it stand for a cosine of 0, which matters
 only where all cosines are negative). The last layer is taken unless another is named. Which layer
-agrees best with people differs by model: with the encoder that ``jobs/make_encoder.py`` makes it was
+agrees best with people differs by model: with the encoder that ``research/make_encoder.py`` makes it was
 the last, on 36 sources of BQ-Para (Spearman 0.42 with the human scores of 360 paraphrases; 0.28 for
 the first layer, 0.37 for the sixth). Unit: share; 1 for a copy, and for
 unrelated sentences not 0 but what the model gives any two, which is why there are baselines.

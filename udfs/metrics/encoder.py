@@ -2,7 +2,7 @@
 
 A model is a folder that ``transformers`` loads, or the name of one in the Hugging Face cache (``hf
 download NAME`` puts it there: nothing is fetched here, where every worker of a cluster would). A
-folder is looked for first; ``python jobs/make_encoder.py --output models/e5-small`` makes one
+folder is looked for first; ``python research/make_encoder.py --output models/e5-small`` makes one
 without a network.
 
 Texts longer than the model's maximum are cut there, and counted. Matrix products differ in their
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import torch
 
 DEFAULT_MODEL = "models/e5-small"
-HOW_TO_MAKE = f"python jobs/make_encoder.py --output {DEFAULT_MODEL} makes it"
+HOW_TO_MAKE = f"python research/make_encoder.py --output {DEFAULT_MODEL} makes it"
 PRECISIONS = ("float32", "bfloat16")
 WEIGHTS = ("*.safetensors", "*.bin")
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")

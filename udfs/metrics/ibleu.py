@@ -12,7 +12,7 @@ Self-iBLEU puts the source in the reference's place as well:
 It is Self-BLEU on another scale and ranks as Self-BLEU does, the copy first: it says nothing about
 how much a paraphrase changes. It is here because tables print it.
 
-Decided here: α = 0.3; ``gaixie.udfs.metrics.tuning`` finds the one that agrees with human scores. The score of a corpus takes the same formula of the two scores of the corpus,
+Decided here: α = 0.3; ``gaixie.research.comparison.tuning`` finds the one that agrees with human scores. The score of a corpus takes the same formula of the two scores of the corpus,
 over the rows that have a source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100;
 Self-iBLEU 0 to 100 · (1 − α). Tokens, smoothing and empty sentences are as in
 :mod:`gaixie.udfs.metrics.bleu`.

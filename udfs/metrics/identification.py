@@ -4,7 +4,7 @@
 
 Source: Dou, Jiang & Xu 2022, *Improving Large-scale Paraphrase Acquisition and Generation* (MultiPIT),
 section 4. The model is any of transformers that classifies pairs of sentences into two classes, or has one
-output; ``jobs/identify_paraphrases.py`` fine-tunes one. The class is that named "paraphrase" or
+output; ``research/identify_paraphrases.py`` fine-tunes one. The class is that named "paraphrase" or
 "entailment" in the model's config, else the second. A folder may have more classifiers in it, member-1,
 member-2 and so on: log-odds are averaged. A null gives NaN. Unit: probability, 0–1.
 """
@@ -31,7 +31,7 @@ from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 
 POSITIVE = ("paraphrase", "entailment")
 BATCH_TOKENS = 2_048
-HOW_TO_MAKE = "python jobs/identify_paraphrases.py makes one"
+HOW_TO_MAKE = "python research/identify_paraphrases.py makes one"
 
 
 class Identifier:

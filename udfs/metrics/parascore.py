@@ -11,7 +11,7 @@ ablation (Table 10).
 
 Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation* (EMNLP), with its γ
 of 0.35. The paper has no ω for all sets: it tunes it on a tenth of each, as
-:mod:`gaixie.udfs.metrics.tuning` does. The best one depends on the model, whose similarities may
+:mod:`gaixie.research.comparison.tuning` does. The best one depends on the model, whose similarities may
 spread less or more; 0.05 is only where this package begins.
 
 Sim is BERTScore's F1, or the cosine of sentence vectors. d is in characters, as in

@@ -8,7 +8,7 @@ common, which for candidates is the Self-BLEU of Zhu et al. 2018, *Texygen*.
 Diversity over references as in Dou et al. 2022, *Improving Large-scale Paraphrase Acquisition and
 Generation*: of each source the reference that has least, most, and their mean.
 
-Intervals: percentiles of a bootstrap over sources (gaixie.udfs.bootstrap); equal seeds draw equal resamples
+Intervals: percentiles of a bootstrap over sources (gaixie.udfs.metrics.bootstrap); equal seeds draw equal resamples
 for every system and metric.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from gaixie.udfs import bootstrap
+from gaixie.udfs.metrics import bootstrap
 from gaixie.udfs.metrics.metric import Metric, Pairs
 
 

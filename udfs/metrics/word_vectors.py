@@ -1,6 +1,6 @@
 """Vectors of words, from a file.
 
-Files: whatever ``jobs/train_word_vectors.py`` writes (its folder), any word2vec file, binary or
+Files: whatever ``research/train_word_vectors.py`` writes (its folder), any word2vec file, binary or
 text, gzipped or not, text without the header line (as GloVe has it), and gensim's own format, of
 KeyedVectors or of a whole model. The content decides which, not the name. gensim's own format is a
 pickle, which runs code as it is read: read no such file from a stranger.

@@ -9,7 +9,7 @@ from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.segmenters import Segmenter
-from gaixie.udfs.validate import quarantine_reasons, take_rows
+from gaixie.udfs.text.validate import quarantine_reasons, take_rows
 
 
 def validated_features(

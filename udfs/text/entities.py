@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from pydantic import ConfigDict, Field, model_validator
 
-from gaixie.udfs.io import settings
+from gaixie.udfs.storage import settings
 
 KINDS = (
     *("url", "email", "title", "quote", "note", "phone", "date", "time", "percent", "money"),

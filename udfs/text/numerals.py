@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.compiled import entry, inner
+from gaixie.udfs.text.compiled import entry, inner
 
 DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")}
 DIGITS |= {"〇": 0, "两": 2}

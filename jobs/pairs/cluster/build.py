@@ -23,6 +23,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
+from gaixie.jobs.corpus.inputs import MALFORMED_LINE
+from gaixie.jobs.corpus.observed import observed
+from gaixie.jobs.corpus.parquet import CHECKED, PARQUET
+from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.build import PAIRS, WORK, BuildPairs
 from gaixie.jobs.pairs.cluster.buckets import Bands, Hashes, neighbours
@@ -44,11 +49,6 @@ from gaixie.jobs.pairs.cluster.sentences import NO_KEY, distinct_sentences, key_
 from gaixie.jobs.pairs.method import REPEATED
 from gaixie.jobs.pairs.settings import BuildSettings
 from gaixie.jobs.pairs.versions import ALONE
-from gaixie.jobs.scoring.inputs import MALFORMED_LINE
-from gaixie.jobs.spark.observed import observed
-from gaixie.jobs.spark.parquet import CHECKED, PARQUET
-from gaixie.jobs.spark.progress import progress
-from gaixie.jobs.spark.storage import Storage
 
 NEAR_DUPLICATE = "near_duplicate"
 """Reason of a sentence that overlaps too far with another."""

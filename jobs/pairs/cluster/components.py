@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from gaixie.jobs.spark.beside import interruptible
+from gaixie.jobs.corpus.beside import interruptible
 
 DRIVER_EDGES = 2_000_000
 """Joined in the driver: some 100 MB there."""

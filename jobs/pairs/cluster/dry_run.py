@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
+from gaixie.jobs.corpus.unreadable import SPARK_ERRORS
 from gaixie.jobs.pairs.dry_run import EXAMPLES, SAMPLE
-from gaixie.jobs.scoring.unreadable import SPARK_ERRORS
 
 if TYPE_CHECKING:
     from gaixie.jobs.pairs.cluster.build import ClusterPairs

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from gaixie.udfs.splitmix import GOLDEN, MIX_1, MIX_2, mix
 from gaixie.udfs.text.normalise import normalise, normalise_column
+from gaixie.udfs.text.splitmix import GOLDEN, MIX_1, MIX_2, mix
 
 _TABLE = 0x30000
 """Code points above are ideographs, private or unassigned: each stands for itself."""

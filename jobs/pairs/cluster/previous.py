@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
+from gaixie.jobs.corpus.parquet import CHECKED
+from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.cluster.sentences import PUBLISHED
 from gaixie.jobs.pairs.cluster.settings import ClusterSettings
-from gaixie.jobs.spark.parquet import CHECKED
-from gaixie.jobs.spark.storage import Storage
-from gaixie.udfs.io.manifest import NAME
+from gaixie.udfs.storage.manifest import NAME
 
 
 def read_previous(spark: SparkSession, storage: Storage, settings: ClusterSettings) -> DataFrame:

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from gaixie.jobs.pairs.groups import WriterSettings
-from gaixie.jobs.scoring.settings import Uri
+from gaixie.jobs.corpus.settings import Uri
+from gaixie.jobs.pairs.writer_settings import WriterSettings
 
 UNITS = ("hour", "day", "week", "month")
 

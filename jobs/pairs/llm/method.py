@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from gaixie.jobs.corpus.beside import interruptible
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.llm.record import Record
 from gaixie.jobs.pairs.llm.settings import LlmSettings
 from gaixie.jobs.pairs.writing import Sentences, Writer, Written
-from gaixie.jobs.spark.beside import interruptible
-from gaixie.udfs.io import storage
-from gaixie.udfs.io.progress import Progress
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.progress import Progress
 
 if TYPE_CHECKING:
     from gaixie.jobs.pairs.llm.ask import Asking

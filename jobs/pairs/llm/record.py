@@ -23,10 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gaixie.jobs.corpus.paths import local_path
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.llm.answers import Answer
-from gaixie.jobs.scoring.paths import local_path
-from gaixie.udfs.io import storage
+from gaixie.udfs.storage import storage
 
 NAME = "answers.sqlite"
 

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, computed_field, model_validator
 
-from gaixie.jobs.pairs.groups import WriterSettings
-from gaixie.jobs.scoring.settings import Uri
+from gaixie.jobs.corpus.settings import Uri
+from gaixie.jobs.pairs.writer_settings import WriterSettings
 
 FOLDER = Path(__file__).parent / "prompts"
 

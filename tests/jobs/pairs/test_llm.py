@@ -22,7 +22,7 @@ from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.llm import record as records
 from gaixie.jobs.pairs.llm.answers import STOP, Answer
 from gaixie.jobs.pairs.llm.record import Record, Spent
-from gaixie.udfs.io.storage import File
+from gaixie.udfs.storage.storage import File
 
 KEY = "sk-0123456789-of-the-test"
 

@@ -19,7 +19,7 @@ from servers import wait_for
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
-from gaixie.udfs.io.manifest import PairsManifest
+from gaixie.udfs.storage.manifest import PairsManifest
 
 ROOT = Path(__file__).parents[3]
 KEY = "sk-0123456789-of-the-test"

@@ -10,7 +10,6 @@ from tiny_translators import CORPUS, save_translator
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.back_translation import BackTranslation
-from gaixie.jobs.pairs.groups import BackTranslationSettings, TranslationSettings
 from gaixie.jobs.pairs.settings import BuildSettings
 from gaixie.jobs.pairs.translation import (
     Draw,
@@ -20,6 +19,7 @@ from gaixie.jobs.pairs.translation import (
     judged,
     load_translator,
 )
+from gaixie.jobs.pairs.writer_settings import BackTranslationSettings, TranslationSettings
 
 CHINESE, ENGLISH, AGAIN = (list(texts) for texts in zip(*CORPUS, strict=True))
 

@@ -13,8 +13,8 @@ from manifests import release_manifest, run_manifest
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases.trace import trace
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.io.manifest import NAME, ReleaseManifest
 from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.storage.manifest import NAME, ReleaseManifest
 
 IDS = [f"{k:032x}" for k in range(40)]
 

@@ -10,7 +10,7 @@ from manifests import run_manifest
 from PIL import Image
 from rich.console import Console
 
-from gaixie.jobs.reporting import BARS
+from gaixie.jobs.corpus.reporting import BARS
 from gaixie.jobs.scoring import report
 from gaixie.jobs.scoring.report import (
     EXPLANATIONS,
@@ -21,10 +21,10 @@ from gaixie.jobs.scoring.report import (
 )
 from gaixie.jobs.scoring.sample import MEASURED, Sample
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.io.manifest import RunManifest
 from gaixie.udfs.spscore import JUDGEMENTS
-from gaixie.udfs.stages import ORIGINS
-from gaixie.udfs.validate import MALFORMED, REASONS
+from gaixie.udfs.spscore.stages import ORIGINS
+from gaixie.udfs.storage.manifest import RunManifest
+from gaixie.udfs.text.validate import MALFORMED, REASONS
 
 NAN = math.nan
 FOLDER = "s3a://bucket/gaixie/runs/monday"

@@ -8,8 +8,8 @@ import pytest
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import ScoreSettings, load_settings
-from gaixie.udfs.io import storage
-from gaixie.udfs.stages import DEFAULT_CUTS
+from gaixie.udfs.spscore.stages import DEFAULT_CUTS
+from gaixie.udfs.storage import storage
 
 CONF = Path(__file__).parents[3] / "conf"
 

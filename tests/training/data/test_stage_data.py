@@ -37,8 +37,8 @@ from gaixie.training.data.stage_loader import (
     _end_quietly,
     padded,
 )
-from gaixie.udfs.io import storage
-from gaixie.udfs.splits import SPLITS, splits_of
+from gaixie.udfs.storage import storage
+from gaixie.udfs.text.splits import SPLITS, splits_of
 
 Pair = tuple[str, str]
 ROWS_A_GROUP = 20

@@ -16,7 +16,7 @@ import torch
 
 from gaixie.training.loop.checkpoints import COMPLETE, STATE, Checkpoints, RunState
 from gaixie.training.loop.controller import State
-from gaixie.udfs.io import storage
+from gaixie.udfs.storage import storage
 
 IDENTITY = {"seed": 13, "model.config.d_model": 32}
 

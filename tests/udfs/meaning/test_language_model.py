@@ -141,7 +141,7 @@ LETTERS = "".join(map(chr, range(0x4E00, 0x4E00 + 14)))
 @pytest.fixture(scope="module")
 def trained() -> LanguageModel:
     """Of random sentences: a chain in which some characters follow others more often."""
-    from gaixie.jobs.make_language_model import make_tables, parse_arguments
+    from gaixie.research.make_language_model import make_tables, parse_arguments
 
     chance = np.random.default_rng(5)
     chain = chance.dirichlet(np.full(len(LETTERS), 0.3), len(LETTERS))

@@ -97,7 +97,9 @@ def test_small_matrices_and_vectors_keep_their_values(tmp_path):
 
 
 def test_a_missing_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match="expected a pair encoder; python jobs/fit_spscore"):
+    with pytest.raises(
+        FileNotFoundError, match="expected a pair encoder; python research/fit_spscore"
+    ):
         PairEncoder.load(tmp_path / "none")
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_metrics import triples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
+from gaixie.research.benchmarks.bench_metrics import triples
 from gaixie.udfs.metrics.bleu import BLEU, SMOOTHING, reference
 from gaixie.udfs.metrics.metric import Pairs
 

@@ -154,7 +154,7 @@ def test_missing_folder_says_how_to_make_one(tmp_path, monkeypatch):
         Encoder()
     assert str(caught.value) == (
         f"{DEFAULT_MODEL}: no such folder, nor a model in the Hugging Face cache"
-        " (hf download fills it); python jobs/make_encoder.py --output models/e5-small makes it"
+        " (hf download fills it); python research/make_encoder.py --output models/e5-small makes it"
     )
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_metrics import triples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rouge_chinese import Rouge
 from rouge_score.rouge_scorer import RougeScorer
 
+from gaixie.research.benchmarks.bench_metrics import triples
 from gaixie.udfs.metrics import rouge
 from gaixie.udfs.metrics.grams import tokenizer
 from gaixie.udfs.metrics.metric import Pairs

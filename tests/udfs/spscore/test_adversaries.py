@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gaixie.research.fitting.negatives import CORRUPTIONS, make_negatives
 from gaixie.udfs.spscore import SPScore
-from gaixie.udfs.spscore.negatives import CORRUPTIONS, make_negatives
 from gaixie.udfs.text.segmenters import load_segmenter
 
 ROOT = Path(__file__).parents[3]

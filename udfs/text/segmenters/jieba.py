@@ -25,8 +25,8 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from gaixie.udfs.compiled import read_only
 from gaixie.udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.text.compiled import read_only
 from gaixie.udfs.text.segmenters import jieba_tables
 from gaixie.udfs.text.segmenters.jieba_tables import (
     BASE_MASK,

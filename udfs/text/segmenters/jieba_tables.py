@@ -33,7 +33,7 @@ import numpy as np
 import xxhash
 from numba import njit
 
-from gaixie.udfs.cache import cache_folder
+from gaixie.udfs.storage.cache import cache_folder
 
 FORMAT = 1
 """Raise it with every change to what the arrays hold: it is part of the cache file's name."""
@@ -116,7 +116,7 @@ def load() -> Tables:
 
 
 def cache_path() -> Path:
-    """Where the tables are cached (see udfs/cache.py)."""
+    """Where the tables are cached (see udfs/storage/cache.py)."""
     return cache_folder() / f"jieba-{_version('jieba')}-tables-{FORMAT}.bin"
 
 

@@ -1,0 +1,1 @@
+"""What every job needs: session, S3A, jars, storage, inputs, steps, locks, accounts, Parquet."""

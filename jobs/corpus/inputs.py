@@ -1,0 +1,395 @@
+"""The pairs that a job reads: every file is found and looked at before any work starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, StructField, StructType
+
+from gaixie.jobs.corpus.delimited import (
+    RAW,
+    Reading,
+    allow_encoding,
+    find_readings,
+    header_reading,
+    options,
+    undecodable_files,
+    union,
+)
+from gaixie.jobs.corpus.early import GIVE_ENCODING, check_names, json_objects
+from gaixie.jobs.corpus.origins import check_origins
+from gaixie.jobs.corpus.parquet import CHECKED
+from gaixie.jobs.corpus.paths import COMPRESSED, choose_files, local_path
+from gaixie.jobs.corpus.settings import LICENSE, Input
+from gaixie.jobs.corpus.storage import LITERAL, Storage
+from gaixie.jobs.corpus.unreadable import SPARK_ERRORS, set_aside, unreadable_files
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import say
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.spscore.stages import ORIGINS
+from gaixie.udfs.storage.storage import File
+from gaixie.udfs.text.validate import MALFORMED
+
+MALFORMED_LINE = "malformed_line"
+"""Column that holds a line which the reader could not split into columns."""
+
+NO_ORIGIN = "unknown"
+"""Origin of a malformed line of an input that has its origins in a column."""
+
+RESERVED = (
+    *("pair_id", "source", "paraphrase", "origin", "reason", "stage"),
+    *(*FEATURES, *OUTPUTS, MALFORMED_LINE, "row_key", "fit", "_scored"),
+)
+"""Columns that the job writes itself, whatever their case."""
+
+RENAMED = {"pair_id": "input_pair_id"}
+"""Columns of an input that are carried through under another name, since the job writes its own."""
+
+
+@dataclass
+class InputFiles:
+    """One input after it was looked at."""
+
+    settings: Input
+    format: str
+    schema: StructType
+    """As the files have it; text formats have strings only."""
+    files: list[File]
+    rows: dict[str, int] = field(default_factory=dict)
+    """Rows of each file where its footer says so (Parquet)."""
+    row_groups: dict[str, int] = field(default_factory=dict)
+    header: Reading = RAW
+    """Of the first file, CSV or TSV."""
+    readings: dict[str, Reading] = field(default_factory=dict)
+    """Of each file, CSV or TSV, once it was looked at."""
+    corrupt: dict[str, str] = field(default_factory=dict)
+    """What is wrong with each file that was set aside."""
+
+    def pieces(self, files: list[File]) -> float:
+        """Into how many pieces the files can be divided for reading."""
+        if self.format == "parquet":
+            return sum(self.row_groups[file.uri] for file in files)
+        if any(file.uri.lower().endswith(COMPRESSED) for file in files):
+            return len(files)
+        if any(
+            file.uri in self.readings and self.readings[file.uri].across_lines for file in files
+        ):
+            return len(files)
+        return float("inf")
+
+    @property
+    def read(self) -> list[File]:
+        """The files that were not set aside."""
+        return [file for file in self.files if file.uri not in self.corrupt]
+
+    @property
+    def extra_columns(self) -> list[StructField]:
+        """Columns that are carried through, as the run has them."""
+        columns = [
+            StructField(name, self.schema[own].dataType) for own, name in self.extra_names.items()
+        ]
+        licence = [StructField(LICENSE, StringType())] if self.settings.license else []
+        return columns + licence
+
+    @property
+    def extra_names(self) -> dict[str, str]:
+        """Columns that are carried through: their names in the run by those in the input."""
+        if self.settings.carried is not None:
+            return self.settings.carried
+        used = {*self.settings.text_columns, MALFORMED_LINE}
+        return {name: RENAMED.get(name, name) for name in self.schema.names if name not in used}
+
+
+def inspect_inputs(
+    spark: SparkSession, storage: Storage, inputs: list[Input], on_corrupt_file: str
+) -> list[InputFiles]:
+    """Finds the files of every input and checks their columns.
+
+    Raises JobError for a missing path, an empty input, a format that nothing tells, an unreadable
+    file (unless on_corrupt_file is "quarantine"), a missing column, a column of the wrong type, one
+    in the way of the job's own, an origin that does not exist, or extra columns that clash.
+    """
+    pool = ThreadPoolExecutor(16)
+    try:
+        look = partial(_inspect, spark, storage, on_corrupt_file=on_corrupt_file)
+        inspected = list(pool.map(look, inputs))
+    finally:  # Ctrl-C waits for none of them
+        pool.shutdown(wait=False, cancel_futures=True)
+    types: dict[str, tuple[str, DataType]] = {}
+    for source in inspected:
+        for column in source.extra_columns:
+            path, known = types.setdefault(column.name, (source.settings.path, column.dataType))
+            if known != column.dataType:
+                raise JobError(
+                    f"{source.settings.path}: column '{column.name}' is "
+                    f"{column.dataType.simpleString()}, but {known.simpleString()} in {path}"
+                )
+    return inspected
+
+
+def _inspect(
+    spark: SparkSession, storage: Storage, settings: Input, on_corrupt_file: str
+) -> InputFiles:
+    found = [file for file in storage.list_files(settings.path) if file.size > 0]
+    if not found:
+        raise JobError(f"{settings.path}: no data, expected at least one file with rows")
+    kind, files = choose_files(settings, found)
+    if others := sorted({file.uri for file in found} - {file.uri for file in files}):
+        names = ", ".join(uri.rpartition("/")[2] for uri in others[:3])
+        more = ", …" if len(others) > 3 else ""
+        say(
+            f"{settings.path}: {len(files)} {kind} files; passed over {len(others)} others: "
+            f"{names}{more}"
+        )
+    source = InputFiles(settings, kind, StructType(), files)
+    allow_encoding(spark, settings.csv.encoding)
+    if kind == "parquet":
+        _inspect_parquet(spark, source, on_corrupt_file)
+    else:
+        try:
+            source.schema = _text_schema(spark, source)
+        except SPARK_ERRORS as error:
+            faults = unreadable_files(error, files, lambda some: _text_lines(spark, some))
+            set_aside(faults, files, {}, "stop")
+            raise
+        _check_columns(source.schema, files[0].uri, settings)
+    if settings.origin_column:
+        while source.files:
+            try:
+                _check_origins(spark, source)
+                break
+            except SPARK_ERRORS as error:
+                read = partial(read_files, spark, source)
+                faults = unreadable_files(error, source.files, read)
+                if not faults:
+                    raise
+                source.files = set_aside(faults, source.files, source.corrupt, on_corrupt_file)
+        if not source.files:
+            raise JobError(f"{settings.path}: no file could be read")
+    for own, name in source.extra_names.items():
+        if own != name:
+            say(f"{settings.path}: its column '{own}' is carried as '{name}'")
+    return source
+
+
+def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: str) -> None:
+    """Reads every footer: a file that is no Parquet, or lacks a column, is known by name."""
+    jvm: Any = spark._jvm
+    conf = spark._jsc.hadoopConfiguration()
+    convert = jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter(
+        spark._jsparkSession.sessionState().conf()
+    )
+
+    known: dict[str, StructType] = {}
+
+    def footer(file: File) -> tuple[StructType, int, int] | str:
+        """Schema, rows and row groups, or what is wrong; Java looks at one file of each schema alone,
+        where the others can be had sooner."""
+        local = _local_footer(file)
+        if local and local[0] in known:
+            return known[local[0]], *local[1:]
+        read = spark_footer(file)
+        if local and not isinstance(read, str):
+            known[local[0]] = read[0]
+        return read
+
+    def spark_footer(file: File) -> tuple[StructType, int, int] | str:
+        try:
+            path = jvm.org.apache.hadoop.fs.Path(file.uri)
+            reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(
+                jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, conf)
+            )
+            try:
+                meta = reader.getFooter().getFileMetaData()
+                schema = StructType.fromJson(json.loads(convert.convert(meta.getSchema()).json()))
+                return schema, reader.getRecordCount(), reader.getRowGroups().size()
+            finally:
+                reader.close()
+        except Exception as error:
+            cause = getattr(error, "java_exception", None)
+            return (cause.getMessage() if cause else str(error)) or type(error).__name__
+
+    with ThreadPoolExecutor(16) as pool:
+        footers = list(pool.map(footer, source.files))
+    good: list[File] = []
+    for file, read in zip(source.files, footers, strict=True):
+        if isinstance(read, str):
+            fault = read.splitlines()[0]
+            if on_corrupt_file == "stop":
+                raise JobError(f"{file.uri}: not a readable Parquet file: {fault}")
+            source.corrupt[file.uri] = fault
+            continue
+        schema, rows, row_groups = read
+        _check_columns(schema, file.uri, source.settings)
+        if not good:
+            source.schema = schema
+        missing = {c.name for c in source.schema} ^ {c.name for c in schema}
+        if missing:
+            raise JobError(
+                f"{file.uri}: column '{min(missing)}' is not in every file of {source.settings.path}"
+            )
+        for column in schema:
+            expected = source.schema[column.name].dataType
+            if column.dataType != expected:
+                raise JobError(
+                    f"{file.uri}: column '{column.name}' is {column.dataType.simpleString()}, "
+                    f"expected {expected.simpleString()} as in {good[0].uri}"
+                )
+        good.append(file)
+        source.rows[file.uri] = rows
+        source.row_groups[file.uri] = row_groups
+    source.files = good
+    if not good:
+        raise JobError(f"{source.settings.path}: no file could be read as Parquet")
+    if not sum(source.rows.values()):
+        raise JobError(f"{source.settings.path}: no rows, expected at least one")
+
+
+def _local_footer(file: File) -> tuple[str, int, int] | None:
+    """Schema as text, rows and row groups of a file on this host's disk; None of any other."""
+    path = local_path(file.uri)
+    with suppress(OSError, ValueError, pa.ArrowException):
+        if path:
+            footer = pq.read_metadata(path)
+            schema = str(footer.schema).partition("\n")[2]  # the first line is the object's address
+            return schema, footer.num_rows, footer.num_row_groups
+    return None
+
+
+def _text_schema(spark: SparkSession, source: InputFiles) -> StructType:
+    """Column names of a text input, all strings, and the column for malformed lines."""
+    reader = spark.read.options(**LITERAL)
+    if source.format == "jsonl":
+        objects = json_objects(source.files, source.settings)
+        if objects is not None:
+            names = sorted({name for row in objects for name in row})
+        else:
+            paths = [file.uri for file in source.files]
+            reader = reader.options(**_json_options(source)).option("primitivesAsString", True)
+            names = [name for name in reader.json(paths).columns if name != "_corrupt_record"]
+        if not names:
+            check_encoding(spark, source, source.files)
+            raise JobError(f"{source.files[0].uri}: no JSON object a line was found")
+    else:
+        form, first = source.settings.csv, source.files[0]
+        source.header = header_reading(spark, first, source.format, form)
+        given = options(source.format, form, source.header)
+        names = form.columns or reader.options(**given).csv(first.uri).columns
+        names = [name for name in names if name != "_corrupt_record"]
+    return StructType([StructField(name, StringType()) for name in [*names, MALFORMED_LINE]])
+
+
+def _text_lines(spark: SparkSession, files: list[File]) -> DataFrame:
+    return spark.read.options(**LITERAL).text([file.uri for file in files])
+
+
+def _check_columns(schema: StructType, path: str, settings: Input) -> None:
+    types = {column.name: column.dataType for column in schema}
+    check_names([name for name in types if name != MALFORMED_LINE], path, settings)
+    wanted = settings.text_columns
+    for name in wanted:
+        kind, expected = types[name], "string"
+        if name == settings.list_column:
+            expected += " or a list of strings"
+            kind = kind.elementType if isinstance(kind, ArrayType) else kind
+        if not isinstance(kind, StringType | BinaryType):
+            raise JobError(
+                f"{path}: column '{name}' is {types[name].simpleString()}, expected {expected}"
+            )
+    for name in types if settings.carried is None else ():
+        renamed = name in RENAMED and RENAMED[name] not in types
+        if name.lower() in RESERVED and name not in (*wanted, MALFORMED_LINE) and not renamed:
+            way_out = "rename it or leave it out"
+            if name == "origin" and settings.origin:
+                way_out += ", or read origins from it: --origin-column origin, without --origin"
+            raise JobError(
+                f"{path}: column '{name}' has the name of one that the job writes; {way_out}"
+            )
+
+
+def _check_origins(spark: SparkSession, source: InputFiles) -> None:
+    column = source.settings.origin_column
+    objects = json_objects(source.files, source.settings) if source.format == "jsonl" else None
+    if objects is not None and all(row.get(str(column)) in ORIGINS for row in objects):
+        return
+    rows = read_files(spark, source, source.files).where(F.col(MALFORMED_LINE).isNull())
+    check_origins(rows, source.files, str(column))
+
+
+def check_encoding(spark: SparkSession, source: InputFiles, files: list[File]) -> None:
+    """Raises JobError where a text file is in another encoding, so that none of its rows can be read."""
+    if source.format == "parquet" or source.settings.csv.encoding != "utf-8":
+        return
+    if foreign := undecodable_files(spark, files):
+        more = f" (nor are {len(foreign) - 1} other files)" if len(foreign) > 1 else ""
+        raise JobError(f"{foreign[0]}: {GIVE_ENCODING}{more}")
+
+
+def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
+    """Rows of some files of an input: source, paraphrase, origin, malformed_line, extra columns.
+
+    All are strings but the extra columns, and a column of lists, which comes as it is.
+    """
+    paths = [file.uri for file in files]
+    reader = spark.read.options(**LITERAL).schema(source.schema)
+    if source.format == "parquet":
+        rows = reader.options(**CHECKED).parquet(*paths)
+    elif source.format == "jsonl":
+        reader = reader.options(**_json_options(source))
+        rows = reader.option("columnNameOfCorruptRecord", MALFORMED_LINE).json(paths)
+    else:
+        rows = union([*_delimited_rows(spark, source, files)])
+    settings = source.settings
+    malformed = F.col(MALFORMED_LINE) if MALFORMED_LINE in source.schema.names else F.lit(None)
+    if settings.origin:
+        origin = F.lit(settings.origin)
+    else:  # of a malformed line, whatever came to stand there
+        origin = F.col(f"`{settings.origin_column}`")
+        origin = F.when(malformed.isNull() | origin.isin(*ORIGINS), origin).otherwise(NO_ORIGIN)
+    lists = isinstance(source.schema[settings.paraphrase_column].dataType, ArrayType)
+    text = "array<string>" if lists else "string"
+    return rows.select(
+        F.col(f"`{settings.source_column}`").cast("string").alias("source"),
+        F.col(f"`{settings.paraphrase_column}`").cast(text).alias("paraphrase"),
+        origin.cast("string").alias("origin"),
+        malformed.cast("string").alias(MALFORMED_LINE),
+        *[F.col(f"`{own}`").alias(name) for own, name in source.extra_names.items()],
+        *([F.lit(settings.license).alias(LICENSE)] if settings.license else []),
+    )
+
+
+def line_fault() -> Column:
+    """Reason of quarantine of a malformed line; null for a row that is none."""
+    line = F.col(MALFORMED_LINE)
+    broken = F.when(F.is_valid_utf8(line), F.lit(MALFORMED)).otherwise(F.lit("undecodable"))
+    return F.when(line.isNotNull(), broken)
+
+
+def _json_options(source: InputFiles) -> dict[str, str]:
+    encoding = source.settings.csv.encoding
+    return {} if encoding == "utf-8" else {"encoding": encoding, "lineSep": "\n"}
+
+
+def _delimited_rows(
+    spark: SparkSession, source: InputFiles, files: list[File]
+) -> Iterator[DataFrame]:
+    """Rows of CSV or TSV files, together of those that are read alike."""
+    form, known = source.settings.csv, source.readings
+    if new := [file for file in files if file.uri not in known]:
+        known |= find_readings(spark, new, source.format, form, source.header, source.schema)
+    for reading in dict.fromkeys(known[file.uri] for file in files):
+        given = options(source.format, form, reading)
+        given |= {"columnNameOfCorruptRecord": MALFORMED_LINE, "enforceSchema": False}
+        alike = [file.uri for file in files if known[file.uri] == reading]
+        yield spark.read.schema(source.schema).options(**given).csv(alike)

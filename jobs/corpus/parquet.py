@@ -1,0 +1,89 @@
+"""Writing Parquet in files of about one size, partitioned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import functions as F
+
+from gaixie.jobs.corpus.storage import LITERAL
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.spscore import OUTPUTS
+
+PARQUET = {
+    f"parquet.enable.dictionary#{column}": "false"
+    for column in ("source", "paraphrase", "pair_id", *FEATURES, *OUTPUTS)
+} | {"parquet.page.write-checksum.enabled": "true"}
+"""No dictionaries for columns whose values hardly repeat: a quarter less work to write them."""
+
+CHECKED = {"parquet.page.verify-checksum.enabled": "true"} | LITERAL
+"""Reading fails on a page that is not what its writer says, where the writer says it."""
+
+
+def write_partitioned(
+    rows: DataFrame,
+    path: str,
+    keys: Sequence[str],
+    files: Mapping[tuple[Any, ...], int],
+    spread_by: Column,
+    order: Sequence[Column | str] = (),
+    marker: bool = True,
+) -> None:
+    """Writes rows to path, partitioned by keys, each combination of keys in a number of files.
+
+    files: number of files by the values of the keys. Each file is one task, so neither the input's
+    partitioning nor a large combination shows in the output. spread_by: the hash that decides which
+    of its files a row goes to. order: of the rows in a file. marker: whether to leave _SUCCESS.
+    """
+    file, first = F.lit(0), 0
+    for values, count in files.items():
+        here = reduce(Column.__and__, [F.col(k) == v for k, v in zip(keys, values, strict=True)])
+        number = F.pmod(spread_by, F.lit(count)).cast("int") + first
+        file = F.when(here, number).otherwise(file)
+        first += count
+    spread = rows.repartitionById(first, file)
+    if order:
+        spread = spread.sortWithinPartitions(*keys, *order)
+    writer = _writer(spread, keys)
+    if not marker:
+        writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    writer.parquet(path)
+
+
+def write_unshuffled(
+    rows: DataFrame, path: str, keys: Sequence[str], bytes_a_task: int, rows_a_file: int
+) -> None:
+    """Writes rows to path, partitioned by keys, without sending them over the network.
+
+    rows: as they come from Parquet files. A task reads up to bytes_a_task of them, and writes a file for
+    each combination of keys that it meets, or several of rows_a_file.
+    """
+    writer = _writer(rows, keys).option("maxRecordsPerFile", rows_a_file)
+    with _splits_of(rows.sparkSession, bytes_a_task):
+        writer.parquet(path)
+
+
+def _writer(rows: DataFrame, keys: Sequence[str]) -> DataFrameWriter:
+    return rows.write.options(**PARQUET).partitionBy(*keys).mode("overwrite")
+
+
+@contextmanager
+def _splits_of(spark: SparkSession, size: int) -> Iterator[None]:
+    """What is planned meanwhile reads files in pieces of this many bytes, and no less."""
+    name = "spark.sql.files."
+    settings = {"maxPartitionBytes": size, "minPartitionNum": 1, "openCostInBytes": 0}
+    before = {key: spark.conf.get(name + key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(name + key, str(value))
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(name + key)
+            else:
+                spark.conf.set(name + key, old)

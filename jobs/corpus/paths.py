@@ -1,0 +1,142 @@
+"""What the paths of inputs tell before any file is opened: their formats, and that they are no output."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from gaixie.jobs.corpus.settings import Input
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.storage.storage import File
+
+_FORMATS = {
+    ".parquet": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".txt": "txt",
+}
+_DEFAULT = "spark.hadoop.fs.defaultFS"
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+
+
+def local_path(uri: str) -> str | None:
+    """The path on this host's disk that a URI means; None for another store.
+
+    A path without a scheme is Hadoop's to interpret, where a Hadoop is configured: it may be HDFS.
+    """
+    if uri.startswith("file:"):
+        return re.sub(r"^file:(//)?", "", uri)
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", uri):
+        return None
+    if "HADOOP_CONF_DIR" in os.environ or "YARN_CONF_DIR" in os.environ:
+        return None
+    return uri if (_default_file_system() or "file:").startswith("file:") else None
+
+
+def hadoop_path(uri: str) -> str:
+    """What Hadoop and Spark write alike of a URI: file:/a and file:///a."""
+    return uri.partition(":")[2].lstrip("/")
+
+
+def _default_file_system() -> str | None:
+    """What the user's Spark settings say that paths without a scheme are paths of, if they do."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has read them
+        from pyspark import SparkConf, SparkContext
+
+        SparkContext._ensure_initialized()
+        return SparkConf().get(_DEFAULT)
+    folder = os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf"
+    given = [os.environ.get(name, "") for name in ("SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS")]
+    with suppress(OSError, ValueError):
+        text = Path(folder, "spark-defaults.conf").read_text("utf-8")
+        given = [*(line for line in text.splitlines() if line.strip()[:1] != "#"), *given]
+    values = re.findall(rf"\b{re.escape(_DEFAULT)}[\s=:]+([^\s'\"]+)", "\n".join(given))
+    return values[-1] if values else None
+
+
+def check_apart(output: str, inputs: Iterable[str]) -> None:
+    """Raises JobError where OUTPUT lies in an input, or an input in what is written below OUTPUT.
+
+    An input may be a glob, which also reads all that lies below what it matches. Beside OUTPUT/runs
+    and OUTPUT/releases nothing is written, so an input may lie there.
+    """
+    root = _parts(output)
+    for path in inputs:
+        read = _parts(path)
+        if _begins(root, read):
+            raise JobError(
+                f"output {output} lies in the input {path}: the next run would read what this one "
+                "writes; give an output outside of it"
+            )
+        for name in ("runs", "releases"):
+            if _begins(read, [*root, name]) or _begins([*root, name], read):
+                raise JobError(
+                    f"input {path} lies in {output}/{name}, where jobs write; copy it to a folder of "
+                    "its own"
+                )
+
+
+def _parts(path: str) -> list[str]:
+    """Scheme and bucket, and the names below; those of a local path without links and dots."""
+    scheme, _, rest = path.rpartition("://")
+    if scheme in ("", "file"):
+        rest = os.path.realpath(re.sub(r"^file:", "", rest))
+        scheme = "file"
+    return [scheme, *filter(None, rest.split("/"))]
+
+
+def _begins(whole: list[str], start: list[str]) -> bool:
+    """Whether a path lies at or below another, whose names may be patterns."""
+    if len(whole) < len(start):
+        return False
+    pairs = zip(whole, start, strict=False)
+    return all(name == pattern or fnmatchcase(name, _no_braces(pattern)) for name, pattern in pairs)
+
+
+def _no_braces(pattern: str) -> str:
+    """Hadoop's {a,b}, which fnmatch does not know, as anything."""
+    return re.sub(r"\{[^}]*\}", "*", pattern)
+
+
+def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
+    """(format, files of it): as the input's settings or the names say.
+
+    .txt is TSV only where no other name tells a format. Raises JobError where none does, or several.
+    """
+    by_format: dict[str | None, list[File]] = defaultdict(list)
+    for file in files:
+        by_format[_format_of(file.uri)].append(file)
+    if kind := settings.format:
+        silent = [file for file in files if _format_of(file.uri) in (None, "txt")]
+        return kind, by_format.get(kind) or silent or files
+    if text := by_format.pop("txt", None):
+        if by_format.keys() <= {None}:
+            return "tsv", text
+    kinds = sorted(name for name in by_format if name)
+    if not kinds:
+        raise JobError(
+            f"{files[0].uri}: its name tells no format, "
+            "expected .parquet, .jsonl, .csv or .tsv (or set the input's format)"
+        )
+    if len(kinds) > 1:
+        counts = ", ".join(f"{len(by_format[name])} {name}" for name in kinds)
+        raise JobError(
+            f"{settings.path}: files of several formats ({counts}); set the input's format "
+            "(--format), and the others are passed over"
+        )
+    return kinds[0], by_format[kinds[0]]
+
+
+def _format_of(path: str) -> str | None:
+    name = path.lower()
+    for suffix in COMPRESSED:
+        name = name.removesuffix(suffix)
+    return next((kind for suffix, kind in _FORMATS.items() if name.endswith(suffix)), None)

@@ -1,0 +1,64 @@
+"""Progress of a Spark job: pairs, pairs a second and the time left, on standard error."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from gaixie.udfs.command_line import say
+from gaixie.udfs.storage.progress import Progress
+
+
+@contextmanager
+def progress(spark: SparkSession, title: str, rows: int | None) -> Iterator[None]:
+    """Shows how far the Spark stages that run inside the block have come.
+
+    Tasks stand for rows: with 40 of 100 tasks done, 40 % of the rows are. rows is the total where it is known.
+    """
+    stop = threading.Event()
+    thread = threading.Thread(target=_try_to_watch, args=(spark, title, rows, stop), daemon=True)
+    started = time.monotonic()
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    seconds = time.monotonic() - started
+    rate = f", {rows / seconds:,.0f} pairs/s" if rows else ""
+    say(f"{title}: done in {seconds:.1f} s{rate}")
+
+
+def _try_to_watch(*args: Any) -> None:
+    with suppress(Exception):  # Java may have ended, which the main thread finds out as well
+        _watch(*args)
+
+
+def _watch(spark: SparkSession, title: str, rows: int | None, stop: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    tasks: dict[int, tuple[int, int]] = {}  # stage -> (tasks, finished)
+    started = time.monotonic()
+    with Progress(title, total=1.0) as shown:
+        while not stop.wait(0.5):
+            for stage in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(stage)
+                if info:
+                    tasks[stage] = (info.numTasks, info.numCompletedTasks)
+            active = set(tracker.getActiveStageIds())
+            total = sum(count for count, _ in tasks.values())
+            done = sum(
+                finished if stage in active else count for stage, (count, finished) in tasks.items()
+            )
+            if not total:
+                continue
+            share = done / total
+            detail = f"{share:4.0%} of tasks"
+            if rows:
+                rate = rows * share / (time.monotonic() - started)
+                detail = f"{rows * share:,.0f} of {rows:,} pairs, {rate:,.0f} pairs/s"
+            shown.update(share, detail)

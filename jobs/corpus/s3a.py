@@ -1,0 +1,113 @@
+"""s3a:// in a job: its jars, the committer that must be at work, and a server that answers."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyspark import SparkConf
+from pyspark.sql import SparkSession
+
+from gaixie.jobs.corpus.jars import JARS, fetch_jars, jar_folder
+from gaixie.jobs.errors import JobError
+
+COMMIT_PROTOCOL = "spark.sql.sources.commitProtocolClass"
+FACTORY = "spark.hadoop.mapreduce.outputcommitter.factory.scheme.s3a"
+COMMITTER = "spark.hadoop.fs.s3a.committer.name"
+PARQUET_COMMITTER = "spark.sql.parquet.output.committer.class"
+
+SECRETS = re.compile(
+    r"spark\.hadoop\.fs\.s3a\.(bucket\..+\.)?(access\.key|secret\.key|session\.token)"
+)
+
+
+def environment_settings() -> dict[str, str]:
+    """The server's address and region, as the AWS tools read them from the environment."""
+    settings = {}
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint:
+        settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
+        settings["spark.hadoop.fs.s3a.connection.ssl.enabled"] = str(
+            endpoint.startswith("https:")
+        ).lower()
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if region or endpoint:  # a server of one's own has no region, but the signature wants one
+        settings["spark.hadoop.fs.s3a.endpoint.region"] = region or "us-east-1"
+    return settings
+
+
+def check_settings(conf: SparkConf, defaults: dict[str, str]) -> None:
+    """Raises JobError where the user's settings would write by renaming, or hold a secret.
+
+    A rename on an object store is a copy: slow, and neither atomic nor safe against a lost task.
+    """
+    for key, _ in conf.getAll():
+        if SECRETS.fullmatch(key):
+            raise JobError(
+                f"{key} is set: a secret in the settings shows in plans and logs; give it by the "
+                "environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or the machine's role"
+            )
+    for key in (COMMIT_PROTOCOL, FACTORY, COMMITTER, PARQUET_COMMITTER):
+        setting = conf.get(key, defaults[key])
+        if setting != defaults[key]:
+            raise JobError(
+                f"{key}={setting} would write to s3a:// by renaming, which can lose or double rows; "
+                f"leave it out, or set --conf {key}={defaults[key]}"
+            )
+
+
+def add_jars(conf: SparkConf) -> None:
+    """Puts the jars of conf/spark/s3a-jars.conf on the class path, where this process starts Java.
+
+    They lie in the folder that GAIXIE_JARS names, or are fetched once. Under spark-submit Java runs
+    already: check_session says what to do where they are missing.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ or conf.contains("spark.jars.packages"):
+        return
+    if SparkSession.getActiveSession() is not None:
+        return
+    folder = jar_folder()
+    if not any(folder.glob("*.jar")):
+        fetch_jars(folder)
+    given = conf.get("spark.jars", "")
+    jars = [str(jar) for jar in sorted(folder.glob("*.jar"))]
+    conf.set("spark.jars", ",".join([*filter(None, [given]), *jars]))
+
+
+def check_session(spark: SparkSession, uris: Iterable[str]) -> None:
+    """Raises JobError where Java has no S3A, the committer is not bound, or no server answers."""
+    jvm: Any = spark._jvm
+    for name in (
+        "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol",
+    ):
+        try:
+            jvm.org.apache.spark.util.Utils.classForName(name, False, False)
+        except Exception as error:
+            raise JobError(
+                "s3a:// needs jars that this Spark does not have: start the job with "
+                f"spark-submit --load-spark-defaults --properties-file {JARS}; on a host without a "
+                "route to a Maven repository, fill a folder on another one with "
+                "'python jobs/fetch_jars.py FOLDER' and give --jars \"$(echo FOLDER/*.jar | tr ' ' ,)\""
+            ) from error
+    conf = spark._jsc.hadoopConfiguration()
+    factory = conf.get(FACTORY.removeprefix("spark.hadoop."))
+    if factory is None or spark.conf.get(COMMIT_PROTOCOL, None) is None:
+        raise JobError("this Spark session was started for local files: it has no S3A committer")
+    endpoint = conf.get("fs.s3a.endpoint") or ""
+    if endpoint:
+        _check_answers(endpoint)
+
+
+def _check_answers(endpoint: str) -> None:
+    """Without this, a wrong address costs minutes of retries."""
+    address = urlsplit(endpoint if "//" in endpoint else f"https://{endpoint}")
+    port = address.port or (80 if address.scheme == "http" else 443)
+    try:
+        socket.create_connection((address.hostname, port), timeout=10).close()
+    except OSError as error:
+        raise JobError(f"{endpoint}: no object store answers there: {error}") from error

@@ -1,0 +1,80 @@
+"""Settings of what a job reads: its inputs, and how their files are written."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from gaixie.udfs.spscore.stages import ORIGINS
+from gaixie.udfs.storage.settings import Strict
+
+Origin = Literal[ORIGINS]  # type: ignore[valid-type]
+
+
+def _for_spark(uri: str) -> str:
+    return re.sub(r"^s3://", "s3a://", uri)
+
+
+Uri = Annotated[str, AfterValidator(_for_spark)]
+"""A local path or any URI that Hadoop knows; s3:// means s3a://."""
+
+
+def _known_encoding(name: str) -> str:
+    try:
+        known = codecs.lookup(name).name
+    except LookupError:
+        raise ValueError("unknown encoding, expected one such as utf-8, gb18030 or big5") from None
+    return "utf-8" if known == "utf-8-sig" else known  # a mark at the start is never read
+
+
+class Csv(Strict):
+    """How CSV and TSV are written; encoding: JSON lines too."""
+
+    quote: str | None = Field(default=None, max_length=1)
+    """What encloses fields; empty: nothing does. None: a double quote, in TSV where a writer set it."""
+    delimiter: str | None = Field(default=None, min_length=1, max_length=1)
+    encoding: Annotated[str, AfterValidator(_known_encoding)] = "utf-8"
+    columns: list[str] | None = Field(default=None, min_length=1)
+    """Names of the columns of files without a header; None: the first line has them."""
+
+
+LICENSE = "license"
+"""Column that the licence of an input becomes."""
+
+
+class Input(Strict):
+    """Pairs to read, and where they come from."""
+
+    path: Uri
+    origin: Origin | None = None
+    origin_column: str | None = None
+    format: Literal["parquet", "jsonl", "csv", "tsv"] | None = None
+    source_column: str = "source"
+    paraphrase_column: str = "paraphrase"
+    license: str | None = Field(default=None, min_length=1)
+    """Of its pairs: each of them carries it, to a release's card."""
+    csv: Csv = Field(default_factory=Csv)
+
+    @property
+    def text_columns(self) -> list[str]:
+        """Columns that must be there, and hold text."""
+        return [*filter(None, (self.source_column, self.paraphrase_column, self.origin_column))]
+
+    @property
+    def carried(self) -> dict[str, str] | None:
+        """Further columns that are carried through, and their names there; None: all of them."""
+        return None
+
+    @property
+    def list_column(self) -> str | None:
+        """The text column that may hold lists of texts as well."""
+        return None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Input:
+        if (self.origin is None) == (self.origin_column is None):
+            raise ValueError("an input needs either an origin or an origin_column")
+        return self

@@ -1,0 +1,59 @@
+"""What a killed building of pairs left, and whether another may go on with it."""
+
+from __future__ import annotations
+
+import json
+import platform
+from datetime import UTC, datetime
+from typing import Any
+
+from gaixie.jobs.corpus.storage import Storage
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import say
+
+
+class Steps:
+    """The finished steps of a building: a marker in its _work for each."""
+
+    def __init__(self, storage: Storage, folder: str):
+        self._storage, self._folder = storage, folder
+
+    def start(self, deciding: dict[str, Any], resume: bool, output: str) -> None:
+        """Clears _work away; with resume, only says whether there is something in it.
+
+        deciding: what decides the pairs. Raises JobError, in one line, where the killed building had
+        something else there.
+        """
+        deciding = json.loads(json.dumps(deciding))
+        path = f"{self._folder}/started.json"
+        if resume and self._storage.exists(path):
+            _check_same(self._storage.read_json(path).get("deciding", {}), deciding, output)
+            return
+        if resume:
+            say(f"{output}: nothing to resume, it starts anew")
+        self._storage.delete(self._folder)
+        note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
+        self._storage.write_json(path, note | {"deciding": deciding})
+
+    def done(self, step: str) -> dict[str, Any] | None:
+        """What a step that is finished has left to know; None of another."""
+        path = f"{self._folder}/{step}.json"
+        return self._storage.read_json(path) if self._storage.exists(path) else None
+
+    def finish(self, step: str, told: dict[str, Any]) -> None:
+        """Marks a step as finished."""
+        self._storage.write_json(f"{self._folder}/{step}.json", {"step": step} | told)
+
+
+def _check_same(before: dict[str, Any], now: dict[str, Any], output: str) -> None:
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            a, b = (json.dumps(values.get(name), ensure_ascii=False) for values in (before, now))
+            raise JobError(
+                f"{output}: cannot be resumed: {name} was {_short(a)}, now {_short(b)}; give what it was "
+                "begun with, or leave out --resume to start over"
+            )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 100 else f"{text[:100]}…"

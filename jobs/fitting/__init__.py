@@ -1,1 +1,0 @@
-"""What the jobs that make models call."""

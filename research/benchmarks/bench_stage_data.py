@@ -1,0 +1,113 @@
+"""How fast pairs of a stage come out of the loader, as tensors, on this machine's cores.
+
+python research/benchmarks/bench_stage_data.py --data ROOT/runs/RUN_ID --tokenizer FOLDER --stage 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from gaixie.training.data.corpus import Corpus
+from gaixie.training.data.stage_data import StageStream, StreamSettings
+from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader
+from gaixie.training.data.token_files import ROWS, TokenFiles
+from gaixie.training.loop.step import MicroBatches, Work
+from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+
+BATCH_SIZE = 64
+WARM = 100
+"""Batches before the clock starts: the workers have read their block, and encoded ahead."""
+BATCHES = 800
+
+
+def bench_stage_data(data: str, tokenizer: str, stage: int = 1) -> dict[str, float]:
+    """Some batches of a stage; tokens: of sources and paraphrases, without padding.
+
+    made: its tokens are made, by all cores. first_batch_s: from the manifest to the
+    first batch, in this process, once they are. on_the_fly: made anew each time, and in no file.
+    """
+    torch.set_num_threads(1)
+    encode = PairEncoder(EntityAlignedTokenizer.from_pretrained(tokenizer))
+    encode(["一句话"], ["另一句话"])  # compiles the segmenter
+    settings, cores = StreamSettings(batch_size=BATCH_SIZE), os.cpu_count() or 1
+    cut = MicroBatches(encode, BATCH_SIZE)
+    with TemporaryDirectory() as folder:
+
+        def stream() -> StageStream:
+            return StageStream(Corpus(data), stage, settings, tokens=TokenFiles(folder, encode))
+
+        started = time.perf_counter()
+        whole = StageLoader(stream(), _nothing, cores)
+        with closing(whole.batches()) as batches:
+            while not whole.position.epoch:
+                next(batches)
+        made_s = time.perf_counter() - started
+        made = sum(_tokens(file) for file in Path(folder).rglob("*.tokens"))
+        started = time.perf_counter()
+        with closing(StageLoader(stream(), cut).batches()) as batches:
+            next(batches)
+            first_batch_s = time.perf_counter() - started
+        one, padding = _tokens_per_s(StageLoader(stream(), cut))
+        all_cores, _ = _tokens_per_s(StageLoader(stream(), cut, cores))
+    texts = StageStream(Corpus(data), stage, settings)
+    on_the_fly, _ = _tokens_per_s(StageLoader(texts, partial(_encoded, encode), cores))
+    return {
+        "pairs": texts.rows,
+        "made_tokens_per_s": made / made_s,
+        "first_batch_s": first_batch_s,
+        "tokens_per_s_one_process": one,
+        "tokens_per_s_all_cores": all_cores,
+        "padding_share": padding,
+        "on_the_fly_tokens_per_s": on_the_fly,
+    }
+
+
+def _tokens(file: Path) -> int:
+    """Of a file of uint16 for up to ROWS pairs; what a few of them are short of ROWS is left out."""
+    return (file.stat().st_size - 8 * (2 * ROWS + 1)) // 2
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """Of a batch."""
+
+
+def _encoded(encode: PairEncoder, source: list[str], paraphrase: list[str]) -> Work:
+    tensors = encode.tensors(*encode.tokens(source, paraphrase))
+    labels = int((tensors["labels"] != IGNORED).sum())
+    return Work([tensors], labels, labels + int(tensors["attention_mask"].sum()))
+
+
+def _tokens_per_s(loader: StageLoader) -> tuple[float, float]:
+    """Tokens a second, and the share of cells that are padding."""
+    tokens = cells = 0
+    with closing(loader.batches()) as batches:
+        for _ in range(WARM):
+            next(batches)
+        started = time.perf_counter()
+        for _ in range(BATCHES):
+            work = next(batches)
+            tokens += work.tokens
+            cells += sum(m["input_ids"].numel() + m["labels"].numel() for m in work.micro_batches)
+        return tokens / (time.perf_counter() - started), 1 - tokens / cells
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", required=True, help="a published run or release")
+    parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument("--stage", type=int, default=1)
+    args = parser.parse_args()
+    for name, value in bench_stage_data(args.data, str(args.tokenizer), args.stage).items():
+        print(f"stage_data.{name:<30}{value:>16,.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Compares metrics by how well they agree with people, on sets with human scores.
+
+  python research/compare_metrics.py --data FOLDER --output comparison/
+  python research/compare_metrics.py --data FOLDER --output comparison/ --sets BQ-Para,STS-B --limit 1000
+  spark-submit research/compare_metrics.py --spark --data FOLDER --output comparison/     scores on executors
+
+conf/metrics.yaml names the metrics and the sets. Writes
+
+  OUTPUT/comparison.md      tables, published figures beside ours, why metrics agree or not
+  OUTPUT/comparison.json    the same figures and more
+  OUTPUT/SET.png            every metric's correlation with its interval; SET between metrics.png
+  OUTPUT/scores/SET/*       sentence scores: what is there already is not computed again
+
+Exit codes: 0 done, 2 user error (one line says what).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from gaixie.jobs.errors import JobError, run
+from gaixie.research.comparison.compare import compare
+from gaixie.research.comparison.datasets import Config, DataSet, read_data_set
+from gaixie.research.comparison.report import write
+from gaixie.research.comparison.scores import Scorer
+from gaixie.udfs.command_line import make_parser
+from gaixie.udfs.metrics import load_metric
+from gaixie.udfs.storage.settings import load_settings
+
+SETTINGS = Path(__file__).parents[1] / "conf/metrics.yaml"
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _arguments(argv)
+    try:
+        config = _config(args)
+        for spec in {spec for specs in config.metrics.values() for spec in specs}:
+            load_metric(spec, model=config.encoder, vectors=config.word_vectors)
+        tables = {
+            data_set.name: read_data_set(data_set, args.data, _limit(data_set, args, config))
+            for data_set in config.data_sets
+        }
+    except (ValueError, OSError) as error:
+        raise JobError(str(error)) from error
+    for data_set in config.data_sets:
+        table = tables[data_set.name]
+        print(f"{data_set.name}: {len(table):,} pairs, {table['source'].nunique():,} sources")
+    if args.dry_run:
+        return 0
+    spark = None
+    if args.spark:
+        from gaixie.jobs.corpus.session import start_session
+
+        spark = start_session("gaixie compare_metrics")
+    scorer = Scorer(config, args.data, args.output, spark)
+    data_sets = []
+    for data_set in config.data_sets:
+        data_sets += compare(data_set, scorer.score(data_set, tables[data_set.name]), config)
+    write(args.output, {"samples": config.samples, "tune": config.tune, "data_sets": data_sets})
+    for compared in data_sets:
+        best, statistic = compared["metrics"][0], compared["statistic"]
+        print(f"{compared['name']}: best {best['title']}, {statistic} {best[statistic].value:.3f}")
+    print(args.output / "comparison.md")
+    return 0
+
+
+def _config(args: argparse.Namespace) -> Config:
+    """The settings, under the options of the command line."""
+    config = load_settings(Config, args.config)
+    changes: dict[str, Any] = {}
+    if args.encoder:
+        changes["encoder"] = args.encoder
+    if args.metrics:
+        specs = args.metrics.split(",")
+        changes["metrics"] = dict.fromkeys(config.metrics, specs)
+    if args.sets:
+        known = {data_set.name: data_set for data_set in config.data_sets}
+        for name in args.sets.split(","):
+            if name not in known:
+                raise ValueError(f"--sets {name}: {args.config} has {', '.join(known)}")
+        changes["data_sets"] = [known[name] for name in args.sets.split(",")]
+    return config.model_copy(update=changes)
+
+
+def _limit(data_set: DataSet, args: argparse.Namespace, config: Config) -> int:
+    """Of the command line, else the set's own, else that of all sets."""
+    if args.limit is not None:
+        return args.limit
+    return config.limit if data_set.limit is None else data_set.limit
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = make_parser("compare_metrics.py", __doc__)
+    add = parser.add_argument
+    add("--config", type=Path, default=SETTINGS, metavar="YAML")
+    add("--data", type=Path, required=True, metavar="FOLDER", help="of the sets")
+    add("--output", type=Path, required=True, metavar="FOLDER")
+    add("--sets", metavar="NAMES", help="only these, separated by commas")
+    add("--metrics", metavar="NAMES", help="instead of those of the settings")
+    add("--encoder", metavar="MODEL", help="of the embedding metrics")
+    add("--limit", type=int, metavar="N", help="rows of a set; 0 for all")
+    add("--spark", action="store_true", help="score on Spark's executors")
+    add("--dry-run", action="store_true", help="read the sets, write nothing")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(run("compare_metrics", main))

@@ -1,0 +1,113 @@
+"""How well each metric agrees with people on a data set, and how sure that is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gaixie.research.comparison.agreement import draw, estimate, p_value, statistics_of
+from gaixie.research.comparison.analysis import why
+from gaixie.research.comparison.datasets import Config, DataSet
+from gaixie.research.comparison.scores import Scores, is_cross_fitted
+from gaixie.udfs.metrics import Metric
+
+
+def compare(data_set: DataSet, scored: Scores, config: Config) -> list[dict[str, Any]]:
+    """What is reported of a set, and of its extension where it has one."""
+    added = scored.table["added"].to_numpy()
+    rows = scored.reported & ~added
+    results = [_compare_rows(data_set, scored, rows, config)]
+    results[0]["why"] = why(data_set, scored, rows)
+    if data_set.extended:
+        extended = _compare_rows(data_set, scored, scored.reported, config)
+        extended |= {"name": f"{data_set.name}-extended", "published": []}
+        results.append(extended | {"why": why(data_set, scored, scored.reported)})
+    return results
+
+
+def _compare_rows(
+    data_set: DataSet, scored: Scores, rows: np.ndarray, config: Config
+) -> dict[str, Any]:
+    table = scored.table[rows]
+    human = table["human"].to_numpy(float)
+    times = draw(table["source"].to_numpy(object), config.samples)
+    main = "auc" if data_set.labels else "spearman"
+    samples = {
+        name: statistics_of(scores[rows], human, times, data_set.labels)
+        for name, scores in scored.scores.items()
+    }
+
+    turned = {
+        name: _turned(values[main], scored.metrics[name], main) for name, values in samples.items()
+    }
+    # What is undefined comes last.
+    order = sorted(turned, key=lambda name: np.nan_to_num(turned[name][0], nan=-2), reverse=True)
+    metrics = [
+        {
+            **_description(scored.metrics[name], data_set),
+            **{key: estimate(values) for key, values in samples[name].items()},
+            "p": p_value(turned[order[0]], turned[name]) if name != order[0] else float("nan"),
+            "rows": int((~np.isnan(scored.scores[name][rows])).sum()),
+        }
+        for name in order
+    ]
+    values = {name: samples[name][main][0] for name in order}
+    free = [
+        (scored.metrics[name].title, values[name], values[f"{name}-free"])
+        for name in order
+        if f"{name}-free" in values
+    ]
+    published = [
+        (scored.metrics[name].title, theirs, values[name])
+        for name, theirs in data_set.published.items()
+        if name in values
+    ]
+    return {
+        "name": data_set.name,
+        "language": data_set.language,
+        "rows": len(table),
+        "sources": int(table["source"].nunique()),
+        "added": int(table["added"].sum()),
+        "statistic": main,
+        "statistics": list(next(iter(samples.values()))),
+        "metrics": metrics,
+        "free": free,
+        "published": published,
+        "note": data_set.note,
+        "left_out": scored.left_out,
+        "signatures": scored.signatures,
+        "between": _between(scored, rows, order),
+    }
+
+
+def _description(metric: Metric, data_set: DataSet) -> dict[str, Any]:
+    crossed = is_cross_fitted(data_set, metric)
+    return {
+        "name": metric.name,
+        "title": metric.title + (" ×" if crossed else ""),
+        "higher_is_better": metric.higher_is_better,
+        "with_reference": metric.needs_reference
+        or (metric.uses_reference and bool(data_set.reference)),
+    }
+
+
+def _turned(values: np.ndarray, metric: Metric, main: str) -> np.ndarray:
+    """The statistic so that more is better agreement, by the metric's own direction."""
+    if metric.higher_is_better:
+        return values
+    return 1 - values if main == "auc" else -values
+
+
+def _between(scored: Scores, rows: np.ndarray, order: list[str]) -> dict[str, Any]:
+    """Spearman between metrics, over the rows that both have a score of."""
+    once = np.ones((1, int(rows.sum())), np.int64)
+
+    def rho(first: np.ndarray, other: np.ndarray) -> float:
+        there = ~np.isnan(first)
+        statistics = statistics_of(other[there], first[there], once[:, there], False)
+        return float(statistics["spearman"][0])
+
+    scores = [scored.scores[name][rows] for name in order]
+    values = [[rho(first, other) for other in scores] for first in scores]
+    return {"metrics": [scored.metrics[name].title for name in order], "spearman": values}

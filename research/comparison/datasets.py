@@ -1,0 +1,121 @@
+"""The data sets that metrics are compared on: settings, reading, the extended sets of ParaScore."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from gaixie.research.fitting.data import numbers_of
+from gaixie.udfs.storage.pair_tables import read_table, remove_spaces, source_hash
+from gaixie.udfs.storage.settings import Strict
+
+ADDED_SHARE = 0.2
+"""Share of the sources that an extended set adds as their own candidates (ParaScore, section 3.1)."""
+
+
+class DataSet(Strict):
+    """Where the human scores of one set are."""
+
+    name: str
+    path: str
+    language: Literal["zh", "en"] = "zh"
+    header: list[str] | None = None
+    """Column names of a CSV or TSV that has no header line."""
+    source: str = "source"
+    paraphrase: str = "paraphrase"
+    reference: str | None = None
+    human: str = "human"
+    labels: bool = False
+    """Human scores are 0 or 1."""
+    remove_spaces: bool = False
+    """Remove the spaces that a tokeniser left: all but those between Latin letters or digits."""
+    only: dict[str, str] = Field(default={})
+    """Rows whose column (key) matches a regular expression (value) from its start."""
+    without: dict[str, str] = Field(default={})
+    """Rows left out, likewise."""
+    limit: int | None = Field(None, ge=0)
+    """Rows, instead of the limit of all sets."""
+    fitted: bool = False
+    extended: bool = False
+    published: dict[str, float] = Field(default={})
+    note: str = ""
+    """Printed under the published figures."""
+
+
+class Config(Strict):
+    """conf/metrics.yaml; what each setting means stands there."""
+
+    encoder: str = "models/e5-small"
+    word_vectors: str = "models/word-vectors"
+    metrics: dict[Literal["zh", "en"], list[str]]
+    limit: int = Field(5000, ge=0)
+    tune: float = Field(0.1, ge=0, lt=1)
+    samples: int = Field(1000, ge=1)
+    data_sets: list[DataSet] = Field(min_length=1)
+
+
+def read_data_set(data_set: DataSet, folder: Path, limit: int = 0) -> pd.DataFrame:
+    """Columns source, paraphrase, reference (where there is one), human, added.
+
+    The rows of an extended set that are added to it are marked so and stand last. Of a set of more
+    than ``limit`` rows, whole sources are kept by a hash (0: all are).
+
+    Raises FileNotFoundError, or ValueError naming file, column and row at fault: a human score that
+    is no number, or neither 0 nor 1 where they are labels; a sentence that is none.
+    """
+    path = folder / data_set.path
+    columns = {"source": data_set.source, "paraphrase": data_set.paraphrase}
+    if data_set.reference:
+        columns["reference"] = data_set.reference
+    chosen = (*data_set.only, *data_set.without)
+    rows = read_table(path, [*columns.values(), data_set.human, *chosen], data_set.header)
+    for kept, patterns in ((True, data_set.only), (False, data_set.without)):
+        for column, pattern in patterns.items():
+            rows = rows[rows[column].astype(str).str.match(pattern) == kept]
+    rows = rows.reset_index(drop=True)
+    table = pd.DataFrame({name: rows[column] for name, column in columns.items()})
+    for name, column in columns.items():
+        wrong = [k for k, text in enumerate(table[name]) if not isinstance(text, str)]
+        if wrong:
+            text = table[name].iloc[wrong[0]]
+            raise ValueError(
+                f"{path}: column {column!r}: row {wrong[0] + 1} has {text!r}, expected a string"
+            )
+        if data_set.remove_spaces:
+            table[name] = table[name].map(remove_spaces)
+    table["human"] = _human(rows[data_set.human], data_set, path)
+    table["added"] = False
+    table = _limited(table, limit)
+    return _extended(table) if data_set.extended else table
+
+
+def _human(column: pd.Series, data_set: DataSet, path: Path) -> np.ndarray:
+    where = f"{path}: column {data_set.human!r}"
+    if data_set.labels:
+        return numbers_of(column, where, "0 or 1", lambda x: (x == 0) | (x == 1))
+    return numbers_of(column, where, "a number", np.isfinite)
+
+
+def source_share(sources: pd.Series, salt: str) -> np.ndarray:
+    """A number in [0, 1) for each row, the same for all rows of a source: float64, shape (rows,)."""
+    return np.array([source_hash(f"{salt}{text}") for text in sources], float) / 2**32
+
+
+def _limited(table: pd.DataFrame, limit: int) -> pd.DataFrame:
+    if not limit or len(table) <= limit:
+        return table
+    share = source_share(table["source"], "limit")
+    order = np.argsort(share, kind="stable")
+    last = share[order[limit]]
+    return table[share < last].reset_index(drop=True)
+
+
+def _extended(table: pd.DataFrame) -> pd.DataFrame:
+    share = source_share(table["source"], "added")
+    own = table[share < ADDED_SHARE].drop_duplicates("source").assign(human=0.0, added=True)
+    own = own.assign(paraphrase=own["source"])
+    return pd.concat([table, own], ignore_index=True)

@@ -1,0 +1,199 @@
+"""Scores of every metric on a data set, kept in files so that a run that was stopped goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from gaixie.jobs.corpus.beside import interruptible
+from gaixie.research.comparison.datasets import Config, DataSet, source_share
+from gaixie.research.comparison.tuning import tune, weight_of, with_weight
+from gaixie.research.fitting import data as fit_data
+from gaixie.research.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
+from gaixie.udfs.command_line import in_words, say
+from gaixie.udfs.metrics import Free, Metric, Pairs, load_metric
+from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.encoder import load_encoder
+from gaixie.udfs.metrics.parascore import ParaScore
+from gaixie.udfs.metrics.spscore import SPScoreZh
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.storage.settings import load_settings
+from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.segmenters import load_segmenter
+
+FOLDS = 5
+CROSSED = ("paper", "core")
+"""Tiers that are fitted again without the sentences that they score."""
+WEIGHTS = {
+    "omega": (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
+    "alpha": tuple(tenth / 10 for tenth in range(11)),
+}
+"""What is tried of ParaScore's weight and of iBLEU's."""
+KEPT_TOKENS = 600_000
+"""Token embeddings in memory: those of one set, so that its metrics encode a sentence once."""
+
+
+@dataclass
+class Scores:
+    """Of one data set: by name of the metric, and why a metric has none."""
+
+    table: pd.DataFrame
+    """As read_data_set gives it."""
+    reported: np.ndarray
+    """Rows that figures are reported on, bool: all but those that weights were chosen on."""
+    metrics: dict[str, Metric] = field(default_factory=dict)
+    scores: dict[str, np.ndarray] = field(default_factory=dict)
+    signatures: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+class Scorer:
+    """Scores data sets. spark: the session to do it on, None for this process."""
+
+    def __init__(self, config: Config, data: Path, folder: Path, spark: SparkSession | None):
+        self.config, self.data, self.folder, self.spark = config, data, folder, spark
+        self._recipe: _Recipe | None = None
+
+    def score(self, data_set: DataSet, table: pd.DataFrame) -> Scores:
+        """Every metric of the set's language. One that needs what is not there is left out."""
+        scored = Scores(table, source_share(table["source"], "tune") >= self.config.tune)
+        pairs = pairs_of(table)
+        for spec in self.config.metrics.get(data_set.language, []):
+            metric = load_metric(spec, model=self.config.encoder, vectors=self.config.word_vectors)
+            if metric.needs_reference and not pairs.references:
+                continue
+            started = time.monotonic()
+            try:
+                metric = self._tuned(metric, scored, pairs)
+                signature = metric.signature()
+                scores = self._scores(data_set, metric, signature, table, pairs, spec)
+            except (ValueError, OSError, ImportError) as error:
+                scored.left_out[metric.name] = in_words(error)
+                say(f"{data_set.name}, {metric.name}: left out: {in_words(error)}")
+                continue
+            scored.metrics[metric.name], scored.scores[metric.name] = metric, scores
+            scored.signatures[metric.name] = signature
+            seconds = time.monotonic() - started
+            say(f"{data_set.name}, {metric.name}: {len(table):,} pairs, {seconds:.1f} s")
+        return scored
+
+    def _tuned(self, metric: Metric, scored: Scores, pairs: Pairs) -> Metric:
+        """A metric with a weight has the one that is best on the rows that nothing is reported on."""
+        weight = weight_of(metric)
+        if weight is None or scored.reported.all():
+            return metric
+        rows = pa.array(~scored.reported)
+        human = scored.table["human"].to_numpy()[~scored.reported]
+        part = Pairs(*[column.filter(rows) for column in (pairs.source, pairs.paraphrase)])
+        part = replace(part, references=tuple(c.filter(rows) for c in pairs.references))
+        return with_weight(metric, tune(metric, part, human, WEIGHTS[weight])[0])
+
+    def _scores(
+        self,
+        data_set: DataSet,
+        metric: Metric,
+        signature: str,
+        table: pd.DataFrame,
+        pairs: Pairs,
+        spec: str,
+    ) -> np.ndarray:
+        crossed = is_cross_fitted(data_set, metric)
+        key = f"{signature}|{'cross-fitted' if crossed else ''}|{_digest(table)}"
+        path = self.folder / "scores" / data_set.name / f"{metric.name}.parquet"
+        if path.is_file():
+            kept = pq.read_table(path)
+            if (kept.schema.metadata or {}).get(b"gaixie") == key.encode():
+                return kept["score"].to_numpy()
+        if crossed and isinstance(metric, SPScoreZh):
+            scores = self._cross_fitted(table, metric)
+        elif self.spark is not None and weight_of(metric) is None:  # the spec has no tuned weight
+            scores = self._on_spark(self.spark, spec, table)
+        else:
+            of = metric.metric if isinstance(metric, Free) else metric
+            if isinstance(of, BERTScore | ParaScore | BERTiBLEU):
+                encoder = load_encoder(of.model, of.layer, of.device, of.precision)
+                encoder.keep_tokens = KEPT_TOKENS
+            scores = metric.sentence_scores(pairs)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = pa.table({"score": scores}).replace_schema_metadata({"gaixie": key})
+        part = path.with_suffix(".part")
+        pq.write_table(kept, part)
+        part.replace(path)
+        return scores
+
+    def _on_spark(self, spark: SparkSession, spec: str, table: pd.DataFrame) -> np.ndarray:
+        from gaixie.udfs.spark import metric
+
+        names = [name for name in ("source", "paraphrase", "reference") if name in table]
+        rows = spark.createDataFrame(table[names].assign(row=range(len(table))))
+        rows = rows.repartition(4 * spark.sparkContext.defaultParallelism)
+        score = metric(spec, model=self.config.encoder, vectors=self.config.word_vectors)
+        scored = interruptible(rows.select("row", score(*names).alias("score")).toArrow)
+        return scored.sort_by("row")["score"].to_numpy().astype(np.float64)
+
+    def _cross_fitted(self, table: pd.DataFrame, metric: SPScoreZh) -> np.ndarray:
+        """SPScore-zh of each row by a model that saw no group with either of its sentences."""
+        if self._recipe is None:
+            self._recipe = _Recipe.read(self.data)
+        return self._recipe.scores(table, metric)
+
+
+def is_cross_fitted(data_set: DataSet, metric: Metric) -> bool:
+    """Whether the metric was fitted on the set, so that it is fitted again without what it scores."""
+    return data_set.fitted and isinstance(metric, SPScoreZh) and metric.tier in CROSSED
+
+
+def pairs_of(table: pd.DataFrame) -> Pairs:
+    names = [name for name in ("source", "paraphrase", "reference") if name in table]
+    return Pairs.of(*[pa.array(table[name], pa.string()) for name in names])
+
+
+def _digest(table: pd.DataFrame) -> str:
+    digest = hashlib.sha256()
+    for name in ("source", "paraphrase", "reference"):
+        for text in table.get(name, ()):
+            digest.update(f"{text}\0".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+
+@dataclass
+class _Recipe:
+    """What the shipped SPScore-zh was fitted on, so that it can be fitted without some sources."""
+
+    config: fit_data.Config
+    material: Material
+
+    @classmethod
+    def read(cls, folder: Path) -> _Recipe:
+        config = load_settings(fit_data.Config, fit_data.CONFIG)
+        rated = fit_data.read_rated(config.rated, folder)
+        segmenter = load_segmenter(config.segmenter)
+        return cls(config, read_material(config, rated, folder, segmenter))
+
+    def scores(self, table: pd.DataFrame, metric: SPScoreZh) -> np.ndarray:
+        texts = pd.DataFrame(
+            {name: table[name].map(normalise) for name in ("source", "paraphrase")}
+        )
+        rated, used = self.material.rated, rows_to_fit(self.material, self.config)
+        rows = weighted(self.material, metric.tier, self.config)[used]
+        features = fit_data.extract(texts["source"], texts["paraphrase"], metric.loaded()[1])
+        fold = (source_share(texts["source"], "fold") * FOLDS).astype(int)
+        scores = np.empty(len(table))
+        for number in range(FOLDS):
+            here = fold == number
+            hidden = pd.unique(texts[here].to_numpy(object).ravel())
+            shared = rated["source"].isin(hidden) | rated["paraphrase"].isin(hidden)
+            groups = [*hidden, *rated["group"][shared]]
+            model = fit(rows[~np.isin(rows.groups, groups)], metric.tier, self.config)
+            outputs = model.predict(features[here][:, : len(model.columns)])
+            scores[here] = outputs[:, OUTPUTS.index(metric.output)]
+        return scores

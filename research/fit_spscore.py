@@ -1,0 +1,136 @@
+"""Fit SPScore-zh to rated pairs: cross-validate, then save a model of each tier with its card.
+
+Reads a table of sentence pairs with five ratings (structure, synonyms, meaning, fluency, overall) and
+writes a folder for each tier that ``SPScore.load`` reads: model, card.md, evaluation.json, plots.
+
+examples:
+  # the models that ship with Gaixie; --dry-run only reads and counts
+  python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data --dry-run
+  python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data
+
+  # tier full: an hour on one core, minutes on a GPU; stopped, the same command goes on
+  python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data --tier full
+
+  # your own ratings from 0 to 5: columns source, paraphrase, structure, synonyms, meaning,
+  # fluency, overall, and, where there are, group, kind and origin
+  python research/fit_spscore.py --input ratings.csv --output models/mine --tier core
+
+a table is CSV, TSV, JSON lines or Parquet
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gaixie.research.fitting import data
+from gaixie.udfs.command_line import make_parser, run_command
+from gaixie.udfs.spscore import SHIPPED
+from gaixie.udfs.storage.local_copy import local_copy
+from gaixie.udfs.storage.settings import load_settings
+from gaixie.udfs.text.segmenters import load_segmenter
+
+TIERS = ("paper", "core", "full")
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = parse_arguments(argv)
+
+    def work() -> None:
+        given = (arguments.output, arguments.data, arguments.input, arguments.config)
+        with local_copy(*given) as (output, folder, arguments.input, arguments.config):
+            run(arguments, folder, output)
+
+    return run_command("fit_spscore", work)
+
+
+def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
+    """Read, count, fit and save."""
+    config = settings(arguments)
+    rated = data.read_rated(config.rated, folder)
+    groups = rated["group"].nunique()
+    print(f"{config.rated.name}: {len(rated):,} rated pairs in {groups:,} groups")
+    if groups < config.folds:
+        raise ValueError(
+            f"{config.rated.path}: {groups} groups, expected at least {config.folds} (one for each "
+            "fold; --folds sets their number)"
+        )
+    if arguments.dry_run:
+        return
+    # LightGBM, matplotlib and torch take seconds to import.
+    from gaixie.research.fitting.recipe import read_material
+    from gaixie.research.fitting.report import fit_and_save
+
+    segmenter = load_segmenter(config.segmenter)
+    material = read_material(config, rated, folder, segmenter)
+    for tier in arguments.tier or ("paper", "core"):
+        if tier == "full":
+            from gaixie.research.fitting.encoder_examples import EncoderConfig
+            from gaixie.research.fitting.full import fit_full
+
+            encoder = load_settings(EncoderConfig, arguments.encoder_config)
+            fit_full(config, encoder, material, folder, segmenter, output / tier)
+        else:
+            fit_and_save(config, tier, material, segmenter, output / tier)
+
+
+def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = make_parser("fit_spscore.py", __doc__)
+    add = parser.add_argument
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--input", help="a table of rated pairs")
+    what.add_argument("--config", help="settings and sets, as in conf/spscore.yaml")
+    add("--scale", type=float, default=5, help="highest rating of --input (5)")
+    add("--source-column", default="source")
+    add("--paraphrase-column", default="paraphrase")
+    add("--data", default=".", help="folder that the config's paths start from")
+    add("--output", default=str(SHIPPED), help="folder to write (default: %(default)s)")
+    add("--tier", action="append", choices=TIERS, help="may be repeated (default: paper and core)")
+    add(
+        "--encoder-config",
+        metavar="YAML",
+        default=str(data.CONFIG.with_name("pair_encoder.yaml")),
+        help="how the encoder of tier full is trained; by default conf/pair_encoder.yaml",
+    )
+    add("--backend", choices=["lightgbm", "neural"])
+    add("--segmenter", help="jieba or ltp:NAME_OR_FOLDER")
+    add("--seeds", type=int, help="each head is the mean of this many fits")
+    add("--folds", type=int, help="of the cross-validation by group")
+    add("--dry-run", action="store_true", help="read and count, write nothing")
+    arguments = parser.parse_args(argv)
+    if arguments.input and arguments.output == str(SHIPPED) and not arguments.dry_run:
+        parser.error("--input needs --output (without it the shipped models would be replaced)")
+    return arguments
+
+
+def settings(arguments: argparse.Namespace) -> data.Config:
+    """The config of the command line: a file's, or one made of --input and its columns.
+
+    Negatives are bounded as conf/spscore.yaml bounds them in both cases.
+    """
+    if arguments.config:
+        config = load_settings(data.Config, arguments.config)
+    else:
+        config = load_settings(data.Config, data.CONFIG)
+        config.human, config.negatives.others = None, None
+        config.rated = data.Rated(
+            name=Path(arguments.input).name,
+            path=str(Path(arguments.input).absolute()),
+            scale=arguments.scale,
+            source_column=arguments.source_column,
+            paraphrase_column=arguments.paraphrase_column,
+        )
+    if arguments.backend and arguments.backend != config.backend:
+        config.backend, config.parameters = arguments.backend, {}
+    for name, least in (("segmenter", None), ("seeds", 1), ("folds", 2)):
+        value = getattr(arguments, name)
+        if value is not None:
+            if least is not None and value < least:
+                raise ValueError(f"--{name} {value}, expected at least {least}")
+            setattr(config, name, value)
+    return config
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,326 @@
+"""What SPScore-zh is fitted on: rated pairs, human scores, and negatives made from the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from gaixie.research.fitting.negatives import KINDS, make_negatives
+from gaixie.udfs.meaning.extract import Resources, extract_core
+from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS, TIERS
+from gaixie.udfs.storage.pair_tables import read_table, source_hash
+from gaixie.udfs.storage.settings import Strict
+from gaixie.udfs.text.normalise import normalise, normalise_column
+from gaixie.udfs.text.segmenters import Segmenter
+
+RATINGS = (*JUDGEMENTS, "overall")
+"""Columns of ratings, in the order of OUTPUTS."""
+CONFIG = Path(__file__).parents[2] / "conf/spscore.yaml"
+Bounds = tuple[float | None, float | None, float | None, float | None, float | None]
+
+
+class Rated(Strict):
+    """A table of pairs with a rating for each of RATINGS."""
+
+    name: str
+    path: str
+    licence: str = "not stated"
+    raters: str = "not stated"
+    scale: float = Field(default=5.0, gt=0)
+    """The highest rating; the lowest is 0."""
+    source_column: str = "source"
+    paraphrase_column: str = "paraphrase"
+    group_column: str = "group"
+    """Pairs of one group fall on one side of every split; by default the source is the group."""
+    written: str | None = None
+    """Kinds that begin so are reported apart: pairs written to vary."""
+    written_share: float = Field(default=0.5, gt=0, lt=1)
+    single_pass_weight: float = Field(default=1.0, gt=0)
+
+
+class Human(Strict):
+    """A table of pairs with one human score of quality, 0 to 1."""
+
+    name: str
+    path: str
+    licence: str = "not stated"
+    source_column: str = "source"
+    paraphrase_column: str = "paraphrase"
+    score_column: str = "score"
+    weight: float = Field(default=0.1, gt=0)
+
+
+class Others(Strict):
+    path: str
+    column: str = "text"
+
+
+class Negatives(BaseModel):
+    """Settings of the negatives, and for each kind of negative the bounds of its ratings."""
+
+    model_config = ConfigDict(extra="allow")
+    weight: dict[str, float] = Field(default={})
+    """By tier: of all rated pairs' weight."""
+    share: float = Field(default=0.25, gt=0, le=1)
+    """Of the negatives, drawn at random, that a model learns from; all are held out in turn."""
+    others: Others | None = None
+    __pydantic_extra__: dict[str, Bounds]
+
+    @property
+    def bounds(self) -> dict[str, Bounds]:
+        return self.__pydantic_extra__
+
+    @model_validator(mode="after")
+    def _known(self) -> Negatives:
+        for kind in self.bounds:
+            if kind not in KINDS:
+                raise ValueError(f"{kind}: expected a kind of negative: {', '.join(KINDS)}")
+        return self
+
+
+class Config(Strict):
+    """conf/spscore.yaml; what each setting means stands there."""
+
+    segmenter: str = "jieba"
+    backend: Literal["lightgbm", "neural"] = "lightgbm"
+    seeds: int = Field(default=3, ge=1)
+    folds: int = Field(default=5, ge=2)
+    rated: Rated
+    human: Human | None = None
+    negatives: Negatives = Field(default_factory=lambda: Negatives.model_validate({}))
+    penalties: dict[str, float] = Field(default={})
+    never_raise: dict[str, list[str]] = Field(default={})
+    parameters: dict[str, dict] = Field(default={})
+    """By tier: what differs from the back-end's defaults."""
+
+    @model_validator(mode="after")
+    def _columns(self) -> Config:
+        named = [*self.penalties, *(name for names in self.never_raise.values() for name in names)]
+        for name in named:
+            if name not in TIERS["core"]:
+                raise ValueError(f"{name!r}: expected a column of the tier core")
+        for output in self.never_raise:
+            if output not in OUTPUTS:
+                raise ValueError(f"never_raise.{output}: expected one of {', '.join(OUTPUTS)}")
+        return self
+
+    note: str = ""
+    """What a reader of the card has to know about how these settings were chosen."""
+
+
+@dataclass
+class Rows:
+    """Rows to fit on or to evaluate."""
+
+    features: np.ndarray
+    """Of tier core: float32, shape (rows, columns). Tier paper reads the first eight."""
+    targets: np.ndarray
+    """Shape (rows, 5), columns as in OUTPUTS, in [0, 1]; NaN where a row has no such target."""
+    weight: np.ndarray
+    groups: np.ndarray
+    kinds: np.ndarray
+    """Kind of the pair, or of the negative."""
+    pairs: np.ndarray
+    """Number of the rated pair that a negative was made from; -1 for other rows."""
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def __getitem__(self, rows) -> Rows:
+        return Rows(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    @classmethod
+    def join(cls, *parts: Rows) -> Rows:
+        return cls(
+            *(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls))
+        )
+
+
+def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
+    """Columns source, paraphrase (normalised), group, kind, origin, passes, and RATINGS in [0, 1].
+
+    Raises FileNotFoundError, or ValueError naming file, column and row at fault.
+    """
+    path = folder / settings.path
+    columns = [settings.source_column, settings.paraphrase_column, *RATINGS]
+    optional = (settings.group_column, "kind", "origin", "passes")
+    table = read_table(path, columns, optional=optional)
+    rated = pd.DataFrame()
+    for name, column in (
+        ("source", settings.source_column),
+        ("paraphrase", settings.paraphrase_column),
+    ):
+        rated[name] = _texts(table[column], f"{path}: column {column!r}")
+    for name in RATINGS:
+        where = f"{path}: column {name!r}"
+        rated[name] = _ratings(table[name], settings.scale, where) / settings.scale
+    rated["group"] = table.get(settings.group_column, rated["source"]).astype(str)
+    rated["kind"] = table["kind"].astype(str) if "kind" in table else "rated"
+    rated["origin"] = table["origin"].astype(str) if "origin" in table else "human"
+    rated["passes"] = 1
+    if "passes" in table:
+        where = f"{path}: column 'passes'"
+        rated["passes"] = numbers_of(table["passes"], where, "a number from 1 up", lambda x: x >= 1)
+    return rated
+
+
+def is_written(rated: pd.DataFrame, settings: Rated) -> np.ndarray:
+    """Which pairs were written to vary: bool, shape (rows,)."""
+    if not settings.written:
+        return np.zeros(len(rated), bool)
+    return rated["kind"].str.startswith(settings.written).to_numpy()
+
+
+def rated_weight(rated: pd.DataFrame, settings: Rated) -> np.ndarray:
+    """Mean 1; the written pairs have their share of the whole."""
+    weight = np.where(rated["passes"] > 1, 1.0, settings.single_pass_weight)
+    written = is_written(rated, settings)
+    if written.any() and not written.all():
+        weight[written] *= settings.written_share / weight[written].sum()
+        weight[~written] *= (1 - settings.written_share) / weight[~written].sum()
+    return weight / weight.mean()
+
+
+def rated_rows(rated: pd.DataFrame, settings: Rated, segmenter: Segmenter) -> Rows:
+    return Rows(
+        extract(rated["source"], rated["paraphrase"], segmenter),
+        rated[list(RATINGS)].to_numpy(float),
+        rated_weight(rated, settings),
+        rated["group"].to_numpy(object),
+        rated["kind"].to_numpy(object),
+        np.full(len(rated), -1),
+    )
+
+
+def read_human(
+    settings: Human, folder: Path, rated: pd.DataFrame
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Columns source, paraphrase, human (0 to 1), without pairs that are rated; and the line.
+
+    The line maps a human score onto a rating: least squares over the pairs that have both.
+    """
+    path = folder / settings.path
+    columns = [settings.source_column, settings.paraphrase_column, settings.score_column]
+    table = read_table(path, columns)
+    human = pd.DataFrame(
+        {
+            "source": _texts(table[columns[0]], f"{path}: column {columns[0]!r}"),
+            "paraphrase": _texts(table[columns[1]], f"{path}: column {columns[1]!r}"),
+            "human": _ratings(table[columns[2]], 1.0, f"{path}: column {columns[2]!r}"),
+        }
+    )
+    both = human.merge(rated[["source", "paraphrase", "overall"]], on=["source", "paraphrase"])
+    slope, intercept = (
+        np.polyfit(both["human"], both["overall"], 1) if len(both) > 20 else (0.6, 0.0)
+    )
+    seen = set(zip(rated["source"], rated["paraphrase"], strict=True))
+    new = [pair not in seen for pair in zip(human["source"], human["paraphrase"], strict=True)]
+    line = {"rated_too": len(both), "slope": float(slope), "intercept": float(intercept)}
+    return human[new].reset_index(drop=True), line
+
+
+def human_rows(
+    settings: Human,
+    human: pd.DataFrame,
+    line: dict[str, float],
+    rated: pd.DataFrame,
+    segmenter: Segmenter,
+) -> Rows:
+    """Rows that have a target for spscore alone. A source that is rated keeps its group."""
+    group_of = dict(zip(rated["source"], rated["group"], strict=True))
+    targets = np.full((len(human), len(OUTPUTS)), np.nan)
+    targets[:, -1] = np.clip(line["intercept"] + line["slope"] * human["human"], 0, 1)
+    return Rows(
+        extract(human["source"], human["paraphrase"], segmenter),
+        targets,
+        np.full(len(human), settings.weight * len(rated) / max(len(human), 1)),
+        np.array([group_of.get(source, source) for source in human["source"]], object),
+        np.full(len(human), settings.name, object),
+        np.full(len(human), -1),
+    )
+
+
+def negatives_of(
+    rated: pd.DataFrame, folder: Path, settings: Negatives, segmenter: Segmenter, seed: int = 0
+) -> pd.DataFrame:
+    """Columns source, paraphrase, kind, pair (row of rated): every negative of every rated pair."""
+    others = sorted(set(rated["source"]))
+    if settings.others:
+        path = folder / settings.others.path
+        column = read_table(path, [settings.others.column])[settings.others.column].dropna()
+        sample = column.sample(min(20_000, len(column)), random_state=0).map(normalise)
+        others = [text for text in sample if 15 <= len(text) <= 100]
+    texts = sorted(set(rated["source"]) | set(rated["paraphrase"]))
+    tags = dict(zip(texts, segmenter.tag(texts), strict=True)).__getitem__
+    negatives = []
+    for row, (source, paraphrase) in enumerate(
+        zip(rated["source"], rated["paraphrase"], strict=True)
+    ):
+        other = others[source_hash(f"{seed}{source}{paraphrase}") % len(others)]
+        made = make_negatives(source, paraphrase, other, tags, seed, list(settings.bounds))
+        negatives += [(source, text, kind, row) for kind, text in made.items()]
+    return pd.DataFrame(negatives, columns=["source", "paraphrase", "kind", "pair"])
+
+
+def negative_rows(
+    rated: pd.DataFrame, negatives: pd.DataFrame, settings: Negatives, segmenter: Segmenter
+) -> Rows:
+    """The negatives; each rating is that of the rated pair, bounded as the settings say."""
+    own = rated[list(RATINGS)].to_numpy(float)[negatives["pair"]]
+    bounds = {
+        kind: [np.inf if bound is None else bound for bound in row]
+        for kind, row in settings.bounds.items()
+    }
+    targets = np.array([bounds[kind] for kind in negatives["kind"]], float)
+    # A negative made from the source starts as a copy of it: it keeps everything it does not lose.
+    from_source = ~negatives["kind"].str.startswith("own_").to_numpy()
+    own[from_source] = (1.0, 1.0, 1.0, 1.0, 1.0)
+    # A fault costs a poor paraphrase something too.
+    own[~from_source, -1] *= 0.8
+    return Rows(
+        extract(negatives["source"], negatives["paraphrase"], segmenter),
+        np.minimum(targets, own),
+        np.ones(len(negatives)),
+        rated["group"].to_numpy(object)[negatives["pair"]],
+        negatives["kind"].to_numpy(object),
+        negatives["pair"].to_numpy(),
+    )
+
+
+def extract(source: pd.Series, paraphrase: pd.Series, segmenter: Segmenter) -> np.ndarray:
+    """Features of tier core: float32, shape (rows, columns)."""
+    a, b = (normalise_column(pa.array(column, pa.string()))[0] for column in (source, paraphrase))
+    return extract_core(a, b, segmenter.word_ends(a), segmenter.word_ends(b), Resources.load())
+
+
+def _texts(column: pd.Series, where: str) -> pd.Series:
+    wrong = [text for text in column if not isinstance(text, str)]
+    if wrong:
+        raise ValueError(f"{where} holds {wrong[0]!r}, expected strings")
+    return column.map(normalise)
+
+
+def _ratings(column: pd.Series, highest: float, where: str) -> np.ndarray:
+    expected = f"a number from 0 to {highest:g}"
+    return numbers_of(column, where, expected, lambda x: (x >= 0) & (x <= highest))
+
+
+def numbers_of(
+    column: pd.Series, where: str, expected: str, right: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """A column as numbers: float64. Raises ValueError that names the first row that is not right."""
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(float)
+    wrong = np.flatnonzero(~right(numbers))
+    if len(wrong):
+        row, number, value = int(wrong[0]), numbers[wrong[0]], column.iloc[wrong[0]]
+        words = isinstance(value, str) and np.isnan(number)
+        given = repr(value) if words else f"{number:g}"
+        raise ValueError(f"{where}: row {row + 1} has {given}, expected {expected}")
+    return numbers

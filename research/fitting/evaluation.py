@@ -1,0 +1,150 @@
+"""What a fitted SPScore-zh reaches on pairs that it was not fitted on: the figures of its card.
+
+Every function takes out-of-fold outputs (jobs.fitting.recipe.cross_validate) of the rated pairs, or
+of the negatives made from them, and gives plain numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import pearsonr, spearmanr
+
+from gaixie.research.fitting.data import Rows
+from gaixie.research.fitting.negatives import NEEDS_READING
+from gaixie.udfs.metrics.bootstrap import bootstrap_interval
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.spscore.stages import ORIGINS
+
+SAMPLES = 500
+HUMAN_KINDS = ("mcts", "cip")
+"""Kinds of real pairs whose paraphrase a person wrote."""
+STAGE_RATINGS = (1.25, 2.4, 3.0)
+"""Rated overall, 0 to 5, that a pair of the lowest score in stages 1, 2 and 3 has on average."""
+
+
+def correlations(
+    outputs: np.ndarray,
+    targets: np.ndarray,
+    groups: Sequence | np.ndarray,
+    parts: Mapping[str, np.ndarray],
+) -> dict[str, dict[str, dict[str, float]]]:
+    """By part (real, written) and output: Spearman and Pearson with 95 % intervals by group."""
+    table: dict[str, dict[str, dict[str, float]]] = {}
+    of_rows = np.asarray(groups, object)
+    for part, rows in parts.items():
+        table[part] = {}
+        for column, output in enumerate(OUTPUTS):
+            pair = outputs[rows, column], targets[rows, column]
+            figures: dict[str, float] = {"pairs": int(rows.sum())}
+            for name, statistic in (("spearman", spearman), ("pearson", pearson)):
+                low, high = bootstrap_interval(statistic, pair, of_rows[rows], SAMPLES)
+                figures |= {name: statistic(*pair), f"{name}_low": low, f"{name}_high": high}
+            table[part][output] = figures
+    return table
+
+
+def by_kind(outputs: np.ndarray, targets: np.ndarray, kinds: np.ndarray) -> list[dict[str, Any]]:
+    """For each kind of pair: mean rated overall, mean score × 5, and Spearman of the score."""
+    rows = []
+    for kind in sorted(set(kinds)):
+        inside = kinds == kind
+        score, rated = outputs[inside, -1], targets[inside, -1]
+        row: dict[str, Any] = {"kind": kind, "pairs": int(inside.sum())}
+        row |= {"rated": 5 * float(rated.mean()), "scored": 5 * float(score.mean())}
+        rows.append(row | {"spearman": spearman(score, rated)})
+    return rows
+
+
+def adversaries(
+    rated: Rows, outputs: np.ndarray, negatives: Rows, negative_outputs: np.ndarray
+) -> list[dict[str, Any]]:
+    """For each kind of negative, how often the paraphrase scores above it.
+
+    ``full``: paraphrases written to be full. ``human``: rewrites by people. Each a share and the
+    number of comparisons; a tie is a loss.
+    """
+    bases = {
+        "full": np.char.startswith(rated.kinds.astype(str), "written_full"),
+        "human": np.isin(rated.kinds.astype(str), HUMAN_KINDS),
+    }
+    table = []
+    for kind in dict.fromkeys(negatives.kinds.tolist()):
+        reading = kind.removeprefix("own_") in NEEDS_READING
+        row: dict[str, Any] = {"kind": kind, "needs_reading": reading}
+        for name, base in bases.items():
+            inside = (negatives.kinds == kind) & base[negatives.pairs]
+            wins = outputs[negatives.pairs[inside], -1] > negative_outputs[inside, -1]
+            row[name] = float(wins.mean()) if len(wins) else None
+            row[f"{name}_pairs"] = len(wins)
+        table.append(row)
+    return table
+
+
+def choose_thresholds(
+    scores: np.ndarray, rated: np.ndarray, origins: np.ndarray
+) -> dict[str, list[float]]:
+    """For each origin the scores at which stages 1, 2 and 3 begin.
+
+    A line through score and rating (both 0 to 1) says what a score is worth in this origin; the
+    threshold is the score that is worth STAGE_RATINGS, to two decimals.
+    """
+    thresholds = {}
+    for origin in ORIGINS:
+        inside = origins == origin
+        if inside.sum() < 100:
+            continue
+        slope, intercept = np.polyfit(scores[inside], rated[inside], 1)
+        thresholds[origin] = [
+            round(float(np.clip((rating / 5 - intercept) / slope, 0, 1)), 2)
+            for rating in STAGE_RATINGS
+        ]
+    return thresholds
+
+
+def stages(
+    stage: np.ndarray, targets: np.ndarray, groups: Sequence | np.ndarray, part: np.ndarray
+) -> list[dict[str, Any]]:
+    """For each stage: pairs, and mean ratings (0 to 5) with 95 % intervals by group."""
+    table = []
+    of_rows = np.asarray(groups, object)
+    for number in range(4):
+        rows = (stage == number) & part
+        row: dict[str, Any] = {"stage": number, "pairs": int(rows.sum())}
+        if rows.sum() > 1:
+            for column, output in enumerate(OUTPUTS):
+                ratings = 5 * targets[rows, column]
+                low, high = bootstrap_interval(np.mean, (ratings,), of_rows[rows], SAMPLES)
+                row[output] = {"mean": float(ratings.mean()), "low": low, "high": high}
+        table.append(row)
+    return table
+
+
+def reliability(
+    scores: np.ndarray, rated: np.ndarray, origins: np.ndarray, bins: int = 10
+) -> pd.DataFrame:
+    """Mean score and mean rating, both 0 to 5, of tenths of each origin's pairs by score."""
+    parts = []
+    for origin in sorted(set(origins)):
+        inside = np.flatnonzero(origins == origin)
+        order = inside[np.argsort(scores[inside], kind="stable")]
+        for number, rows in enumerate(np.array_split(order, bins)):
+            if len(rows):
+                score, rating = 5 * float(scores[rows].mean()), 5 * float(rated[rows].mean())
+                parts.append((origin, number, len(rows), score, rating))
+    return pd.DataFrame(parts, columns=["origin", "bin", "pairs", "scored", "rated"])
+
+
+def spearman(scores: np.ndarray, rated: np.ndarray) -> float:
+    """Spearman's rank correlation; 0 where one side is constant."""
+    constant = np.ptp(scores) == 0 or np.ptp(rated) == 0
+    return 0.0 if constant else float(spearmanr(scores, rated).statistic)
+
+
+def pearson(scores: np.ndarray, rated: np.ndarray) -> float:
+    """Pearson's correlation; 0 where one side is constant."""
+    constant = np.ptp(scores) == 0 or np.ptp(rated) == 0
+    return 0.0 if constant else float(pearsonr(scores, rated).statistic)

@@ -1,0 +1,169 @@
+"""Fits a tier of SPScore-zh from beginning to end, and writes the folder with its card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gaixie.research.fitting import card, evaluation
+from gaixie.research.fitting.data import Config
+from gaixie.research.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
+from gaixie.udfs.command_line import say
+from gaixie.udfs.meaning.extract import FAMILIES
+from gaixie.udfs.spscore import OUTPUTS, TIERS, VERSION
+from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
+from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, stage
+from gaixie.udfs.text.segmenters import Segmenter
+
+PAPER_GROUPS = {
+    "structure (ACS, SPA, PMD, WPA)": ("acs", "spa", "pmd", "wpa"),
+    "synonym replacement (LIS, SBLEU)": ("lis", "sbleu"),
+    "consistency (SL, LR)": ("sl", "lr"),
+}
+"""The paper's three groups of features."""
+
+
+def fit_and_save(
+    config: Config,
+    tier: str,
+    material: Material,
+    segmenter: Segmenter,
+    output: Path,
+    encoder: Path | None = None,
+    core: Path | str = "core",
+    more: dict[str, Any] | None = None,
+    columns: Sequence[str] | None = None,
+) -> None:
+    """Cross-validates and fits a tier; the model is written last, when nothing can fail any more.
+
+    encoder, core: what tier full reads beside the features, as for SPScore.bind. more: figures besides those of the
+    rated pairs. columns: features that the heads read, by default all of the tier.
+    """
+    rated = material.rated
+    say(f"{tier}: cross-validation in {config.folds} folds")
+    outputs = cross_validate(material, tier, config, columns)
+    figures, reliability = measure(material, outputs)
+    for part, row in figures["correlations"].items():
+        rhos = [f"{output} {row[output]['spearman']:.3f}" for output in OUTPUTS]
+        say(f"  {part}: {', '.join(rhos)}")
+    say(f"{tier}: ablation")
+    figures["ablation"] = ablate(material, tier, config, columns or TIERS[tier])
+    figures |= {"encoder": None, "human_scores": None, **(more or {})}
+    model = fit(
+        weighted(material, tier, config)[rows_to_fit(material, config)],
+        tier,
+        config,
+        columns,
+        segmenter=f"{segmenter.name}-{segmenter.version}",
+        summary={
+            "rated": {config.rated.name: len(rated)},
+            "raters": config.rated.raters,
+            "negatives": len(material.negatives),
+            "thresholds": figures["thresholds"],
+        },
+    )
+    if encoder:
+        model.bind(encoder, core)
+    figures |= describe(config, material, tier, model.signature(segmenter))
+    output.mkdir(parents=True, exist_ok=True)
+    count = len(rated)
+    card.write(output, figures)
+    card.plot(
+        output, reliability, outputs[:count, -1], material.rows.targets[:, -1], material.rows.kinds
+    )
+    model.save(output)
+    print(f"{model.signature(segmenter)}\n{output}")
+
+
+def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd.DataFrame]:
+    """The figures of the card from out-of-fold outputs, and the points of the reliability plot."""
+    rows, count = material.rows, len(material.rows)
+    own, negative = outputs[:count], outputs[count : count + len(material.negatives)]
+    parts = parts_of(material)
+    origins = material.rated["origin"].to_numpy(object)
+    scores, overall = own[:, -1], rows.targets[:, -1]
+    thresholds = evaluation.choose_thresholds(scores, overall, origins)
+    meaning = own[:, OUTPUTS.index("meaning")]
+    least = {origin: DEFAULT_MIN_MEANING[origin] for origin in thresholds}
+    number = np.zeros(count, int)
+    for origin, points in thresholds.items():
+        inside = origins == origin
+        number[inside] = stage(scores[inside], points, meaning[inside], least[origin])
+    known = np.isin(origins, list(thresholds))
+    reliability = evaluation.reliability(scores, overall, origins)
+    distance = (reliability["scored"] - reliability["rated"]).abs()
+    figures = {
+        "correlations": evaluation.correlations(own, rows.targets, rows.groups, parts),
+        "by_kind": evaluation.by_kind(own, rows.targets, rows.kinds),
+        "adversaries": evaluation.adversaries(rows, own, material.negatives, negative),
+        "thresholds": thresholds,
+        "min_meaning": least,
+        "stage_ratings": evaluation.STAGE_RATINGS,
+        "stages": evaluation.stages(number, rows.targets, rows.groups, known),
+        "stages_by_origin": {
+            origin: evaluation.stages(number, rows.targets, rows.groups, origins == origin)
+            for origin in thresholds
+        },
+        "calibration": distance.groupby(reliability["origin"]).mean().to_dict(),
+    }
+    return figures, reliability
+
+
+def parts_of(material: Material) -> dict[str, np.ndarray]:
+    """The pairs that figures are given for apart; the same twice where none was written to vary."""
+    real = ~material.written
+    return {"real": real, "written": material.written if material.written.any() else real}
+
+
+def ablate(
+    material: Material, tier: str, config: Config, columns: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Spearman of spscore without each feature of the paper, or each family of the tier.
+
+    columns: the features that the heads read otherwise.
+    """
+    if tier == "paper":
+        left_out = {name: (name,) for name in TIERS["paper"]} | PAPER_GROUPS
+    else:
+        left_out = {f"udfs/meaning/{family}.py": names for family, names in FAMILIES.items()}
+        left_out["the eight features"] = TIERS["paper"]
+    if tier == "full":
+        left_out = {"the encoder": ENCODER_FEATURES, "tier core": CORE_OUTPUTS}
+    rows, table = material.rows, []
+    fewer = config.model_copy(update={"seeds": 1})
+    for label, names in left_out.items():
+        kept = [name for name in columns if name not in names]
+        scores = cross_validate(material, tier, fewer, kept)[: len(rows), -1]
+        row: dict[str, Any] = {"label": label}
+        for part, inside in parts_of(material).items():
+            row[part] = evaluation.spearman(scores[inside], rows.targets[inside, -1])
+        table.append(row)
+        say(f"  without {label}: {table[-1]['real']:.3f} real, {table[-1]['written']:.3f} written")
+    return table
+
+
+def describe(config: Config, material: Material, tier: str, signature: str) -> dict[str, Any]:
+    """What the card says beside its figures."""
+    rated = config.rated.model_dump(include={"name", "licence", "raters"})
+    rated |= {"pairs": len(material.rated), "groups": int(material.rated["group"].nunique())}
+    human = None
+    if config.human and material.human is not None:
+        human = config.human.model_dump(include={"name", "licence"})
+        human |= {"pairs": len(material.human), **material.human_line}
+    kinds = len(set(material.negatives.kinds.tolist()))
+    return {
+        "version": VERSION,
+        "tier": tier,
+        "signature": signature,
+        "columns": list(TIERS[tier]),
+        "outputs": list(OUTPUTS),
+        "folds": config.folds,
+        "note": config.note,
+        "rated": rated,
+        "human": human,
+        "negatives": {"pairs": len(material.negatives), "kinds": kinds},
+    }

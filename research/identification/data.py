@@ -1,0 +1,118 @@
+"""Labelled pairs of sentences: settings, reading, splits by source, pairs that follow from others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from gaixie.research.comparison.datasets import DataSet, read_data_set, source_share
+from gaixie.udfs.storage.settings import Strict
+
+HELD_OUT, TEST = 0.15, 0.2
+"""Shares of the sources: of a training part, for thresholds and λ; of a set without a test file, to test on."""
+COPIED = 0.95
+"""Target of a pair that follows from two others: two paraphrases of a sentence are mostly of each other too."""
+
+
+class PairSet(DataSet):
+    """A set of labelled pairs. ``path`` is all of it, or its training part where ``test`` names a file."""
+
+    test: str | None = None
+    positive: float = 1.0
+    """Human score from which a pair counts as a paraphrase."""
+
+
+class Config(Strict):
+    """conf/identification.yaml."""
+
+    sets: list[PairSet] = Field(min_length=1)
+
+
+class Labelled(NamedTuple):
+    """Pairs and their labels. ``label``: float64, 1 for a paraphrase, 0 for none, or between."""
+
+    source: np.ndarray
+    paraphrase: np.ndarray
+    label: np.ndarray
+
+    def take(self, rows: np.ndarray) -> Labelled:
+        return Labelled(self.source[rows], self.paraphrase[rows], self.label[rows])
+
+    def join(self, other: Labelled) -> Labelled:
+        return Labelled(*(np.concatenate(both) for both in zip(self, other, strict=True)))
+
+    def __len__(self) -> int:
+        """Pairs, not columns."""
+        return len(self.label)
+
+
+class Parts(NamedTuple):
+    """What is trained on, what thresholds and λ are chosen on, and what is reported: no source in two."""
+
+    train: Labelled
+    held_out: Labelled
+    test: Labelled
+
+
+def read_parts(pairs: PairSet, folder: Path, limit: int = 0) -> Parts:
+    """The parts of a set. limit: training pairs, held-out ones among them; 0 is all.
+
+    Raises FileNotFoundError, or ValueError that names the file, where a part cannot be read or has one
+    class alone.
+    """
+    whole = read_pairs(pairs, folder)
+    if pairs.test:
+        test = read_pairs(pairs.model_copy(update={"path": pairs.test}), folder)
+        whole = whole.take(np.flatnonzero(~np.isin(whole.source, test.source)))
+    else:
+        on_test = share(whole, "test") < TEST
+        whole, test = whole.take(np.flatnonzero(~on_test)), whole.take(np.flatnonzero(on_test))
+    if limit and len(whole) > limit:
+        whole = whole.take(np.argsort(share(whole, "limit"), kind="stable")[:limit])
+    out = share(whole, "held-out") < HELD_OUT
+    parts = Parts(whole.take(np.flatnonzero(~out)), whole.take(np.flatnonzero(out)), test)
+    for name, part in zip(Parts._fields, parts, strict=True):
+        if len({*(part.label >= 0.5)}) < 2:
+            raise ValueError(
+                f"{folder / pairs.path}: {len(part)} {name} pairs, expected some of both classes"
+            )
+    return parts
+
+
+def read_pairs(pairs: PairSet, folder: Path) -> Labelled:
+    table = read_data_set(pairs, folder)
+    label = (table["human"].to_numpy(float) >= pairs.positive).astype(float)
+    return Labelled(table["source"].to_numpy(object), table["paraphrase"].to_numpy(object), label)
+
+
+def share(pairs: Labelled, salt: str) -> np.ndarray:
+    """A number in [0, 1) for each pair, the same for all of a source."""
+    import pandas as pd
+
+    return source_share(pd.Series(pairs.source), salt)
+
+
+def transitive(pairs: Labelled, count: int, seed: int) -> Labelled:
+    """Pairs that follow: of two paraphrases of a source (COPIED), of one and of what is none (0).
+
+    Half of each. Nothing where no source has two paraphrases. A set whose sources have many candidates
+    teaches a model few sentences on the left; these have others there.
+    """
+    rng = np.random.default_rng(seed)
+    of_source: dict[str, tuple[list[str], list[str]]] = {}
+    for a, b, label in zip(*pairs, strict=True):
+        if a != b:
+            of_source.setdefault(a, ([], []))[int(label >= 0.5)].append(b)
+    usable = [(no, yes) for no, yes in of_source.values() if len(yes) > 1 and no]
+    if not usable:
+        return pairs.take(np.arange(0))
+    rows: list[tuple[str, str, float]] = []
+    for _ in range(count // 2):
+        no, yes = usable[rng.integers(len(usable))]
+        a, b = rng.choice(len(yes), 2, replace=False)
+        rows += [(yes[a], yes[b], COPIED), (yes[a], no[rng.integers(len(no))], 0.0)]
+    columns = [np.array(column, object) for column in zip(*rows, strict=True)]
+    return Labelled(columns[0], columns[1], columns[2].astype(float))

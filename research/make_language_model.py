@@ -1,0 +1,311 @@
+"""Make a character language model of sentences: what SPScore-zh judges fluency by.
+
+examples:
+  # a column of a table: .parquet, .jsonl, .csv, .tsv; or .txt, a sentence a line
+  python research/make_language_model.py --input corpus.parquet:text --output models/language-model
+
+  # two tables; of each list of translations, one; nothing that was rated
+  python research/make_language_model.py --input corpus.parquet \\
+      --input translations.parquet:translations_zh --per-group 1 --exclude rated.jsonl \\
+      --source "news corpus, CC BY 4.0" --output models/language-model
+
+  # smaller and from an object store
+  python research/make_language_model.py --input s3a://bucket/corpus.parquet --order 4 --max-mb 8 \\
+      --output s3a://bucket/language-model
+
+Interpolated modified Kneser-Ney (research/fitting/kneser_ney.py), pruned and packed to a size. Sentences
+are normalised as every sentence of this project is; one that occurs again does not count again.
+Rated sentences must not be trained on, or the model finds them more fluent than they are: --exclude
+leaves them out, and whatever shares a run of characters with them. Writes
+
+    OUTPUT/language_model.json                           settings, counts, sources, digest
+    OUTPUT/{characters,unigrams,slots,scales}.npy        see udfs/meaning/language_model_kernel.py
+
+The same sentences in the same order, settings and versions give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from gaixie.jobs.errors import run as run_job
+from gaixie.research.fitting import kneser_ney
+from gaixie.research.fitting.sentences import read_groups, split_column
+from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.udfs.meaning.array_folder import write_arrays
+from gaixie.udfs.meaning.bucket import WAYS
+from gaixie.udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
+from gaixie.udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, UNKNOWN, Tables
+from gaixie.udfs.storage.local_copy import local_copy
+from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.storage.text_tables import read_columns
+from gaixie.udfs.text.code_points import CodePoints, from_strings
+from gaixie.udfs.text.normalise import NORMALISATION, normalise
+
+ORDERS = range(2, 7)
+SMALLEST_MB = 1
+LAST_CODE = 0x20000
+"""Characters beyond are unknown: rare ideographs, which would make the table of characters long."""
+LINE_EVERY = 100_000
+
+
+class Sentences(NamedTuple):
+    texts: list[str]
+    read: int
+    repeated: int
+    excluded: int
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the job; 0, or 2 after one line on standard error for a user error."""
+    options = parse_arguments(argv)
+    work = partial(run_command, "make_language_model", partial(run, options))
+    return run_job("make_language_model", work, "nothing was written")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read, count, prune, pack, save."""
+    started = time.monotonic()
+    inputs = [split_column(given) for given in options.input]
+    given = [path for path, _ in inputs]
+    paths = local_copy(options.output, options.exclude, *given, overwrite=options.overwrite)
+    with paths as (output, exclude, *files):
+        output = check_output(output, MANIFEST, options.overwrite)
+        excluded = Excluded(exclude, options.exclude, options.overlap)
+        groups = [
+            read_groups(file, column, path)
+            for file, (path, column) in zip(files, inputs, strict=True)
+        ]
+        sentences = gather(groups, excluded, options.per_group, options.seed)
+        if not sentences.texts:
+            raise ValueError(f"{', '.join(given)}: no sentences, expected at least one")
+        tables, counts = make_tables(from_strings(sentences.texts), options)
+        manifest = describe(options, inputs, sentences, counts, tables)
+        with scratch_beside(output) as building:
+            write_arrays(building / MANIFEST, tables._asdict(), manifest)
+            publish(building, output)
+    print(
+        f"{options.output}: order {options.order}, {sum(counts['kept']):,} n-grams from"
+        f" {len(sentences.texts):,} sentences, {sum(a.nbytes for a in tables) / 1e6:.1f} MB"
+        f" ({time.monotonic() - started:.0f} s)"
+    )
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = make_parser("make_language_model", __doc__)
+    add = parser.add_argument
+    add(
+        "--input",
+        required=True,
+        action="append",
+        metavar="FILE[:COLUMN]",
+        help="a table of"
+        " sentences, and its column (default: text), in Parquet of strings or lists of strings;"
+        " may be given several times",
+    )
+    add("--output", required=True, metavar="FOLDER", help="the folder to write")
+    add("--overwrite", action="store_true", help="replace FOLDER if it holds a language model")
+    add(
+        "--per-group",
+        type=positive,
+        metavar="N",
+        help="of each list, N sentences drawn by chance; default: all",
+    )
+    add(
+        "--exclude",
+        metavar="FILE",
+        help="sentences not to train on, nor on lists that have one:"
+        " a table with the columns source and paraphrase",
+    )
+    add(
+        "--overlap",
+        type=positive,
+        default=10,
+        metavar="N",
+        help="what shares N characters in a"
+        " row with an excluded sentence is excluded too; default: 10",
+    )
+    add("--order", type=int, choices=ORDERS, default=5, help="longest n-gram; default: 5")
+    add(
+        "--least",
+        type=_counts,
+        default=(2, 1, 2, 2, 2, 2),
+        metavar="N,N,...",
+        help="n-grams that"
+        " occur less often are left out, by order, the last for all above; characters become"
+        " unknown; default: 2,1,2",
+    )
+    add(
+        "--max-mb",
+        type=float,
+        default=16,
+        metavar="MB",
+        help="size of all files, in millions of bytes; default: 16",
+    )
+    add(
+        "--source",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="name and licence of a source, for the description; may be given several times",
+    )
+    add("--seed", type=int, default=0, help="of what is drawn from lists; default: 0")
+    options = parser.parse_args(argv)
+    if options.max_mb < SMALLEST_MB:
+        parser.error(f"argument --max-mb: {options.max_mb:g}: expected {SMALLEST_MB} or more")
+    last = options.least[-1]
+    options.least = [*options.least, *[last] * options.order][: options.order]
+    return options
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(map(positive, text.split(",")))
+
+
+# Reading
+
+
+class Excluded:
+    """Sentences not to train on."""
+
+    def __init__(self, file: Path | None, given: str | None, overlap: int):
+        """overlap: of so many characters in a row, one copy is too much."""
+        self.overlap = overlap
+        self.texts: set[str] = set()
+        if file is not None:
+            if not file.is_file():
+                raise FileNotFoundError(f"{given}: no such file")
+            for row in read_columns(str(file), ["source", "paraphrase"]):
+                self.texts |= {normalise(text) for text in row if text}
+        self.runs = {run for text in self.texts for run in self._runs(text)}
+
+    def __contains__(self, text: str) -> bool:
+        return text in self.texts or not self.runs.isdisjoint(self._runs(text))
+
+    def _runs(self, text: str) -> Iterator[str]:
+        return (text[k : k + self.overlap] for k in range(len(text) - self.overlap + 1))
+
+
+def gather(
+    tables: Iterable[Iterable[list[str]]],
+    excluded: Excluded,
+    per_group: int | None,
+    seed: int = 0,
+) -> Sentences:
+    """The normalised sentences to train on, none empty, none twice."""
+    chance = random.Random(seed)
+    texts: dict[str, None] = {}
+    read = left_out = taken = 0
+    for groups in tables:
+        for group in groups:
+            group = [text for text in map(normalise, group) if text]
+            read += len(group)
+            if read // LINE_EVERY > (read - len(group)) // LINE_EVERY:
+                say(f"reading: {read:,} sentences")
+            if any(text in excluded for text in group):
+                left_out += len(group)
+                continue
+            if per_group and len(group) > per_group:
+                group = chance.sample(group, per_group)
+            taken += len(group)
+            texts.update(dict.fromkeys(group))
+    return Sentences(list(texts), read, taken - len(texts), left_out)
+
+
+# Making
+
+
+def make_tables(text: CodePoints, options: argparse.Namespace) -> tuple[Tables, dict]:
+    """The packed model of sentences, and counts for its description.
+
+    Raises ValueError where no character is frequent enough.
+    """
+    characters, size = number_characters(text, options.least[0])
+    stream = as_stream(text, characters)
+    say(f"counting n-grams of {len(stream):,} characters")
+    grams = kneser_ney.count_grams(stream, options.order, size)
+    shares = kneser_ney.estimate_shares(grams)
+    say("pruning")
+    small = characters.nbytes + size * 8 + 16_384  # with the headers, scales and description
+    most = int(options.max_mb * 1e6 - small) // (4 * WAYS)
+    kept, buckets = kneser_ney.choose(grams, shares, options.least, most)
+    model = kneser_ney.interpolate(grams, shares, kept)
+    say("packing")
+    tables = Tables(characters, **kneser_ney.pack(grams, model, kept, buckets))
+    counts = {
+        "characters": size - FIRST_CHARACTER,
+        "running_characters": int(text.offsets[-1]),
+        "n_grams": [len(order.first) for order in grams],
+        "kept": [size, *(int(mask.sum()) for mask in kept[1:])],
+    }
+    return tables, counts
+
+
+def number_characters(text: CodePoints, least: int) -> tuple[np.ndarray, int]:
+    """Tables.characters, the most frequent first, so that those share cache lines; how many numbers."""
+    counts = np.bincount(text.values[text.values < LAST_CODE])
+    codes = np.flatnonzero(counts >= least)
+    if not len(codes):
+        raise ValueError(f"no character occurs {least} times; lower --least")
+    codes = codes[np.argsort(-counts[codes], kind="stable")][: 0xFFFF - FIRST_CHARACTER]
+    characters = np.full(codes.max() + 1, UNKNOWN, np.uint16)
+    characters[codes] = np.arange(len(codes)) + FIRST_CHARACTER
+    return characters, len(codes) + FIRST_CHARACTER
+
+
+def as_stream(text: CodePoints, characters: np.ndarray) -> np.ndarray:
+    """The numbers of all characters, each sentence between BEGIN and END: uint16."""
+    values, offsets = text
+    rows = np.arange(len(offsets) - 1)
+    known = np.minimum(values, len(characters) - 1)
+    numbers = np.where(values < len(characters), characters[known], UNKNOWN)
+    stream = np.empty(len(values) + 2 * len(rows), np.uint16)
+    stream[np.arange(len(values)) + 2 * np.repeat(rows, np.diff(offsets)) + 1] = numbers
+    stream[offsets[:-1] + 2 * rows] = BEGIN
+    stream[offsets[1:] + 2 * rows + 1] = END
+    return stream
+
+
+def describe(
+    options: argparse.Namespace,
+    inputs: list[tuple[str, str]],
+    sentences: Sentences,
+    counts: dict,
+    tables: Tables,
+) -> dict:
+    """What language_model.json says; files by their names alone."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "normalisation": NORMALISATION,
+        "digest": digest(*tables),
+        "order": options.order,
+        "least": options.least,
+        "inputs": [f"{path.rpartition('/')[2]}:{column}" for path, column in inputs],
+        "per_group": options.per_group,
+        "seed": options.seed,
+        "sources": options.source,
+        "sentences": {
+            "read": sentences.read,
+            "trained_on": len(sentences.texts),
+            "repeated": sentences.repeated,
+            "excluded": sentences.excluded,
+        },
+        **counts,
+        "bytes": {name: int(array.nbytes) for name, array in tables._asdict().items()},
+        "versions": {name: version(name) for name in ("gaixie", "numpy")},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""Compares metrics by how they rank the translations of a sentence, against people's judgements.
+
+  python research/rank_translations.py --data FOLDER --model models/spscore/full --encoder models/bge-small-zh
+
+Reads the judged translations of conf/pair_encoder.yaml (WMT 2024, ESA) and takes the documents that tier
+full was not trained on. Prints Kendall's tau-b within a segment, the mean over segments, with 95 %
+intervals by bootstrap over documents. A text's score is the mean of a metric over the pairs of another
+text of the segment and this one. A metric of which lower is better, by its own idea, counts with its sign turned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from gaixie.jobs.errors import JobError, run
+from gaixie.research.fitting.data import CONFIG
+from gaixie.research.fitting.encoder_examples import EncoderConfig
+from gaixie.research.fitting.held_out import Score, translations
+from gaixie.udfs.command_line import in_words, make_parser, say
+from gaixie.udfs.metrics import Pairs, load_metric
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.storage.settings import load_settings
+
+METRICS = (
+    *("bleu-free", "self-bleu", "chrf-free", "ter-free", "rouge-1-free", "rouge-2-free"),
+    *("rouge-l-free", "meteor-free", "pinc", "edit-distance", "sari", "hsk-easy", "weem4pg"),
+    *("similarity", "bertscore-free", "parascore-free", "bert-ibleu"),
+)
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _arguments(argv)
+    settings = load_settings(EncoderConfig, args.encoder_config)
+    if not settings.esa:
+        raise JobError(f"{args.encoder_config}: esa is not set, expected a file of translations")
+    metrics: dict[str, Score] = {}
+    try:
+        for folder in ("paper", "core", *args.model):
+            metrics |= _outputs(SPScore.load(folder))
+        for spec in args.metric or METRICS:
+            metrics[spec] = partial(_scores, spec, args)
+        ranking = translations(args.data / settings.esa, settings, metrics)
+    except (ValueError, OSError, ImportError) as error:
+        raise JobError(in_words(error)) from error
+    print(
+        f"{ranking['texts']:,} translations of {ranking['segments']} segments in {ranking['documents']} documents"
+    )
+    for row in ranking["metrics"]:
+        print(f"{row['metric']:28s} {row['tau']:.3f} ({row['low']:.3f} to {row['high']:.3f})")
+    return 0
+
+
+def _outputs(model: SPScore) -> dict[str, Score]:
+    """The outputs of a model, computed once, and meaning times fluency."""
+    kept: dict[int, np.ndarray] = {}
+
+    def score(of, sources, paraphrases):
+        if len(sources) not in kept:
+            started = time.perf_counter()
+            kept[len(sources)] = model.outputs(sources, paraphrases)
+            _say(f"spscore {model.tier}", sources, started)
+        return of(kept[len(sources)].T)
+
+    scores = {
+        f"spscore {model.tier}: {name}": partial(score, lambda rows, k=k: rows[k])
+        for k, name in enumerate(OUTPUTS)
+    }
+    both = OUTPUTS.index("meaning"), OUTPUTS.index("fluency")
+    product = partial(score, lambda rows: rows[both[0]] * rows[both[1]])
+    return scores | {f"spscore {model.tier}: meaning x fluency": product}
+
+
+def _scores(spec: str, args: argparse.Namespace, sources, paraphrases) -> np.ndarray:
+    started = time.perf_counter()
+    metric = load_metric(spec, model=args.encoder, vectors=args.word_vectors)
+    try:
+        scores = metric.sentence_scores(Pairs.of(sources, paraphrases))
+    except (ValueError, OSError, ImportError) as error:
+        say(f"{spec}: left out: {in_words(error)}")
+        return np.zeros(len(sources))
+    _say(spec, sources, started)
+    return scores if metric.higher_is_better else -scores
+
+
+def _say(name: str, pairs, started: float) -> None:
+    say(f"{name}: {len(pairs):,} pairs, {time.perf_counter() - started:.1f} s")
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = make_parser("rank_translations.py", __doc__)
+    add = parser.add_argument
+    add("--data", required=True, type=Path, metavar="FOLDER", help="folder of the sets")
+    add("--model", action="append", default=[], help="a fitted SPScore-zh beside paper and core")
+    add("--encoder", default="models/bge-small-zh", help="of the embedding metrics")
+    add("--word-vectors", default="models/word-vectors", help="of weem4pg")
+    add("--metric", action="append", help=f"may be repeated; by default {', '.join(METRICS)}")
+    add("--encoder-config", default=str(CONFIG.with_name("pair_encoder.yaml")), metavar="YAML")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(run("rank_translations", main))

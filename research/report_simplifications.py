@@ -1,0 +1,79 @@
+"""Reports simplifications with several references as MCTS does: the set, HSK levels, systems.
+
+  python research/report_simplifications.py --data mcts --output report/
+  python research/report_simplifications.py --data mcts --system ours=ours.txt --system gpt=gpt.txt --output report/
+
+--data is a folder of files of lines: NAME.PART.orig, and NAME.PART.simp.0, .1, … line by line of it. A
+system's file has the simplification of each line. Prints and writes
+
+  OUTPUT/simplifications.md     the set (the paper's Table 2), HSK levels (Table 3), systems (Table 5)
+  OUTPUT/simplifications.json   the same figures
+
+Rows "source" and "a person" are always there: the originals as they are, and each reference against the
+others. SARI and BLEU are of words, deletions of SARI count by F1, as the paper has them.
+training/evaluate.py --reference compares systems of a table, and models.
+
+Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset*.
+
+Exit codes: 0 done, 2 something to fix (one line says what).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+from gaixie.research.simplification.measure import measure, read_column, read_set
+from gaixie.udfs.command_line import make_parser, positive, run_command
+from gaixie.udfs.metrics.sari import DELETIONS
+from gaixie.udfs.reports import render, write_json
+
+TEMPLATE = Path(__file__).parent / "simplification/simplifications.md.j2"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the job; its exit code."""
+    return run_command("report_simplifications", partial(report, _arguments(argv)))
+
+
+def report(args: argparse.Namespace) -> None:
+    """Reads, measures, writes."""
+    data = read_set(args.data, args.part)
+    systems = {}
+    for text in args.system:
+        name, equals, file = text.partition("=")
+        if not equals or not name or name in systems or name in ("source", "a person"):
+            raise ValueError(f"--system {text}: expected NAME=FILE with a name of its own")
+        systems[name] = read_column(file, len(data.source))
+    result = measure(data, systems, args.segmenter, args.deletion, args.samples, args.seed)
+    args.output.mkdir(parents=True, exist_ok=True)
+    write_json(args.output / "simplifications.json", result)
+    text = render(TEMPLATE, **result)
+    (args.output / "simplifications.md").write_text(text, "utf-8")
+    print(text)
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = make_parser("report_simplifications.py", __doc__)
+    add = parser.add_argument
+    add("--data", type=Path, required=True, metavar="FOLDER")
+    add("--part", default="dev", metavar="NAME", help="of the files' names (%(default)s)")
+    add(
+        "--system",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="may be given several times",
+    )
+    add("--output", type=Path, required=True, metavar="FOLDER")
+    add("--segmenter", default="jieba", metavar="NAME", help="jieba or ltp:FOLDER (%(default)s)")
+    add("--deletion", default="f1", choices=DELETIONS, help="how SARI counts it (%(default)s)")
+    add("--samples", type=positive, default=1000, metavar="N", help="resamples (%(default)s)")
+    add("--seed", type=int, default=0, metavar="N", help="of the resamples (%(default)s)")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

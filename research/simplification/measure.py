@@ -1,0 +1,141 @@
+"""Measures of a set of simplifications with several references, and of systems on it.
+
+Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset*. A set is files of
+lines, ``NAME.orig`` and ``NAME.simp.0``, ``.1``, … , line by line of one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from gaixie.udfs.metrics import Pairs, load_metric
+from gaixie.udfs.metrics.references import Estimate, Resamples, estimate, leave_one_out
+from gaixie.udfs.metrics.simplification import FEATURES
+from gaixie.udfs.metrics.words import words
+from gaixie.udfs.storage.text_tables import read_lines
+
+SHARES = {"hsk-easy": "L1–3 % ↑", "hsk-hard": "L7+ % ↓"}
+PAPER = {
+    "levels": {"source": (39.64, 45.05), "a person": (45.85, 39.65)},
+    "systems": {"source": (22.37, 84.75, 40.24, 44.90), "a person": (48.11, 61.62, 46.25, 39.50)},
+}
+"""What the paper prints: L1–3 and L7+ of the whole set; SARI, BLEU, L1–3 and L7+ of its test part."""
+
+
+class SimplificationSet(NamedTuple):
+    """Originals, and columns of references of the same length."""
+
+    name: str
+    source: pa.Array
+    references: tuple[pa.Array, ...]
+
+
+def read_set(folder: Path, part: str) -> SimplificationSet:
+    """The files ``*.PART.orig`` and ``*.PART.simp.K`` of a folder.
+
+    Raises ValueError or OSError, in one line, where there is none, or several, or lengths differ.
+    """
+    originals = sorted(folder.glob(f"*.{part}.orig"))
+    if len(originals) != 1:
+        raise ValueError(f"{folder}: {len(originals)} files *.{part}.orig, expected one")
+    [original] = originals
+    people = sorted(folder.glob(f"{original.name.removesuffix('orig')}simp.*"))
+    if len(people) < 2:
+        raise ValueError(f"{folder}: {len(people)} files *.{part}.simp.*, expected two or more")
+    source = read_column(original)
+    columns = tuple(read_column(file, len(source)) for file in people)
+    return SimplificationSet(original.name.removesuffix(".orig"), source, columns)
+
+
+def read_column(file: Path | str, rows: int | None = None) -> pa.Array:
+    """The lines of a file. Raises ValueError where they are not so many, or none."""
+    lines = list(read_lines(str(file), "strict"))
+    if not lines or rows not in (None, len(lines)):
+        raise ValueError(f"{file}: {len(lines):,} lines, expected {rows or 'some'}")
+    return pa.array(lines, pa.string())
+
+
+def measure(
+    data: SimplificationSet,
+    systems: Mapping[str, pa.Array],
+    segmenter: str = "jieba",
+    deletion: str = "f1",
+    samples: int = 1000,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """All that the report says, ready for JSON. systems: name -> lines, as many as the set has."""
+    resamples = Resamples(range(len(data.source)), samples, seed)
+    cut = f"tokenize=zh-word:segmenter={segmenter}"
+    metrics = {
+        "sari": load_metric(f"sari:{cut}:deletion={deletion}"),
+        "bleu": load_metric(f"bleu:{cut}"),
+        **{name: load_metric(f"{name}:segmenter={segmenter}") for name in SHARES},
+    }
+    people = leave_one_out(data.source, data.references)
+    rows = {
+        "source": [Pairs(data.source, data.source, data.references)],
+        "a person": people,
+        **{f"person {k}": [pairs] for k, pairs in enumerate(people)},
+        **{name: [Pairs(data.source, own, data.references)] for name, own in systems.items()},
+    }
+    return {
+        "set": data.name,
+        "rows": len(data.source),
+        "references": len(data.references),
+        "samples": samples,
+        "seed": seed,
+        "sides": [
+            side("originals", [data.source], segmenter),
+            side("references", data.references, segmenter)
+            | {
+                "copies": float(np.mean([_equal(data.source, c) for c in data.references])),
+                "all_different": float(np.mean([len({*r}) == len(r) for r in _rows(data)])),
+            },
+        ],
+        "features": {
+            name: estimate(
+                load_metric(f"{name}:segmenter={segmenter}"), people, resamples
+            )._asdict()
+            for name in FEATURES
+            if name != "dependency-depth"  # which wants a parser
+        },
+        "systems": {
+            name: {key: _scaled(key, estimate(m, sets, resamples)) for key, m in metrics.items()}
+            for name, sets in rows.items()
+        },
+        "signatures": {name: metric.signature() for name, metric in metrics.items()},
+        "paper": PAPER,
+    }
+
+
+def side(name: str, columns: Sequence[pa.Array], segmenter: str) -> dict[str, Any]:
+    """Sentences, their characters and words, and how many different words, of some columns together."""
+    rows = list(chain.from_iterable(words(column, segmenter) for column in columns))
+    texts = list(chain.from_iterable(column.to_pylist() for column in columns))
+    return {
+        "name": name,
+        "sentences": len(texts),
+        "characters": float(np.mean([len("".join(text.split())) for text in texts])),
+        "words": float(np.mean([len(row or ()) for row in rows])),
+        "different_words": len({word for row in rows for word in row or ()}),
+    }
+
+
+def _scaled(name: str, value: Estimate) -> dict[str, float]:
+    """A share in per cent, any other score as it is."""
+    scale = 100.0 if name in SHARES else 1.0
+    return {key: scale * number for key, number in value._asdict().items()}
+
+
+def _equal(a: pa.Array, b: pa.Array) -> float:
+    return float(np.mean([x == y for x, y in zip(a.to_pylist(), b.to_pylist(), strict=True)]))
+
+
+def _rows(data: SimplificationSet) -> list[tuple[str, ...]]:
+    return list(zip(*(column.to_pylist() for column in data.references), strict=True))

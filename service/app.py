@@ -1,0 +1,142 @@
+"""The application of a service: its parts, and what all services have beside them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastapi import Depends, FastAPI, Response
+from fastapi.responses import FileResponse
+from fastapi.security import HTTPBearer
+from fastapi.staticfiles import StaticFiles
+from starlette.middleware.cors import CORSMiddleware
+
+from gaixie.service import telemetry
+from gaixie.service.guard import Guard, Receive, Send
+from gaixie.service.part import Part
+from gaixie.service.refusals import ERRORS, Refused, add_handlers
+from gaixie.service.settings import ServiceSettings
+
+PAGE = Path(__file__).parent / "page"
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+LIMITS = {"max_body", "max_pairs", "max_rows", "max_texts", "max_explained"}
+LIMITS |= {"min_characters", "max_characters"}
+"""Settings that GET /v1/about shows."""
+BEARER = HTTPBearer(auto_error=False, description="a token, where the service has some")
+"""For OpenAPI: it is Guard that checks it."""
+ABOUT = """Judges Chinese paraphrases with SPScore-zh, and writes some where a model is loaded.
+
+All of /v1 but /v1/about wants `Authorization: Bearer TOKEN` where the service has tokens. Every error is
+`{"error": {"code": "…", "message": "one line"}}`; 429 and 503 say in `Retry-After` when to come again, and every
+request may be sent again: the same one gets the same answer."""
+
+
+def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
+    """The application, whose parts start with it and stop when it has answered what was under way."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for part in parts:
+                await part.start()
+                stack.push_async_callback(part.stop)
+            app.state.started = True
+            yield
+            app.state.started = False
+
+    app = FastAPI(
+        title="Gaixie 改写",
+        description=ABOUT,
+        version=version("gaixie"),
+        lifespan=lifespan,
+        docs_url=None,  # they load their scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,  # every address has one form
+        responses=ERRORS,
+    )
+    app.state.started = False
+    add_handlers(app)
+    for part in parts:
+        app.include_router(part.router, tags=[part.name], dependencies=[Depends(BEARER)])
+    _add_common(app, parts, settings)
+    app.add_middleware(Guard, settings=settings)
+    if settings.cors:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
+    app.add_middleware(_Headers)
+    return app
+
+
+def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) -> None:
+    @app.get("/v1/about", tags=["about"])
+    def about() -> dict[str, Any]:
+        """What this service can do, and its limits. Needs no token."""
+        return {
+            "version": app.version,
+            "parts": {part.name: part.about() for part in parts},
+            "token_needed": bool(settings.tokens),
+            "limits": settings.model_dump(include=LIMITS),
+        }
+
+    @app.get("/health", tags=["about"])
+    def health() -> dict[str, str]:
+        """Whether this process lives."""
+        return {"status": "alive"}
+
+    @app.get("/ready", tags=["about"])
+    def ready() -> dict[str, str]:
+        """Whether it answers: all is loaded, and it is not about to end."""
+        if not app.state.started or not all(part.ready() for part in parts):
+            raise Refused(503, "not ready", retry_after=1)
+        return {"status": "ready"}
+
+    @app.get("/metrics", tags=["about"], response_class=Response)
+    def metrics() -> Response:
+        """Counters of all processes of this service, for Prometheus."""
+        text, kind = telemetry.exposition()
+        return Response(text, media_type=kind)
+
+    if PAGE.is_dir():
+
+        @app.get("/", include_in_schema=False)
+        def page() -> FileResponse:
+            return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
+
+        app.mount("/page", StaticFiles(directory=PAGE), name="page")
+
+    @app.get("/favicon.ico", include_in_schema=False)
+    def icon() -> Response:
+        icon = PAGE / "icon.svg"
+        if not icon.is_file():
+            raise Refused(404, "no such address")
+        return FileResponse(icon)
+
+
+class _Headers:
+    """Adds HEADERS to every answer."""
+
+    def __init__(self, app: Any):
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message.get("headers", ()), *own]
+            await send(message)
+
+        await self.app(scope, receive, with_headers)

@@ -1,0 +1,247 @@
+"""The pairs of a published run or release in a table of DuckDB, to be asked for by filters.
+
+Its files are read once, where they lie, into a database in a temporary folder: from then on every question is
+answered in a fraction of a second, whatever becomes of the files, and no question can reach another file, for
+DuckDB is told to open none. It takes about the disk space of the files.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import ReleaseManifest, RunManifest
+from gaixie.udfs.storage.published_files import Listed
+
+SCORES = (OUTPUTS[-1], *OUTPUTS[:-1])
+TYPES = {
+    "pair_id": "VARCHAR",
+    "source": "VARCHAR",
+    "paraphrase": "VARCHAR",
+    "origin": "VARCHAR",
+    "stage": "INTEGER",
+    "split": "VARCHAR",
+    "group": "VARCHAR",
+    "method": "VARCHAR",
+    "rated": "DOUBLE",
+    **dict.fromkeys(SCORES, "FLOAT"),
+}
+"""Columns that are shown, where the pairs have them."""
+NEEDED = ("pair_id", "source", "paraphrase", "spscore")
+BINS = 20
+BATCH = 50_000
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which pairs. None, or an empty text, does not filter."""
+
+    origin: str | None = None
+    stage: int | None = None
+    split: str | None = None
+    text: str | None = None
+    """In the source or the paraphrase, to the character."""
+    bounds: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    """By score: the least and the most, both within."""
+
+    def where(self) -> tuple[str, list[Any]]:
+        """(condition of SQL, its parameters)."""
+        parts, values = ["true"], []
+        for name in ("origin", "stage", "split"):
+            if (value := getattr(self, name)) is not None:
+                parts.append(f"{name} = ?")
+                values.append(value)
+        if self.text:
+            parts.append("(contains(source, ?) OR contains(paraphrase, ?))")
+            values += [self.text, self.text]
+        for name, sides in self.bounds.items():
+            for sign, bound in zip((">=", "<="), sides, strict=True):
+                if bound is not None:
+                    parts.append(f"{_score(name)} {sign} ?::FLOAT")
+                    values.append(bound)
+        return " AND ".join(parts), values
+
+
+def _score(name: str) -> str:
+    """A column of a score, for SQL. Raises ValueError for any other name."""
+    if name not in SCORES:
+        raise ValueError(f"{name}: expected one of {', '.join(SCORES)}")
+    return name
+
+
+class Pairs:
+    """The table. Each question has a cursor of its own, so that several are answered at once."""
+
+    def __init__(
+        self,
+        folder: str,
+        manifest: RunManifest | ReleaseManifest,
+        progress: Callable[[int], None] = lambda rows: None,
+    ):
+        """folder: of the manifest. Raises OSError or ValueError, in one line, for files that cannot be read."""
+        self._folder = tempfile.mkdtemp(prefix="gaixie-browse-")
+        try:
+            self._database = duckdb.connect(str(Path(self._folder, "pairs.duckdb")))
+            self.columns = self._fill(files_of(folder, manifest), progress)
+            self._database.execute(
+                "SET enable_external_access = false; SET lock_configuration = true"
+            )
+        except BaseException:
+            self.close()
+            raise
+        self.scores = [name for name in SCORES if name in self.columns]
+
+    def close(self) -> None:
+        """Takes the database away."""
+        if hasattr(self, "_database"):
+            self._database.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        return self._database.cursor()
+
+    def _fill(
+        self, files: list[tuple[str, dict[str, str]]], progress: Callable[[int], None]
+    ) -> list[str]:
+        """The columns of the table that is made of files."""
+        made: list[str] = []
+        for uri, constants in files:
+            for batch in _batches(uri):
+                if not made:
+                    made = [
+                        name for name in TYPES if name in batch.schema.names or name in constants
+                    ]
+                    if missing := [name for name in NEEDED if name not in made]:
+                        raise ValueError(f"{uri}: no column {missing[0]}")
+                    types = ", ".join(f'"{name}" {TYPES[name]}' for name in made)
+                    self._database.execute(f"CREATE TABLE pairs ({types})")
+                given = {name: constants[name] for name in made if name in constants}
+                wanted = ", ".join(
+                    f"TRY_CAST({'?' if name in given else _quoted(name, batch.schema)} AS {TYPES[name]})"
+                    for name in made
+                )
+                self._database.register("batch", pa.Table.from_batches([batch]))
+                self._database.execute(
+                    f"INSERT INTO pairs SELECT {wanted} FROM batch", [*given.values()]
+                )
+                progress(batch.num_rows)
+        if not made:
+            raise ValueError("no pairs")
+        return made
+
+    def values(self, name: str) -> list[Any]:
+        """The different values of origin, stage or split, in order; none where there is no such column."""
+        if name not in self.columns:
+            return []
+        rows = self.cursor().execute(f"SELECT DISTINCT {name} FROM pairs ORDER BY 1").fetchall()
+        return [value for (value,) in rows if value is not None]
+
+    def page(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        wanted: Filter,
+        sort: str,
+        descending: bool,
+        limit: int,
+        after: tuple[float, str] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Pairs in the order of a score, then of pair_id. after: (score, pair_id) of the last one of the page before."""
+        where, values = wanted.where()
+        name, sign = _score(sort), "<" if descending else ">"
+        if after is not None:
+            where += f" AND ({name} {sign} ?::FLOAT OR {name} = ?::FLOAT AND pair_id > ?)"
+            values += [after[0], after[0], after[1]]
+        order = f"{name} {'DESC' if descending else 'ASC'}, pair_id"
+        sql = f"SELECT * FROM pairs WHERE {where} AND {name} IS NOT NULL ORDER BY {order} LIMIT ?"
+        return _rows(cursor.execute(sql, [*values, limit]))
+
+    def sample(
+        self, cursor: duckdb.DuckDBPyConnection, wanted: Filter, count: int, seed: int
+    ) -> list[dict[str, Any]]:
+        """Pairs at random: the same ones for the same seed."""
+        where, values = wanted.where()
+        sql = f"SELECT * FROM pairs WHERE {where} ORDER BY hash(pair_id || ?), pair_id LIMIT ?"
+        return _rows(cursor.execute(sql, [*values, str(seed), count]))
+
+    def histogram(
+        self, cursor: duckdb.DuckDBPyConnection, wanted: Filter, column: str
+    ) -> list[int]:
+        """Pairs by score, in BINS bins of [0, 1]."""
+        where, values = wanted.where()
+        name = _score(column)
+        sql = (
+            f"SELECT least({BINS - 1}, floor({name} * {BINS}))::INTEGER, count(*) "
+            f"FROM pairs WHERE {where} AND {name} IS NOT NULL GROUP BY 1"
+        )
+        counts = dict(cursor.execute(sql, values).fetchall())
+        return [counts.get(k, 0) for k in range(BINS)]
+
+    def one(self, cursor: duckdb.DuckDBPyConnection, pair_id: str) -> dict[str, Any] | None:
+        """The pair of an id."""
+        rows = _rows(cursor.execute("SELECT * FROM pairs WHERE pair_id = ? LIMIT 1", [pair_id]))
+        return rows[0] if rows else None
+
+    def selection(
+        self, cursor: duckdb.DuckDBPyConnection, wanted: Filter
+    ) -> Iterator[pa.RecordBatch]:
+        """All pairs of a filter."""
+        where, values = wanted.where()
+        found = cursor.sql(f"SELECT * FROM pairs WHERE {where}", params=values)
+        yield from found.to_arrow_reader(BATCH)
+
+
+def files_of(
+    folder: str, manifest: RunManifest | ReleaseManifest
+) -> list[tuple[str, dict[str, str]]]:
+    """(URI, what its path says of all of its rows) of each file of pairs."""
+    listed: list[Listed]
+    if isinstance(manifest, RunManifest):
+        listed = [*manifest.files.get("scored", [])]
+    else:
+        folder = storage.join(folder, manifest.build)
+        listed = [*manifest.data_files]
+    found = []
+    for file in listed:
+        steps = [step.partition("=") for step in file.path.split("/")]
+        found.append(
+            (
+                storage.join(folder, file.path),
+                {name: value for name, equals, value in steps if equals and name in TYPES},
+            )
+        )
+    random.Random(0).shuffle(found)  # so that progress is even
+    return found
+
+
+def _batches(uri: str) -> Iterator[pa.RecordBatch]:
+    """What a file holds of the columns of TYPES. Raises OSError that names it."""
+    system, path = storage.arrow_filesystem(uri)
+    try:
+        with system.open_input_file(path) as opened:
+            file = pq.ParquetFile(opened, page_checksum_verification=True)
+            names = [name for name in TYPES if name in file.schema_arrow.names]
+            yield from file.iter_batches(BATCH, columns=names)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{uri}: no such file") from None
+    except (OSError, pa.ArrowException) as error:
+        raise OSError(f"{uri}: {' '.join(str(error).split())}") from None
+
+
+def _quoted(name: str, schema: pa.Schema) -> str:
+    return f'"{name}"' if name in schema.names else "NULL"
+
+
+def _rows(answer: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    names = [one[0] for one in answer.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]

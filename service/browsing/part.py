@@ -1,0 +1,250 @@
+"""GET /v1/run and what is below it: the pairs of a run or release, by HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+import duckdb
+import pyarrow.parquet as pq
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import FileResponse
+from pydantic_core import to_json
+from starlette.background import BackgroundTask
+
+from gaixie.service.browsing.pairs import Filter, Pairs
+from gaixie.service.changes import changes
+from gaixie.service.connected import while_connected
+from gaixie.service.part import Part
+from gaixie.service.refusals import Refused
+from gaixie.service.settings import ServiceSettings
+from gaixie.udfs.meaning.why import Why
+from gaixie.udfs.storage.manifest import ReleaseManifest, RunManifest
+from gaixie.udfs.text.segmenters import load_segmenter
+
+Result = TypeVar("Result")
+Score = Literal["spscore", "structure", "synonyms", "meaning", "fluency"]
+Bound = Annotated[float | None, Query(ge=0, le=1)]
+PAGE = 50
+LONGEST_PAGE = 1_000
+
+
+@dataclass
+class Wanted:
+    """The filter, as parameters of an address. min_ and max_ of each score, both within."""
+
+    origin: str | None = None
+    stage: Annotated[int | None, Query(ge=-(2**31), lt=2**31)] = None
+    split: str | None = None
+    text: Annotated[str | None, Query(description="in source or paraphrase, to the character")] = (
+        None
+    )
+    min_spscore: Bound = None
+    max_spscore: Bound = None
+    min_structure: Bound = None
+    max_structure: Bound = None
+    min_synonyms: Bound = None
+    max_synonyms: Bound = None
+    min_meaning: Bound = None
+    max_meaning: Bound = None
+    min_fluency: Bound = None
+    max_fluency: Bound = None
+
+
+Filtered = Annotated[Wanted, Depends()]
+
+
+class BrowsingPart(Part):
+    """One run or release."""
+
+    name = "run"
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        manifest: RunManifest | ReleaseManifest,
+        why: Why,
+        settings: ServiceSettings,
+    ):
+        self.pairs, self.manifest, self.why, self.settings = pairs, manifest, why, settings
+        self.segmenter = load_segmenter()
+        self.router = APIRouter(prefix="/v1/run")
+        add = self.router.get
+        add("")(self.facts)
+        add("/pairs")(self.page)
+        add("/sample")(self.sample)
+        add("/histogram")(self.histogram)
+        add("/pair/{pair_id}")(self.one)
+        add("/export", response_class=Response)(self.export)
+
+    async def stop(self) -> None:
+        self.pairs.close()
+
+    def about(self) -> dict[str, Any]:
+        own = self.manifest
+        is_run = isinstance(own, RunManifest)
+        return {
+            "name": own.run_id if isinstance(own, RunManifest) else own.name,
+            "kind": "run" if is_run else "release",
+            "created": own.created,
+            "signature": own.signature,
+            "columns": self.pairs.columns,
+            "scores": self.pairs.scores,
+            "origins": self.pairs.values("origin"),
+            "stages": self.pairs.values("stage"),
+            "splits": self.pairs.values("split"),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """What the manifest says, without its list of files and the settings of the job."""
+        return self.about() | {
+            "manifest": self.manifest.model_dump(mode="json", exclude={"files", "settings"})
+        }
+
+    async def page(
+        self,
+        request: Request,
+        given: Filtered,
+        sort: Score = "spscore",
+        order: Literal["asc", "desc"] = "desc",
+        limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = PAGE,
+        after: Annotated[str | None, Query(description="next of the page before")] = None,
+    ) -> Response:
+        """Pairs in the order of a score, a page at a time."""
+        wanted, start = self._filter(given, sort), _place(after)
+        rows = await self._ask(
+            request,
+            lambda cursor: self.pairs.page(cursor, wanted, sort, order == "desc", limit, start),
+        )
+        next_ = f"{rows[-1][sort]!r}:{rows[-1]['pair_id']}" if len(rows) == limit else None
+        return _json({"rows": rows, "next": next_})
+
+    async def sample(
+        self,
+        request: Request,
+        given: Filtered,
+        n: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = PAGE,
+        seed: int = 1,
+    ) -> Response:
+        """Pairs at random; the same ones for the same seed."""
+        wanted = self._filter(given)
+        rows = await self._ask(request, lambda cursor: self.pairs.sample(cursor, wanted, n, seed))
+        return _json({"rows": rows})
+
+    async def histogram(
+        self, request: Request, given: Filtered, column: Score = "spscore"
+    ) -> Response:
+        """How many pairs have which score, in bins of one width from 0 to 1."""
+        wanted = self._filter(given, column)
+        counts = await self._ask(
+            request, lambda cursor: self.pairs.histogram(cursor, wanted, column)
+        )
+        return _json({"column": column, "counts": counts, "count": sum(counts)})
+
+    async def one(self, request: Request, pair_id: str) -> Response:
+        """A pair, with what changed in it and why it is judged as it is."""
+        row = await self._ask(request, lambda cursor: self.pairs.one(cursor, pair_id))
+        if row is None:
+            raise Refused(404, "no such pair")
+        source, paraphrase = row["source"], row["paraphrase"]
+        judged = all(row.get(name) is not None for name in self.pairs.scores)
+        row |= {
+            "reason": None,
+            "reasons": self.why(source, paraphrase, row) if judged else [],
+            "changes": changes(source, paraphrase, self.segmenter),
+        }
+        return _json(row)
+
+    async def export(
+        self, request: Request, given: Filtered, format: Literal["csv", "parquet"] = "csv"
+    ) -> Response:
+        """All pairs of the filter as a file."""
+        wanted = self._filter(given)
+        handle, path = tempfile.mkstemp(prefix="gaixie-export-", suffix=f".{format}")
+        os.close(handle)
+        try:
+            await self._ask(
+                request, lambda cursor: self._write(cursor, wanted, path, format), bounded=False
+            )
+        except BaseException:
+            os.unlink(path)
+            raise
+        name = f"{self.about()['name']}-selection.{format}"
+        return FileResponse(path, filename=name, background=BackgroundTask(os.unlink, path))
+
+    def _write(
+        self, cursor: duckdb.DuckDBPyConnection, wanted: Filter, path: str, form: str
+    ) -> None:
+        batches = self.pairs.selection(cursor, wanted)
+        if form == "csv":
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                write = csv.writer(file, lineterminator="\n").writerows
+                write([self.pairs.columns])
+                for batch in batches:
+                    write(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+            return
+        writer = None
+        for batch in batches:
+            writer = writer or pq.ParquetWriter(path, batch.schema)
+            writer.write_batch(batch)
+        if writer is None:
+            schema = cursor.sql("SELECT * FROM pairs LIMIT 0").to_arrow_table().schema
+            writer = pq.ParquetWriter(path, schema)
+        writer.close()
+
+    def _filter(self, given: Wanted, *scores: str) -> Filter:
+        """Raises Refused for a column that these pairs do not have."""
+        bounds = {}
+        for name in Score.__args__:  # type: ignore[attr-defined]
+            sides = getattr(given, f"min_{name}"), getattr(given, f"max_{name}")
+            if sides != (None, None):
+                bounds[name] = sides
+        named = [name for name in ("origin", "stage", "split") if getattr(given, name) is not None]
+        for name in (*named, *bounds, *scores):
+            if name not in self.pairs.columns:
+                raise Refused(422, f"{name}: these pairs have no such column")
+        if given.text and "\0" in given.text:
+            raise Refused(422, "text: it holds a NUL character")
+        return Filter(given.origin, given.stage, given.split, given.text, bounds)
+
+    async def _ask(
+        self,
+        request: Request,
+        work: Callable[[duckdb.DuckDBPyConnection], Result],
+        bounded: bool = True,
+    ) -> Result:
+        """What work returns, in a thread. Interrupted where it takes too long, or the client is gone."""
+        cursor = self.pairs.cursor()
+        done = False
+        try:
+            async with asyncio.timeout(self.settings.timeout if bounded else None):
+                result = await while_connected(request, asyncio.to_thread(work, cursor))
+                done = True
+                return result
+        except TimeoutError:
+            message = f"not done within {self.settings.timeout:g} s: a narrower filter may help"
+            raise Refused(503, message, retry_after=1) from None
+        finally:
+            if done:
+                cursor.close()
+            else:
+                cursor.interrupt()  # its thread then ends, and the cursor with it
+
+
+def _place(after: str | None) -> tuple[float, str] | None:
+    if after is None:
+        return None
+    value, _, pair_id = after.partition(":")
+    try:
+        return float(value), pair_id
+    except ValueError:
+        raise Refused(422, "after: expected next of the page before") from None
+
+
+def _json(answer: dict[str, Any]) -> Response:
+    return Response(to_json(answer, inf_nan_mode="null"), media_type="application/json")

@@ -1,0 +1,202 @@
+"""What a request has to pass before the service looks at it: an ASGI middleware.
+
+Bearer tokens, the size of a body and the time it takes to come, rates by token; then the log line and the
+counters. A body is held whole, for it is bounded; so nothing behind this reads from a slow client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import UTC, datetime
+from typing import Any
+
+from gaixie.service import telemetry
+from gaixie.service.refusals import Refused
+from gaixie.service.settings import ServiceSettings
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+OPEN = ("/v1/about",)
+"""Below /v1, and yet without a token: the page asks it whether one is needed."""
+READ_ON = 4
+"""How many times the largest body is read before the rest is not."""
+CLIENTS = 10_000
+"""Whose rates are remembered."""
+
+
+class Gone(Exception):
+    """The client is no longer there: nobody reads an answer."""
+
+
+class Account:
+    """What one client may still ask: two buckets that fill up by the second."""
+
+    def __init__(self, name: str, rates: tuple[float | None, float | None]):
+        self.name = name
+        self._rates = rates  # a second, of requests and of items
+        self._left = [rate and rate * 60 for rate in rates]
+        self._at = time.monotonic()
+
+    def spend(self, requests: int, items: int) -> None:
+        """Raises Refused (429) where one of the buckets has not as many."""
+        now = time.monotonic()
+        passed, self._at = now - self._at, now
+        for k, (rate, cost) in enumerate(zip(self._rates, (requests, items), strict=True)):
+            left = self._left[k]
+            if rate is None or left is None:
+                continue
+            left = self._left[k] = min(rate * 60, left + rate * passed)
+            # What costs more than a whole bucket may pass when it is full, and leaves it in debt.
+            if cost and left < min(cost, rate * 60):
+                what = ("requests", "pairs")[k]
+                wait = (min(cost, rate * 60) - left) / rate
+                raise Refused(429, f"too many {what} a minute", retry_after=wait)
+        for k, cost in enumerate((requests, items)):
+            if (own := self._left[k]) is not None:
+                self._left[k] = own - cost
+
+
+class Guard:
+    """The middleware; app: what is behind it."""
+
+    def __init__(self, app: Any, settings: ServiceSettings):
+        self.app, self.settings = app, settings
+        self._tokens = {name: token.encode() for name, token in settings.tokens.items()}
+        self._accounts: dict[str, Account] = {}
+        shares = (settings.requests_per_minute, settings.pairs_per_minute)
+        requests, items = (share and share / 60 / settings.workers for share in shares)
+        self._rates = (requests, items)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        began, status, answered = time.perf_counter(), 500, False
+        body = b""
+
+        async def answer(message: Message) -> None:
+            nonlocal status, answered
+            if message["type"] == "http.response.start":
+                status, answered = message["status"], True
+            await send(message)
+
+        try:
+            scope.setdefault("state", {})["account"] = account = self._account(scope)
+            if scope["path"].startswith("/v1/"):  # neither probes nor the page
+                account.spend(1, 0)
+            body = await self._body(scope, receive)
+            await self.app(scope, _after(body, receive), answer)
+        except Refused as refused:
+            await refused.response()(scope, receive, answer)
+        except Gone:
+            status = 499
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            if not answered:
+                late = Refused(503, "the service has ended", retry_after=1)
+                await late.response()(scope, receive, answer)
+            raise
+        finally:
+            self._note(scope, status, time.perf_counter() - began, body)
+
+    def _account(self, scope: Message) -> Account:
+        """Whose request it is. Raises Refused (401)."""
+        name = (scope.get("client") or ("",))[0]
+        if self._tokens and scope["path"].startswith("/v1/") and scope["path"] not in OPEN:
+            given = b""
+            for key, value in scope["headers"]:
+                if key == b"authorization" and value[:7].lower() == b"bearer ":
+                    given = value[7:].strip()
+            # All of them are looked at, so that the time it takes says nothing.
+            known = [
+                own for own, token in self._tokens.items() if hmac.compare_digest(token, given)
+            ]
+            if not known:
+                raise Refused(
+                    401,
+                    "a bearer token is needed, and this is none"
+                    if given
+                    else "a bearer token is needed",
+                )
+            name = f"token {known[0]}"
+        if name not in self._accounts:
+            while len(self._accounts) >= CLIENTS:
+                del self._accounts[next(iter(self._accounts))]
+            self._accounts[name] = Account(name, self._rates)
+        return self._accounts[name]
+
+    async def _body(self, scope: Message, receive: Receive) -> bytes:
+        """All of it. Raises Refused for one that is too large or too slow.
+
+        What is somewhat too large is read to its end before it is refused: a client that still sends when the
+        connection is closed may never see the answer.
+        """
+        most = self.settings.max_body
+        too_large = Refused(413, f"a body of more than {most:,} bytes")
+        for key, value in scope["headers"]:
+            if (
+                key == b"content-length" and int(value) > READ_ON * most
+            ):  # the parser has checked it
+                raise too_large
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.settings.body_timeout):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Gone
+                    piece = message.get("body", b"")
+                    size += len(piece)
+                    if size <= most:
+                        parts.append(piece)
+                    ended = not message.get("more_body")
+                    if size > READ_ON * most or (ended and size > most):
+                        raise too_large
+                    if ended:
+                        return b"".join(parts)
+        except TimeoutError:
+            raise Refused(408, "the body did not come in time") from None
+
+    def _note(self, scope: Message, status: int, seconds: float, body: bytes) -> None:
+        """A line of the log, and the counters."""
+        route = scope.get("route")
+        path = getattr(route, "path", None) or "other"  # never what a client made up
+        telemetry.REQUESTS.labels(path, status).inc()
+        telemetry.LATENCY.labels(path).observe(seconds)
+        if status in (401, 408, 413, 429, 503):
+            telemetry.REJECTED.labels(status).inc()
+        if path in ("/health", "/ready", "/metrics"):
+            return
+        state = scope.get("state", {})
+        line: dict[str, Any] = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "method": scope["method"],
+            "route": path,
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+            "items": state.get("items", 0),
+        }
+        if name := getattr(state.get("account"), "name", ""):
+            line["client"] = name
+        if self.settings.log_text and body:
+            line["text"] = body[:800].decode("utf-8", "replace")[:200]
+        sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")  # at once: threads write, too
+
+
+def _after(body: bytes, receive: Receive) -> Receive:
+    """A receive that gives the body, then what comes behind it."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again

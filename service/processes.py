@@ -1,0 +1,224 @@
+"""The processes of a service: one, or several on one port.
+
+uvicorn's supervisor holds the port, starts a worker that has died again, and at SIGTERM has each of them answer
+what is under way before it ends. A connection that waits to be taken is not lost with a worker: the port is
+the supervisor's.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from prometheus_client import multiprocess
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
+
+from gaixie.service.telemetry import FOLDER
+from gaixie.udfs.command_line import say
+
+HEALTHCHECK = 120
+"""Seconds without a sign of life after which a worker is taken for hung: it may load a model meanwhile."""
+LATE = 5
+"""Seconds that a worker may take beyond its drain."""
+KEEP_ALIVE = 75
+"""Seconds that an idle connection is kept: longer than proxies do, so that it is they who close it."""
+OPTIONS: dict[str, Any] = {
+    "access_log": False,  # Guard writes one without texts and tokens
+    "server_header": False,
+    "proxy_headers": False,  # whoever sends them could choose the address that is counted
+    "ws": "none",
+    "timeout_keep_alive": KEEP_ALIVE,
+}
+"""Of uvicorn, whatever the service."""
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(
+    make: Callable[[], FastAPI],
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    drain: int = 30,
+) -> int:
+    """Serves until SIGTERM or SIGINT; the exit code.
+
+    make: makes the application in each process; may be pickled. port: 0 takes a free one. drain: seconds
+    that answers under way have when the service ends. Raises OSError where the port cannot be had.
+    """
+    logging.getLogger("uvicorn.error").addFilter(_is_a_trouble)
+    config = uvicorn.Config(
+        _Quietly(make),
+        factory=True,
+        host=host,
+        port=port,
+        workers=workers,
+        log_level="info",
+        **OPTIONS,
+        timeout_graceful_shutdown=drain,
+        timeout_worker_healthcheck=HEALTHCHECK,
+    )
+    listening = _bind(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    say(f"http://{shown}:{listening.getsockname()[1]}  {workers} process{'es' * (workers > 1)}")
+    if workers == 1:
+        server = uvicorn.Server(config)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        # uvicorn raises the signal again when all is answered: to have been told to end is no failure.
+        with suppress(KeyboardInterrupt, SystemExit):
+            server.run(sockets=[listening])
+        return 0 if server.started else 2
+    folder = tempfile.mkdtemp(prefix="gaixie-metrics-")
+    os.environ[FOLDER] = folder
+    try:
+        supervisor = _Supervisor(config, [listening])
+        supervisor.run()
+        return 2 if supervisor.failed else 0
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def in_a_thread(app: FastAPI, drain: int | None = None) -> Iterator[str]:
+    """The address of a service in a thread of this process, on a free port of loopback; it ends with the block.
+
+    Raises RuntimeError where the application cannot start.
+    """
+    listening = _bind("127.0.0.1", 0)
+    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=drain, **OPTIONS)
+    server = uvicorn.Server(config)
+    thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        while not server.started:
+            thread.join(0.05)
+            if not thread.is_alive():
+                raise RuntimeError("the application did not start")
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+class _Quietly:
+    """Makes the application with the log that this process wants; workers are started anew, not forked."""
+
+    def __init__(self, make: Callable[[], FastAPI]):
+        self.make = make
+
+    def __call__(self) -> FastAPI:
+        if parent := multiprocessing.parent_process():
+            Thread(target=_end_after, args=(parent,), daemon=True).start()
+            # uvicorn has its handler now; until here an interrupt would have ended in a trace
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        logging.getLogger("uvicorn.error").addFilter(_is_a_trouble)
+        return self.make()
+
+
+def _end_after(parent: BaseProcess) -> None:
+    """Has this process end when the supervisor has: killed, it ends nobody, and they would hold the port."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits. A worker that starts meanwhile inherits that: else it would end its imports with a trace."""
+    resource_tracker.ensure_running()  # whose start lets interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Supervisor(Multiprocess):
+    """Of uvicorn, which also forgets what a dead worker's gauges said."""
+
+    failed = False
+
+    def init_processes(self) -> None:
+        with _interrupts_held():
+            super().init_processes()
+        self._hear_of_deaths()
+
+    def _hear_of_deaths(self) -> None:
+        """The pipe of a worker that dies ends, as long as only the worker holds its end.
+
+        Else a death while the supervisor waits for a sign of life is noticed after HEALTHCHECK seconds, as is
+        a signal that comes meanwhile.
+        """
+        for process in self.processes:
+            process.child_conn.close()
+
+    def terminate_all(self) -> None:
+        for listening in self.sockets:  # else those who come now would wait for nobody
+            listening.close()
+        super().terminate_all()
+
+    def join_all(self) -> None:
+        end = time.monotonic() + (self.config.timeout_graceful_shutdown or 0) + LATE
+        for process in self.processes:
+            process.process.join(max(0.0, end - time.monotonic()))
+            if process.process.is_alive():  # at work on what nobody can interrupt
+                say(f"worker {process.pid} does not end; it is killed")
+                process.process.kill()
+                process.process.join()
+
+    def keep_subprocess_alive(self) -> None:
+        if self.should_exit.is_set():
+            return
+        before = [*self.processes]
+        with _interrupts_held():
+            super().keep_subprocess_alive()
+        self._hear_of_deaths()
+        for process in before:
+            if process not in self.processes:
+                self._gone(process)
+        self.failed = self.should_exit.is_set()  # a worker could not start
+
+    def _gone(self, process: Process) -> None:
+        multiprocess.mark_process_dead(process.pid)
+        for left in Path(os.environ[FOLDER]).glob(f"gauge_live*_{process.pid}.db"):
+            left.unlink(missing_ok=True)
+        if not self.should_exit.is_set():
+            say(f"worker {process.pid} has died; another one takes its place")
+
+
+def _is_a_trouble(record: logging.LogRecord) -> bool:
+    """Of what uvicorn says about its own life."""
+    return record.levelno >= logging.WARNING
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise OSError(f"--host {host} --port {port}: {error.strerror or error}") from None
+    listening.set_inheritable(True)
+    return listening
+
+
+def warn_of_open_port(host: str, tokens: dict[str, str]) -> None:
+    """A line where anybody on the network may ask."""
+    if host not in LOOPBACK and not tokens:
+        say(f"warning: {host} is open to the network, and there are no tokens")

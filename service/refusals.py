@@ -1,0 +1,113 @@
+"""Why a request gets no answer: one JSON form for all, {"error": {"code", "message"}}."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import Field
+from starlette.exceptions import HTTPException
+
+from gaixie.udfs.storage.settings import Strict
+
+CODES = {
+    400: "bad_request",
+    401: "unauthorized",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "too_slow",
+    413: "too_large",
+    415: "unsupported_media_type",
+    422: "invalid",
+    429: "too_many",
+    500: "internal",
+    503: "unavailable",
+}
+"""HTTP status -> code, which programs read."""
+
+
+LONGEST = 300
+"""Characters of a message."""
+
+
+class Fault(Strict):
+    code: str = Field(examples=["too_large"], description="for programs")
+    message: str = Field(examples=["1,001 pairs: at most 1,000 a request"], description="one line")
+
+
+class ErrorAnswer(Strict):
+    """What every error is answered with."""
+
+    error: Fault
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorAnswer, "description": "the request is at fault, or one too many"},
+    503: {"model": ErrorAnswer, "description": "not now; Retry-After says when"},
+}
+"""For OpenAPI."""
+
+
+class Refused(Exception):
+    """A request that is answered with an error.
+
+    retry_after: seconds after which the same request may succeed; None where it never does.
+    """
+
+    def __init__(self, status: int, message: str, retry_after: float | None = None):
+        super().__init__(message)
+        self.status, self.message, self.retry_after = status, message, retry_after
+
+    def response(self) -> JSONResponse:
+        headers = (
+            {"Retry-After": str(max(1, math.ceil(self.retry_after)))} if self.retry_after else {}
+        )
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        if self.status in (408, 413):
+            headers["Connection"] = "close"  # what was sent was not read to its end
+        # Names of fields come from the client: any characters, any number of them.
+        line = " ".join(self.message.encode("utf-8", "replace").decode().split())
+        body = {"error": {"code": CODES[self.status], "message": line[:LONGEST]}}
+        return JSONResponse(body, self.status, headers)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Has every error of an app answered in this form."""
+
+    @app.exception_handler(Refused)
+    def _refused(request: Request, error: Refused) -> JSONResponse:
+        return error.response()
+
+    @app.exception_handler(RequestValidationError)
+    def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        return Refused(422, fault(error.errors()[0])).response()
+
+    @app.exception_handler(HTTPException)
+    def _http(request: Request, error: HTTPException) -> JSONResponse:
+        status = error.status_code
+        message = {404: "no such address", 405: "not with this method"}.get(
+            status, str(error.detail)
+        )
+        response = Refused(status if status in CODES else 400, message).response()
+        response.headers.update(error.headers or {})
+        return response
+
+    @app.exception_handler(Exception)
+    def _unexpected(request: Request, error: Exception) -> JSONResponse:
+        """The log has the traceback, and the client no part of it."""
+        return Refused(500, "an error of the service, which its log explains").response()
+
+
+def fault(error: Any) -> str:
+    """What pydantic has found, in one line: where, and what was expected. No text of the request is in it."""
+    where, what = error["loc"], error["msg"]
+    place = ".".join(str(step) for step in where if step != "body")
+    if error["type"] == "model_attributes_type" and not place:
+        return "expected a JSON object, with Content-Type: application/json"
+    if error["type"] == "json_invalid":
+        return f"not JSON: {error['ctx']['error']}"
+    return f"{place}: {what[:1].lower()}{what[1:]}" if place else f"{what[:1].lower()}{what[1:]}"

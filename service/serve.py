@@ -1,0 +1,187 @@
+"""Serves the metric, and a trained model, over HTTP: an API under /v1 and a page at /.
+
+  gaixie serve                                            scoring alone, on http://127.0.0.1:8000; no PyTorch
+  gaixie serve runs/first/model                           paraphrases too
+  gaixie serve exported --workers 2                       a model of training/export.py: fast on CPUs
+  GAIXIE_TOKENS=me=a-long-secret gaixie serve --host 0.0.0.0 --workers 4
+  gaixie serve runs/first/model --dry-run                 loads all of it, answers itself once, and ends
+
+  curl -s localhost:8000/v1/score -H 'Content-Type: application/json' \\
+    -d '{"pairs": [{"source": "…", "paraphrase": "…"}], "explain": true}'
+
+Every worker is a process with a model of its own: --workers times its memory. All candidates of a text, --beams
+and --draws together, are ranked as training/generate.py --rank-by does. Bearer tokens come from the environment:
+GAIXIE_TOKENS (NAME=TOKEN, separated by commas), or GAIXIE_TOKENS_FILE, a file of them. Without any everybody who
+reaches the port may ask; so it is bound to loopback unless --host says otherwise. TLS is a proxy's work.
+
+GET /health and /ready are for probes, /metrics for Prometheus, /openapi.json says what can be asked.
+SIGTERM and Ctrl-C: what is under way is answered first, for --drain seconds.
+Exit codes: 0 ended, 2 something to fix (one line says what).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from gaixie.udfs.command_line import make_parser, missing_package, positive, run_command, say
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
+from gaixie.udfs.storage.settings import first_fault
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from gaixie.service.settings import ServiceSettings
+
+LIMITS = (
+    *("max_body", "max_pairs", "max_rows", "max_texts", "min_characters", "max_characters"),
+    *("queue", "timeout", "requests_per_minute", "pairs_per_minute", "cors", "log_text"),
+)
+"""Settings of the service that are options of the command, by their names."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the script; its exit code."""
+    codes: list[int] = []
+    code = run_command("serve", lambda: codes.append(run(_arguments(argv))))
+    return code or codes[0]
+
+
+def run(args: argparse.Namespace) -> int:
+    """The command: checks what it is given, then serves until it is told to end; the exit code."""
+    try:
+        from gaixie.service.processes import serve, warn_of_open_port
+        from gaixie.service.settings import ServiceSettings, read_tokens
+    except ImportError as error:
+        raise ImportError(missing_package(str(error.name), "serve")) from error
+    from gaixie.udfs.spscore import SPScore
+
+    given = {name: value for name in LIMITS if (value := getattr(args, name)) is not None}
+    try:
+        settings = ServiceSettings(tokens=read_tokens(), workers=args.workers, **given)
+    except ValidationError as error:
+        raise ValueError(first_fault(error)) from None
+    SPScore.load(args.tier)
+    model = _model(args) if args.model else None
+    if args.dry_run:
+        _answer_once(make(args.tier, model, settings), settings)
+        return 0
+    warn_of_open_port(args.host, settings.tokens)
+    return serve(
+        partial(make, args.tier, model, settings), args.host, args.port, args.workers, args.drain
+    )
+
+
+def make(tier: str, model: Any, settings: ServiceSettings) -> FastAPI:
+    """The application of one process. Imports PyTorch only for a model."""
+    from gaixie.service.app import make_app
+    from gaixie.service.part import Part
+    from gaixie.service.scoring import ScoringPart
+
+    parts: list[Part] = [ScoringPart(tier, settings)]
+    if model is not None:
+        from gaixie.service.paraphrasing import ParaphrasingPart
+
+        parts.append(ParaphrasingPart(model, settings))
+    return make_app(parts, settings)
+
+
+def _model(args: argparse.Namespace) -> Any:
+    """What the workers load. It is loaded here once: what is wrong with it is said before any port is open."""
+    if not Path(args.model).is_dir():
+        raise FileNotFoundError(f"{args.model}: no such folder")
+    from gaixie.service.paraphrasing import Model
+    from gaixie.training.modeling.generation import load_generator
+    from gaixie.training.modeling.generator import Decoding
+    from gaixie.training.modeling.paraphraser import Ranking
+
+    if args.workers > 1 or args.dry_run:
+        load_generator(args.model, args.device, args.precision)
+    names = {field.name for field in fields(Decoding)}
+    decoding = Decoding(**{name: value for name, value in vars(args).items() if name in names})
+    ranking = Ranking(args.rank_by, args.min_meaning, args.reverse, args.forward)
+    threads = args.threads or max(1, (os.cpu_count() or 1) // args.workers)
+    return Model(args.model, decoding, ranking, args.tier, args.device, args.precision, threads)
+
+
+def _answer_once(application: FastAPI, settings: ServiceSettings) -> None:
+    """Serves for a moment, asks all that it can do, and prints what it says."""
+    from gaixie.service.client import Client
+    from gaixie.service.processes import in_a_thread
+
+    source = "市图书馆将于下周二举办古籍修复体验活动。"
+    with in_a_thread(application) as url:
+        client = Client(url, next(iter(settings.tokens.values()), None), retries=0)
+        [score] = client.score([(source, "下周二，市图书馆会办一场修复古籍的体验活动。")])
+        say(f"score: {score['spscore']:.3f}")
+        if client.models():
+            [result] = client.paraphrase([source])
+            texts = [candidate["text"] for candidate in result["candidates"]] or ["none"]
+            say(f"paraphrase: {texts[0]}")
+        say(client.about()["parts"]["score"]["signature"])
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = make_parser("serve.py", __doc__)
+    add = parser.add_argument
+    add("model", nargs="?", metavar="MODEL", help="folder of a model; without one scoring alone")
+    add("--host", default="127.0.0.1", help="address to listen at (%(default)s)")
+    add("--port", type=int, default=8000, help="0 takes a free one (%(default)s)")
+    add("--workers", type=positive, default=1, metavar="N", help="processes (%(default)s)")
+    add("--drain", type=positive, default=30, metavar="S", help="seconds at the end (%(default)s)")
+    add("--dry-run", action="store_true", help="load all, answer once, end")
+    tiers = f"of SPScore-zh: {', '.join(TIER_NAMES)}, or a model's folder (%(default)s)"
+    add("--tier", default="core", help=tiers)
+    limits = parser.add_argument_group("limits, of a request unless it says otherwise").add_argument
+    limits("--max-body", type=positive, metavar="BYTES", help="4,000,000 if not given")
+    limits("--max-pairs", type=positive, metavar="N", help="to score: 1,000")
+    limits("--max-rows", type=positive, metavar="N", help="of a table: 10,000")
+    limits("--max-texts", type=positive, metavar="N", help="to paraphrase: 64")
+    limits(
+        "--min-characters",
+        type=positive,
+        metavar="N",
+        help=f"below it a pair is too_short: {MIN_CHARACTERS}",
+    )
+    limits(
+        "--max-characters", type=positive, metavar="N", help=f"of a sentence: {MAX_CHARACTERS:,}"
+    )
+    limits("--queue", type=positive, metavar="N", help="pairs that may wait in a process: 50,000")
+    limits("--timeout", type=float, metavar="S", help="seconds until an answer: 30")
+    limits("--requests-per-minute", type=positive, metavar="N", help="of a token, or an address")
+    limits("--pairs-per-minute", type=positive, metavar="N", help="likewise; a text counts as 100")
+    limits("--cors", action="append", metavar="ORIGIN", help="whose pages may ask; none")
+    limits("--log-text", action="store_true", default=None, help="log what is asked, too")
+    writing = parser.add_argument_group("how a model writes").add_argument
+    writing("--beams", type=positive, default=8, metavar="N", help="of the search (%(default)s)")
+    writing(
+        "--draws", type=int, default=8, metavar="N", help="candidates drawn beside it (%(default)s)"
+    )
+    warm = "of draws: the lower, the likelier (%(default)s)"
+    writing("--temperature", type=float, default=0.6, metavar="T", help=warm)
+    writing("--rank-by", choices=["model", "spscore"], default="spscore", help="(%(default)s)")
+    floor = "judged meaning below which a candidate stands behind (%(default)s)"
+    writing("--min-meaning", type=float, default=0.7, metavar="M", help=floor)
+    reverse = "by spscore: weight of log p(text | candidate) beside it (%(default)s)"
+    writing("--reverse", type=float, default=0.5, metavar="W", help=reverse)
+    forward = "by spscore: weight of log p(candidate | text) beside it (%(default)s)"
+    writing("--forward", type=float, default=0.5, metavar="W", help=forward)
+    writing("--max-new-tokens", type=positive, metavar="N", help="of a candidate; twice its text's")
+    writing(
+        "--batch-size", type=positive, default=32, metavar="N", help="texts at once (%(default)s)"
+    )
+    writing("--device", default="auto", help="auto: the GPU where there is one; cpu, cuda:1")
+    writing("--precision", choices=["float32", "bfloat16"], default="float32", help="(%(default)s)")
+    writing("--threads", type=positive, metavar="N", help="of a process; cores / workers")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

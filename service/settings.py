@@ -1,0 +1,70 @@
+"""Limits of a service, and who may use it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import Field
+
+from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
+from gaixie.udfs.storage.settings import Strict
+
+TOKENS, TOKENS_FILE = "GAIXIE_TOKENS", "GAIXIE_TOKENS_FILE"
+"""Environment: NAME=TOKEN entries, separated by white space or commas; or the file that holds them."""
+SHORTEST_TOKEN = 16
+
+
+class ServiceSettings(Strict):
+    """What a service takes, and from whom. Bounds are of one request unless they say otherwise."""
+
+    tokens: dict[str, str] = Field(default_factory=dict, repr=False)
+    """Name -> bearer token. Without any, everybody who reaches the port may ask."""
+    max_body: int = Field(default=4_000_000, ge=1_000)
+    """Bytes."""
+    max_pairs: int = Field(default=1_000, ge=1)
+    """Pairs of POST /v1/score."""
+    max_rows: int = Field(default=10_000, ge=1)
+    """Rows of POST /v1/score-table."""
+    max_texts: int = Field(default=64, ge=1)
+    """Texts of POST /v1/paraphrase."""
+    max_explained: int = Field(default=100, ge=1)
+    """Pairs of which reasons or changes are asked for."""
+    min_characters: int = Field(default=MIN_CHARACTERS, ge=1)
+    max_characters: int = Field(default=MAX_CHARACTERS, ge=1)
+    """Of a sentence, normalised."""
+    queue: int = Field(default=50_000, ge=1)
+    """Pairs that may wait in a process; of texts a hundredth."""
+    timeout: float = Field(default=30.0, gt=0)
+    """Seconds from a request's arrival to its answer."""
+    body_timeout: float = Field(default=20.0, gt=0)
+    """Seconds in which a request's body has to arrive."""
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    """Of a token, or of an address where there are none; shared out between the processes. None: no bound."""
+    pairs_per_minute: int | None = Field(default=None, ge=1)
+    """Likewise; a text to paraphrase counts as a hundred."""
+    cors: list[str] = Field(default_factory=list)
+    """Origins whose pages may ask."""
+    log_text: bool = False
+    """Whether the log of requests holds the first 200 characters of a body."""
+    workers: int = Field(default=1, ge=1)
+    """Processes on the port."""
+
+
+def read_tokens() -> dict[str, str]:
+    """The tokens of the environment. Raises OSError or ValueError with a line that shows none of them."""
+    if path := os.environ.get(TOKENS_FILE):
+        where, text = f"{TOKENS_FILE}: {path}", Path(path).read_text("utf-8")
+    else:
+        where, text = TOKENS, os.environ.get(TOKENS, "")
+    tokens: dict[str, str] = {}
+    for number, entry in enumerate(text.replace(",", " ").split(), 1):
+        name, equals, token = entry.partition("=")
+        if not (name and equals):
+            raise ValueError(f"{where}: entry {number}: expected NAME=TOKEN")
+        if len(token) < SHORTEST_TOKEN or not token.isascii():
+            raise ValueError(f"{where}: {name}: expected {SHORTEST_TOKEN} or more ASCII characters")
+        if name in tokens or token in tokens.values():
+            raise ValueError(f"{where}: {name}: it, or its token, is there twice")
+        tokens[name] = token
+    return tokens

@@ -1,0 +1,87 @@
+"""Work beside a block: its result, and what happens where one of the two fails or is interrupted."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from threading import Event
+from types import SimpleNamespace
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql.pandas.serializers import ArrowCollectSerializer
+
+from gaixie.jobs.corpus.beside import beside, interruptible
+
+
+@pytest.fixture
+def cancelled(monkeypatch) -> Event:
+    """Is set when Spark's jobs would be broken off."""
+    event = Event()
+    context = SimpleNamespace(cancelAllJobs=event.set)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
+    return event
+
+
+def test_both_run_at_the_same_time(cancelled):
+    begun, answered = Event(), Event()
+
+    def work() -> str:
+        begun.set()
+        assert answered.wait(30)
+        return "done"
+
+    with beside(work) as result:
+        assert begun.wait(30)
+        answered.set()
+    assert result.result() == "done"
+    assert not cancelled.is_set()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_block_that_fails_breaks_the_work_off(cancelled, error):
+    with pytest.raises(error), beside(lambda: cancelled.wait(30)) as result:
+        raise error
+    assert result.result() is True
+
+
+def fail() -> None:
+    raise OSError("the disk is full")
+
+
+def test_work_that_fails_shows_behind_the_block(cancelled):
+    ended = False
+    with pytest.raises(OSError, match="the disk is full"), beside(fail):
+        ended = True
+    assert ended
+
+
+def give_up(*_) -> None:
+    raise TimeoutError("the interrupted work does not end")
+
+
+@pytest.fixture
+def bounded():
+    """Work in the main thread ends after a minute."""
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_ctrl_c_while_java_sends(spark, monkeypatch, bounded):
+    """40 MB, more than the sockets hold: Java waits until somebody reads them."""
+    read = ArrowCollectSerializer.load_stream
+
+    def interrupted(serializer, stream):
+        for number, batch in enumerate(read(serializer, stream)):
+            if number == 1:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            yield batch
+
+    monkeypatch.setattr(ArrowCollectSerializer, "load_stream", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(spark.range(5_000_000).repartition(4).toArrow)
+    monkeypatch.undo()
+    assert interruptible(spark.range(3).toArrow)["id"].to_pylist() == [0, 1, 2]

@@ -1,0 +1,367 @@
+"""The experiment: splits, noise, the same chances for every arm, intervals; and a small one to its end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
+
+import torch
+from accelerate.state import AcceleratorState, GradientState, PartialState
+from manifests import write_manifest
+from safetensors.torch import load_file
+from tiny_run import pairs
+from tiny_seq2seq import tiny_seq2seq
+
+from gaixie.research.benchmarks import experiment
+from gaixie.research.benchmarks.experiment_data import noised, write_experiment
+from gaixie.research.benchmarks.experiment_plan import (
+    ARMS,
+    SMALL,
+    Experiment,
+    settings_of,
+    settings_of_start,
+)
+from gaixie.research.benchmarks.experiment_report import SAMPLES, SEED, _differences, crossed_means
+from gaixie.training import curriculum, evaluate
+from gaixie.training.loop import run as loop
+from gaixie.training.modeling.generation import load_model
+from gaixie.udfs.metrics import bootstrap
+from gaixie.udfs.storage.settings import load_settings
+from gaixie.udfs.text.normalise import normalise
+
+CONFIG = Path(experiment.__file__).with_suffix(".yaml")
+SENTENCE = "第{}个学生昨天下午在图书馆里安静地读完了一本很厚的书，第{}页也没有漏。"
+
+
+def load(*assignments: str) -> Experiment:
+    return load_settings(Experiment, CONFIG, assignments=assignments)
+
+
+# The data
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    """Shared data in miniature: 30 English sentences, of which two share a translation. Read only."""
+    folder = tmp_path_factory.mktemp("data")
+    lists = [[SENTENCE.format(k, j) for j in range(3)] for k in range(30)]
+    lists[7].append(lists[3][0])
+    english = [f"Student {k}  read it." for k in range(30)]
+    # The first stands twice, with another system's words and other spaces.
+    table = {
+        "source_en": [*english, "Student 0 read it."],
+        "translations_zh": [*lists, [SENTENCE.format(0, 9)]],
+    }
+    pq.write_table(pa.table(table), folder / "wmt_en_zh_translations.parquet")
+    rows = [
+        {"mt_zh": SENTENCE.format(100 + k, 1), "pe_zh": SENTENCE.format(100 + k, 2)}
+        for k in range(9)
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "mlqe_pe_en_zh.train.jsonl").write_text(text)
+    for place, part in enumerate(("in_domain", "out_domain")):
+        start = 200 + 100 * place
+        columns = {
+            n: [SENTENCE.format(start + k, j) for k in range(9)]
+            for j, n in enumerate(("src", "dst"))
+        }
+        pd.DataFrame(columns).to_csv(folder / f"cip_idiom.{part}.csv")
+    plain = [lists[k][0] for k in range(30)] + [SENTENCE.format(500, k) for k in range(5)]
+    pq.write_table(pa.table({"text": plain}), folder / "zh_sentences.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def written(data, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("written")
+    write_experiment(data, folder, tested=4, validated=3, noise=0.2)
+    return folder
+
+
+def test_splits_go_by_english_sentence(data, written):
+    test, validation = (
+        pd.read_parquet(written / f"{name}.parquet") for name in ("test", "validation")
+    )
+    train = pd.concat([pd.read_parquet(p) for p in sorted((written / "pairs").glob("*/*.parquet"))])
+    assert test["table"].value_counts().to_dict() == {"wmt": 4, "mlqe": 4, "idioms": 4}
+    assert len(validation) == 3
+    groups = [{*frame["group"]} for frame in (train, test, validation)]
+    assert not groups[0] & groups[1]
+    assert not groups[0] & groups[2]
+    assert not groups[1] & groups[2]
+    # Nor is any translation of a held-out English sentence anywhere, whoever else has it.
+    table = pq.read_table(data / "wmt_en_zh_translations.parquet").to_pylist()
+    numbers = {" ".join(row["source_en"].split()): None for row in table}
+    name_of = {text: f"wmt-{k}" for k, text in enumerate(numbers)}
+    apart = {
+        normalise(text)
+        for row in table
+        for text in row["translations_zh"]
+        if name_of[" ".join(row["source_en"].split())] in groups[1] | groups[2]
+    }
+    apart |= {text for name in ("source", "mt", "human") for text in test[name].dropna()}
+    sentences = {*pd.read_parquet(written / "sentences.parquet")["text"]}
+    assert apart
+    assert apart.isdisjoint({*train["source"], *train["paraphrase"]} | sentences)
+    assert {*train["source"]} < sentences
+    assert normalise(SENTENCE.format(500, 0)) in sentences
+
+
+def test_both_directions_of_every_two_translations(written):
+    frame = pd.read_parquet(written / "pairs/parallel/pairs.parquet")
+    both = {*zip(frame["source"], frame["paraphrase"], strict=True)}
+    assert both == {(b, a) for a, b in both}
+    assert (frame["source"] != frame["paraphrase"]).all()
+
+
+def test_noise():
+    texts = [SENTENCE.format(k, k) for k in range(200)]
+    made = noised(texts, 0.2)
+    assert made == noised(texts, 0.2)
+    assert all(a != b for a, b in zip(texts, made, strict=True))
+    lengths = np.array([len(b) / len(a) for a, b in zip(texts, made, strict=True)])
+    assert lengths.min() < 1 < lengths.max()  # dropped and doubled
+    assert lengths.mean() == pytest.approx(1, abs=0.03)
+    assert all(text.count("，") == 1 for text in made)
+
+
+# The arms
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_all_arms_have_the_same_chances(tmp_path, small):
+    own = load(*(SMALL if small else ()))
+    asked = {
+        name: settings_of(own, arm, 1, tmp_path, "start", tmp_path / name)
+        for name, arm in ARMS.items()
+    }
+    for settings in asked.values():
+        budgets = [settings.stage(number).max_steps for number in settings.numbers]
+        assert sum(budgets) == own.updates
+        assert sum(budget // settings.evaluation.steps for budget in budgets) == own.evaluations
+        assert all(budget % settings.evaluation.steps == 0 for budget in budgets)
+        assert (
+            settings.controller.patience >= own.evaluations
+        )  # nothing but the budget ends a stage
+        assert settings.checkpoints.last
+    # Beside these nothing differs but what an arm is.
+    plain = [s.model_dump(exclude={"output", "curriculum", "stages"}) for s in asked.values()]
+    for values, arm in zip(plain, ARMS.values(), strict=True):
+        floors = [values["data"].pop(name) for name in ("min_meaning", "min_fluency")]
+        assert floors == ([*own.floors.values()] if arm.floors else [None, None])
+        assert values == plain[0]
+    assert [name for name, arm in ARMS.items() if not arm.floors] == ["unfiltered"]
+    assert ARMS["unfiltered"].curriculum == [[0, 1, 2, 3]]
+
+
+def test_the_start_is_denoised_and_nothing_else(tmp_path):
+    settings = settings_of_start(load(), tmp_path, "warm")
+    assert settings.stage(0).max_steps == load().start.updates
+    assert settings.stage(1).learning_rate < 1e-9
+    assert settings.model.pretrained == "warm"
+    assert settings_of_start(load(*SMALL), tmp_path, None).model.config["d_model"] == 32
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("stages=[100, 150, 200]", "expected multiples of evaluate_every"),
+        ("stages=[100]", "stages: List should have at least 3 items"),
+        ("noise=1", "noise: Input should be less than 1"),
+        ("rounds=3", "rounds: no such setting"),
+    ],
+)
+def test_bad_settings(tmp_path, capsys, assignment, message):
+    line = ["--data", str(tmp_path), "--output", str(tmp_path / "out"), "--set", assignment]
+    assert experiment.main(line) == 2
+    [error] = capsys.readouterr().err.strip().splitlines()
+    assert message in error
+    assert not (tmp_path / "out").exists()
+
+
+# Intervals
+
+
+def test_intervals_over_seeds_and_sources():
+    """Against drawing them plainly; and the two spreads add up."""
+    random = np.random.default_rng(0)
+    values = random.normal(size=(3, 12))
+    values[1, 5] = np.nan
+    groups = np.arange(12) // 2
+    found = crossed_means(values, groups, seed=4)
+    seeds = bootstrap.resamples(3, SAMPLES, SEED + 5)
+    drawn = zip(seeds, bootstrap.resamples(6, SAMPLES, SEED), strict=True)
+    for mean, (of_seeds, of_groups) in [*zip(found, drawn, strict=True)][:50]:
+        rows = np.concatenate([np.flatnonzero(groups == g) for g in of_groups])
+        assert mean == pytest.approx(np.nanmean(values[np.ix_(of_seeds, rows)]))
+    by_seed = random.normal(size=(40, 1)) + np.zeros((1, 400))
+    by_row = random.normal(size=(1, 400)) + np.zeros((40, 1))
+    spread = [
+        crossed_means(v, np.arange(400), 0).std() for v in (by_seed, by_row, by_seed + by_row)
+    ]
+    assert spread[0] == pytest.approx(1 / np.sqrt(40), rel=0.3)
+    assert spread[1] == pytest.approx(1 / np.sqrt(400), rel=0.3)
+    assert spread[2] == pytest.approx(np.hypot(*spread[:2]), rel=0.1)
+
+
+def test_differences_from_the_curriculum():
+    """By hand where every source has the same; in bold where it is clear, and never against itself."""
+    random = np.random.default_rng(1)
+    group = pd.Series([f"g{k}" for k in range(40)])
+    noise = random.normal(scale=0.01, size=(2, 40))
+    systems = {
+        f"{arm}, {which}": {"score": base + noise, "other": np.full((2, 40), np.nan)}
+        for arm, base in (("curriculum", 0.5), ("together", 0.3), ("stage-3", 0.5))
+        for which in ("best", "last")
+    }
+    measures = [{"name": "score", "digits": 2}, {"name": "other", "digits": 2}]
+    arms = ["curriculum", "together", "stage-3"]
+    rows = _differences(systems, arms, measures, np.arange(40), group)
+    assert [row[0] for row in rows] == [
+        *("together, best", "stage-3, best"),
+        *("together, last", "stage-3, last"),
+    ]
+    assert rows[0][1] == "**0.20 (0.20 to 0.20)**"
+    assert not rows[1][1].startswith("**")
+    assert rows[1][1].startswith(("0.00 (", "-0.00 ("))
+    assert rows[0][2] == "–"
+
+
+# To its end
+
+
+def write_scored(folder: Path) -> str:
+    """A published run of four stages, 0 among them, with judgements and groups."""
+    files = []
+    for stage in range(4):
+        rows = pairs(max(stage, 1), 160 + stage)[stage:]
+        file = folder / f"scored/origin=parallel/stage={stage}/part-00000.parquet"
+        file.parent.mkdir(parents=True)
+        columns = {
+            "pair_id": [f"{stage}-{k}" for k in range(len(rows))],
+            "source": [a for a, _ in rows],
+            "paraphrase": [b for _, b in rows],
+            "group": [f"g{stage}-{k // 2}" for k in range(len(rows))],
+        }
+        judged = {
+            name: [0.5] * len(rows) for name in ("structure", "synonyms", "meaning", "fluency")
+        }
+        pq.write_table(pa.table(columns | judged), file)
+        files.append(file)
+    return write_manifest(folder, files)
+
+
+@pytest.fixture(scope="module")
+def prepared(written, tmp_path_factory) -> tuple[Path, Path]:
+    """(experiment's folder with data and run, start): what comes before the arms."""
+    root = tmp_path_factory.mktemp("experiment")
+    for name in ("test.parquet", "validation.parquet"):
+        shutil.copyfile(written / name, root / name)
+    write_scored(root / "runs/pairs")
+    return root, Path(tiny_seq2seq(tmp_path_factory.mktemp("start")))
+
+
+def in_this_process(calls: list[str]):
+    """In the place of run_script; it saves the imports."""
+
+    def run_script(script: str, *arguments: str) -> None:
+        calls.append(script)
+        for state in (AcceleratorState, GradientState, PartialState):
+            state._reset_state()
+        main = {"training/curriculum.py": curriculum.main, "training/evaluate.py": evaluate.main}[
+            script
+        ]
+        assert main([*arguments]) == 0, arguments
+
+    return run_script
+
+
+def test_a_small_one(prepared, tmp_path, monkeypatch, capsys):
+    root, start = prepared
+    calls: list[str] = []
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    torch.set_num_threads(1)
+    monkeypatch.setattr(experiment, "run_script", in_this_process(calls))
+    line = ["--data", str(tmp_path), "--small", "--output", str(root), "--start", str(start)]
+    line += ["--encoder", str(tmp_path / "none"), "--set", "training.workers=0"]
+    line += ["--set", "stages=[2, 2, 4]", "--set", "evaluate_every=2"]
+    monkeypatch.setattr(experiment, "JUDGES", ("spscore:tier=paper", "self-bleu", "similarity"))
+    assert experiment.main([*line, "--seeds", "1"]) == 0
+    assert calls == [
+        "training/evaluate.py",
+        *["training/curriculum.py", "training/evaluate.py"] * 4,
+    ]
+    said = capsys.readouterr()
+    assert "similarity is left out: " in said.err
+    text = (root / "experiment.md").read_text("utf-8")
+    assert said.out.rstrip().endswith(str(root / "experiment.md"))
+    for arm in ARMS:
+        folder = root / arm / "seed-1"
+        assert [json.loads(row)["step"] for row in (folder / "history.jsonl").open()] == [
+            2,
+            4,
+            6,
+            8,
+        ]
+        assert not (folder / "checkpoints").exists()
+        names = {*pq.read_table(folder / "evaluation/scores.parquet")["system"].to_pylist()}
+        assert names == {"copy", "best", *(["last"] if (folder / "last").is_dir() else [])}
+        assert f"| {arm} | 1 | 8 | 4 |" in text
+        for which in ("best", "last"):
+            assert text.count(f"\n| {arm}, {which} |") == (3 if arm == "curriculum" else 6)
+    for part in (
+        "\n| noised |",
+        "\n| copy |",
+        "\n## wmt",
+        "\n## mlqe",
+        "\n## idioms",
+        "SPScore-zh paper ↑",
+    ):
+        assert part in text
+    assert text.count("\n| mt |") == 1  # of one table alone
+    assert text.count("\n| human |") == 2
+    _, outputs = text.split("## Outputs")
+    assert outputs.count("\n| ") == 2 + 4
+    assert "nan" not in text
+
+    # Again nothing is done, but the report; a seed more is four trainings more, and the copy is the same.
+    calls.clear()
+    assert experiment.main([*line, "--seeds", "1"]) == 0
+    assert (root / "experiment.md").read_text("utf-8") == text
+    assert calls == []
+    assert experiment.main([*line, "--dry-run", "--seeds", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "8 trainings (4 arms, 2 seeds), 4 finished; the other 4: 32 updates" in out
+    assert "as measured here" in out
+    assert calls == []
+
+    # Other settings do not join what is there.
+    assert experiment.main([*line, "--set", "floors.min_meaning=0.1"]) == 2
+    assert "what is there differs in floors" in capsys.readouterr().err
+    assert calls == []
+
+
+def test_last_weights_are_a_model(prepared, tmp_path, monkeypatch):
+    """Where the best are others: the score falls, for it is told."""
+    root, start = prepared
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    settings = settings_of(load(*SMALL), ARMS["together"], 1, root, str(start), tmp_path / "run")
+    scores = iter([0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
+    real = loop.validate
+    monkeypatch.setattr(loop, "validate", lambda *a: replace(real(*a), score=next(scores)))
+    monkeypatch.setattr(experiment, "run_script", in_this_process([]))
+    experiment._train(settings)
+    states = [load_file(tmp_path / f"run/{name}/model.safetensors") for name in ("model", "last")]
+    assert states[0].keys() == states[1].keys()
+    assert any(not torch.equal(states[0][name], states[1][name]) for name in states[0])
+    assert load_model(str(tmp_path / "run/last"))

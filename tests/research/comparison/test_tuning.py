@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tiny_models import tiny_bert
+
+from gaixie.research.comparison.tuning import tune, weight_of, with_weight
+from gaixie.udfs.metrics.bleu import BLEU
+from gaixie.udfs.metrics.free import Free
+from gaixie.udfs.metrics.ibleu import IBLEU
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.parascore import ParaScore
+
+SOURCES = ["今天天气很好", "我不知道", "你去北京了吗", "好好好好"]
+PARAPHRASES = ["今天的天气不错", "我不知道", "我不清楚", "好好好知"]
+REFERENCES = ["天气今天很好", "我不清楚", "你在北京吗", "好"]
+ROWS = [(a, b) for a in (*SOURCES, *REFERENCES) for b in PARAPHRASES]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return tiny_bert(tmp_path_factory.mktemp("tuning") / "bert")
+
+
+@pytest.mark.parametrize("correlation", ["spearman", "pearson"])
+@pytest.mark.parametrize("kind", ["parascore", "parascore-free", "ibleu"])
+def test_finds_the_weight_that_made_the_scores(folder, kind, correlation):
+    metric = {
+        "parascore": ParaScore(folder),
+        "parascore-free": Free(ParaScore(folder)),
+        "ibleu": IBLEU(),
+    }[kind]
+    sources, paraphrases = zip(*ROWS, strict=True)
+    references = [REFERENCES[row % 4] for row in range(len(ROWS))]
+    pairs = Pairs.of(sources, paraphrases, references)
+    human = with_weight(metric, 0.2).sentence_scores(pairs)
+    human[0] = np.nan
+    found = tune(metric, pairs, human, [0.5, 0.2, 0, 0.05], correlation)
+    assert found == pytest.approx((0.2, 1))
+
+
+def test_takes_the_smaller_of_equals(folder):
+    pairs = Pairs.of(["好", "我"], ["好好好好", "不知道"])  # the same diversity
+    human = ParaScore(folder).similarities(pairs)
+    assert tune(ParaScore(folder), pairs, human, [1, 0.5, 2]) == pytest.approx((0.5, 1))
+
+
+def test_refuses(folder):
+    pairs = Pairs.of(["好", "我"], ["我", "好"], ["你", "你"])
+    with pytest.raises(
+        ValueError, match=r"omega .* fewer than two pairs that differ in human score"
+    ):
+        tune(ParaScore(folder), pairs, [1, 1], [0.1])
+    with pytest.raises(ValueError, match="correlation 'r': expected spearman or pearson"):
+        tune(ParaScore(folder), pairs, [0, 1], [0.1], "r")
+    with pytest.raises(ValueError, match="alpha cannot be tuned: every pair has the same iBLEU"):
+        tune(IBLEU(), pairs, [0, 1], [0.1])
+    with pytest.raises(ValueError, match="bleu has no weight to tune"):
+        tune(BLEU(), pairs, [0, 1], [0.1])
+
+
+def test_weights():
+    assert weight_of(Free(ParaScore())) == "omega"
+    assert weight_of(IBLEU()) == "alpha"
+    assert weight_of(BLEU()) is None
+    assert with_weight(Free(ParaScore()), 0.7) == Free(ParaScore(omega=0.7))
+    assert with_weight(IBLEU(), 0.7) == IBLEU(0.7)

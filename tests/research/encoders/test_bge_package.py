@@ -1,0 +1,182 @@
+"""bge-small-zh of a Maven artifact: a tiny BERT laid out like its jar, bad jars, and the real one."""
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
+
+from gaixie.jobs.errors import JobError
+from gaixie.research.encoders import bge_package
+from gaixie.research.make_encoder import main
+from gaixie.udfs.metrics.encoder import Encoder
+
+onnx = pytest.importorskip("onnx", reason="onnx, which reads the weights, is not installed")
+
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "今", "天", "很", "好", "a", "##b"]
+
+
+@pytest.fixture
+def bert() -> BertModel:
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(TOKENS),
+        hidden_size=2 * bge_package.HEAD_WIDTH,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=48,
+        max_position_embeddings=20,
+    )
+    network = BertModel(config, add_pooling_layer=False).eval()
+    for weights in network.parameters():  # biases and norms too, which start as zeros and ones
+        torch.nn.init.normal_(weights, std=0.2)
+    return network
+
+
+def as_onnx(network: BertModel, without: str = "") -> bytes:
+    """The weights as the artifact has them: matrices transposed, under made-up names."""
+    nodes, tensors = [], []
+    for number, (name, weights) in enumerate(network.state_dict().items()):
+        values = weights.numpy()
+        if name == without:
+            continue
+        if name.startswith("encoder.") and values.ndim == 2:
+            path = name.removesuffix(".weight").replace(".", "/").replace("layer/", "layer.")
+            name = f"onnx::MatMul_{number}"
+            nodes.append(onnx.helper.make_node("MatMul", ["x", name], ["y"], f"/{path}/MatMul"))
+            values = np.ascontiguousarray(values.T)
+        tensors.append(onnx.numpy_helper.from_array(values, name))
+    graph = onnx.helper.make_graph(nodes, "bert", [], [], tensors)
+    return onnx.helper.make_model(graph).SerializeToString()
+
+
+def tokenizer_file(folder: Path) -> str:
+    """tokenizer.json with the artifact's flaw: it keeps capitals, and the vocabulary has none."""
+    from tokenizers import BertWordPieceTokenizer
+
+    vocabulary = {token: k for k, token in enumerate(TOKENS)}
+    tokenizer = BertWordPieceTokenizer(vocabulary, lowercase=False)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return (folder / "tokenizer.json").read_text(encoding="utf-8")
+
+
+def write_jar(path: Path, network: bytes, tokenizer: str) -> Path:
+    with zipfile.ZipFile(path, "w") as jar:
+        jar.writestr(bge_package.NETWORK_FILE, network)
+        jar.writestr(bge_package.TOKENIZER_FILE, tokenizer)
+    return path
+
+
+def test_hidden_states_are_the_network_s(tmp_path, bert):
+    jar = write_jar(tmp_path / "bge.jar", as_onnx(bert), tokenizer_file(tmp_path))
+    assert main(["--from", str(jar), "--output", str(tmp_path / "out")]) == 0
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    batch = tokenizer(["今天很好", "好"], padding=True, return_tensors="pt")
+    assert batch["input_ids"].tolist() == [[2, 5, 6, 7, 8, 3], [2, 8, 3, 0, 0, 0]]
+    with torch.inference_mode():
+        wanted = bert(**batch).last_hidden_state
+        found = AutoModel.from_pretrained(tmp_path / "out").eval()(**batch).last_hidden_state
+    torch.testing.assert_close(found, wanted)
+    assert (tmp_path / "out/model.safetensors").stat().st_mode & 0o777 == 0o644
+    assert "license: mit" in (tmp_path / "out/README.md").read_text(encoding="utf-8")
+
+
+def test_capitals_are_lowered(tmp_path, bert):
+    jar = write_jar(tmp_path / "bge.jar", as_onnx(bert), tokenizer_file(tmp_path))
+    bge_package.write_folder(bge_package.read_package(jar), tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    assert tokenizer.tokenize("AB好") == ["a", "##b", "好"]
+    assert tokenizer.model_max_length == 20
+
+
+def test_a_folder_is_copied(tmp_path, bert):
+    jar = write_jar(tmp_path / "bge.jar", as_onnx(bert), tokenizer_file(tmp_path))
+    assert main(["--from", str(jar), "--output", str(tmp_path / "first")]) == 0
+    assert main(["--from", str(tmp_path / "first"), "--output", str(tmp_path / "second")]) == 0
+    vectors = [
+        Encoder(str(tmp_path / name)).sentence_vectors(["今天"]) for name in ("first", "second")
+    ]
+    np.testing.assert_array_equal(*vectors)
+
+
+@pytest.mark.parametrize(
+    ("damage", "complaint"),
+    [
+        ("missing", "bge.jar"),
+        ("no archive", "bge.jar: is no jar"),
+        ("another jar", f"bge.jar: is not the jar of {bge_package.ARTIFACT}"),
+        ("no ONNX", "bge.jar: its network is not ONNX"),
+        ("a weight less", "bge.jar: its network lacks encoder.layer.1.output.dense.weight"),
+        ("no tokenizer", "bge.jar: its tokenizer.json is damaged"),
+        ("empty", "bge.jar: its network lacks embeddings.word_embeddings.weight"),
+    ],
+)
+def test_bad_jars_are_refused_in_one_line(tmp_path, bert, capsys, damage, complaint):
+    jar = tmp_path / "bge.jar"
+    if damage == "no archive":
+        jar.write_bytes(b"no archive")
+    elif damage == "another jar":
+        zipfile.ZipFile(jar, "w").close()
+    elif damage != "missing":
+        network = as_onnx(bert)
+        if damage == "a weight less":
+            network = as_onnx(bert, without="encoder.layer.1.output.dense.weight")
+        if damage in ("no ONNX", "empty"):
+            network = b"\xff" * 9 if damage == "no ONNX" else b""
+        write_jar(jar, network, "{" if damage == "no tokenizer" else tokenizer_file(tmp_path))
+    assert main(["--from", str(jar), "--output", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert complaint in error
+    assert error.startswith("make_encoder: ")
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_name_that_is_nowhere_is_refused_in_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert main(["--from", "no one/no model", "--output", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert "--from no one/no model: no such folder, nor fetched from the hub" in error
+    assert error.count("\n") == 1
+
+
+def test_the_jar_of_the_cache_is_taken(tmp_path, bert, monkeypatch):
+    monkeypatch.setenv("GAIXIE_CACHE_DIR", str(tmp_path))
+    folder = tmp_path / bge_package.ARTIFACT.replace(":", "-")
+    folder.mkdir()
+    jar = write_jar(folder / "bge.jar", as_onnx(bert), tokenizer_file(tmp_path))
+    assert bge_package.package_jar() == jar
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    try:
+        jar = bge_package.package_jar()
+    except JobError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("encoder") / "bge-small-zh"
+    assert main(["--from", str(jar), "--output", str(folder)]) == 0
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_the_real_one(real):
+    config = json.loads((real / "config.json").read_text(encoding="utf-8"))
+    assert (config["num_hidden_layers"], config["num_attention_heads"]) == (4, 8)
+    tokenizer, network = AutoTokenizer.from_pretrained(real), AutoModel.from_pretrained(real).eval()
+    texts = [
+        "请问银行卡丢了应该怎么办？",
+        "银行卡遗失了要怎么处理？",
+        "今天晚上我们一起去看电影吧。",
+    ]
+    with torch.inference_mode():
+        states = network(**tokenizer(texts, padding=True, return_tensors="pt")).last_hidden_state
+    vectors = torch.nn.functional.normalize(states[:, 0], dim=-1)
+    # Golden: the same texts through the jar's ONNX and onnxruntime.
+    torch.testing.assert_close(
+        vectors[0] @ vectors[1:].T, torch.tensor([0.86956, 0.32507]), atol=1e-4, rtol=0
+    )

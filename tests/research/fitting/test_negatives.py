@@ -1,0 +1,100 @@
+"""Negatives: each kind does what its line says, and the same arguments give the same negatives."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+
+from gaixie.research.fitting.negatives import CORRUPTIONS, KINDS, corrupt, make_negatives, one_edit
+from gaixie.udfs.text.segmenters import load_segmenter
+
+SOURCE = "王小明昨天在北京买了3本书，他不喜欢其中一本，所以今天去书店退货。"
+PARAPHRASE = "昨天，王小明从北京的书店购入3本书，有一本他不中意，今天便拿回去退了。"
+OTHER = "这家酒店的早餐很丰盛，房间也很安静。"
+TEXTS = st.text(alphabet="我他不买卖书店天北京了的3,。，！ A", max_size=40)
+
+
+def tag(text):
+    return load_segmenter().tag([text])[0]
+
+
+def negatives(**given):
+    return make_negatives(SOURCE, PARAPHRASE, OTHER, tag, **given)
+
+
+def test_every_kind_is_made_of_a_sentence_that_has_everything():
+    assert set(negatives()) == set(KINDS)
+
+
+def test_none_is_the_paraphrase_and_only_the_copy_is_the_source():
+    made = negatives()
+    assert made.pop("copy") == SOURCE
+    assert SOURCE not in made.values()
+    assert PARAPHRASE not in made.values()
+
+
+def test_what_each_corruption_does():
+    made = negatives()
+    half = len(SOURCE) // 2
+    assert made["first_half"] + made["last_half"] == SOURCE
+    assert made["repeated"] == SOURCE + SOURCE
+    assert made["spliced"].startswith(SOURCE[:half])
+    assert sorted(made["words_shuffled"]) == sorted(SOURCE)
+    assert sorted(made["roles_swapped"]) == sorted(SOURCE)
+    assert Levenshtein.distance(made["edit"], SOURCE) == 1
+    assert Levenshtein.distance(made["two_edits"], SOURCE) <= 2
+    assert made["negation_dropped"] == SOURCE.replace("不喜欢", "喜欢")
+    assert len(made["negation_inserted"]) - len(SOURCE) in (1, 2)
+    assert "3" not in made["number_changed"]
+    assert "北京" not in made["name_changed"] or "王小明" not in made["name_changed"]
+    assert len(made["clause_dropped"]) < len(SOURCE) < len(made["clause_added"])
+
+
+def test_a_third_of_the_han_characters_is_replaced_at_most():
+    changed = sum(a != b for a, b in zip(SOURCE, negatives()["characters_replaced"], strict=True))
+    han = sum("\u4e00" <= character <= "\u9fff" for character in SOURCE)
+    assert 0.15 * han < changed <= round(0.3 * han)
+
+
+def test_own_kinds_corrupt_the_paraphrase():
+    made = negatives()
+    assert made["own_first_half"] == PARAPHRASE[: len(PARAPHRASE) // 2]
+    assert sorted(made["own_words_shuffled"]) == sorted(PARAPHRASE)
+
+
+def test_the_same_arguments_give_the_same_whatever_else_is_made():
+    assert negatives() == negatives()
+    assert negatives(kinds=["edit"])["edit"] == negatives()["edit"]
+    assert any(negatives(seed=seed)["edit"] != negatives()["edit"] for seed in range(1, 5))
+
+
+def test_a_corruption_that_does_not_apply_gives_none():
+    plain = make_negatives("好的", "行的", "嗯", tag)
+    assert not {"number_changed", "name_changed", "negation_dropped", "clause_dropped"} & set(plain)
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="negative 'worse': expected one of copy"):
+        negatives(kinds=["worse"])
+
+
+@given(TEXTS, TEXTS, TEXTS, st.integers(0, 5))
+@settings(max_examples=60, deadline=None)
+def test_any_texts_are_taken(source, paraphrase, other, seed):
+    for kind, text in make_negatives(source, paraphrase, other, tag, seed).items():
+        assert text
+        assert kind == "copy" or text not in (source, paraphrase)
+
+
+@given(TEXTS, st.sampled_from(["substitution", "insertion", "deletion"]), st.integers())
+@settings(max_examples=100, deadline=None)
+def test_an_edit_is_one_edit(text, operation, seed):
+    edited = one_edit(text, random.Random(seed), operation)
+    assert Levenshtein.distance(text, edited) == 1
+
+
+@pytest.mark.parametrize("kind", CORRUPTIONS)
+def test_an_empty_text_is_no_error(kind):
+    assert isinstance(corrupt("", kind, "", lambda text: [], random.Random(0)), str)

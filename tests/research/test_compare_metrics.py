@@ -1,0 +1,283 @@
+"""research/compare_metrics.py on small sets: figures against scipy, resume, Spark, bad input."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, pearsonr, spearmanr
+from sklearn.metrics import roc_auc_score
+
+from gaixie.jobs.errors import JobError
+from gaixie.research.compare_metrics import main
+from gaixie.research.comparison.analysis import correlations, subsets, why
+from gaixie.research.comparison.datasets import DataSet, read_data_set, source_share
+from gaixie.research.comparison.scores import Scores
+from gaixie.udfs.metrics import load_metric
+from gaixie.udfs.metrics.metric import Pairs
+
+METRICS = ["spscore", "self-bleu", "rouge-1", "rouge-1-free", "pinc", "edit-distance"]
+
+
+@pytest.fixture(scope="module")
+def graded(examples) -> pd.DataFrame:
+    """The annotated examples, each source with its own paraphrase and its neighbour's."""
+    rows = examples[["source", "paraphrase", "rated"]].rename(columns={"rated": "human"})
+    other = rows.assign(paraphrase=np.roll(rows["paraphrase"], 1), human=0.0)
+    table = pd.concat([rows, other], ignore_index=True)
+    return table.assign(reference=np.roll(table["source"], 2), human=table["human"] / 5)
+
+
+@pytest.fixture
+def folder(tmp_path, graded):
+    """Data, and settings for it: a set of grades, one of labels."""
+    graded.to_json(tmp_path / "graded.jsonl", orient="records", lines=True, force_ascii=False)
+    labels = graded.assign(human=(graded["human"] > 0.5).astype(int))
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    config = {
+        "metrics": {"zh": METRICS},
+        "samples": 50,
+        "data_sets": [
+            {"name": "graded", "path": "graded.jsonl", "reference": "reference", "extended": True},
+            {"name": "labels", "path": "labels.csv", "labels": True},
+        ],
+    }
+    config["data_sets"][0]["published"] = {"pinc": 0.5}
+    (tmp_path / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    return tmp_path
+
+
+def compare(folder, *given) -> dict:
+    line = ["--config", folder / "metrics.yaml", "--data", folder, "--output", folder / "out"]
+    assert main([str(word) for word in [*line, *given]]) == 0
+    return json.loads((folder / "out" / "comparison.json").read_text("utf-8"))
+
+
+def rows_of(result: dict, name: str) -> dict[str, dict]:
+    [each] = [each for each in result["data_sets"] if each["name"] == name]
+    return {row["name"]: row for row in each["metrics"]}
+
+
+def test_figures_of_the_definition(folder, graded, capsys):
+    result = compare(folder)
+    kept = graded[source_share(graded["source"], "tune") >= 0.1]
+    pairs = Pairs.of(list(kept["source"]), list(kept["paraphrase"]), list(kept["reference"]))
+    found = rows_of(result, "graded")
+    assert set(found) == set(METRICS)
+    for name in METRICS:
+        scores = load_metric(name).sentence_scores(pairs)
+        expected = spearmanr(scores, kept["human"]).statistic
+        assert found[name]["spearman"][0] == pytest.approx(expected, abs=1e-9)
+        expected = kendalltau(scores, kept["human"]).statistic
+        assert found[name]["kendall"][0] == pytest.approx(expected, abs=1e-9)
+        low, high = found[name]["spearman"][1:]
+        assert low < found[name]["spearman"][0] < high
+    labels = rows_of(result, "labels")
+    assert "rouge-1" not in labels  # it needs references
+    scores = load_metric("pinc").sentence_scores(pairs)
+    expected = roc_auc_score(kept["human"] > 0.5, scores)
+    assert labels["pinc"]["auc"][0] == pytest.approx(expected, abs=1e-9)
+
+    report = (folder / "out" / "comparison.md").read_text("utf-8")
+    for text in (
+        "## graded-extended",
+        "Where SPScore-zh stands",
+        "| PINC | 0.500 |",
+        "SPScore-zh|v:",
+    ):
+        assert text in report
+    assert (folder / "out" / "graded.png").read_bytes().startswith(b"\x89PNG")
+    assert "graded: best" in capsys.readouterr().out
+
+
+def test_the_best_metric_comes_first(folder):
+    """By its own direction: Self-BLEU's correlation counts turned round."""
+    result = compare(folder)
+    for each in result["data_sets"]:
+        main_one = each["statistic"]
+        turned = []
+        for row in each["metrics"]:
+            value = row[main_one][0]
+            if not row["higher_is_better"]:
+                value = 1 - value if main_one == "auc" else -value
+            turned.append(value)
+        assert turned == sorted(turned, reverse=True)
+        assert each["metrics"][0]["p"] is None
+        assert all(0 < row["p"] <= 1 for row in each["metrics"][1:])
+
+
+def test_what_is_there_is_not_scored_again(folder):
+    compare(folder)
+    path = folder / "out" / "scores" / "graded" / "pinc.parquet"
+    table = pq.read_table(path)
+    spoiled = table.set_column(0, "score", [np.arange(len(table), dtype=float)])
+    pq.write_table(spoiled.replace_schema_metadata(table.schema.metadata), path)
+    spearman = rows_of(compare(folder), "graded")["pinc"]["spearman"]
+    other = table.replace_schema_metadata({"gaixie": "PINC of another version"})
+    pq.write_table(other, path)
+    assert rows_of(compare(folder), "graded")["pinc"]["spearman"] != spearman
+
+
+def test_on_spark_the_same(spark, compiled, folder):
+    metrics = ["--metrics", ",".join([*METRICS, "ibleu"])]  # ibleu's weight is tuned
+    here = compare(folder, *metrics)
+    line = ["--output", str(folder / "spark"), "--spark", *metrics]
+    assert main(["--config", f"{folder}/metrics.yaml", "--data", str(folder), *line]) == 0
+    there = json.loads((folder / "spark" / "comparison.json").read_text("utf-8"))
+    assert there == here
+
+
+def test_weights_are_chosen_where_nothing_is_reported(folder, graded):
+    """Human scores follow iBLEU's alpha 0.7 on a tenth of the sources and its opposite elsewhere."""
+    sides = [list(graded[name]) for name in ("source", "paraphrase", "reference")]
+    scores = load_metric("ibleu:alpha=0.7").sentence_scores(Pairs.of(*sides))
+    tenth = source_share(graded["source"], "tune") < 0.1
+    table = graded.assign(human=np.where(tenth, scores, -scores))
+    table.to_json(folder / "graded.jsonl", orient="records", lines=True, force_ascii=False)
+    result = compare(folder, "--sets", "graded", "--metrics", "ibleu,pinc")
+    assert "|alpha:0.7|" in result["data_sets"][0]["signatures"]["ibleu"]
+    row = rows_of(result, "graded")["ibleu"]
+    assert row["spearman"][0] == pytest.approx(-1)
+    assert row["rows"] == (~tenth).sum()
+
+
+def test_an_extended_set(folder, graded):
+    each = DataSet(name="g", path="graded.jsonl", reference="reference", extended=True)
+    table = read_data_set(each, folder, 0)
+    added = table[table["added"]]
+    assert 0.1 < len(added) / graded["source"].nunique() < 0.3
+    assert (added["source"] == added["paraphrase"]).all()
+    assert (added["human"] == 0).all()
+    assert added["source"].is_unique
+    assert len(table) == len(graded) + len(added)
+
+
+def test_a_limit_keeps_whole_sources(folder, graded):
+    each = DataSet(name="g", path="graded.jsonl")
+    table = read_data_set(each, folder, 100)
+    assert 90 <= len(table) <= 100
+    whole = graded[graded["source"].isin(set(table["source"]))]
+    assert len(whole) == len(table)
+
+
+def test_subsets_by_hand():
+    """Of three candidates of one source: 0 and 1 diverge alike and differ in meaning (S_sim), 1 and
+    2 are alike in meaning and diverge by 0.2 (S_div), 0 and 2 are neither. d(1, 2) = min(0.32, 0.52)."""
+    table = pd.DataFrame({"source": ["a"] * 3, "human": [1.0, 0.2, 0.6]})
+    divergence, similarity = np.array([0.30, 0.32, 0.52]), np.array([0.9, 0.6, 0.62])
+    found = subsets(divergence, similarity, table, {"m": np.array([1.0, 2.0, 3.0])})
+    assert found["S_sim"]["pairs"] == 1
+    assert found["S_div"]["pairs"] == 1
+    assert found["S_div1, d ≤ 0.35"]["pairs"] == 1
+    assert found["S_div2, d > 0.35"]["pairs"] == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), *[st.floats(0, 1)] * 3), min_size=3, max_size=20))
+def test_s_div_has_two_parts(rows):
+    sources, divergence, similarity, human = map(np.array, zip(*rows, strict=True))
+    table = pd.DataFrame({"source": sources, "human": human})
+    found = subsets(divergence, similarity, table, {"m": human})
+    parts = [found[name]["pairs"] for name in ("S_div1, d ≤ 0.35", "S_div2, d > 0.35")]
+    assert sum(parts) == found["S_div"]["pairs"]
+
+
+def test_correlations():
+    x, y = np.array([1.0, 2, 3, 9, np.nan]), np.array([1.0, 2, 4, 3, 5])
+    found = correlations({"m": x}, y)
+    assert found["spearman"]["m"] == pytest.approx(spearmanr(x[:4], y[:4]).statistic)
+    assert found["pearson"]["m"] == pytest.approx(pearsonr(x[:4], y[:4]).statistic)
+    assert np.isnan(correlations({"m": x[3:]}, y[3:])["pearson"]["m"])
+
+
+def test_meaning_is_judged_by_a_sentence_encoder(graded):
+    """By ``similarity``, whatever else there is; without it there are no subsets."""
+    data_set, every = DataSet(name="g", path="graded.jsonl"), np.ones(len(graded), bool)
+    values = np.random.default_rng(0).random((2, len(graded)))
+    scored = Scores(graded, every, scores={"bertscore-free": values[0]})
+    assert "subsets" not in why(data_set, scored, every)
+    scored.scores["similarity"] = values[1]
+    assert why(data_set, scored, every)["subsets"]["similarity"] == "similarity"
+
+
+def test_an_extended_set_has_its_own_analysis(folder):
+    plain, extended, _ = compare(folder)["data_sets"]
+    rows = [
+        sum(quarter["rows"] for quarter in r["why"]["by_distance_to_source"])
+        for r in (plain, extended)
+    ]
+    assert rows == [plain["rows"], extended["rows"]]
+    assert rows[1] - rows[0] == extended["added"] > 0
+    quarter = extended["why"]["by_distance_to_source"][0]
+    assert quarter["pearson"]["pinc"] != quarter["spearman"]["pinc"]
+
+
+SPOILED = {
+    "no number": (
+        {"human": "good"},
+        r"graded.jsonl: column 'human': row 3 has 'good', expected a number",
+    ),
+    "NaN": ({"human": None}, r"graded.jsonl: column 'human': row 3 has nan, expected a number"),
+    "no sentence": (
+        {"source": 7},
+        r"graded.jsonl: column 'source': row 3 has 7, expected a string",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SPOILED)
+def test_bad_rows(folder, case):
+    change, message = SPOILED[case]
+    lines = (folder / "graded.jsonl").read_text("utf-8").splitlines()
+    lines[2] = json.dumps(json.loads(lines[2]) | change)
+    (folder / "graded.jsonl").write_text("\n".join(lines), "utf-8")
+    with pytest.raises(JobError, match=message) as refused:
+        compare(folder)
+    assert "\n" not in str(refused.value)
+    assert not (folder / "out").exists()
+
+
+SETTINGS = {
+    "unknown metric": ({"metrics": {"zh": ["rouge-9"]}}, "unknown metric 'rouge-9': did you mean"),
+    "unknown setting": ({"metrics": {"zh": ["pinc:n=4"]}}, "expected SETTING=VALUE of tokenize"),
+    "not a value": ({"metrics": {"zh": ["pinc:order=four"]}}, "'four' is not of type int"),
+    "unknown key": ({"metricks": {}}, "metrics.yaml: metricks"),
+    "no file": ({"data_sets": [{"name": "x", "path": "none.tsv"}]}, "none.tsv: no such file"),
+    "no column": (
+        {"data_sets": [{"name": "x", "path": "graded.jsonl", "human": "grade"}]},
+        "graded.jsonl: no column 'grade', expected it beside: source",
+    ),
+    "labels": (
+        {"data_sets": [{"name": "x", "path": "graded.jsonl", "labels": True}]},
+        "graded.jsonl: column 'human': row .* expected 0 or 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_bad_settings(folder, case):
+    change, message = SETTINGS[case]
+    config = yaml.safe_load((folder / "metrics.yaml").read_text("utf-8")) | change
+    (folder / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    with pytest.raises(JobError, match=message) as refused:
+        compare(folder)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_set_that_is_not_there(folder):
+    with pytest.raises(JobError, match=r"--sets STS: .*metrics\.yaml has graded, labels"):
+        compare(folder, "--sets", "STS")
+
+
+@pytest.mark.torch
+def test_a_model_that_is_not_there_leaves_its_metrics_out(folder, capsys):
+    result = compare(folder, "--metrics", "pinc,similarity", "--encoder", str(folder / "none"))
+    [row] = rows_of(result, "labels").values()
+    assert row["name"] == "pinc"
+    assert "make_encoder.py" in result["data_sets"][0]["left_out"]["similarity"]
+    assert "similarity: left out" in capsys.readouterr().err

@@ -1,0 +1,126 @@
+"""Generators: neighbours and paraphrases by hand, four networks that learn, a run that goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="the networks are of torch")
+
+from gaixie.research.evaluate_generators import main
+from gaixie.research.generators.evaluate import GENERATORS, agreement
+from gaixie.research.generators.reviews import neighbours, paraphrase, read_reviews
+from gaixie.udfs.metrics.word_vectors import load
+
+WORDS = {
+    "满意": (1.0, 0.0, 0.0),
+    "高兴": (0.9, 0.1, 0.0),
+    "开心": (0.8, 0.2, 0.0),
+    "失望": (-1.0, 0.0, 0.1),
+    "难过": (-0.9, 0.1, 0.1),
+    "糟糕": (-0.8, 0.2, 0.1),
+    "房间": (0.0, 1.0, 0.0),
+    "酒店": (0.0, 0.9, 0.1),
+    "好": (0.7, 0.1, 0.9),
+}
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("vectors") / "vectors.txt"
+    rows = [f"{word} {' '.join(map(str, vector))}" for word, vector in WORDS.items()]
+    path.write_text(f"{len(rows)} 3\n" + "\n".join(rows) + "\n", "utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> str:
+    """Reviews that one word decides."""
+    rng = np.random.default_rng(0)
+    rows = ["label,review"]
+    for number in range(240):
+        good = number % 2
+        word = rng.choice(["满意", "高兴", "开心"] if good else ["失望", "难过", "糟糕"])
+        rows.append(f"{good},{number}号{rng.choice(['房间', '酒店'])}让人{word}")
+    path = tmp_path_factory.mktemp("reviews") / "reviews.csv"
+    path.write_text("\n".join(rows) + "\n", "utf-8")
+    return str(path)
+
+
+def test_the_kth_nearest_word(vectors):
+    near = neighbours(["满意", "房间", "无", "好"], load(vectors))
+    assert near["满意"] == ["高兴", "开心", "好"]
+    assert near["房间"][0] == "酒店"
+    assert "无" not in near
+    words = ["房间", "让", "人", "满意", "好"]
+    assert paraphrase(words, near, 1) == ["酒店", "让", "人", "高兴", "好"]  # one character stays
+    assert paraphrase(words, near, 2)[3] == "开心"
+
+
+def test_reviews_are_split_by_text(table, tmp_path):
+    reviews = read_reviews(table)
+    assert len(reviews.words) == 240
+    assert [int(np.sum(reviews.part == k)) for k in range(3)] == pytest.approx(
+        [168, 24, 48], abs=15
+    )
+    twice = tmp_path / "twice.csv"
+    twice.write_text(Path(table).read_text("utf-8") + "1,0号房间让人失望\n", "utf-8")
+    assert len(read_reviews(str(twice)).words) >= 240
+    assert len(read_reviews(table, 100).words) == 100
+
+
+def test_agreement_by_hand():
+    scores = {
+        name: {"pinc": {"score": value}, "weem4pg": {"score": -value}}
+        for name, value in zip(GENERATORS, (0, 1, 2, 3), strict=True)
+    }
+    right = {}
+    for number, generator in enumerate(GENERATORS):
+        for network in ("MLP", "CNN", "GRU", "LSTM"):
+            row = np.zeros((1, 10), bool)
+            row[0, : 9 - 2 * number] = True
+            right[generator, network] = row
+    found = agreement(scores, right, 20)
+    assert found["accuracy"]["PG2"]["CNN"]["score"] == pytest.approx(0.5)
+    assert found["correlation"]["pinc"]["mean"]["score"] == pytest.approx(-1)
+    assert found["correlation"]["weem4pg"]["GRU"]["score"] == pytest.approx(1)
+
+
+def test_the_command_goes_on_where_it_was(table, vectors, tmp_path, capsys):
+    output = tmp_path / "out"
+    line = ["--reviews", table, "--vectors", vectors, "--output", str(output)]
+    line += ["--seeds", "1", "--samples", "20"]
+    assert main([*line, "--minutes", "0"]) == 75
+    assert "call again" in capsys.readouterr().err
+    assert main(line) == 0
+    result = json.loads((output / "generators.json").read_text("utf-8"))
+    assert {*result["accuracy"]} == {*GENERATORS}
+    assert max(value["score"] for value in result["accuracy"]["original"].values()) > 0.9
+    assert result["intrinsic"]["original"]["pinc"]["score"] == 0
+    assert result["intrinsic"]["PG1"]["pinc"]["score"] > 0.2
+    trained = {path: path.stat().st_mtime_ns for path in output.rglob("*.npy")}
+    assert len(trained) == 16
+    assert main([*line, "--minutes", "0"]) == 0  # nothing is left to train
+    assert trained == {path: path.stat().st_mtime_ns for path in output.rglob("*.npy")}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("label,review\n2,好\n", "row 1 has '2', expected 0 or 1"),
+        ("label,review\n1,好\n1,很好\n", "2 reviews of one label"),
+        ("label,review\n1,好\n0,不好\n", "2 reviews are too few"),
+        ("label,text\n1,好\n", "no column 'review'"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, vectors, capsys, text, message):
+    path = tmp_path / "reviews.csv"
+    path.write_text(text, "utf-8")
+    line = ["--reviews", str(path), "--vectors", vectors, "--output", str(tmp_path / "out")]
+    assert main(line) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

@@ -1,0 +1,239 @@
+"""Fitting SPScore-zh: reading, negatives, folds that keep groups apart, and the folder it writes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gaixie.research import fit_spscore
+from gaixie.research.fitting import data, evaluation, recipe
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.storage.settings import load_settings
+from gaixie.udfs.text.segmenters import load_segmenter
+
+EXAMPLES = Path(__file__).parents[2] / "examples/pairs.jsonl"
+RATINGS = list(data.RATINGS)
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory):
+    """The first 80 example pairs, with their annotations as ratings; fluency is not annotated."""
+    pairs = pd.read_json(EXAMPLES, lines=True).head(80)
+    table = pd.DataFrame(
+        {
+            "source": pairs["source"],
+            "paraphrase": pairs["paraphrase"],
+            "structure": pairs["rated_structure"],
+            "synonyms": pairs["rated_synonym"],
+            "meaning": pairs["rated_consistency"],
+            "fluency": 4.0,
+            "overall": pairs["rated"],
+            "group": pairs["id"].index // 2,
+            "kind": np.where(pairs.index % 4, "found", "written_full"),
+            "origin": pairs["origin"],
+        }
+    )
+    path = tmp_path_factory.mktemp("ratings") / "ratings.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def fitted(ratings, tmp_path_factory):
+    """The folder of a fit of both tiers."""
+    folder = tmp_path_factory.mktemp("fitted")
+    line = ["--input", str(ratings), "--output", str(folder), "--folds", "2", "--seeds", "1"]
+    assert fit_spscore.main(line) == 0
+    return folder
+
+
+def test_a_dry_run_counts_and_writes_nothing(ratings, tmp_path, capsys):
+    line = ["--input", str(ratings), "--output", str(tmp_path / "none"), "--dry-run"]
+    assert fit_spscore.main(line) == 0
+    assert capsys.readouterr().out == "ratings.csv: 80 rated pairs in 40 groups\n"
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("tier", ["paper", "core"])
+def test_the_folder_holds_a_model_with_its_card(fitted, tier):
+    model = SPScore.load(fitted / tier)
+    assert model.tier == tier
+    card = (fitted / tier / "card.md").read_text("utf-8")
+    assert model.signature(load_segmenter()) in card
+    assert "80 in 40 groups" in card
+    figures = json.loads((fitted / tier / "evaluation.json").read_text("utf-8"))
+    assert set(figures["correlations"]["real"]) == set(OUTPUTS)
+    for name in ("reliability.png", "scores_by_kind.png"):
+        assert (fitted / tier / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_fit_twice_is_the_same_model(fitted, ratings, tmp_path):
+    line = ["--input", str(ratings), "--output", str(tmp_path), "--folds", "2", "--seeds", "1"]
+    assert fit_spscore.main([*line, "--tier", "paper"]) == 0
+    assert SPScore.load(tmp_path / "paper").digest == SPScore.load(fitted / "paper").digest
+
+
+def test_more_facts_lost_never_raise_meaning_or_score(fitted):
+    model = SPScore.load(fitted / "core")
+    features = np.random.default_rng(0).normal(0, 1, (50, len(model.columns))).astype(np.float32)
+    for name in ("numbers_lost", "numbers_new", "names_lost", "clause_lost"):
+        column = model.columns.index(name)
+        last = np.full((50, 5), np.inf)
+        for count in (0, 1, 2, 3):
+            features[:, column] = count
+            outputs = model.predict(features)
+            for output in ("meaning", "spscore"):
+                place = OUTPUTS.index(output)
+                assert (outputs[:, place] <= last[:, place] + 1e-6).all(), (name, output)
+            last = outputs
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"drop": "fluency"}, "no column 'fluency'"),
+        ({"set": ("overall", 6)}, "column 'overall': row 1 has 6, expected a number from 0 to 5"),
+        ({"set": ("meaning", "good")}, "column 'meaning': row 1 has 'good', expected a number"),
+        ({"rows": 3}, "2 groups, expected at least 5"),
+    ],
+)
+def test_a_table_that_cannot_be_fitted_is_one_line(ratings, tmp_path, capsys, change, message):
+    table = pd.read_csv(ratings)
+    if "drop" in change:
+        table = table.drop(columns=change["drop"])
+    if "set" in change:
+        table[change["set"][0]] = table[change["set"][0]].astype(object)
+        table.loc[0, change["set"][0]] = change["set"][1]
+    table = table.head(change.get("rows", 80))
+    path = tmp_path / "wrong.jsonl"
+    table.to_json(path, orient="records", lines=True)
+    assert fit_spscore.main(["--input", str(path), "--output", str(tmp_path / "none")]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_missing_table_is_one_line(tmp_path, capsys):
+    line = ["--input", str(tmp_path / "no.csv"), "--output", str(tmp_path / "none")]
+    assert fit_spscore.main(line) == 2
+    assert "no.csv: no such file" in capsys.readouterr().err
+
+
+def test_without_output_the_shipped_models_are_not_replaced(ratings):
+    with pytest.raises(SystemExit) as stop:
+        fit_spscore.main(["--input", str(ratings)])
+    assert stop.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rated: {name: a}", "rated.path"),
+        ("rated: {name: a, path: b}\nnegatives: {worse: [0, 0, 0, 0, 0]}", "a kind of negative"),
+        ("rated: {name: a, path: b}\nseeds: 0", "seeds"),
+        ("rated: [", "not YAML"),
+    ],
+)
+def test_wrong_settings_name_file_and_setting(tmp_path, text, message):
+    path = tmp_path / "wrong.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as error:
+        load_settings(data.Config, path)
+    assert str(path) in str(error.value)
+
+
+def test_the_shipped_settings_load():
+    config = load_settings(data.Config, data.CONFIG)
+    assert config.folds >= 5
+    assert config.negatives.bounds
+
+
+@pytest.fixture(scope="module")
+def material(ratings):
+    config = load_settings(data.Config, data.CONFIG)
+    config.human, config.negatives.others = None, None
+    settings = data.Rated(name="ratings", path=str(ratings), written="written_")
+    config.rated = settings
+    rated = data.read_rated(settings, Path())
+    return config, recipe.read_material(config, rated, Path(), load_segmenter())
+
+
+def test_no_group_is_on_both_sides_of_a_fold(material):
+    config, found = material
+    rows = found.all_rows
+    held = np.zeros(len(rows), int)
+    for fitted, held_out in recipe.folds_of(found, config.folds):
+        assert not set(rows.groups[fitted]) & set(rows.groups[held_out])
+        held += held_out
+    assert (held == 1).all()
+
+
+def test_a_negative_is_never_worth_more_than_its_pair(material):
+    config, found = material
+    negatives, rated = found.negatives, found.rows
+    own = np.char.startswith(negatives.kinds.astype(str), "own_")
+    base = rated.targets[negatives.pairs[own]]
+    assert (negatives.targets[own] <= base + 1e-12).all()
+    for kind, bounds in config.negatives.bounds.items():
+        highest = [1 if bound is None else bound for bound in bounds]
+        assert (negatives.targets[negatives.kinds == kind] <= np.array(highest) + 1e-12).all()
+
+
+def test_written_pairs_have_their_share_of_the_weight(material):
+    config, found = material
+    share = found.rows.weight[found.written].sum() / found.rows.weight.sum()
+    assert share == pytest.approx(config.rated.written_share)
+
+
+def test_human_scores_are_mapped_by_a_line_through_pairs_that_have_both(tmp_path, material):
+    _, found = material
+    rated = found.rated
+    human = pd.DataFrame(
+        {
+            "source": [*rated["source"], "一句没有评分的话在这里。"],
+            "paraphrase": [*rated["paraphrase"], "这里有一句没有评分的话。"],
+            "score": [*(rated["overall"] / 0.8 - 0.1).clip(0, 1), 0.5],
+        }
+    )
+    human.to_json(tmp_path / "human.jsonl", orient="records", lines=True)
+    settings = data.Human(name="people", path="human.jsonl")
+    table, line = data.read_human(settings, tmp_path, rated)
+    rows = data.human_rows(settings, table, line, rated, load_segmenter())
+    assert len(rows) == 1
+    assert line["rated_too"] == len(rated)
+    assert rows.targets[0, -1] == pytest.approx(line["intercept"] + 0.5 * line["slope"])
+    assert np.isnan(rows.targets[0, :-1]).all()
+
+
+def test_adversaries_count_ties_as_losses():
+    rated = data.Rows(*[np.zeros(2)] * 4, np.array(["written_full", "mcts"], object), np.zeros(2))
+    kinds = np.array(["edit", "edit", "own_roles_swapped"], object)
+    negatives = data.Rows(*[np.zeros(3)] * 4, kinds, np.array([0, 1, 0]))
+    table = evaluation.adversaries(
+        rated, np.array([[0.5], [0.5]]), negatives, np.array([[0.5], [0.4], [0.1]])
+    )
+    assert [(row["kind"], row["full"], row["human"]) for row in table] == [
+        ("edit", 0.0, 1.0),
+        ("own_roles_swapped", 1.0, None),
+    ]
+    assert [row["needs_reading"] for row in table] == [False, True]
+
+
+def test_thresholds_are_what_a_score_is_worth_in_its_origin():
+    scores = np.tile(np.linspace(0, 1, 200), 2)
+    origins = np.repeat(["llm", "parallel"], 200)
+    rated = np.where(origins == "llm", scores, 0.5 * scores)
+    found = evaluation.choose_thresholds(scores, rated, origins)
+    assert found["llm"] == pytest.approx([rating / 5 for rating in evaluation.STAGE_RATINGS])
+    assert found["parallel"] == pytest.approx(
+        [min(2 * rating / 5, 1) for rating in evaluation.STAGE_RATINGS]
+    )
+
+
+def test_reliability_of_a_perfect_score_is_a_diagonal():
+    scores = np.random.default_rng(0).random(500)
+    table = evaluation.reliability(scores, scores, np.full(500, "llm"))
+    assert table["pairs"].sum() == 500
+    np.testing.assert_allclose(table["scored"], table["rated"])

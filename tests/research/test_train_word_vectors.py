@@ -1,0 +1,195 @@
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gaixie.research.train_word_vectors import main
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.weem4pg import WEEM4PG
+from gaixie.udfs.metrics.word_vectors import load
+
+JOB = Path(__file__).parents[2] / "research" / "train_word_vectors.py"
+SMALL = ["--dimensions", "16", "--min-count", "2", "--epochs", "3"]
+
+
+def sentences(count=300):
+    """Sentences of two topics that share no noun."""
+    choose = random.Random(0).choice
+    topics = [("老师", "学生", "学校", "课本"), ("厨师", "米饭", "饭店", "蔬菜")]
+    made = []
+    for k in range(count):
+        one, other = (choose(topics[k % 2]) for _ in range(2))
+        made.append(f"{one}和{other}都很好。")
+    return made
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("corpus") / "corpus.parquet"
+    pq.write_table(pa.table({"text": [*sentences(), None, ""], "n": range(302)}), path)
+    return path
+
+
+def train(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def refused(capsys, *arguments):
+    """Standard error of a run that must end with exit code 2, one line, and nothing written."""
+    capsys.readouterr()
+    assert train(*arguments) == 2
+    output, message = capsys.readouterr()
+    assert output == ""
+    assert message.count("\n") == 1
+    return message.removeprefix("train_word_vectors: error: ").rstrip("\n")
+
+
+def test_folder(tmp_path, corpus, capsys):
+    output = tmp_path / "models" / "vectors"
+    assert train("--input", corpus, "--output", output, *SMALL) == 0
+    assert "16 dimensions, from 300 sentences" in capsys.readouterr().out
+    assert sorted(path.name for path in output.iterdir()) == ["manifest.json", "vectors.bin"]
+    assert [path.name for path in output.parent.iterdir()] == ["vectors"]
+    manifest = json.loads((output / "manifest.json").read_text("utf-8"))
+    assert manifest["sentences"] == 300
+    # 老师 和 学生 都 很 好 。
+    assert manifest["running_words"] == 300 * 7
+    assert manifest["segmenter"].startswith("jieba-rjieba-")
+    assert manifest["settings"]["dimensions"] == 16
+    index, matrix = load(output)
+    assert manifest["vocabulary"] == len(index) == 8 + 5
+    assert matrix.shape == (13, 16)
+    assert list(index)[-1] in "老师学生学校课本厨师米饭饭店蔬菜"  # the rarest come last
+    score = WEEM4PG(str(output)).sentence_scores(Pairs.of(["老师好"], ["学生好"]))[0]
+    assert 0 < score < 1
+
+
+def test_same_bytes_under_another_hash_seed(tmp_path, corpus):
+    """Two processes, as the order of Python's sets and dictionaries of strings must not matter."""
+    written = []
+    for seed in ("0", "1"):
+        output = tmp_path / seed
+        command = [sys.executable, JOB, "--input", corpus, "--output", output, *SMALL]
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+        written.append((output / "vectors.bin").read_bytes())
+    assert written[0] == written[1]
+    assert train("--input", corpus, "--output", tmp_path / "2", *SMALL, "--seed", "7") == 0
+    assert (tmp_path / "2" / "vectors.bin").read_bytes() != written[0]
+
+
+def test_every_format_gives_the_same(tmp_path, corpus):
+    text = tmp_path / "corpus.txt"
+    text.write_text("\n".join(sentences()) + "\n\n", encoding="utf-8")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for k, part in enumerate((sentences()[:100], sentences()[100:])):
+        lines = [json.dumps({"s": sentence, "n": k}) for sentence in part]
+        (folder / f"{k}.jsonl").write_text("\n".join([*lines, '{"s": null}']) + "\n")
+    (folder / "notes.md").write_text("not a sentence")
+    written = []
+    for number, given in enumerate(([corpus], [text], [folder, "--column", "s"])):
+        output = tmp_path / str(number)
+        assert train("--input", *given, "--output", output, *SMALL) == 0
+        written.append((output / "vectors.bin").read_bytes())
+    assert written[0] == written[1] == written[2]
+
+
+def test_limit_and_cbow(tmp_path, corpus):
+    options = ["--limit", "50", "--architecture", "cbow", "--workers", "2"]
+    assert train("--input", corpus, "--output", tmp_path / "v", *SMALL, *options) == 0
+    manifest = json.loads((tmp_path / "v" / "manifest.json").read_text("utf-8"))
+    assert manifest["sentences"] == 50
+    assert manifest["settings"]["architecture"] == "cbow"
+
+
+def test_overwrite(tmp_path, corpus, capsys):
+    output = tmp_path / "v"
+    command = ["--input", corpus, "--output", output, *SMALL]
+    assert train(*command) == 0
+    message = refused(capsys, *command)
+    assert message == f"{output}: exists and is not empty; --overwrite replaces it"
+    assert train(*command, "--overwrite", "--dimensions", "8") == 0
+    assert load(output).matrix.shape[1] == 8
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_overwrite_spares_other_folders(tmp_path, corpus, capsys):
+    (tmp_path / "thesis.doc").write_text("")
+    command = ["--input", corpus, "--overwrite", "--output"]
+    message = refused(capsys, *command, tmp_path)
+    assert message == f"{tmp_path}: has no vectors.bin, so it is no model; not overwritten"
+    path = tmp_path / "thesis.doc"
+    assert refused(capsys, *command, path) == f"{path}: is a file; --output expects a folder"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.txt", None, "{path}: no such file or folder"),
+        ("a.csv", b"x", "{path}: no file that ends in .parquet, .jsonl, .txt"),
+        ("a.txt", b"", "{path}: no sentences, expected at least one"),
+        ("a.txt", b"\n \n", "{path}: no sentences, expected at least one"),
+        ("a.txt", "好\n".encode("gb18030"), "{path}, line 1: not UTF-8 (invalid start byte)"),
+        ("a.txt", "好\n".encode(), "{path}: no word occurs 2 times; lower --min-count"),
+        (
+            "a.jsonl",
+            b'{"text": "a"}\n{"texts": "a"}\n',
+            "{path}, line 2: no column 'text', it has: texts",
+        ),
+        ("a.jsonl", b'{"text": 1}\n', "{path}, line 1: 'text' is 1, no string"),
+        ("a.jsonl", b"[1]\n", "{path}, line 1: expected a JSON object"),
+        ("a.jsonl", b"text\n", "{path}, line 1: expected a JSON object"),
+        (
+            "a.parquet",
+            b"PAR1",
+            "{path}: not a Parquet file: Parquet file size is 4 bytes, smaller than the minimum file footer (8 bytes)",
+        ),
+    ],
+)
+def test_bad_input(tmp_path, capsys, name, content, message):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    found = refused(capsys, "--input", path, "--output", tmp_path / "v", *SMALL)
+    assert found == message.format(path=path)
+    assert not (tmp_path / "v").exists()
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("texts", "{path}: no column 'texts', it has: text, n"),
+        ("n", "{path}: column 'n' is of int64, expected string"),
+    ],
+)
+def test_wrong_column(tmp_path, corpus, capsys, column, message):
+    command = ["--input", corpus, "--output", tmp_path / "v", "--column", column]
+    assert refused(capsys, *command) == message.format(path=corpus)
+
+
+def test_wrong_segmenter(tmp_path, corpus, capsys):
+    command = ["--input", corpus, "--output", tmp_path / "v", "--segmenter", "pkuseg"]
+    assert "expected 'jieba' or 'ltp:NAME_OR_FOLDER'" in refused(capsys, *command)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--input", "a", "--output", "b", "--epochs", "0"]])
+def test_wrong_arguments(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "train_word_vectors: error: " in capsys.readouterr().err
+
+
+def test_help_teaches(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert "python research/train_word_vectors.py --input corpus.parquet" in shown
+    assert "vectors=models/word-vectors" in shown

@@ -1,0 +1,203 @@
+"""GET /v1/run and what is below it; show_run.py --serve as a command."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.json as pj
+import pyarrow.parquet as pq
+import pytest
+from manifests import write_manifest
+from servers import free_port, wait_for
+
+pytest.importorskip("duckdb", reason="the pairs are looked at with DuckDB")
+pytest.importorskip("fastapi", reason="the service is one of FastAPI")
+
+from starlette.testclient import TestClient
+
+from gaixie.service.app import make_app
+from gaixie.service.browsing.pairs import Pairs
+from gaixie.service.browsing.part import BrowsingPart
+from gaixie.service.settings import ServiceSettings
+from gaixie.udfs.meaning.why import explainer
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.storage.manifest import read_run
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> tuple[Path, pa.Table]:
+    """(folder, pairs) of a run of the examples, scored."""
+    folder = tmp_path_factory.mktemp("root") / "runs" / "examples"
+    table = pj.read_json(ROOT / "examples/pairs.jsonl").select(["source", "paraphrase"])
+    judged = SPScore.load().judge(table["source"], table["paraphrase"])
+    for name in OUTPUTS:
+        table = table.append_column(name, pa.array(judged[name], pa.float32()))
+    table = table.append_column("pair_id", pa.array([f"{k:032x}" for k in range(len(table))]))
+    file = folder / "scored/origin=llm/stage=1/part-0.parquet"
+    file.parent.mkdir(parents=True)
+    pq.write_table(table, file)
+    write_manifest(folder, [file])
+    return folder, table
+
+
+@pytest.fixture(scope="module")
+def client(run):
+    folder, _ = run
+    manifest = read_run(str(folder))
+    core = "SPScore-zh|tier:core|"
+    settings = ServiceSettings()
+    part = BrowsingPart(Pairs(str(folder), manifest), manifest, explainer(core), settings)
+    with TestClient(make_app([part], settings)) as client:
+        yield client
+
+
+def get(client, path: str, **query) -> dict:
+    answer = client.get(f"/v1/run{path}", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_facts(client, run):
+    facts = get(client, "")
+    assert facts["name"] == "examples"
+    assert facts["kind"] == "run"
+    assert facts["origins"] == ["llm"]
+    assert facts["stages"] == [1]
+    assert "settings" not in facts["manifest"]
+    assert client.get("/v1/about").json()["parts"]["run"]["scores"][0] == "spscore"
+
+
+def test_pages_by_next(client, run):
+    _, table = run
+    rows, after = [], None
+    while True:
+        page = get(
+            client,
+            "/pairs",
+            sort="meaning",
+            order="asc",
+            limit=70,
+            **({"after": after} if after else {}),
+        )
+        rows += page["rows"]
+        if not (after := page["next"]):
+            break
+    expected = table.sort_by([("meaning", "ascending"), ("pair_id", "ascending")])
+    assert [row["pair_id"] for row in rows] == expected["pair_id"].to_pylist()
+
+
+def test_a_pair_says_why(client, run):
+    _, table = run
+    one = get(client, f"/pair/{5:032x}")
+    source, paraphrase = (table[side][5].as_py() for side in ("source", "paraphrase"))
+    assert one["reasons"] == SPScore.load().explain(source, paraphrase)
+    assert {own["kind"] for own in one["changes"]["source"]} <= {
+        "same",
+        "moved",
+        "replaced",
+        "lost",
+    }
+    assert client.get("/v1/run/pair/nothing").status_code == 404
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_exports(client, run, form):
+    _, table = run
+    query = {"min_meaning": 0.5, "max_spscore": 0.6, "format": form}
+    answer = client.get("/v1/run/export", params=query)
+    assert answer.status_code == 200
+    assert f"examples-selection.{form}" in answer.headers["content-disposition"]
+    kept = table.to_pandas().query("meaning >= 0.5 and spscore <= 0.6")
+    if form == "csv":
+        rows = [*csv.DictReader(io.StringIO(answer.text))]
+        assert [row["source"] for row in rows] == kept["source"].tolist()
+    else:
+        rows = pq.read_table(io.BytesIO(answer.content)).to_pylist()
+        assert [row["pair_id"] for row in rows] == kept["pair_id"].tolist()
+    assert 0 < len(rows) < len(table)
+    nothing = client.get("/v1/run/export", params={"text": "没有的", "format": form})
+    assert nothing.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "named"),
+    [
+        ("/pairs", {"sort": "pair_id"}, "sort"),
+        ("/pairs", {"limit": 5000}, "limit"),
+        ("/pairs", {"after": "x"}, "after"),
+        ("/pairs", {"min_meaning": 2}, "min_meaning"),
+        ("/pairs", {"stage": "one"}, "stage"),
+        ("/pairs", {"stage": 10**12}, "stage"),
+        ("/pairs", {"split": "train"}, "no such column"),
+        ("/pairs", {"text": "a\0"}, "NUL"),
+        ("/histogram", {"column": "source"}, "column"),
+        ("/sample", {"n": 0}, "n:"),
+        ("/export", {"format": "xlsx"}, "format"),
+    ],
+)
+def test_what_is_refused(client, path, query, named):
+    answer = client.get(f"/v1/run{path}", params=query)
+    assert 400 <= answer.status_code < 500
+    assert named in answer.json()["error"]["message"]
+
+
+def test_the_command(run, tmp_path):
+    """It says where, answers, and ends at SIGINT without a trace; its database is gone."""
+    folder, table = run
+    port = free_port()
+    line = [sys.executable, "jobs/show_run.py", folder.parents[1], "--run-id", "examples"]
+    line += ["--serve", "--port", port]
+    process = subprocess.Popen(
+        [*map(str, line)],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    url = f"http://127.0.0.1:{port}"
+
+    def answers() -> bool:
+        try:
+            return urllib.request.urlopen(f"{url}/ready").status == 200
+        except OSError:
+            return False
+
+    wait_for(answers, "the service", process)
+    with urllib.request.urlopen(f"{url}/v1/run/histogram") as answer:
+        assert json.load(answer)["count"] == len(table)
+    with urllib.request.urlopen(url) as answer:
+        assert b"<title>Gaixie" in answer.read()
+    assert [*tmp_path.glob("gaixie-browse-*")]
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert "Traceback" not in stderr
+    assert f"{url}  1 process" in stderr
+    assert not [*tmp_path.glob("gaixie-browse-*")]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--run-id", "examples", "--release", "1.0", "--serve"], "expected --run-id or --release"),
+        (["--release", "1.0"], "--release: expected --serve"),
+        (["--run-id", "other", "--serve"], "not published"),
+        (["--release", "1.0", "--serve"], "not published"),
+    ],
+)
+def test_mistakes(run, given, message):
+    line = [sys.executable, "jobs/show_run.py", run[0].parents[1], *given]
+    done = subprocess.run([*map(str, line)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert message in done.stderr.splitlines()[-1]

@@ -1,0 +1,223 @@
+"""Questions about the pairs of a run, against pandas on the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from manifests import release_manifest, write_manifest
+
+pytest.importorskip("duckdb", reason="the pairs are looked at with DuckDB")
+
+import duckdb
+
+from gaixie.service.browsing.pairs import BINS, SCORES, Filter, Pairs
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import read_run
+
+ROWS = 400
+TEXTS = ["图书馆", "公园", "今天%", "_好", "' OR 1=1 --", '"', "天气", "市"]
+
+
+def rows() -> pd.DataFrame:
+    random = np.random.default_rng(5)
+    table = pd.DataFrame({"pair_id": [f"{k:04x}" for k in random.permutation(ROWS)]})
+    for side in ("source", "paraphrase"):
+        table[side] = ["".join(random.choice(TEXTS, 3)) for _ in range(ROWS)]
+    table["origin"] = random.choice(["llm", "human"], ROWS)
+    table["stage"] = random.integers(0, 4, ROWS)
+    for name in SCORES:  # of few values, so that many are equal
+        table[name] = (random.integers(0, 21, ROWS) / 20).astype(np.float32)
+    return table
+
+
+def write_run(folder: Path, table: pd.DataFrame) -> str:
+    files = []
+    for (origin, stage), part in table.groupby(["origin", "stage"]):
+        file = folder / f"scored/origin={origin}/stage={stage}/part-0.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pandas(part.drop(columns=["origin", "stage"])), file)
+        files.append(file)
+    return write_manifest(folder, files)
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return rows()
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory, table):
+    uri = write_run(tmp_path_factory.mktemp("runs") / "tiny", table)
+    read = []
+    made = Pairs(uri, read_run(uri), read.append)
+    assert sum(read) == ROWS
+    yield made
+    made.close()
+
+
+bound = st.one_of(st.none(), st.integers(0, 20).map(lambda k: k / 20))
+filters = st.builds(
+    Filter,
+    origin=st.sampled_from([None, "llm", "human", "other"]),
+    stage=st.sampled_from([None, 0, 1, 2, 3, 9]),
+    text=st.sampled_from([None, "", *TEXTS, "图书馆公园"]),
+    bounds=st.dictionaries(st.sampled_from(SCORES), st.tuples(bound, bound), max_size=3),
+)
+
+
+def by_pandas(table: pd.DataFrame, wanted: Filter) -> pd.DataFrame:
+    kept = pd.Series(True, table.index)
+    for name in ("origin", "stage"):
+        if (value := getattr(wanted, name)) is not None:
+            kept &= table[name] == value
+    if wanted.text:
+        kept &= table["source"].str.contains(wanted.text, regex=False) | table[
+            "paraphrase"
+        ].str.contains(wanted.text, regex=False)
+    for name, (low, high) in wanted.bounds.items():
+        kept &= table[name] >= np.float32(0 if low is None else low)
+        kept &= table[name] <= np.float32(1 if high is None else high)
+    return table[kept]
+
+
+@given(filters, st.sampled_from(SCORES), st.booleans(), st.integers(1, 90))
+@settings(max_examples=60)
+def test_pages_are_all_rows_in_order(pairs, table, wanted, sort, descending, limit):
+    expected = by_pandas(table, wanted).sort_values(
+        [sort, "pair_id"], ascending=[not descending, True]
+    )
+    found: list[dict] = []
+    after = None
+    while page := pairs.page(pairs.cursor(), wanted, sort, descending, limit, after):
+        found += page
+        after = page[-1][sort], page[-1]["pair_id"]
+    assert [row["pair_id"] for row in found] == expected["pair_id"].tolist()
+    for row, (_, other) in zip(found[:3], expected.iterrows(), strict=False):
+        assert row == other[[*row]].to_dict()
+
+
+@given(filters, st.sampled_from(SCORES))
+@settings(max_examples=40)
+def test_histograms_count_all_rows(pairs, table, wanted, column):
+    values = by_pandas(table, wanted)[column].to_numpy()
+    expected = np.bincount(
+        np.minimum(np.floor(values * np.float32(BINS)), BINS - 1).astype(int), minlength=BINS
+    )
+    assert pairs.histogram(pairs.cursor(), wanted, column) == expected.tolist()
+
+
+@given(filters, st.integers(1, 60), st.integers(-5, 5))
+@settings(max_examples=30)
+def test_samples_and_selections(pairs, table, wanted, count, seed):
+    known = {*by_pandas(table, wanted)["pair_id"]}
+    sample = [row["pair_id"] for row in pairs.sample(pairs.cursor(), wanted, count, seed)]
+    assert len({*sample}) == len(sample) == min(count, len(known))
+    assert {*sample} <= known
+    again = pairs.sample(pairs.cursor(), wanted, count, seed)
+    assert [row["pair_id"] for row in again] == sample
+    batches = [*pairs.selection(pairs.cursor(), wanted)]
+    assert {i for batch in batches for i in batch["pair_id"].to_pylist()} == known
+    assert sum(batch.num_rows for batch in batches) == len(known)
+
+
+def test_two_seeds_are_two_samples(pairs):
+    one, other = (pairs.sample(pairs.cursor(), Filter(), 30, seed) for seed in (1, 2))
+    assert one != other
+
+
+def test_what_there_is(pairs, table):
+    assert pairs.values("origin") == ["human", "llm"]
+    assert pairs.values("stage") == [0, 1, 2, 3]
+    assert pairs.values("split") == []
+    assert pairs.scores == [*SCORES]
+    [row] = table[table["pair_id"] == "0007"].to_dict("records")
+    assert pairs.one(pairs.cursor(), "0007") == row
+    assert pairs.one(pairs.cursor(), "x' OR 'a'='a") is None
+
+
+def test_no_question_reaches_another_file(pairs, tmp_path):
+    """Whatever SQL might slip through: DuckDB opens no file, and its settings stay as they are."""
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    for sql in (
+        f"SELECT * FROM read_csv('{tmp_path}/secret.csv')",
+        f"COPY pairs TO '{tmp_path}/out.csv'",
+        f"ATTACH '{tmp_path}/other.duckdb'",
+        "SET enable_external_access = true",
+        "INSTALL httpfs",
+    ):
+        with pytest.raises(duckdb.Error):
+            pairs.cursor().execute(sql)
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+    with pytest.raises(ValueError, match="expected one of"):
+        pairs.histogram(pairs.cursor(), Filter(), "spscore; DROP TABLE pairs")
+
+
+def test_a_run_of_before_and_one_with_ratings(tmp_path, table):
+    """Without judgements; and with a column rated that holds anything."""
+    old = table[["pair_id", "source", "paraphrase", "origin", "stage", "spscore"]]
+    uri = write_run(tmp_path / "old", old.assign(rated=[*map(str, range(ROWS - 1)), "x"]))
+    pairs = Pairs(uri, read_run(uri))
+    try:
+        assert pairs.scores == ["spscore"]
+        [row] = pairs.page(pairs.cursor(), Filter(text=""), "spscore", True, 1)
+        assert "meaning" not in row
+        assert [row["rated"] for row in pairs.sample(pairs.cursor(), Filter(), ROWS, 1)].count(
+            None
+        ) == 1
+    finally:
+        pairs.close()
+
+
+def test_a_release(tmp_path, table):
+    file = tmp_path / "1.0/build-0/data/train/stage-1/part.parquet"
+    file.parent.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pandas(table.assign(split="train")), file)
+    listed = {"path": "data/train/stage-1/part.parquet", "bytes": 1, "sha256": "", "rows": ROWS}
+    pairs = Pairs(str(tmp_path / "1.0"), release_manifest(files=[listed]))
+    try:
+        assert pairs.values("split") == ["train"]
+        assert sum(pairs.histogram(pairs.cursor(), Filter(split="train"), "meaning")) == ROWS
+    finally:
+        pairs.close()
+
+
+def test_files_that_cannot_be_read(tmp_path, table):
+    """One line that names the file; the temporary folder is gone."""
+    uri = write_run(tmp_path / "gone", table)
+    manifest, files = read_run(uri), [*Path(uri).rglob("*.parquet")]
+    for name, damage in (
+        ("no such file", lambda path: path.unlink()),
+        ("arquet", lambda path: path.write_bytes(b"PAR1")),
+        ("no column", lambda path: pq.write_table(pa.table({"a": [1]}), path)),
+    ):
+        for file in files:
+            damage(file)
+        with pytest.raises((OSError, ValueError), match=name) as refused:
+            Pairs(uri, manifest)
+        assert "\n" not in str(refused.value)
+        assert ".parquet" in str(refused.value)
+
+
+def test_a_run_in_a_store(store, table, tmp_path, monkeypatch):
+    """From s3a://, with the rows that it has on the disk."""
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    uri = write_run(tmp_path / "tiny", table)
+    for path in Path(uri).rglob("*"):
+        if path.is_file():
+            storage.copy(str(path), f"s3a://gaixie/browsed/runs/tiny/{path.relative_to(uri)}")
+    there = "s3a://gaixie/browsed/runs/tiny"
+    pairs = Pairs(there, read_run(there))
+    try:
+        found = pairs.page(pairs.cursor(), Filter(), "spscore", True, ROWS)
+        expected = table.sort_values(["spscore", "pair_id"], ascending=[False, True])
+        assert [row["pair_id"] for row in found] == expected["pair_id"].tolist()
+    finally:
+        pairs.close()

@@ -1,0 +1,116 @@
+"""What changed between two sentences: golden examples, and what holds for any two."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gaixie.service.changes import changes
+from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.segmenters import load_segmenter
+
+SEGMENTER = load_segmenter()
+MARKS = {"same": "", "moved": "M", "replaced": "R", "added": "+", "lost": "-"}
+
+
+def marked(source: str, paraphrase: str) -> list[str]:
+    """Both sentences, with what is not the same in brackets."""
+    found = changes(source, paraphrase, SEGMENTER)
+    return [
+        "".join(
+            own["text"] if own["kind"] == "same" else f"[{MARKS[own['kind']]}{own['text']}]"
+            for own in found[side]
+        )
+        for side in ("source", "paraphrase")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "paraphrase", "expected"),
+    [
+        (  # a time goes to the front, with a comma
+            "该公司股价周五下跌。",
+            "周五,该公司股价下跌。",
+            ["该公司股价[M周五]下跌。", "[M周五][+,]该公司股价下跌。"],
+        ),
+        (  # a number in two ways, though one of them is several words
+            "股价下跌了百分之四点二。",
+            "股价下跌了4.2%。",
+            ["股价下跌了[R百分之四点二]。", "股价下跌了[R4.2%]。"],
+        ),
+        (  # another number is no replacement
+            "他买了三十本书。",
+            "他买了40本书。",
+            ["他买了[-三十]本书。", "他买了[+40]本书。"],
+        ),
+        (  # synonyms; words of grammar come and go
+            "昨天爸爸买了汽车。",
+            "昨天父亲买汽车。",
+            ["昨天[R爸爸]买[-了]汽车。", "昨天[R父亲]买汽车。"],
+        ),
+        (
+            "快递员把包裹放在了门卫室。",
+            "快递员把包裹放在了门卫室里。",
+            ["快递员把包裹放在了门卫室。", "快递员把包裹放在了门卫室[+里]。"],
+        ),
+    ],
+)
+def test_what_a_person_would_mark(source, paraphrase, expected):
+    assert marked(source, paraphrase) == expected
+
+
+def test_a_copy_is_one_segment():
+    text = "今天天气很好,我们去公园吧。"
+    whole = {"text": text, "kind": "same", "partner": 0}
+    assert changes(text, text, SEGMENTER) == {"source": [whole], "paraphrase": [whole]}
+
+
+PIECES = [
+    "今天",
+    "明天",
+    "天气",
+    "很",
+    "好",
+    "的",
+    "了",
+    "，",
+    "。",
+    "三十",
+    "30",
+    "%",
+    "百分之五",
+    "公园",
+    "a1",
+    "（",
+    "汽车",
+    "轿车",
+    "𠮷",
+    "我们",
+]
+pieces = st.sampled_from([*PIECES, " ", "\u3000"])
+texts = st.lists(pieces, max_size=14).map("".join)
+
+
+@given(texts, texts)
+def test_what_holds_for_any_two(source, paraphrase):
+    found = changes(source, paraphrase, SEGMENTER)
+    sides = ("source", "paraphrase")
+    for side, text in zip(sides, (source, paraphrase), strict=True):
+        assert "".join(own["text"] for own in found[side]) == normalise(text)
+        assert all(own["text"] for own in found[side])
+    assert {own["kind"] for own in found["source"]} <= {"same", "moved", "replaced", "lost"}
+    assert {own["kind"] for own in found["paraphrase"]} <= {"same", "moved", "replaced", "added"}
+    for side, other in zip(sides, sides[::-1], strict=True):
+        for number, own in enumerate(found[side]):
+            if own["kind"] in ("added", "lost"):
+                assert own["partner"] is None
+                continue
+            partner = found[other][own["partner"]]
+            assert partner["partner"] == number
+            assert partner["kind"] == own["kind"]
+            if own["kind"] in ("same", "moved"):
+                assert partner["text"] == own["text"]
+            assert own["kind"] == "same" or any(c.isalnum() for c in own["text"])
+    order = [own["partner"] for own in found["source"] if own["kind"] == "same"]
+    assert order == sorted(order)

@@ -1,0 +1,189 @@
+"""Scores over HTTP are those of the metric; tables come back with theirs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from services import serving
+
+from gaixie.service.app import make_app
+from gaixie.service.scoring import ScoringPart
+from gaixie.service.settings import ServiceSettings
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+
+ROOT = Path(__file__).parents[2]
+PAIRS = [
+    {name: json.loads(line)[name] for name in ("source", "paraphrase")}
+    for line in (ROOT / "examples/pairs.jsonl").read_text("utf-8").splitlines()
+]
+LONG = "市图书馆将于下周二举办古籍修复体验活动，名额三十人。"
+
+
+@pytest.fixture(scope="module")
+def service():
+    settings = ServiceSettings(max_rows=300)
+    with serving(make_app([ScoringPart("core", settings)], settings)) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def metric():
+    return SPScore.load()
+
+
+def values(rows: list[dict]) -> np.ndarray:
+    return np.array([[row[name] for name in OUTPUTS] for row in rows], np.float64)
+
+
+def test_scores_are_those_of_the_metric(service, metric):
+    answer = service.ask("/v1/score", {"pairs": PAIRS}).json
+    assert answer["signature"] == metric.signature()
+    expected = metric.judge(*([pair[name] for pair in PAIRS] for name in ("source", "paraphrase")))
+    assert len(answer["scores"]) == len(PAIRS) > 200
+    np.testing.assert_allclose(values(answer["scores"]), expected.to_numpy(), rtol=0, atol=6e-7)
+    assert {row["reason"] for row in answer["scores"]} == {None}
+    assert set(answer["scores"][0]) == {*OUTPUTS, "reason"}
+
+
+def test_a_pair_alone_has_the_score_that_it_has_among_others(service):
+    together = service.ask("/v1/score", {"pairs": PAIRS[:30]}).json["scores"]
+    alone = [service.ask("/v1/score", {"pairs": [pair]}).json["scores"][0] for pair in PAIRS[:30]]
+    np.testing.assert_allclose(values(together), values(alone), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("source", "paraphrase", "reason", "judged"),
+    [
+        (LONG, LONG[::-1], None, True),
+        (LONG, LONG, "identical", False),
+        (LONG, "　" + LONG.replace("，", ",") + " ", "identical", False),  # normalised, it is
+        ("", LONG, "empty", False),
+        (" \n", LONG, "empty", False),
+        ("今天天气好", "今天的天气不错", "too_short", True),
+        ("今天天气好", "今天天气好", "identical", False),
+        ("short", "words of no Han", "no_han", False),
+        ("a" * 20, LONG, "no_han", False),
+        (LONG * 40, LONG, "too_long", False),
+        (LONG, LONG + "\ufffd", "undecodable", False),
+    ],
+)
+def test_what_the_job_would_set_aside_has_its_reason(service, source, paraphrase, reason, judged):
+    given = {"pairs": [{"source": source, "paraphrase": paraphrase}], "explain": True}
+    (score,) = service.ask("/v1/score", given).json["scores"]
+    assert score["reason"] == reason
+    assert [score[name] is not None for name in OUTPUTS] == [judged] * len(OUTPUTS)
+    assert isinstance(score.get("reasons"), list if judged else type(None))
+
+
+def test_explanations_are_those_of_the_metric(service, metric):
+    given = {"pairs": PAIRS[:10], "explain": True}
+    answer = service.ask("/v1/score", given).json["scores"]
+    said = [metric.explain(pair["source"], pair["paraphrase"]) for pair in PAIRS[:10]]
+    assert [score["reasons"] for score in answer] == said
+    assert any(said)
+
+
+def table(rows: list[list[str]], delimiter: str = ",", **options) -> str:
+    file = io.StringIO()
+    csv.writer(file, delimiter=delimiter, **options).writerows(rows)
+    return file.getvalue()
+
+
+def ask_table(service, body: bytes, kind: str = "text/csv", query: str = ""):
+    return service.ask(f"/v1/score-table{query}", body, Content_Type=kind)
+
+
+ROWS = [
+    ["7", PAIRS[0]["source"], 'with "quotes", and\r\nlines', PAIRS[0]["paraphrase"]],
+    ["8", LONG, "", LONG],
+    ["=1+1", PAIRS[1]["source"] + "\n", "x", PAIRS[1]["paraphrase"]],
+]
+HEADER = ["id", "source", "备注", "paraphrase"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030"])
+@pytest.mark.parametrize("kind", ["text/csv", "text/tab-separated-values"])
+def test_a_table_comes_back_with_its_scores(service, encoding, kind):
+    delimiter = "," if kind == "text/csv" else "\t"
+    text = table([HEADER, *ROWS], delimiter)
+    query = "?encoding=gb18030" if encoding == "gb18030" else ""
+    answer = ask_table(service, text.encode(encoding), kind, query)
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == f"{kind}; charset=utf-8"
+    assert answer.headers["X-Signature"].startswith("SPScore-zh|")
+    found = [*csv.reader(io.StringIO(answer.body.decode(), newline=""), delimiter=delimiter)]
+    assert found[0] == [*HEADER, *OUTPUTS, "reason"]
+    assert [row[:4] for row in found[1:]] == ROWS
+    pairs = [{"source": row[1], "paraphrase": row[3]} for row in ROWS]
+    scores = service.ask("/v1/score", {"pairs": pairs}).json["scores"]
+    for row, score in zip(found[1:], scores, strict=True):
+        wanted = [score[name] for name in (*OUTPUTS, "reason")]
+        assert row[4:] == ["" if value is None else str(value) for value in wanted]
+
+
+PAIR_ROW = [LONG, LONG[::-1]]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "expected one column source, found none"),
+        (b"\n\n", "expected one column source, found none"),
+        (b"source,paraphrase\n", "no rows below the header"),
+        (b"a,b\nc,d\n", "expected one column source, found a, b"),
+        (b"source,text\nc,d\n", "expected one column paraphrase, found source, text"),
+        (
+            b"source,source,paraphrase\n1,2,3\n",
+            "expected one column source, found source, source, paraphrase",
+        ),
+        (b"source,paraphrase,meaning\n1,2,3\n", "column meaning: the answer has one of this name"),
+        (b"source,paraphrase\n1,2\n1,2,3\n", "line 3: 3 cells, but 2 columns"),
+        (b'source,paraphrase\n"a\nb",2\n1\n', "line 4: 1 cells, but 2 columns"),
+        (b'source,paraphrase\n"a"b,2\n', "line 2: ',' expected after '\"'"),
+        (b'source,paraphrase\n"a,2\n', "line 2: unexpected end of data"),
+        (b"source,paraphrase\n1,2\n1,a\0b\n", "line 3: a NUL character"),
+        (b"source,paraphrase\n1,2\n\xc4\xe3,3\n", "line 3: not utf-8; perhaps ?encoding=gb18030"),
+        (
+            table([["source", "paraphrase"]] + [PAIR_ROW] * 301).encode(),
+            "301 rows: at most 300 a table",
+        ),
+    ],
+)
+def test_a_wrong_table_gets_a_line_that_names_the_place(service, body, message):
+    assert ask_table(service, body).error()[2] == message
+
+
+def test_a_cell_of_a_table_may_be_too_long_for_the_metric(service):
+    body = "source,paraphrase\n今天天气很好，我们去公园吧。," + "长" * 200_000 + "\n"
+    answer = ask_table(service, body.encode())
+    assert answer.status == 200
+    assert answer.body.decode().endswith(",,,,,,too_long\n")
+
+
+def test_an_unknown_encoding_is_refused(service):
+    error = ask_table(service, b"source,paraphrase\n", query="?encoding=utf-7").error()
+    assert error[0] == 422
+    assert error[2].startswith("query.encoding: ")
+
+
+def test_the_counters_count(service):
+    def counted(name: str) -> float:
+        lines = service.ask("/metrics").body.decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+    pairs, asked = (
+        'gaixie_items_total{part="score"}',
+        'gaixie_requests_total{route="/v1/score",status="200"}',
+    )
+    before = counted(pairs), counted(asked)
+    assert service.ask("/v1/score", {"pairs": PAIRS[:7]}).status == 200
+    assert (counted(pairs), counted(asked)) == (before[0] + 7, before[1] + 1)
+    assert counted("gaixie_queue_items") == 0
+    assert counted('gaixie_request_seconds_count{route="/v1/score"}') >= 1
+    assert "of-a-client" not in service.ask("/v1/of-a-client", method="GET").body.decode()
+    assert counted('gaixie_requests_total{route="other",status="404"}') >= 1

@@ -1,0 +1,82 @@
+"""service/serve.py as a command: its dry run, its mistakes, what it imports."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the service is one of FastAPI")
+
+from tiny_seq2seq import tiny_seq2seq
+
+from gaixie.training.modeling.exported import export
+from gaixie.training.modeling.generation import load_model
+from gaixie.udfs.spscore import SPScore
+
+ROOT = Path(__file__).parents[2]
+PAIRS = [("今天公园很好看", "公园今天很好看"), ("我们昨天读书", "昨天我们读了书")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
+
+
+def run(*given, **environment: str) -> subprocess.CompletedProcess:
+    line = [sys.executable, "service/serve.py", *map(str, given)]
+    return subprocess.run(
+        line, cwd=ROOT, capture_output=True, text=True, env=os.environ | environment
+    )
+
+
+@pytest.mark.parametrize("kind", ["transformers", "ctranslate2"])
+def test_a_dry_run_answers_once(folder, tmp_path, kind):
+    if kind == "ctranslate2":
+        pytest.importorskip("ctranslate2", reason="the engine of exported models")
+        export(*load_model(folder), tmp_path / "exported", "float32")
+        folder = str(tmp_path / "exported")
+    done = run(folder, "--dry-run", "--draws", 2, GAIXIE_TOKENS="me=a-secret-of-sixteen")
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if not line.startswith("{")]
+    assert any(line.startswith("score: 0.") for line in said)
+    assert any(line.startswith("paraphrase: ") for line in said)
+    assert said[-1] == SPScore.load().signature()
+    assert "a-secret-of-sixteen" not in done.stderr + done.stdout
+
+
+def test_scoring_alone_imports_no_torch():
+    code = (
+        "import sys; from gaixie.service.serve import main; code = main(['--dry-run']); "
+        "sys.exit(code or 'torch' in sys.modules or 'pyspark' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_mistakes(folder, tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for given, environment, message in (
+            (["no/such"], {}, "no/such: no such folder"),
+            ([tmp_path, "--dry-run"], {}, "no sequence-to-sequence model"),
+            (["--port", port], {}, f"--port {port}"),
+            (["--tier", "best", "--dry-run"], {}, "best"),
+            ([], {"GAIXIE_TOKENS": "abc"}, "entry 1: expected NAME=TOKEN"),
+            ([], {"GAIXIE_TOKENS": "me=short"}, "16 or more"),
+            ([], {"GAIXIE_TOKENS_FILE": str(tmp_path / "none")}, "none"),
+            ([folder, "--min-meaning", 2], {}, "min_meaning"),
+            (["--timeout", -1], {}, "timeout"),
+        ):
+            done = run(*given, **environment)
+            assert done.returncode == 2, (given, done.stderr)
+            assert message in done.stderr.splitlines()[-1], done.stderr
+            assert "Traceback" not in done.stderr
+            assert "short" not in done.stderr or "short" not in environment.get("GAIXIE_TOKENS", "")

@@ -1,0 +1,255 @@
+"""How the tests of jobs/score_corpus.py call it, and what they read of a run."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from servers import SPARK_HOME
+from warm_up import SMALL_HEAP
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "PYSPARK_PYTHON": sys.executable,
+}
+SUBMIT_SETTINGS = {
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": os.environ["SPARK_DAEMON_JAVA_OPTS"],
+    "spark.driver.memory": "512m",
+    "spark.driver.defaultJavaOptions": SMALL_HEAP,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.sql.files.maxPartitionBytes": "70k",  # a row group of in_four_units
+    "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.cores.max": "2",  # both workers have an executor before the first task starts
+    "spark.scheduler.minRegisteredResourcesRatio": "1",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
+    "spark.shuffle.io.retryWait": "1s",  # three times, for a worker that is dead
+}
+"""For a small cluster on this machine, and so little data that a unit would be one task."""
+FILE_PARTITIONING = ds.HivePartitioning(
+    pa.schema([("origin", pa.string()), ("stage", pa.int32()), ("reason", pa.string())])
+)
+
+
+@dataclass
+class Run:
+    """What a call of the job left: exit code, texts, and the run's tables as pandas frames."""
+
+    code: int
+    stdout: str
+    stderr: str
+    folder: Path
+
+    @property
+    def error(self) -> str:
+        """The one line that names the error."""
+        lines = self.stderr.strip().splitlines()
+        assert len(lines) == 1, self.stderr
+        assert lines[0].startswith("score_corpus: error: "), self.stderr
+        return lines[0]
+
+    @cached_property
+    def manifest(self) -> dict:
+        return json.loads((self.folder / "manifest.json").read_text("utf-8"))
+
+    @cached_property
+    def scored(self) -> pd.DataFrame:
+        """All scored rows, in order of pair_id."""
+        table = read_table(self.folder / "scored").to_pandas()
+        return table.sort_values("pair_id", ignore_index=True)
+
+    @cached_property
+    def quarantine(self) -> pd.DataFrame:
+        """All quarantined rows, in order of their texts."""
+        if not (self.folder / "quarantine").exists():
+            return pd.DataFrame(columns=["source", "paraphrase", "origin", "reason"])
+        table = read_table(self.folder / "quarantine").to_pandas()
+        return table.sort_values(
+            ["reason", "source", "paraphrase"], ignore_index=True, na_position="first"
+        )
+
+    def files(self, table: str) -> list[Path]:
+        return sorted((self.folder / table).rglob("*.parquet"))
+
+
+def read_table(folder: Path) -> pa.Table:
+    return ds.dataset(folder, format="parquet", partitioning=FILE_PARTITIONING).to_table()
+
+
+def arguments(output: Path, run_id: str, model: Path, given: Iterable) -> list[str]:
+    line = ["--output", output, "--run-id", run_id, "--model", model, *given]
+    return [str(word) for word in line]
+
+
+@pytest.fixture(scope="session")
+def examples() -> pd.DataFrame:
+    """The rows of examples/pairs.jsonl."""
+    return pd.read_json(ROOT / "examples" / "pairs.jsonl", lines=True)
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory, examples) -> Path:
+    """Folder of a small metric whose scores of the examples spread over all stages."""
+    from gaixie.udfs.features import FEATURES
+    from gaixie.udfs.meaning.extract import Resources
+    from gaixie.udfs.spscore import OUTPUTS, Head, SPScore
+    from gaixie.udfs.spscore.fit import fit_model
+
+    features = SPScore.load("paper").extract(examples["source"], examples["paraphrase"])[0]
+    rated = ("rated_structure", "rated_synonym", "rated_consistency", "rated_consistency", "rated")
+    heads = {
+        output: Head(fit_model(features, examples[name].to_numpy() / 5, seeds=1), FEATURES)
+        for output, name in zip(OUTPUTS, rated, strict=True)
+    }
+    folder = tmp_path_factory.mktemp("metric") / "small"
+    SPScore("core", heads, resources=Resources.load().digests()).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def grow(examples) -> Callable[[int], pa.Table]:
+    """(rows, first) -> that many distinct pairs: two examples joined, source and paraphrase.
+
+    Columns: n (number of the pair), source, paraphrase, origin.
+    """
+
+    def rows(count: int, first: int = 0) -> pa.Table:
+        n = np.arange(first, first + count)
+        a, b = n % len(examples), (n // len(examples) + 7 * n + 1) % len(examples)
+        columns = {"n": pa.array(n)}
+        for name in ("source", "paraphrase"):
+            texts = examples[name].to_numpy()
+            columns[name] = pa.array(texts[a] + texts[b], pa.string())
+        columns["origin"] = pa.array(examples["origin"].to_numpy()[a], pa.string())
+        return pa.table(columns)
+
+    return rows
+
+
+@pytest.fixture(scope="session")
+def score(spark, model) -> Callable[..., Run]:
+    """Calls the job in this process, on the shared session; drawing the report takes a second."""
+    from gaixie.jobs import score_corpus
+    from gaixie.jobs.errors import run
+    from gaixie.jobs.scoring import pipeline
+
+    def call(output: Path, *given, run_id: str = "r", report: bool = False) -> Run:
+        line = arguments(output, run_id, model, given)
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
+            if not report:
+                patch.setattr(pipeline, "draw_report", lambda *_: b"")
+                patch.setattr(pipeline, "write_report", lambda *_: None)
+            main = functools.partial(score_corpus.main, line)
+            code = run("score_corpus", main, score_corpus.INTERRUPTED)
+        return Run(code, out.getvalue(), err.getvalue(), output / "runs" / run_id)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def launch(model) -> Iterator[Callable[..., subprocess.Popen]]:
+    """Starts the job as a process group of its own; stdout and stderr are text pipes.
+
+    command: what goes before the job's file; env: added to the environment.
+    """
+    started: list[subprocess.Popen] = []
+
+    def start(
+        output: Path | str, *given, run_id="r", command=(sys.executable,), env=None
+    ) -> subprocess.Popen:
+        line = [*command, ROOT / "jobs" / "score_corpus.py"]
+        line += arguments(output, run_id, model, given)
+        process = subprocess.Popen(
+            [str(word) for word in line],
+            cwd=ROOT,
+            env=os.environ | ENVIRONMENT | (env or {}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:  # of a test that failed
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+@pytest.fixture(scope="session")
+def translator(tmp_path_factory) -> Path:
+    """Folder of a small m2m100 that knows tiny_translators.CORPUS by heart, Chinese to English and back."""
+    from tiny_translators import save_back_translator
+
+    return save_back_translator(tmp_path_factory.mktemp("models") / "m2m100")
+
+
+@pytest.fixture(scope="session")
+def in_four_units(grow, tmp_path_factory) -> Path:
+    """Folder of four files, each a unit of four tasks; the last repeats 1,200 pairs of 3,600."""
+    folder = tmp_path_factory.mktemp("input")
+    table = grow(3600)
+    for number, start in enumerate((0, 1200, 2400, 600)):
+        part = table.slice(start, 1200)
+        pq.write_table(part, folder / f"{number}.parquet", row_group_size=300)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def local(score, in_four_units, tmp_path_factory) -> Run:
+    """The run of in_four_units in local mode."""
+    given = ("--input", in_four_units, "--origin-column", "origin", "--unit-mb", "0.001")
+    run = score(tmp_path_factory.mktemp("local"), *given)
+    assert run.code == 0, run.stderr
+    assert sum(rows["duplicates"] for rows in run.manifest["rows"].values()) == 1200
+    return run
+
+
+@pytest.fixture(scope="session")
+def jars() -> str:
+    """The jars of conf/spark/s3a-jars.conf, for spark-submit --jars."""
+    from gaixie.jobs.corpus.jars import fetch_jars, jar_folder
+    from gaixie.jobs.errors import JobError
+
+    folder = jar_folder()
+    try:
+        found = sorted(folder.glob("*.jar")) or fetch_jars(folder)
+    except JobError as error:
+        pytest.skip(str(error))
+    return ",".join(map(str, found))
+
+
+@pytest.fixture(scope="session")
+def spark_submit(cluster) -> Callable[..., list]:
+    """(settings, options) -> the words of a command, up to the job's file, for the cluster."""
+
+    def command(conf: dict[str, str] | None = None, *options) -> list:
+        words = [SPARK_HOME / "bin" / "spark-submit", "--master", cluster.url, *options]
+        for name, value in {**SUBMIT_SETTINGS, **(conf or {})}.items():
+            words += ["--conf", f"{name}={value}"]
+        return words
+
+    return command

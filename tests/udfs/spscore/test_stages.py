@@ -1,0 +1,188 @@
+"""Stages, bins and quantiles, against plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from gaixie.udfs.spscore.stages import SCORE_BINS, quantile, score_bin, stage
+
+CUTS = (0.4, 0.5, 0.6)
+# (score, stage under CUTS): a cut belongs to the stage above it, as a float32 too.
+GOLDEN = [
+    (0.0, 0),
+    (0.39999, 0),
+    (0.4, 1),
+    (np.float32(0.4), 1),
+    (np.nextafter(np.float32(0.4), np.float32(0)), 0),
+    (0.49999, 1),
+    (0.5, 2),
+    (0.59999, 2),
+    (0.6, 3),
+    (1.0, 3),
+    (math.nan, 0),
+]
+
+
+@pytest.mark.parametrize(("score", "expected"), GOLDEN)
+def test_golden(score, expected):
+    result = stage(np.array([score], np.float32), CUTS)
+    assert result.dtype == np.int8
+    assert result.tolist() == [expected]
+
+
+def test_meaning_below_the_least_keeps_a_pair_in_stage_1():
+    scores = np.array([0.3, 0.45, 0.55, 0.7, 0.7, math.nan], np.float32)
+    meaning = np.array([0.1, 0.79, 0.79, 0.79, 0.8, 0.1], np.float32)
+    assert stage(scores, CUTS, meaning, 0.8).tolist() == [0, 1, 1, 1, 3, 0]
+    assert stage(scores, CUTS, meaning).tolist() == [0, 1, 2, 3, 3, 0]
+
+
+def test_equal_cuts_leave_a_stage_out():
+    assert stage(np.array([0.3, 0.5, 0.7]), (0.5, 0.5, 0.6)).tolist() == [0, 2, 3]
+    assert stage(np.array([0.0, 0.5, 1.0]), (0.0, 0.0, 0.0)).tolist() == [3, 3, 3]
+
+
+def test_no_scores():
+    assert stage(np.array([], np.float32), CUTS).shape == (0,)
+
+
+SCORES = st.lists(st.one_of(st.just(math.nan), st.floats(0, 1, width=32), st.sampled_from(CUTS)))
+THREE_CUTS = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(sorted)
+
+
+@given(SCORES, THREE_CUTS)
+def test_stage_is_how_many_cuts_a_score_reaches(scores, cuts):
+    expected = [
+        sum(float(np.float32(score)) >= float(np.float32(cut)) for cut in cuts) for score in scores
+    ]
+    assert stage(np.array(scores, np.float32), cuts).tolist() == expected
+
+
+@given(SCORES, THREE_CUTS)
+def test_stages_rise_with_the_score(scores, cuts):
+    scores = sorted(score for score in scores if not math.isnan(score))
+    stages = stage(np.array(scores, np.float32), cuts).tolist()
+    assert stages == sorted(stages)
+    assert set(stages) <= {0, 1, 2, 3}
+
+
+# Bins
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [
+        (0.0, 0),
+        (0.00004, 0),
+        (0.00006, 1),
+        (0.0001, 1),
+        (0.12344, 1234),
+        (0.12346, 1235),
+        (0.5, 5000),
+        (0.99994, 9999),
+        (0.99996, 10_000),
+        (1.0, 10_000),
+    ],
+)
+def test_score_bin_golden(score, expected):
+    assert score_bin(np.array([score])).tolist() == [expected]
+    assert score_bin(np.array([score], np.float32)).tolist() == [expected]
+
+
+def test_every_multiple_is_its_own_bin():
+    assert score_bin(np.arange(SCORE_BINS + 1) / SCORE_BINS).tolist() == list(range(SCORE_BINS + 1))
+    as_float32 = (np.arange(SCORE_BINS + 1) / SCORE_BINS).astype(np.float32)
+    assert score_bin(as_float32).tolist() == list(range(SCORE_BINS + 1))
+
+
+@given(st.lists(st.floats(0, 1, width=32)))
+def test_bins_rise_with_the_score_and_are_near_it(scores):
+    scores = sorted(scores)
+    bins = score_bin(np.array(scores, np.float32))
+    assert bins.dtype == np.int32
+    assert bins.tolist() == sorted(bins.tolist())
+    np.testing.assert_allclose(bins / SCORE_BINS, scores, rtol=0, atol=0.5 / SCORE_BINS + 1e-12)
+
+
+# Quantiles
+
+
+@pytest.mark.parametrize(
+    ("bins", "share", "expected"),
+    [
+        # Ten pairs. Half of them lie in bins 1000 and 2000: the cut is the edge above 2000.
+        ({1000: 3, 2000: 2, 3000: 5}, 0.5, 0.20005),
+        ({1000: 3, 2000: 2, 3000: 5}, 0.3, 0.10005),
+        ({1000: 3, 2000: 2, 3000: 5}, 0.31, 0.20005),
+        ({1000: 3, 2000: 2, 3000: 5}, 1.0, 0.30005),
+        ({3000: 5, 1000: 3, 2000: 2}, 0.5, 0.20005),  # in any order
+        ({1000: 3, 2000: 2, 3000: 5}, 0.0, 0.0),  # nothing lies below 0
+        ({0: 1}, 0.5, 0.00005),
+        ({1000: 0, 2000: 4}, 0.5, 0.20005),  # an empty bin holds no pair
+        ({}, 0.5, math.nan),
+        ({1000: 0}, 0.5, math.nan),
+    ],
+)
+def test_quantile_golden(bins, share, expected):
+    assert quantile(bins, share) == pytest.approx(expected, rel=1e-6, nan_ok=True)
+
+
+COUNTS = st.dictionaries(st.integers(0, SCORE_BINS), st.integers(1, 1000), min_size=1, max_size=8)
+
+
+@settings(max_examples=300)
+@given(COUNTS, st.one_of(st.floats(0.001, 1), st.integers(1, 100).map(lambda k: k / 100)))
+def test_quantile_leaves_the_share_below_and_no_bin_more(bins, share):
+    total = sum(bins.values())
+
+    def below(score):
+        return sum(n for index, n in bins.items() if index / SCORE_BINS < score)
+
+    cut = quantile(bins, share)
+    assume(cut < 1)  # bin 10,000 reaches to the highest score: see the next test
+    assert below(cut) >= share * total
+    # The next lower edge of a bin would not do.
+    lower = max((index for index in bins if index / SCORE_BINS < cut), default=0)
+    assert below((lower - 0.5) / SCORE_BINS) < share * total
+
+
+def test_quantile_in_the_highest_bin_is_the_highest_score():
+    assert quantile({5000: 1, SCORE_BINS: 3}, 0.5) == 1.0
+    assert quantile({SCORE_BINS: 3}, 1.0) == 1.0
+
+
+@given(COUNTS, st.lists(st.floats(0, 1), min_size=2, max_size=4).map(sorted))
+def test_quantiles_rise_with_the_share(bins, shares):
+    cuts = [quantile(bins, share) for share in shares]
+    assert cuts == sorted(cuts)
+
+
+@given(st.lists(st.floats(0, 1, width=32), min_size=1, max_size=50), st.floats(0.01, 1))
+def test_bins_are_enough(scores, share):
+    """From scores to bins to the cut to stages: at least the share stays below the cut."""
+    bins = Counter(score_bin(np.array(scores, np.float32)).tolist())
+    cut = quantile(bins, share)
+    assume(cut < 1)
+    # The edge of a bin may fall on a score of its own: see test_a_cut_never_divides_a_bin.
+    edge = np.float32(cut)
+    assume(edge not in np.float32(scores))
+    stages = stage(np.array(scores, np.float32), (cut, 2, 2))
+    assert (stages == 0).sum() >= share * len(scores) - 1e-9
+
+
+def test_a_cut_never_divides_a_bin():
+    """As the docstring of quantile has it: score_bin and stage agree on either side of its edge."""
+    divided = []
+    for index in range(SCORE_BINS):
+        cut = quantile({index: 1}, 1.0)
+        edge = np.float32(cut)
+        near = np.nextafter(edge, np.float32([0, edge, 1]))
+        if ((stage(near, (cut,)) >= 1) != (score_bin(near) > index)).any():
+            divided.append(index)
+    assert len(divided) == 0

@@ -1,0 +1,80 @@
+"""The manifests that jobs write and every reader trusts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from manifests import release_manifest, run_manifest
+
+from gaixie.udfs.storage import manifest as m
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.mark.parametrize("name", m.SCHEMAS)
+def test_the_schemas_are_current(name):
+    """Otherwise: python -m gaixie.udfs.storage.manifest docs"""
+    assert (DOCS / name).read_text("utf-8") == m.schema_of(m.SCHEMAS[name])
+
+
+def test_a_manifest_is_read_as_it_was_written(tmp_path):
+    run = run_manifest(
+        rows={"llm": {"read": 3, "scored": 2, "quarantined": 1, "duplicates": 0}},
+        stages={"llm": {0: 1, 3: 1}},
+        cuts={"llm": [0.1, 0.2, None]},
+        quantiles={"llm": {0.05: 0.4}},
+        files={"scored": [{"path": "scored/a.parquet", "bytes": 5}]},
+    )
+    (tmp_path / m.NAME).write_text(run.to_json(), "utf-8")
+    assert m.read_run(str(tmp_path)) == m.read_manifest(str(tmp_path)) == run
+    values = json.loads(run.to_json())
+    assert [*values][:2] == ["format_version", "run_id"]
+    assert values["cuts"] == {"llm": [0.1, 0.2, None]}
+    assert run.total.read == 3
+
+
+def test_a_release_names_its_data_files(tmp_path):
+    data = {"path": "data/a.parquet", "bytes": 5, "sha256": "00", "rows": 7}
+    card = {"path": "README.md", "bytes": 1, "sha256": "11"}
+    release = release_manifest(files=[card, data])
+    (tmp_path / m.NAME).write_text(release.to_json(), "utf-8")
+    assert m.read_release(str(tmp_path)) == m.read_manifest(str(tmp_path)) == release
+    assert [file.path for file in release.data_files] == ["data/a.parquet"]
+    assert json.loads(release.to_json())["files"] == [card, data]
+
+
+def test_a_manifest_without_a_version_has_version_1(tmp_path):
+    values = json.loads(run_manifest().to_json())
+    del values["format_version"]
+    (tmp_path / m.NAME).write_text(json.dumps(values | {"new": 1}), "utf-8")
+    assert m.read_run(str(tmp_path)).format_version == 1
+
+
+BAD = {
+    "newer": ({"format_version": 2}, "a manifest of format_version 2, this Gaixie reads up to 1"),
+    "no number": ({"format_version": "2"}, "not of a run or release: format_version: Input should"),
+    "wrong type": ({"rows": []}, "not of a run or release: rows: Input should be"),
+    "deep": ({"rows": {"llm": {}}}, "not of a run or release: no 'rows.llm.read' in it"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("read", [m.read_run, m.read_release, m.read_manifest])
+def test_what_cannot_be_read_is_one_line(tmp_path, case, read):
+    changes, expected = BAD[case]
+    manifest = release_manifest() if read is m.read_release else run_manifest()
+    (tmp_path / m.NAME).write_text(json.dumps(json.loads(manifest.to_json()) | changes), "utf-8")
+    expected = expected.replace("llm.read", "llm.in_runs") if read is m.read_release else expected
+    with pytest.raises(m.ManifestError) as refused:
+        read(str(tmp_path))
+    assert str(refused.value).startswith(f"{tmp_path}/manifest.json: {expected}")
+    assert "\n" not in str(refused.value)
+
+
+def test_no_manifest(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=r"manifest\.json: no such file: the release is not"
+    ):
+        m.read_release(str(tmp_path))

@@ -1,0 +1,387 @@
+"""udfs/storage/storage.py, the same on a file system and on a real S3 server."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from servers import FaultProxy, free_port
+
+from gaixie.udfs.storage import storage
+
+PART = 5 * 2**20
+"""The smallest part of a multipart upload, bytes."""
+
+
+@pytest.fixture
+def in_store(store, monkeypatch) -> Callable[..., None]:
+    """Sets the environment of an account: all that the module learns of the store."""
+
+    def use(account: str = "admin", **changes: str) -> None:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            monkeypatch.delenv(name)
+        for name, value in (store.environment(account) | changes).items():
+            monkeypatch.setenv(name, value)
+
+    use()
+    return use
+
+
+S3 = [pytest.param(scheme, marks=pytest.mark.s3) for scheme in ("s3", "s3a")]
+
+
+@pytest.fixture(params=["path", "file", *S3])
+def root(request, tmp_path) -> str:
+    """A folder of its own that is not there yet, by each kind of URI."""
+    if request.param in ("path", "file"):
+        return f"{tmp_path}/root" if request.param == "path" else f"file://{tmp_path}/root"
+    store = request.getfixturevalue("store")
+    request.getfixturevalue("in_store")
+    return f"{request.param}://{store.BUCKET}/storage/{tmp_path.name}"
+
+
+def tree(root: str) -> dict[str, int]:
+    """Sizes by path below root."""
+    return {file.uri.removeprefix(f"{root}/"): file.size for file in storage.list_files(root)}
+
+
+def test_write_read_list_delete(root):
+    assert not storage.exists(root)
+    assert storage.list_files(root) == []
+    assert storage.children(root) == []
+    a, b = storage.join(root, "x", "a.json"), storage.join(root, "x", "b", "改写 ü.bin")
+    storage.write(a, json.dumps({"n": 1}))
+    storage.write(b, b"\x00" * 10)
+    storage.write(storage.join(root, "x-other"), "beside x, not in it")
+    assert storage.read_json(a) == {"n": 1}
+    assert storage.read_bytes(b) == b"\x00" * 10
+    assert [
+        storage.exists(f"{root}/{name}") for name in ("x", "x/b", "x/a.json", "x/c", "x/a")
+    ] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert tree(root) == {"x/a.json": 8, "x/b/改写 ü.bin": 10, "x-other": 19}
+    assert [file.uri for file in storage.list_files(f"{root}/x")] == [a, b]
+    assert [file.uri for file in storage.list_files(a)] == [a]
+    assert abs(storage.list_files(a)[0].modified.timestamp() - time.time()) < 60
+    assert storage.children(root) == ["x", "x-other"]
+    assert storage.children(f"{root}/x") == ["a.json", "b"]
+    storage.write(a, "other")
+    assert storage.read_bytes(a) == b"other"
+    with pytest.raises(OSError, match=r"a\.json: not JSON"):
+        storage.read_json(a)
+    storage.delete(f"{root}/x")
+    storage.delete(f"{root}/x")
+    assert tree(root) == {"x-other": 19}
+
+
+def test_what_is_missing(root):
+    for read in (storage.read_bytes, storage.read_json, storage.sha256):
+        with pytest.raises(FileNotFoundError, match=r"^\S+/nothing: no such \w+") as caught:
+            read(f"{root}/nothing")
+        assert str(caught.value).startswith(root)
+    storage.write(f"{root}/here", "x")
+    with (
+        pytest.raises(FileNotFoundError, match=r"^/not/my/file: gone$"),
+        storage.open_file(f"{root}/here"),
+    ):
+        raise FileNotFoundError("/not/my/file: gone")  # of the caller, and left as it is
+
+
+def test_open(root):
+    uri = f"{root}/deep/large"
+    block = bytes(range(256)) * 4096  # 1 MiB
+    with storage.open_file(uri, "wb") as file:
+        for _ in range(60):  # more than s3fs keeps: parts go out before the end
+            file.write(block)
+        assert not storage.exists(uri)
+    assert tree(root) == {"deep/large": 60 * len(block)}
+    with storage.open_file(uri) as file:
+        file.seek(len(block) * 59 + 5)
+        assert file.read() == block[5:]
+    assert storage.sha256(uri) == hashlib.sha256(block * 60).hexdigest()
+    with storage.open_file(f"{root}/empty", "wb"):
+        pass
+    assert storage.read_bytes(f"{root}/empty") == b""
+    with pytest.raises(ValueError, match="'rb' or 'wb'"), storage.open_file(uri, "a"):
+        pass
+
+
+def test_a_failed_write_leaves_nothing(root):
+    uri = f"{root}/table"
+    storage.write(uri, "old")
+    for blocks in (1, 60):
+        with pytest.raises(RuntimeError, match="on the way"):
+            write_half(uri, blocks)
+        assert tree(root) == {"table": 3}
+        assert storage.uploads(root) == []
+
+
+def write_half(uri: str, blocks: int) -> None:
+    with storage.open_file(uri, "wb") as file:
+        for _ in range(blocks):
+            file.write(b"x" * 2**20)
+        raise RuntimeError("on the way")
+
+
+def test_copy(root, tmp_path, in_store, store):
+    """Between every two kinds of place; larger than a part where a store takes it in parts."""
+    data = os.urandom(20 * 2**20)
+    local = tmp_path / "local" / "file"
+    local.parent.mkdir()
+    local.write_bytes(data)
+    storage.copy(str(local), f"{root}/a")
+    storage.copy(f"{root}/a", f"{root}/b")
+    storage.copy(f"{root}/b", str(tmp_path / "local" / "back"))
+    storage.copy(f"{root}/b", f"s3://{store.BUCKET}/copied")
+    assert (tmp_path / "local" / "back").read_bytes() == data
+    digest = hashlib.sha256(data).hexdigest()
+    for uri in (f"{root}/a", f"{root}/b", f"s3://{store.BUCKET}/copied"):
+        assert storage.sha256(uri) == digest
+    with pytest.raises(FileNotFoundError, match="nothing: no such"):
+        storage.copy(f"{root}/nothing", f"{root}/c")
+    with pytest.raises(FileNotFoundError, match="nothing: no such"):
+        storage.copy(str(tmp_path / "nothing"), f"{root}/c")
+
+
+def test_of_eight_creators_one_wins(root):
+    for attempt in range(3):
+        uri = f"{root}/manifest-{attempt}"
+        barrier = threading.Barrier(8)
+
+        def race(n: int, uri=uri, barrier=barrier) -> str:
+            barrier.wait()
+            try:
+                storage.create(uri, f"of {n}" * 100)
+            except FileExistsError as error:
+                return str(error)
+            return f"of {n}" * 100
+
+        with ThreadPoolExecutor(8) as pool:
+            outcomes = Counter(pool.map(race, range(8)))
+        assert outcomes.pop(f"{uri}: is already there") == 7
+        assert [storage.read_bytes(uri).decode()] == [*outcomes]
+    assert len(tree(root)) == 3  # and nothing beside them
+
+
+def test_readers(root):
+    system, path = storage.filesystem(f"{root}/t.parquet")
+    with storage.open_file(f"{root}/t.parquet", "wb") as file:
+        pq.write_table(pa.table({"a": [1, 2]}), file)
+    assert pq.read_table(path, filesystem=system).to_pydict() == {"a": [1, 2]}
+    with storage.open_file(f"{root}/t.parquet", "wb") as file:
+        pq.write_table(pa.table({"a": [1, 2, 3]}), file)
+    assert len(pq.read_table(path, filesystem=system)) == 3  # no stale listing
+
+
+@given(
+    st.lists(st.text("ab./ -_", min_size=1, max_size=5).filter(lambda s: s.strip("/")), max_size=3)
+)
+def test_join(parts):
+    parts = [part.strip("/") for part in parts]
+    for root in ("/tmp/x", "s3://bucket/x", "relative"):
+        assert storage.join(f"{root}/", *parts) == "/".join([root, *parts])
+
+
+def test_spark_uri():
+    assert storage.spark_uri("s3://bucket/s3://x") == "s3a://bucket/s3://x"
+    assert storage.spark_uri("s3a://bucket/x") == "s3a://bucket/x"
+    assert storage.spark_uri("/tmp/x") == "/tmp/x"
+
+
+@pytest.mark.parametrize("uri", ["hdfs://host/x", "s3://", "gs://bucket/x"])
+def test_other_uris(uri):
+    with pytest.raises(OSError, match=f"^{uri}: .*expected"):
+        storage.exists(uri)
+
+
+def test_s3_libraries_load_only_for_the_store(tmp_path):
+    code = "import sys; from gaixie.udfs.storage import storage; storage.create(sys.argv[1], 'x'); print(*sys.modules)"
+    line = [sys.executable, "-c", code, str(tmp_path / "x")]
+    loaded = set(subprocess.run(line, capture_output=True, text=True, check=True).stdout.split())
+    assert "gaixie.udfs.storage.storage" in loaded
+    assert loaded.isdisjoint({"boto3", "s3fs", "pyspark", "torch"})
+
+
+def test_a_killed_write_leaves_the_old_file(tmp_path):
+    """Killed between the file's content and its name."""
+    target = tmp_path / "manifest.json"
+    target.write_text("old")
+    code = """if True:
+        import os, sys
+        from gaixie.udfs.storage import storage
+        storage.os.replace = storage.os.link = lambda *_: os.kill(os.getpid(), 9)
+        getattr(storage, sys.argv[2])(sys.argv[1], "new")"""
+    for name, path in (("write", target), ("create", tmp_path / "created.json")):
+        process = subprocess.run([sys.executable, "-c", code, str(path), name])
+        assert process.returncode == -9
+    assert target.read_text() == "old"
+    assert not (tmp_path / "created.json").exists()
+    storage.create(str(tmp_path / "created.json"), "next")
+
+
+# Only in a store
+
+
+def multipart(store, key: str) -> None:
+    """Half an upload: two parts, and no end."""
+    client = store.client()
+    upload = client.create_multipart_upload(Bucket=store.BUCKET, Key=key)["UploadId"]
+    for number in (1, 2):
+        client.upload_part(
+            Bucket=store.BUCKET, Key=key, UploadId=upload, PartNumber=number, Body=b"x" * PART
+        )
+
+
+def test_abandoned_uploads(store, in_store):
+    root = f"s3://{store.BUCKET}/uploads"
+    for key in ("uploads/a/data", "uploads/b", "uploads-beside"):
+        multipart(store, key)
+    assert not storage.exists(f"{root}/a/data")
+    assert storage.list_files(root) == []
+    found = storage.uploads(root)
+    assert [upload.uri for upload in found] == [f"{root}/a/data", f"{root}/b"]
+    assert all(abs(upload.started.timestamp() - time.time()) < 60 for upload in found)
+    for upload in storage.uploads(f"{root}/a") * 2:  # the second time it is gone
+        storage.abort_upload(upload)
+    assert [upload.uri for upload in storage.uploads(root)] == [f"{root}/b"]
+    assert len(storage.uploads(f"s3://{store.BUCKET}/uploads-beside")) == 1
+
+
+def test_markers_of_folders_are_no_files(store, in_store):
+    root = f"s3://{store.BUCKET}/markers"
+    store.client().put_object(Bucket=store.BUCKET, Key="markers/a/", Body=b"")
+    assert storage.list_files(root) == []
+    assert not storage.exists(root)
+    storage.write(f"{root}/a/b", "x")
+    assert tree(root) == {"a/b": 1}
+    storage.delete(root)
+    assert store.keys("markers/") == []
+
+
+def test_more_objects_than_a_page(store, in_store):
+    root = f"s3a://{store.BUCKET}/many"
+    client = store.client()
+    with ThreadPoolExecutor(8) as pool:
+        put = lambda n: client.put_object(Bucket=store.BUCKET, Key=f"many/{n:04d}", Body=b"x")  # noqa: E731
+        [*pool.map(put, range(1005))]
+    assert [file.uri for file in storage.list_files(root)] == [
+        f"{root}/{n:04d}" for n in range(1005)
+    ]
+    storage.delete(root)
+    assert storage.list_files(root) == []
+
+
+def write_through(uri: str) -> None:
+    with storage.open_file(uri, "wb") as file:
+        file.write(b"x")
+
+
+ACTIONS = {
+    "exists": storage.exists,
+    "list": storage.list_files,
+    "children": storage.children,
+    "read": storage.read_bytes,
+    "sha256": storage.sha256,
+    "write": lambda uri: storage.write(uri, "x"),
+    "create": lambda uri: storage.create(uri, "x"),
+    "delete": storage.delete,
+    "open": write_through,
+    "copy": lambda uri: storage.copy(__file__, uri),
+    "uploads": storage.uploads,
+}
+
+
+def fails(action: Callable, uri: str, expected: type[OSError], words: str) -> None:
+    """The error's type, in one line that begins with the URI, and soon."""
+    started = time.monotonic()
+    with pytest.raises(expected, match=words) as caught:
+        action(uri)
+    assert time.monotonic() - started < 20
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    assert message.startswith(f"{uri}: "), message
+
+
+@pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS.keys())
+def test_wrong_credentials(action, in_store, store):
+    uri = f"s3://{store.BUCKET}/wrong"
+    in_store(AWS_ACCESS_KEY_ID="AKIANOBODY")
+    fails(action, uri, PermissionError, "credentials")
+    in_store(AWS_SECRET_ACCESS_KEY="not-the-secret")
+    fails(action, uri, PermissionError, "credentials")
+
+
+def test_no_credentials(in_store, store, monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    for name in ("read", "write", "exists"):
+        fails(
+            ACTIONS[name], f"s3a://{store.BUCKET}/x", PermissionError, "no credentials .*set AWS_"
+        )
+
+
+def test_reader_may_not_write(in_store, store):
+    uri = f"s3://{store.BUCKET}/reader"
+    storage.write(uri, "of admin")
+    in_store("reader")
+    assert storage.read_bytes(uri) == b"of admin"
+    assert [file.uri for file in storage.list_files(uri)] == [uri]
+    for name in ("write", "create", "delete", "copy", "open"):
+        fails(ACTIONS[name], uri, PermissionError, "access denied")
+    in_store()
+    assert storage.read_bytes(uri) == b"of admin"
+
+
+@pytest.mark.parametrize("name", ["exists", "list", "children", "read", "sha256", "uploads"])
+def test_missing_bucket(name, in_store):
+    """What writes is not tried: the server of the tests would create the bucket."""
+    fails(ACTIONS[name], "s3://no-such-bucket/x", FileNotFoundError, "no such")
+
+
+@pytest.mark.parametrize("name", ["exists", "read", "create"])
+def test_nothing_answers(name, in_store, monkeypatch):
+    monkeypatch.setattr(storage, "ATTEMPTS", 2)
+    in_store(AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{free_port()}")
+    fails(
+        ACTIONS[name], "s3://gaixie/x", ConnectionError, "cannot be reached .*AWS_ENDPOINT_URL_S3"
+    )
+
+
+def test_a_flaky_store_is_asked_again(store, in_store):
+    """Hung up on, told to slow down, never told that its object was created, cut off in reading."""
+    faults = ["reset", "slow down", "cut", None, None]  # the last two: created already, by whom?
+    faults += [None, "slow down", "reset", None]
+    faults += ["slow down", "cut", "reset", None]
+    proxy = FaultProxy(store.port, lambda number: dict(enumerate(faults)).get(number))
+    in_store(AWS_ENDPOINT_URL_S3=proxy.endpoint)
+    uri, content = f"s3://{store.BUCKET}/flaky", os.urandom(300_000)
+    storage.create(uri, content)
+    assert proxy.requests == 5
+    with pytest.raises(FileExistsError):
+        storage.create(uri, "twice")
+    assert proxy.requests == 9
+    assert storage.read_bytes(uri) == content
+    assert proxy.requests == len(faults)
+    assert proxy.faults == {"reset": 3, "slow down": 3, "cut": 2}
+    proxy.stop()

@@ -1,0 +1,55 @@
+"""The split of sources: its hash, its bounds, and what does not change a source's side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import xxhash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gaixie.udfs.text.splits import SPLITS, bounds, source_hash, source_hashes, splits_of
+
+texts = st.lists(st.text(max_size=12), max_size=8)
+
+
+@given(texts, st.integers(0, 2**32))
+def test_a_columns_hashes_are_those_of_its_sentences(column, seed):
+    column = [text.encode("utf-8", "ignore").decode() for text in column]
+    found = source_hashes(pa.array(column, pa.string()), seed)
+    assert found.tolist() == [source_hash(text, seed) for text in column]
+
+
+def test_the_hash_by_hand():
+    """Full-width letters and outer spaces are normalised away; four bytes a character, low first."""
+    data = b"".join(ord(c).to_bytes(4, "little") for c in "春天A")
+    assert source_hash(" 春天Ａ　", 7) == xxhash.xxh3_64_intdigest(data, 7)
+
+
+@given(texts, st.lists(st.floats(0, 1), min_size=3, max_size=3).filter(lambda w: sum(w) > 0.1))
+def test_the_plain_definition(column, weights):
+    column = [text.encode("utf-8", "ignore").decode() for text in column]
+    shares = [weight / sum(weights) for weight in weights]
+    found = splits_of(pa.array(column, pa.string()), shares, 13)
+    for text, split in zip(column, found, strict=True):
+        place, expected = (source_hash(text, 13) >> 11) / 2**53, None
+        reached = 0.0
+        for number, share in enumerate(shares):
+            reached += share
+            if share > 0:
+                expected = number
+                if place < reached:
+                    break
+        assert split == expected
+
+
+def test_shares_are_kept():
+    column = pa.array([f"第{n}句" for n in range(20_000)])
+    found = np.bincount(splits_of(column, [0.8, 0.15, 0.05], 13), minlength=len(SPLITS)) / 20_000
+    np.testing.assert_allclose(found, [0.8, 0.15, 0.05], atol=0.01)
+
+
+def test_a_split_without_a_share():
+    assert bounds([0.9, 0, 0.1]) == [(0, 0.9), (2, pytest.approx(1.0))]
+    assert set(splits_of(pa.array([f"{n}" for n in range(500)]), [0.9, 0, 0.1], 1)) == {0, 2}

@@ -1,0 +1,161 @@
+"""Quarantine: every reason, which comes first, and that the rest is fit."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gaixie.udfs.text.code_points import from_strings, to_strings
+from gaixie.udfs.text.normalise import normalise_column
+from gaixie.udfs.text.validate import REASONS, quarantine_reasons, take_rows
+
+SHORTEST, LONGEST = 3, 6
+HAN = re.compile("[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
+
+
+def as_bytes(text):
+    return text.encode() if isinstance(text, str) else text
+
+
+def reasons(pairs, shortest=SHORTEST, longest=LONGEST) -> list[str | None]:
+    columns = [pa.array(map(as_bytes, side), pa.binary()) for side in zip(*pairs, strict=True)]
+    (a, flags_a), (b, flags_b) = map(normalise_column, columns)
+    codes = quarantine_reasons(a, flags_a, b, flags_b, shortest, longest)
+    assert codes.dtype == np.uint8
+    assert codes.shape == (len(pairs),)
+    return [REASONS[code - 1] if code else None for code in codes]
+
+
+GOOD = "今天好"
+CASES = [
+    ("今天好", "好今天", None),
+    ("今天很好啊呀", "好今天", None),  # six characters are not too many
+    (None, GOOD, "null"),
+    (None, None, "null"),
+    (b"\xff", GOOD, "undecodable"),
+    (b"\xe4\xbb", GOOD, "undecodable"),
+    ("今\ufffd好", GOOD, "undecodable"),
+    ("\ufffd", GOOD, "undecodable"),
+    ("", GOOD, "empty"),
+    ("", "", "empty"),
+    (" \u3000\n", GOOD, "empty"),
+    ("今天", GOOD, "too_short"),
+    ("今天 \u3000", GOOD, "too_short"),  # three characters only before normalisation
+    ("e\u0301好", GOOD, "too_short"),
+    ("今天天天天天天", GOOD, "too_long"),
+    ("今天…好啊", GOOD, "too_long"),  # … makes three of one: seven
+    ("今天   \n\n  好", GOOD, None),  # ten characters, four after normalisation
+    ("𠮷𠮷𠮷𠮷𠮷𠮷", GOOD, None),  # 24 bytes, six characters
+    ("abc", GOOD, "no_han"),
+    ("abc", "cba", "no_han"),
+    ("ひらが", GOOD, "no_han"),
+    ("123", GOOD, "no_han"),
+    ("一bc", GOOD, None),
+    (GOOD, GOOD, "identical"),
+    ("今天好，", "今天好,", "identical"),  # under normalisation
+    (" 今天好", "今天好\n", "identical"),
+]
+
+
+@pytest.mark.parametrize(("source", "paraphrase", "expected"), CASES)
+def test_reason(source, paraphrase, expected):
+    assert reasons([(source, paraphrase)]) == [expected]
+    assert reasons([(paraphrase, source)]) == [expected]
+
+
+def test_reasons_in_one_batch():
+    assert reasons([case[:2] for case in CASES]) == [case[2] for case in CASES]
+
+
+@pytest.mark.parametrize(
+    ("source", "paraphrase", "expected"),
+    [
+        # Each pair has every reason from the one named on that can hold beside it.
+        (None, b"\xff", "null"),
+        (None, "", "null"),
+        (None, "abcdefgh", "null"),
+        (b"\xff", "", "undecodable"),
+        (b"\xff", b"\xff", "undecodable"),
+        ("\ufffd", "abcdefgh", "undecodable"),
+        ("", "a", "empty"),
+        ("", "abcdefgh", "empty"),
+        ("a", "abcdefgh", "too_short"),
+        ("a", "a", "too_short"),
+        ("好", "好", "too_short"),
+        ("abcdefgh", "abcdefgh", "too_long"),
+        ("今天天天天天天", "今天天天天天天", "too_long"),
+        ("abc", "abc", "no_han"),
+    ],
+)
+def test_the_first_reason_counts(source, paraphrase, expected):
+    assert reasons([(source, paraphrase)]) == [expected]
+    assert reasons([(paraphrase, source)]) == [expected]
+
+
+@pytest.mark.parametrize(("length", "expected"), [(14, "too_short"), (15, None), (16, None)])
+def test_the_lower_bound_is_included(length, expected):
+    assert reasons([("今" * length, "好" * 20)], 15, 1000) == [expected]
+
+
+@pytest.mark.parametrize(("length", "expected"), [(999, None), (1000, None), (1001, "too_long")])
+def test_the_upper_bound_is_included(length, expected):
+    assert reasons([("今" * 20, "好" * length)], 15, 1000) == [expected]
+
+
+def by_definition(source, paraphrase) -> str | None:
+    """The table of design section 5, in plain Python."""
+    if source is None or paraphrase is None:
+        return "null"
+    sides = []
+    for text in map(as_bytes, (source, paraphrase)):
+        try:
+            decoded = text.decode()
+        except UnicodeDecodeError:
+            return "undecodable"
+        if "\ufffd" in decoded:
+            return "undecodable"
+        sides.append(" ".join(unicodedata.normalize("NFKC", decoded).split()))
+    if not all(sides):
+        return "empty"
+    if min(map(len, sides)) < SHORTEST:
+        return "too_short"
+    if max(map(len, sides)) > LONGEST:
+        return "too_long"
+    if not all(HAN.search(side) for side in sides):
+        return "no_han"
+    return "identical" if sides[0] == sides[1] else None
+
+
+SENTENCE = st.one_of(
+    st.none(),
+    st.binary(max_size=4),
+    st.text("今天好， …a\u0301\u3000", max_size=9),
+    st.text("今天好,a", min_size=SHORTEST, max_size=LONGEST),
+    st.text("好 ", min_size=2, max_size=4),
+    st.text(max_size=9),
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=12))
+def test_fit_exactly_where_no_reason_holds(pairs):
+    assert reasons(pairs) == [by_definition(*pair) for pair in pairs]
+
+
+def test_no_rows():
+    (a, flags) = normalise_column(pa.array([], pa.string()))
+    assert quarantine_reasons(a, flags, a, flags, SHORTEST, LONGEST).shape == (0,)
+
+
+@given(st.lists(st.tuples(st.text(max_size=5), st.booleans())))
+def test_take_rows(rows):
+    texts = [text for text, _ in rows]
+    kept = take_rows(from_strings(texts), np.array([keep for _, keep in rows], bool))
+    assert to_strings(kept) == [text for text, keep in rows if keep]
+    assert (kept.values.dtype, kept.offsets.dtype) == (np.uint32, np.int64)

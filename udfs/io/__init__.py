@@ -1,1 +1,0 @@
-"""Files by URI, local copies, tables of text and of pairs, folders of models."""

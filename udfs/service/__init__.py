@@ -1,1 +1,0 @@
-"""HTTP over the metric, and what every server of the project shares. Needs gaixie[serve]."""

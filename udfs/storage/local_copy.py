@@ -1,0 +1,60 @@
+"""Local copies of files that lie in an object store, for what works on this host alone."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from gaixie.udfs.storage import storage
+
+
+def remote(path: str | Path | None) -> bool:
+    """Whether a path is a URI of an object store."""
+    return path is not None and "://" in str(path)
+
+
+def fetch(uri: str, folder: Path) -> Path:
+    """Copies a file, or a folder with all in it, under a local folder; where it then lies.
+
+    Raises FileNotFoundError where nothing is there, and other OSErrors of gaixie.udfs.storage.storage.
+    """
+    files = storage.list_files(uri)
+    if not files:
+        raise FileNotFoundError(f"{uri}: no such file or folder")
+    root = folder / uri.rstrip("/").rpartition("/")[2]
+    for file in files:
+        below = file.uri.partition("://")[2].removeprefix(uri.rstrip("/").partition("://")[2])
+        storage.copy(file.uri, str(root) + below)
+    return root
+
+
+@contextmanager
+def local_copy(
+    output: str | Path | None, *inputs: str | Path | None, overwrite: bool = True
+) -> Iterator[list[Any]]:
+    """Local paths of an output folder and of inputs: the same, or copies of what is remote.
+
+    Paths, and None where None is given.
+
+    What stands in a remote output's local folder is uploaded once the block has ended well. Raises
+    FileExistsError where that would be written over and must not.
+    """
+    if remote(output) and not overwrite and storage.exists(str(output)):
+        raise FileExistsError(f"{output}: exists and is not empty; --overwrite replaces it")
+    with tempfile.TemporaryDirectory(prefix="gaixie-") as work:
+        folders = [Path(work, str(k)) for k in range(1 + len(inputs))]
+        paths = [
+            fetch(str(uri), folder) if remote(uri) else None if uri is None else Path(uri)
+            for uri, folder in zip(inputs, folders[1:], strict=True)
+        ]
+        if not remote(output):
+            yield [None if output is None else Path(output), *paths]
+            return
+        local = folders[0] / str(output).rstrip("/").rpartition("/")[2]
+        yield [local, *paths]
+        for path in sorted(local.rglob("*")):
+            if path.is_file():
+                storage.copy(str(path), storage.join(str(output), *path.relative_to(local).parts))

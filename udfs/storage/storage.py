@@ -1,0 +1,401 @@
+"""Files by URI, for jobs and training alike: manifests, releases, checkpoints.
+
+A URI is a local path, file://, s3:// or s3a:// (the two mean the same). Credentials come from the
+environment's default chain alone (variables, profile, role), the endpoint of a store other than
+AWS from AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.
+
+Whatever is written appears complete or not at all. A store that is busy or drops a connection is
+asked again a few times; wrong credentials and missing buckets fail at once. Everything here raises
+OSError with one line that names the URI and what to fix (udfs/storage/storage_errors.py). fsspec's file
+systems do the work; s3fs is imported where a URI needs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from gaixie.udfs.storage.storage_errors import explained, refused
+
+ATTEMPTS = 5
+CONNECT_SECONDS = 5
+READ_SECONDS = 60
+BLOCK_BYTES = 8 * 2**20
+"""What a read from a store fetches ahead."""
+DELETED_AT_ONCE = 1000
+"""Objects in one request: the most that S3 takes."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a listing."""
+
+    uri: str
+    size: int
+    """Bytes."""
+    modified: datetime
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A multipart upload that was begun and not ended: it takes space and shows in no listing."""
+
+    uri: str
+    upload_id: str
+    started: datetime
+
+
+def join(uri: str, *parts: str) -> str:
+    """The URI of what lies below a folder."""
+    return "/".join([uri.rstrip("/"), *parts])
+
+
+def spark_uri(uri: str) -> str:
+    """The URI as Spark knows it: s3:// as s3a://."""
+    return f"s3a://{uri[5:]}" if uri.startswith("s3://") else uri
+
+
+def exists(uri: str) -> bool:
+    """Whether there is a file, or a folder with something in it."""
+    return bool(list_files(uri)) if _in_store(uri) else _path(uri).exists()
+
+
+def list_files(uri: str) -> list[File]:
+    """Files of a file or folder, all levels, in order of their URIs; none where nothing is."""
+    return sorted(
+        (
+            File(name, entry["size"], _modified(entry))
+            for name, entry in _entries(uri)
+            if not name.endswith("/")  # what some writers leave to mark a folder
+        ),
+        key=lambda file: file.uri,
+    )
+
+
+def children(uri: str) -> list[str]:
+    """Names of the files and folders directly below a folder, in order.
+
+    Some stores, like file systems, keep folders of which all files were deleted.
+    """
+    system, root = filesystem(uri)
+    with explained(uri):
+        try:
+            names = system.ls(root, detail=False)
+        except FileNotFoundError as error:
+            if error.__cause__:  # of the store: there is no such bucket
+                raise
+            return []
+    below = (name.removeprefix(root.rstrip("/")).strip("/") for name in names)
+    return sorted({name for name in below if name})
+
+
+@contextmanager
+def open_file(uri: str, mode: str = "rb") -> Iterator[BinaryIO]:
+    """Opens a binary file to read ("rb", seekable) or write ("wb"), inside a with block.
+
+    What is written is there once the block ends; where the block raises, nothing is.
+    """
+    if mode not in ("rb", "wb"):
+        raise ValueError(f"mode must be 'rb' or 'wb', not '{mode}'")
+    if mode == "wb" and not _in_store(uri):
+        with _replacing(uri, os.replace) as file:
+            yield file
+        return
+    system, root = filesystem(uri)
+    options = {"block_size": BLOCK_BYTES, "cache_type": "readahead"}
+    with explained(uri):
+        if mode == "rb":
+            file = system.open(root, mode, **options if _in_store(uri) else {})
+        else:
+            file = system.open(root, mode, autocommit=False)
+    with explained(uri, local=False):
+        if mode == "rb":
+            with file:
+                yield file
+            return
+        try:
+            yield file
+            file.close()
+            file.commit()
+        except BaseException:
+            file.closed or file.discard()
+            raise
+
+
+def read_bytes(uri: str) -> bytes:
+    """The whole content of a file."""
+    system, root = filesystem(uri)
+    with explained(uri):
+        # One request, without asking for the size before.
+        return system.cat_file(root, **{"max_concurrency": 1} if _in_store(uri) else {})
+
+
+def read_json(uri: str) -> Any:
+    """The value of a JSON file. Raises OSError where the file is no JSON."""
+    try:
+        return json.loads(read_bytes(uri))
+    except ValueError as error:
+        raise OSError(f"{uri}: not JSON: {error}") from None
+
+
+def to_json(value: Any) -> str:
+    """The text of a JSON file."""
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def write(uri: str, content: bytes | str) -> None:
+    """Writes a whole file over whatever was there."""
+    data = content.encode() if isinstance(content, str) else content
+    if not _in_store(uri):
+        with _replacing(uri, os.replace) as file:
+            file.write(data)
+        return
+    system, root = filesystem(uri)
+    with explained(uri):
+        system.pipe_file(root, data)
+
+
+def write_json(uri: str, value: Any) -> None:
+    write(uri, to_json(value))
+
+
+def create(uri: str, content: bytes | str) -> None:
+    """Writes a whole file if there is none; of several that try at once, exactly one does.
+
+    Raises FileExistsError for the others. On a file system a hard link decides, in a store
+    ``If-None-Match: *``, which the store must know (AWS, MinIO, SeaweedFS and Ceph do).
+    """
+    data = content.encode() if isinstance(content, str) else content
+    if not _in_store(uri):
+        with _replacing(uri, os.link) as file:
+            file.write(data)
+        return
+    system, _ = filesystem(uri)
+    bucket, key = _bucket_and_key(uri)
+    token = secrets.token_hex(8)
+    request = {"Bucket": bucket, "Key": key, "Body": data, "Metadata": {"created-by": token}}
+    with explained(uri):
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                system.call_s3("put_object", **request, IfNoneMatch="*")
+                return
+            except OSError as error:
+                answer = getattr(error.__cause__, "response", {})
+                code = answer.get("Error", {}).get("Code")
+                if code == "ConditionalRequestConflict" and attempt < ATTEMPTS:
+                    time.sleep(0.2 * attempt)  # another request for this key was under way
+                    continue
+                if code not in ("PreconditionFailed", "412"):
+                    raise
+                # An answer that was lost makes s3fs ask again, and find its own object.
+                there = system.call_s3("head_object", Bucket=bucket, Key=key)
+                if there["Metadata"].get("created-by") != token:
+                    raise
+                return
+
+
+def delete(uri: str) -> None:
+    """Deletes a file or a folder with all that is in it; nothing happens where nothing is."""
+    if not _in_store(uri):
+        path = _path(uri)
+        with explained(uri):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        return
+    system, _ = filesystem(uri)
+    bucket, key = _bucket_and_key(uri)
+    if not key:
+        raise OSError(f"{uri}: a whole bucket is not deleted here")
+    keys = [name.partition("://")[2].partition("/")[2] for name, _ in _entries(uri)]
+    with explained(uri):
+        for start in range(0, len(keys), DELETED_AT_ONCE):
+            objects = [{"Key": key} for key in keys[start : start + DELETED_AT_ONCE]]
+            # s3fs's own rm passes over objects that the store refuses to delete.
+            answer = system.call_s3(
+                "delete_objects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
+            )
+            for error in answer.get("Errors", ()):
+                raise refused(uri, error, "DeleteObjects")
+
+
+def copy(source: str, target: str) -> None:
+    """Copies one file, also between a file system and a store; a store's own copies stay there."""
+    if not _in_store(target) or not (_in_store(source) or _path(source).is_file()):
+        with open_file(source) as reader, open_file(target, "wb") as writer:
+            shutil.copyfileobj(reader, writer, BLOCK_BYTES)
+        return
+    system, path = filesystem(target)
+    if _in_store(source):
+        with explained(source):
+            system.cp_file(filesystem(source)[1], path)
+    else:
+        with explained(target):
+            system.put_file(str(_path(source)), path)  # in parts, several at once
+
+
+def sha256(uri: str) -> str:
+    """SHA-256 of a file as 64 hexadecimal digits; reads it in blocks."""
+    with open_file(uri) as file:
+        return hashlib.file_digest(cast(io.BufferedReader, file), "sha256").hexdigest()
+
+
+def uploads(uri: str) -> list[Upload]:
+    """Multipart uploads under a folder that were begun and not ended; a file system has none."""
+    if not _in_store(uri):
+        return []
+    system, _ = filesystem(uri)
+    bucket, key = _bucket_and_key(uri)
+    scheme, begun, request = uri.partition("://")[0], [], {"Bucket": bucket, "Prefix": key}
+    with explained(uri):
+        while True:
+            page = system.call_s3("list_multipart_uploads", **request)
+            for entry in page.get("Uploads", ()):
+                if not key or f"{entry['Key']}/".startswith(f"{key}/"):
+                    name = f"{scheme}://{bucket}/{entry['Key']}"
+                    begun.append(Upload(name, entry["UploadId"], entry["Initiated"]))
+            if not page.get("IsTruncated"):
+                break
+            request |= {
+                "KeyMarker": page["NextKeyMarker"],
+                "UploadIdMarker": page["NextUploadIdMarker"],
+            }
+    return sorted(begun, key=lambda upload: (upload.uri, upload.upload_id))
+
+
+def abort_upload(upload: Upload) -> None:
+    """Frees what a multipart upload took; one that has ended in the meantime is no error."""
+    system, _ = filesystem(upload.uri)
+    bucket, key = _bucket_and_key(upload.uri)
+    with explained(upload.uri), contextlib.suppress(FileNotFoundError):
+        system.abort_mpu(bucket, key, upload.upload_id)
+
+
+def storage_options(uri: str) -> dict[str, Any]:
+    """What fsspec, pandas and datasets take as storage_options to read a URI as this file does."""
+    if not _in_store(uri):
+        return {}
+    return {"config_kwargs": _settings(), "use_listings_cache": False}
+
+
+def filesystem(uri: str) -> tuple[Any, str]:
+    """(fsspec file system, absolute path in it), for pyarrow and others; listings are not cached."""
+    if not _in_store(uri):
+        from fsspec.implementations.local import LocalFileSystem
+
+        return LocalFileSystem(), str(_path(uri).absolute())
+    bucket, key = _bucket_and_key(uri)
+    return _s3_filesystem(_environment()), f"{bucket}/{key}"
+
+
+def arrow_filesystem(uri: str) -> tuple[Any, str]:
+    """(file system of pyarrow, path in it): for data sets, and files of which parts alone are read."""
+    from pyarrow import fs
+
+    system, path = filesystem(uri)
+    return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+
+
+# Places
+
+
+def _in_store(uri: str) -> bool:
+    scheme, colon, _ = uri.partition("://")
+    if colon and scheme not in ("s3", "s3a", "file"):
+        raise OSError(f"{uri}: unknown scheme, expected a path, file://, s3:// or s3a://")
+    return bool(colon) and scheme != "file"
+
+
+def _path(uri: str) -> Path:
+    for prefix in ("file://", "file:"):
+        if uri.startswith(prefix):
+            return Path(uri.removeprefix(prefix))
+    return Path(uri)
+
+
+def _bucket_and_key(uri: str) -> tuple[str, str]:
+    bucket, _, key = uri.partition("://")[2].partition("/")
+    if not bucket:
+        raise OSError(f"{uri}: names no bucket, expected s3://bucket/…")
+    return bucket, key.strip("/")
+
+
+def _modified(entry: dict[str, Any]) -> datetime:
+    """When a file was written last, of an entry of either file system."""
+    if "mtime" in entry:
+        return datetime.fromtimestamp(entry["mtime"], UTC)
+    return entry["LastModified"]
+
+
+def _entries(uri: str) -> list[tuple[str, dict[str, Any]]]:
+    """(URI, fsspec's entry) of the file of this name, or of all in the folder of that name."""
+    system, root = filesystem(uri)
+    with explained(uri):
+        entries = system.find(root, detail=True).values()
+    start, top = uri.rstrip("/"), root.rstrip("/")
+    return [
+        (start + entry["name"].removeprefix(top), entry)
+        for entry in entries
+        if entry["type"] != "directory"  # which a store may keep after its last file is gone
+        and not (entry.get("islink") and os.path.isdir(entry["name"]))  # which may lead anywhere
+    ]
+
+
+@contextmanager
+def _replacing(uri: str, publish: Callable[[Path, Path], None]) -> Iterator[BinaryIO]:
+    """Opens a hidden file beside uri that takes its name once the block has ended."""
+    path = _path(uri)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with explained(uri):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = part.open("xb")
+        with file:
+            yield file
+            with explained(uri):
+                file.flush()
+                os.fsync(file.fileno())
+        with explained(uri):
+            publish(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+# The store
+
+
+def _environment() -> tuple[Any, ...]:
+    """What a client depends on: kept clients serve one process and one set of variables."""
+    return os.getpid(), *sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))
+
+
+def _settings() -> dict[str, Any]:
+    own_endpoint = any(map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")))
+    return {
+        "connect_timeout": CONNECT_SECONDS,
+        "read_timeout": READ_SECONDS,
+        "retries": {"mode": "standard", "total_max_attempts": ATTEMPTS},
+        "s3": {"addressing_style": "path" if own_endpoint else "auto"},
+        "max_pool_connections": 32,
+    }
+
+
+@lru_cache(maxsize=8)
+def _s3_filesystem(environment: tuple[Any, ...]) -> Any:
+    from s3fs import S3FileSystem
+
+    return S3FileSystem(**storage_options("s3://"), skip_instance_cache=True)

@@ -42,6 +42,7 @@ COMMANDS = {
     "warm-start": ("training.warm_start", "an encoder-decoder from a BERT, to train"),
     "export": ("training.export", "a trained model for a fast engine on CPUs"),
     "generate": ("training.generate", "paraphrase sentences with a trained model"),
+    "paraphrase": ("training.paraphrase", "paraphrase sentences, out of the box"),
     "serve": ("service.serve", "the metric, and a trained model, over HTTP; a page to try them"),
     "model-card": ("training.model_card", "the card of a trained model, and the folder to upload"),
     "evaluate": ("training.evaluate", "compare systems and models on held-out pairs"),

@@ -1,0 +1,1 @@
+"""Trains the reader of udfs/paraphrase: examples, counterparts broken by program, the loop, the export."""

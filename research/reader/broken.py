@@ -1,0 +1,211 @@
+"""Counterparts that say something else, or are no Chinese, made by program from a good sentence.
+
+    breaker = Breaker(sentences, random.Random(5))
+    breaker.negation("他没有来。")      # "他已经来。", or None where there is nothing to turn
+
+What a program breaks keeps nearly all words, so that only who reads sees it. Words are in words.ini.
+"""
+
+from __future__ import annotations
+
+import configparser
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import rjieba
+
+from gaixie.udfs.paraphrase.lexicon import NAMES
+
+DIGITS = "零一二三四五六七八九"
+COUNTED = "个名年天次位人家只条张场月日岁块元辆间部篇首本杯件份种座倍成十百千万"
+MARKS = "[，；。！？]"
+Choice = tuple[float, int, str, str]
+"""Weight, place, what stands there, what takes its place."""
+
+
+@cache
+def words(section: str) -> dict[str, list[str]]:
+    """A section of words.ini: word -> what turns it."""
+    parser = configparser.ConfigParser(allow_no_value=True, delimiters=("=",))
+    parser.read(Path(__file__).with_name("words.ini"), "utf-8")
+    found: dict[str, list[str]] = {}
+    for word, others in parser[section].items():
+        for other in (others or "").split():
+            found.setdefault(word, []).append(other)
+            if section == "antonyms":
+                found.setdefault(other, []).append(word)
+    return found
+
+
+class Breaker:
+    """Breaks sentences. sentences: where names and clauses of other texts come from."""
+
+    def __init__(self, sentences: Sequence[str], random: Random):
+        self.sentences, self.random = sentences, random
+        self.names: dict[str, list[str]] = {}
+        for text in random.sample(sentences, min(len(sentences), 4000)):
+            for word, tag in rjieba.tag(text):
+                if tag in NAMES and len(word) > 1:
+                    self.names.setdefault(tag, []).append(word)
+
+    def meaning(self, text: str) -> str | None:
+        """Breaks the meaning in one of the ways below; None where none of four tries does."""
+        ways: list[Callable[[str], str | None]] = [
+            self.negation,
+            self.number,
+            self.name,
+            self.roles,
+            self.scope,
+        ]
+        for _ in range(4):
+            (way,) = self.random.choices(ways, [3, 1.5, 1, 3, 2])
+            broken = way(text)
+            if broken and broken != text:
+                return broken
+        return None
+
+    def negation(self, text: str) -> str | None:
+        """Turns a negation, an assertion or a word that has an antonym."""
+        choices: list[Choice] = []
+        for start, word, tag in _placed(text):
+            for weight, section in ((3, "negations"), (1.5, "assertions"), (1.5, "antonyms")):
+                single = 0.2 if section == "antonyms" and len(word) == 1 else 1
+                others = words(section).get(word, ())
+                choices += [(weight * single, start, word, other) for other in others]
+            if (
+                tag == "v"
+                and len(word) > 1
+                and text[max(0, start - 1) : start] not in tuple("不没未无")
+            ):
+                refused = self.random.choice(("没有", "不", "未", "并未", "拒绝"))
+                choices.append((0.5, start, word, refused + word))
+        return self._change(text, choices)
+
+    def number(self, text: str) -> str | None:
+        """Another digit, numeral, unit or day."""
+        choices: list[Choice] = []
+        for found in re.finditer(r"\d+(?:[.,]\d+)*", text):
+            number = found.group()
+            place = self.random.choice([k for k, own in enumerate(number) if own.isdigit()])
+            digits = [own for own in "123456789" if own != number[place]]
+            other = number[:place] + self.random.choice(digits) + number[place + 1 :]
+            choices.append((3, found.start(), number, other))
+        for found in re.finditer(f"(?<![一两])[一二三四五六七八九两](?=[{COUNTED}])", text):
+            others = [own for own in DIGITS[1:] if own != found.group()]
+            choices.append((1.5, found.start(), found.group(), self.random.choice(others)))
+        for unit, others in words("units").items():
+            for found in re.finditer(re.escape(unit), text):
+                before = text[: found.start()]
+                if unit[0] in "周星" or re.search(
+                    r"[\d一二三四五六七八九十百千万几数两半]$", before
+                ):
+                    choices.append((1, found.start(), unit, self.random.choice(others)))
+        return self._change(text, choices)
+
+    def name(self, text: str) -> str | None:
+        """Another name of the same kind."""
+        choices = [
+            (1.0, start, word, self.random.choice(self.names[tag]))
+            for start, word, tag in _placed(text)
+            if tag in self.names and len(word) > 1
+        ]
+        return self._change(text, choices)
+
+    def roles(self, text: str) -> str | None:
+        """Exchanges two nouns or pronouns, but not two that are merely listed."""
+        nouns = [
+            (start, word, tag)
+            for start, word, tag in _placed(text)
+            if (tag[0] == "n" or tag == "r") and (len(word) > 1 or word in "我你他她它")
+        ]
+        pairs, weights = [], []
+        for k, first in enumerate(nouns):
+            for second in nouns[k + 1 :]:
+                between = text[first[0] + len(first[1]) : second[0]]
+                if first[1] == second[1] or re.fullmatch("[、和与及或跟]?|以及|或者", between):
+                    continue
+                if first[2] == second[2] or "r" in (first[2], second[2]):
+                    pairs.append((first, second))
+                    verb = re.search("[比被把给对向由让使]|告诉|击败|认为|指责|帮助|导致", between)
+                    weights.append(3 if verb else 1)
+        if not pairs:
+            return None
+        ((a, one, _), (b, other, _)) = self.random.choices(pairs, weights)[0]
+        return text[:a] + other + text[a + len(one) : b] + one + text[b + len(other) :]
+
+    def scope(self, text: str) -> str | None:
+        """Leaves a clause out, puts a foreign one in, or turns a word of degree."""
+        clauses = [own for own in re.split(f"(?<={MARKS})", text) if own]
+        drawn, place = self.random.random(), self.random.randrange(len(clauses))
+        if drawn < 0.35 and len(clauses) > 1:
+            rest = "".join(clauses[:place] + clauses[place + 1 :])
+            return re.sub("[，；]$", "。", rest) if len(rest) > 6 else None
+        if drawn < 0.6:
+            other = re.split("(?<=[，；])", self.random.choice(self.sentences))
+            short = [own for own in other if 4 <= len(own) <= 20 and own[-1] in "，；"]
+            if short:
+                return "".join([*clauses[:place], self.random.choice(short), *clauses[place:]])
+        choices = [
+            (1.0, found.start(), word, self.random.choice(others))
+            for word, others in words("degrees").items()
+            for found in re.finditer(re.escape(word), text)
+        ]
+        return self._change(text, choices)
+
+    def salad(self, text: str) -> str | None:
+        """What a badly trained model writes: words left out, doubled, moved, cut, put in."""
+        own = rjieba.cut(text)
+        for _ in range(self.random.choice((1, 1, 2, 2, 3, 4, 6))):
+            k, drawn = self.random.randrange(len(own)), self.random.random()
+            if drawn < 0.25:
+                own[k] = ""
+            elif drawn < 0.4:
+                own[k] *= 2
+            elif drawn < 0.7:
+                j = min(len(own) - 1, k + self.random.choice((1, 1, 2, 3)))
+                own[k], own[j] = own[j], own[k]
+            elif drawn < 0.8:
+                own[k] += self.random.choice("的了是被在把着们地得有")
+            elif drawn < 0.9 and len(own[k]) > 1:
+                own[k] = own[k][1:] if self.random.random() < 0.5 else own[k][:-1]
+            else:
+                own[k] = self.random.choice(
+                    rjieba.cut(self.random.choice(self.sentences)) or ["的"]
+                )
+        broken = "".join(own)
+        return broken if broken != text else None
+
+    def in_both(self, one: str, other: str) -> tuple[str, str] | None:
+        """Two sentences that say the same, changed alike: they still do, whatever it looks like."""
+        choices: list[tuple[str, str]] = []
+        for word, others in words("antonyms").items():
+            if len(word) > 1:
+                choices.append((word, self.random.choice(others)))
+        for number in re.findall(r"\d+", one):
+            choices.append((number, str(self.random.randrange(1, 10 ** len(number)))))
+        for _, word, tag in _placed(one):
+            if tag in self.names and len(word) > 1:
+                choices.append((word, self.random.choice(self.names[tag])))
+        once = [own for own in choices if one.count(own[0]) == 1 == other.count(own[0])]
+        if not once:
+            return None
+        word, new = self.random.choice(once)
+        return one.replace(word, new), other.replace(word, new)
+
+    def _change(self, text: str, choices: Sequence[Choice]) -> str | None:
+        if not choices:
+            return None
+        ((_, start, old, new),) = self.random.choices(choices, [own[0] for own in choices])
+        return text[:start] + new + text[start + len(old) :]
+
+
+def _placed(text: str) -> list[tuple[int, str, str]]:
+    """(place, word, tag) of each word."""
+    found, place = [], 0
+    for word, tag in rjieba.tag(text):
+        found.append((place, word, tag))
+        place += len(word)
+    return found

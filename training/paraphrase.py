@@ -1,0 +1,149 @@
+"""Paraphrases sentences by edits that are read before they are taken; needs no PyTorch and no model of yours.
+
+  gaixie paraphrase "会议原定周四举行，但因为暴雨推迟到了下周。"
+  gaixie paraphrase -n 3 --degree 2 "…"                 1: a light touch; 5: as much as passes the gates
+  gaixie paraphrase --keep 图书馆 "…"                    a term that must not change; may be given again
+  gaixie paraphrase sentences.txt                       TSV on standard output
+  gaixie paraphrase corpus.parquet --column source --output paraphrases.parquet
+  cat sentences.txt | gaixie paraphrase -
+
+For sentences on the command line, a line for each paraphrase. For a file, or - for standard input: row (of
+the input, from 1), rank, source, paraphrase, and what the reader thinks of it, from 0 to 1: same (the same
+meaning), fluent (good Chinese), good (an editor would print it as a paraphrase). A sentence without a
+paraphrase that is good enough keeps its row, without one; how many there were is said on standard error.
+Exit codes: 0 done, 1 no sentence has a paraphrase that is good enough, 2 something to fix (one line says what).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.udfs.paraphrase.paraphraser import DEGREES, Paraphrase, Paraphraser, Wanted
+from gaixie.udfs.storage.progress import Progress
+from gaixie.udfs.storage.text_tables import (
+    READ,
+    STANDARD,
+    WRITTEN,
+    check_extension,
+    count_rows,
+    read_columns,
+    writing,
+)
+
+CHUNK = 256
+"""Sentences that are read together: batches of like length, and a step of progress."""
+SCHEMA = pa.schema(
+    {
+        "row": pa.int64(),
+        "rank": pa.int32(),
+        "source": pa.string(),
+        "paraphrase": pa.string(),
+        "same": pa.float32(),
+        "fluent": pa.float32(),
+        "good": pa.float32(),
+    }
+)
+NOTHING = "no paraphrase good enough"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the script; its exit code."""
+    found: list[int] = []
+    code = run_command("paraphrase", lambda: found.append(paraphrase(_arguments(argv))))
+    return code or int(not found[0])
+
+
+def paraphrase(args: argparse.Namespace) -> int:
+    """The command; how many sentences have a paraphrase."""
+    wanted = Wanted(args.degree, args.n, tuple(args.keep), args.seed)
+    check_extension(args.output, WRITTEN)
+    first = args.sentences[0]
+    if first == STANDARD or first.endswith(READ):
+        if len(args.sentences) > 1:
+            raise ValueError(f"{args.sentences[1]}: expected one file, or sentences alone")
+        return _paraphrase_file(first, args, wanted)
+    if args.output != STANDARD:
+        raise ValueError("--output: for sentences of a file; put them into one")
+    answers = Paraphraser.load()(args.sentences, wanted)
+    for text, own in zip(args.sentences, answers, strict=True):
+        for one in own:
+            print(one.text)
+        if not own:
+            say(f"{text}: {NOTHING}")
+    return sum(map(bool, answers))
+
+
+def _paraphrase_file(name: str, args: argparse.Namespace, wanted: Wanted) -> int:
+    total = None if name == STANDARD else count_rows(name, [args.column])
+    if total == 0:
+        raise ValueError(f"{name}: no sentences")
+    paraphraser = Paraphraser.load()
+    schema = SCHEMA.with_metadata({"reader_signature": paraphraser.reader.signature})
+    sources = (text for (text,) in read_columns(name, [args.column]))
+    done = found = 0
+    with writing(args.output, schema) as write, Progress("paraphrasing", total, "sentences") as bar:
+        while chunk := list(islice(sources, CHUNK)):
+            answers = paraphraser([text or "" for text in chunk], wanted)
+            write(pa.Table.from_pylist(_rows(chunk, answers, done + 1), schema=schema))
+            done, found = done + len(chunk), found + sum(map(bool, answers))
+            bar.add(len(chunk))
+    if not done:
+        raise ValueError("standard input: no sentences")
+    say(f"{done:,} sentences: {found:,} paraphrased, {done - found:,} with {NOTHING}")
+    return found
+
+
+def _rows(
+    chunk: Sequence[str | None], answers: Sequence[Sequence[Paraphrase]], first: int
+) -> list[dict[str, Any]]:
+    """A row for each paraphrase, and one for each sentence without any."""
+    rows = []
+    for number, (source, own) in enumerate(zip(chunk, answers, strict=True), first):
+        for rank, one in enumerate(own, 1):
+            judged = {"same": one.same, "fluent": one.fluent, "good": one.good}
+            texts = {"source": source, "paraphrase": one.text}
+            rows.append({"row": number, "rank": rank, **texts, **judged})
+        if not own:
+            rows.append({"row": number, "source": source})
+    return rows
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = make_parser("paraphrase", __doc__)
+    add = parser.add_argument
+    add(
+        "sentences",
+        nargs="+",
+        metavar="SENTENCE",
+        help=f"sentences, or a file of {', '.join(READ)}, or - for standard input",
+    )
+    add("-n", type=positive, default=1, metavar="N", help="paraphrases of a sentence (%(default)s)")
+    add("--degree", type=int, default=DEGREES, metavar="1-5", help="of change (%(default)s)")
+    add(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="TERM",
+        help="a term that must not change; may be given again",
+    )
+    add("--seed", type=int, default=0, metavar="N", help="of what is drawn (%(default)s)")
+    add("--column", default="source", help="of the sentences in a table (%(default)s)")
+    add(
+        "--output",
+        default=STANDARD,
+        metavar="FILE",
+        help=f"{', '.join(WRITTEN)}, there when all is done; standard output if not given",
+    )
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

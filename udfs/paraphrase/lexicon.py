@@ -1,0 +1,70 @@
+"""Words and phrases that may stand for one another.
+
+A line of lexicon.tsv is ``phrase<TAB>alternative|~alternative``: an alternative may take the place of
+the phrase with nothing else changed; one with a tilde in most contexts, others in nearly all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from gaixie.udfs.paraphrase.edits import Edit
+
+FILE = Path(__file__).with_name("lexicon.tsv")
+LONGEST = 8
+"""Characters of a phrase."""
+WORDS = 6
+"""Words of a phrase."""
+NAMES = frozenset(["nr", "ns", "nt", "nz", "nrt", "nrfg"])
+"""Tags of proper names, which stay."""
+_STICKY = frozenset("的了着地得是在不")
+"""Characters that an alternative must not double at its edges."""
+_TITLE = re.compile("《[^》]*》|https?://[!-~]+")
+
+Lexicon = dict[str, tuple[tuple[str, bool], ...]]
+"""Phrase -> (alternative, whether it is sure)."""
+Words = Sequence[tuple[str, str]]
+"""(word, tag) of a text, in order, without a gap."""
+
+
+@cache
+def load(path: Path = FILE) -> Lexicon:
+    """The lexicon of a file. Raises ValueError that names the line of a wrong entry."""
+    found: Lexicon = {}
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        phrase, tab, rest = line.partition("\t")
+        if not tab or not phrase or len(phrase) > LONGEST:
+            raise ValueError(f"{path.name}, line {number}: expected phrase<TAB>alternatives")
+        found[phrase] = tuple((one.lstrip("~"), one[0] != "~") for one in rest.split("|") if one)
+    return found
+
+
+def lexical_edits(text: str, words: Words, lexicon: Lexicon) -> Iterator[Edit]:
+    """Edits of the phrases that begin and end with a word, but for names and titles."""
+    bounds, fixed = [0], [match.span() for match in _TITLE.finditer(text)]
+    for word, tag in words:
+        bounds.append(bounds[-1] + len(word))
+        if tag in NAMES and len(word) > 1:
+            fixed.append((bounds[-2], bounds[-1]))
+    for first, start in enumerate(bounds):
+        for end in bounds[first + 1 : first + 1 + WORDS]:
+            if end - start > LONGEST:
+                break
+            if any(start < b and a < end for a, b in fixed):
+                continue
+            for new, sure in lexicon.get(text[start:end], ()):
+                if not _doubles(text, start, end, new):
+                    yield Edit(start, end, new, "word", sure)
+
+
+def _doubles(text: str, start: int, end: int, new: str) -> bool:
+    """Whether an alternative would stand beside itself, or double a particle."""
+    before, after = text[max(0, start - len(new)) : start], text[end : end + len(new)]
+    return (
+        new in (before, after)
+        or (before[-1:] == new[0] and new[0] in _STICKY)
+        or (after[:1] == new[-1] and new[-1] in _STICKY)
+    )

@@ -1,0 +1,222 @@
+"""Paraphrases a sentence by edits, and reads what comes of it.
+
+    paraphraser = Paraphraser.load()
+    paraphraser(["…"], Wanted(degree=4))     # for each text its paraphrases, the best first
+
+In this order: edits by the lexicon and the rules; a language model leaves out those that read oddly;
+draws combine the others; the reader judges each draw against the source; of what passes the gates the
+one that it likes best and that changes most wins. Where none passes, fewer edits are tried, then single
+ones, then the answer is that there is no paraphrase good enough.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gaixie.udfs.meaning.language_model import LanguageModel
+from gaixie.udfs.paraphrase import lexicon as words_of
+from gaixie.udfs.paraphrase.edits import Edit, apply, fits
+from gaixie.udfs.paraphrase.reader import Reader, Reading, shipped
+from gaixie.udfs.paraphrase.rules import structural_edits
+from gaixie.udfs.text.entities import KINDS, EntityFinder, EntitySettings
+from gaixie.udfs.text.normalise import normalise
+
+DEGREES = 5
+SHARES = {1: 0.25, 2: 0.45, 3: 0.65, 4: 0.85, 5: 1.0}
+"""Of the good edits that do not overlap, how many a draw takes, by degree."""
+DRAWS = 6
+"""Combinations of edits of a text that are read at once."""
+MOST_WORDS = 20
+"""Edits by the lexicon that are drawn from."""
+SLIGHT = frozenset(["semicolon", "split_clauses", "split_at_but", "count_in_digits", "percent"])
+"""Rules that change but a mark or a numeral; the others are taken before words."""
+FIXED = tuple(kind for kind in KINDS if kind not in ("quote", "note"))
+"""Entities that stay as they are written; what a quotation or a bracket says may be edited."""
+LOSSES = {True: 2.0, False: 1.0}
+"""How far the mean log probability around an edit may fall, in nats: of a sure one, of another."""
+DOUBT = 0.5
+"""How much later an edit that is not sure is taken, in nats of its gain."""
+CHANGE = 0.5
+"""What change is worth beside the reader's judgement."""
+
+
+@dataclass(frozen=True)
+class Gates:
+    """What a paraphrase must reach, probabilities of the reader."""
+
+    same: float = 0.5
+    fluent_loss: float = 0.15
+    """How far ``fluent`` may fall below that of the source itself."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for. Raises ValueError for a value out of its range."""
+
+    degree: int = 5
+    """1 is a light touch, 5 as much as passes the gates."""
+    n: int = 1
+    keep: tuple[str, ...] = ()
+    """Terms that must not change."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.degree <= DEGREES:
+            raise ValueError(f"degree: expected 1 to {DEGREES}, not {self.degree}")
+        if self.n < 1:
+            raise ValueError(f"n: expected 1 or more, not {self.n}")
+
+
+@dataclass(frozen=True)
+class Paraphrase:
+    """A paraphrase that passed the gates, and what the reader thinks of it."""
+
+    text: str
+    same: float
+    fluent: float
+    good: float
+    edits: tuple[Edit, ...] = field(repr=False)
+
+
+@dataclass
+class _Draft:
+    """A text on its way."""
+
+    text: str
+    edits: list[tuple[float, Edit]]
+    """With what the language model gains by each."""
+    fluent: float = 0.0
+    drawn: dict[str, tuple[Edit, ...]] = field(default_factory=dict)
+    found: list[Paraphrase] = field(default_factory=list)
+
+
+class Paraphraser:
+    """Finds, reads and combines edits."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        lexicon: words_of.Lexicon,
+        language_model: LanguageModel,
+        gates: Gates | None = None,
+    ):
+        self.reader, self.lexicon, self.language_model = reader, lexicon, language_model
+        self.gates = gates or Gates()
+        self._entities = EntityFinder(EntitySettings(kinds=FIXED))
+
+    @classmethod
+    def load(cls, gates: Gates | None = None) -> Paraphraser:
+        """What ships with the package."""
+        return cls(shipped(), words_of.load(), LanguageModel.load(), gates)
+
+    def __call__(
+        self, texts: Sequence[str], wanted: Wanted | None = None
+    ) -> list[list[Paraphrase]]:
+        """Paraphrases of each text, the best first, at most ``wanted.n``; none where none is good enough."""
+        wanted = wanted or Wanted()
+        drafts = [_Draft(text, self.edits(text, wanted.keep)) for text in texts]
+        for draft, fluent in zip(
+            drafts, self.reader.read([(t, t) for t in texts]).fluent, strict=True
+        ):
+            draft.fluent = float(fluent)
+        for attempt, share in enumerate((SHARES[wanted.degree], 0.4, 0.0)):
+            short = [own for own in drafts if not own.found and own.edits]
+            for number, draft in enumerate(short):
+                place = random.Random(f"{wanted.seed} {attempt} {number} {draft.text}")
+                draft.drawn = self._draw(draft, share, place)
+            self._read_drawn(short, wanted)
+        return [draft.found[: wanted.n] for draft in drafts]
+
+    def edits(self, text: str, keep: Sequence[str] = ()) -> list[tuple[float, Edit]]:
+        """The edits of a text that leave its entities and terms alone and do not read oddly."""
+        import rjieba
+
+        words = [(word, tag) for word, tag in rjieba.tag(text)]
+        fixed = [*keep, *self._names(text)]
+        before = self._log_probabilities(text)
+        rules = [Edit(*own) for own in structural_edits(text, words)]
+        rules = [own for own in rules if _keeps(text, own, fixed)]
+        by_place: dict[tuple[int, int], list[tuple[float, Edit]]] = {}
+        for edit in words_of.lexical_edits(text, words, self.lexicon):
+            if _keeps(text, edit, fixed):
+                gain = self._gain(text, edit, before)
+                if gain > -LOSSES[edit.sure]:
+                    worth = gain - DOUBT * (not edit.sure)
+                    by_place.setdefault(edit[:2], []).append((worth, edit))
+        best = [own for place in by_place.values() for own in sorted(place, reverse=True)[:2]]
+        structure = [(0.0 if own.kind in SLIGHT else 1.5, own) for own in rules]
+        return sorted(structure, reverse=True) + sorted(best, reverse=True)[:MOST_WORDS]
+
+    def _names(self, text: str) -> list[str]:
+        """The entities of a text, which must stay as they are written."""
+        plain = normalise(text)
+        return [plain[own.start : own.end] for own in self._entities.find(plain)]
+
+    def _log_probabilities(self, text: str) -> np.ndarray:
+        plain = "".join(own if len(one) != 1 else one for own in text for one in [normalise(own)])
+        return self.language_model.log_probabilities(plain)
+
+    def _gain(self, text: str, edit: Edit, before: np.ndarray) -> float:
+        """What the mean log probability of an edit's characters and the next two gains by it."""
+        after = self._log_probabilities(apply(text, [edit]))
+        old = before[edit.start : edit.end + 2]
+        new = after[edit.start : edit.start + len(edit.new) + 2]
+        return float(new.mean() - old.mean())
+
+    @staticmethod
+    def _draw(draft: _Draft, share: float, place: random.Random) -> dict[str, tuple[Edit, ...]]:
+        """Texts that combine a share of the edits, rules and likely ones first; share 0: single edits."""
+        if not share:
+            return {apply(draft.text, [edit]): (edit,) for _, edit in draft.edits[:DRAWS]}
+        drawn: dict[str, tuple[Edit, ...]] = {}
+        for _ in range(DRAWS):
+            taken: list[Edit] = []
+            for _, edit in sorted(draft.edits, key=lambda own: -own[0] - 2 * place.random()):
+                if fits(edit, taken) and place.random() < share:
+                    taken.append(edit)
+            if taken:
+                drawn.setdefault(apply(draft.text, taken), tuple(taken))
+        return drawn
+
+    def _read_drawn(self, drafts: Sequence[_Draft], wanted: Wanted) -> None:
+        """Fills in what passes the gates, what changes most first."""
+        pairs = [(draft.text, text) for draft in drafts for text in draft.drawn]
+        if not pairs:
+            return
+        reading, place = self.reader.read(pairs), 0
+        for draft in drafts:
+            kept = []
+            for text, edits in draft.drawn.items():
+                if text != draft.text and self._passes(reading, place, draft):
+                    values = (float(own[place]) for own in reading)
+                    kept.append(Paraphrase(text, *values, edits))
+                place += 1
+            draft.found = sorted(
+                kept,
+                key=lambda own: own.same + own.fluent + CHANGE * change(draft.text, own.text),
+                reverse=True,
+            )
+
+    def _passes(self, reading: Reading, place: int, draft: _Draft) -> bool:
+        gates = self.gates
+        return bool(
+            reading.same[place] >= gates.same
+            and reading.fluent[place] >= draft.fluent - gates.fluent_loss
+        )
+
+
+def change(source: str, paraphrase: str) -> float:
+    """How far a paraphrase went: the share of its pairs of neighbours that its source has not, 0 to 1."""
+    own = [paraphrase[k : k + 2] for k in range(len(paraphrase) - 1)]
+    return sum(pair not in source for pair in own) / max(len(own), 1)
+
+
+def _keeps(text: str, edit: Edit, fixed: Sequence[str]) -> bool:
+    """Whether an edit has each fixed term as often as before; where it moves one, that is fine."""
+    old = text[edit.start : edit.end]
+    after = apply(text, [edit]) if fixed else ""
+    return old != edit.new and all(after.count(term) >= text.count(term) for term in fixed)

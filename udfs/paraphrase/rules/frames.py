@@ -269,7 +269,7 @@ def called(text: str, words: Words) -> Iterator[Edit]:
 def what_is(text: str, words: Words) -> Iterator[Edit]:
     """什么是磁场？ → 磁场是什么？; 他是谁？ → 谁是他"""
     v = view(text, words)
-    for a, b in v.sentences:
+    for k, (a, b) in enumerate(v.sentences):
         if v.mark(k) not in {"？", "?"}:
             continue
         m = re.search("(?:^|[，：])((?:什么|谁)是)([^，是不]{2,20})$", text[a:b])
@@ -287,7 +287,7 @@ def what_is(text: str, words: Words) -> Iterator[Edit]:
 def reason_question(text: str, words: Words) -> Iterator[Edit]:
     """天空为什么变红？ → 天空变红的原因是什么？"""
     v = view(text, words)
-    for a, b in v.sentences:
+    for k, (a, b) in enumerate(v.sentences):
         m = re.fullmatch("(?:(.*，))?([^，]{0,12})为(?:什么|何)([^，]{3,24})", text[a:b])
         if (
             v.mark(k) not in {"？", "?"}
@@ -311,7 +311,7 @@ def reason_question(text: str, words: Words) -> Iterator[Edit]:
 def who_cleft(text: str, words: Words) -> Iterator[Edit]:
     """谁发明了电话？ → 是谁发明了电话？; 哪个国家赢得了比赛？ → 赢得了比赛的是哪个国家？"""
     v = view(text, words)
-    for a, b in v.sentences:
+    for k, (a, b) in enumerate(v.sentences):
         m = re.search(
             (
                 "(?:^|，|告诉我)((?:谁|哪(?:个|位|家|支|一个)"
@@ -467,7 +467,7 @@ def both_and(text: str, words: Words) -> Iterator[Edit]:
 def already_question(text: str, words: Words) -> Iterator[Edit]:
     """你是否喜欢它？ → 你喜欢它吗？"""
     v = view(text, words)
-    for a, b in v.sentences:
+    for k, (a, b) in enumerate(v.sentences):
         m = re.search("是否([^，是吗呢]{2,24})$", text[a:b])
         if (
             m

@@ -1,15 +1,11 @@
-"""POST /v1/paraphrase and GET /v1/models: a trained model, by HTTP."""
+"""POST /v1/paraphrase and GET /v1/models, whatever writes: the edits that ship, or a trained model."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import secrets
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
-import torch
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, model_validator
 from pydantic_core import to_json
@@ -19,18 +15,10 @@ from gaixie.service.batching import Batcher
 from gaixie.service.connected import while_connected
 from gaixie.service.part import Part
 from gaixie.service.refusals import Refused
-from gaixie.service.scoring import Changed, Text, with_reasons
+from gaixie.service.scoring import Changed, Text
 from gaixie.service.settings import ServiceSettings
-from gaixie.training.modeling.exported import is_exported
-from gaixie.training.modeling.generation import load_generator
-from gaixie.training.modeling.generator import Decoding, Generator, has_text
-from gaixie.training.modeling.kept_terms import keeping, lost
-from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
-from gaixie.training.modeling.vocabulary import DEGREES
-from gaixie.udfs.spscore import SPScore
+from gaixie.udfs.paraphrase.paraphraser import DEGREES
 from gaixie.udfs.storage.settings import Strict
-from gaixie.udfs.text.normalise import normalise
-from gaixie.udfs.text.segmenters import load_segmenter
 
 COST = 100
 """Pairs that a text counts for, in rates and in the queue."""
@@ -38,7 +26,7 @@ WAIT = 0.01
 """Seconds that a text waits for others: a batch takes many times as long."""
 TERMS = 16
 SEEDS = 2**31
-Why = Literal["empty", "undecodable", "too_long"]
+Why = Literal["empty", "undecodable", "too_long", "nothing_good_enough"]
 
 
 class ParaphraseRequest(Strict):
@@ -76,7 +64,9 @@ class CandidateOut(Strict):
     fluency: float | None
     spscore: float | None
     entities_kept: float | None = Field(description="per cent; null where the text has none")
-    log_probability: float | None = Field(description="mean over the tokens, by the model")
+    log_probability: float | None = Field(
+        description="mean over the tokens, by the model; null where edits write"
+    )
     reasons: list[str] | None = None
     changes: Changed | None = None
 
@@ -102,7 +92,7 @@ class ParaphraseAnswer(Strict):
 
 class ModelOut(Strict):
     name: str
-    kind: Literal["transformers", "ctranslate2"]
+    kind: Literal["edits", "transformers", "ctranslate2"]
     weights: int | None = Field(description="null where the engine does not say")
     degrees: bool
     signature: str
@@ -110,20 +100,6 @@ class ModelOut(Strict):
 
 class ModelsAnswer(Strict):
     models: list[ModelOut]
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model of a service, and how it writes."""
-
-    folder: str
-    decoding: Decoding
-    ranking: Ranking
-    tier: str = "core"
-    device: str = "auto"
-    precision: str = "float32"
-    threads: int = 0
-    """Of PyTorch in a process; 0 leaves them as they are."""
 
 
 class Asked(NamedTuple):
@@ -139,13 +115,32 @@ class Asked(NamedTuple):
     """Of a request with a seed its number, else 0: what is drawn depends on what shares the batch."""
 
 
+class Writer(Protocol):
+    """What writes candidates; its methods are called in threads, one at a time."""
+
+    most: int
+    """Candidates of a text, at most."""
+    degrees: int
+    batch_size: int
+    signature: str
+
+    def load(self) -> None:
+        """Loads what it needs, and writes once."""
+
+    def write(self, asked: Asked, texts: list[str]) -> list[dict[str, Any]]:
+        """A ParaphraseResult for each text."""
+
+    def described(self) -> dict[str, Any]:
+        """A ModelOut."""
+
+
 class ParaphrasingPart(Part):
-    """A model, which many requests share."""
+    """A writer, which many requests share."""
 
     name = "paraphrase"
 
-    def __init__(self, model: Model, settings: ServiceSettings):
-        self.model, self.settings = model, settings
+    def __init__(self, writer: Writer, settings: ServiceSettings):
+        self.writer, self.settings = writer, settings
         self.router = APIRouter(prefix="/v1")
         self.router.post("/paraphrase", response_model=ParaphraseAnswer)(self.paraphrase)
         self.router.get("/models", response_model=ModelsAnswer)(self.models)
@@ -153,47 +148,23 @@ class ParaphrasingPart(Part):
         self._batcher: Batcher[Asked, str, dict[str, Any]] | None = None
 
     async def start(self) -> None:
-        await asyncio.to_thread(self._load)
+        await asyncio.to_thread(self.writer.load)
         self._batcher = Batcher(
-            self.write,
-            most=2 * self.model.decoding.batch_size,
+            self.writer.write,
+            most=2 * self.writer.batch_size,
             queue=max(1, self.settings.queue // COST),
             wait=WAIT,
             size=len,
             seen=self._seen,
         )
 
-    def _load(self) -> None:
-        own = self.model
-        if own.threads:
-            torch.set_num_threads(own.threads)
-        self.generator: Generator = load_generator(own.folder, own.device, own.precision)
-        self.spscore, self.segmenter = SPScore.load(own.tier), load_segmenter()
-        self.signature = self.spscore.signature(self.segmenter)
-        self.degrees = getattr(self.generator.tokenizer, "degrees", 0)
-        degree = 1 if self.degrees else None
-        self.write(Asked(1, degree, (), (False, False), None, 0), ["今天天气很好，我们去公园吧。"])
-
     async def stop(self) -> None:
         if self._batcher is not None:
             await self._batcher.close()
 
     def about(self) -> dict[str, Any]:
-        most = self.settings.max_texts
-        pool = self.model.decoding.pool
-        return {**self._described(), "n": pool, "degrees": self.degrees, "texts": most}
-
-    def _described(self) -> dict[str, Any]:
-        network = self.generator.model
-        exported = is_exported(self.model.folder)
-        weights = None if exported else sum(one.numel() for one in network.parameters())
-        return {
-            "name": Path(self.model.folder).resolve().name,
-            "kind": "ctranslate2" if exported else "transformers",
-            "weights": weights,
-            "degrees": self.degrees > 0,
-            "signature": self.signature,
-        }
+        most, own = self.settings.max_texts, self.writer
+        return {**own.described(), "n": own.most, "degrees": own.degrees, "texts": most}
 
     def _seen(self, items: int, seconds: float) -> None:
         telemetry.ITEMS.labels(self.name).inc(items)
@@ -202,7 +173,7 @@ class ParaphrasingPart(Part):
 
     def models(self) -> ModelsAnswer:
         """The models that write here."""
-        return ModelsAnswer(models=[ModelOut(**self._described())])
+        return ModelsAnswer(models=[ModelOut(**self.writer.described())])
 
     async def paraphrase(self, request: Request, given: ParaphraseRequest) -> Response:
         """Writes candidates for each text, judged and in the order of the service's ranking.
@@ -213,9 +184,9 @@ class ParaphrasingPart(Part):
         most = self.settings.max_texts
         if len(texts) > most:
             raise Refused(413, f"{len(texts):,} texts: at most {most:,} a request")
-        if given.n > (pool := self.model.decoding.pool):
+        if given.n > (pool := self.writer.most):
             raise Refused(422, f"n: at most {pool} candidates, not {given.n}")
-        if given.degree and not 1 <= given.degree <= self.degrees:
+        if given.degree and not 1 <= given.degree <= self.writer.degrees:
             raise Refused(422, "degree: this model has not learned degrees of change")
         assert self._batcher is not None
         request.state.items = len(texts)
@@ -229,61 +200,8 @@ class ParaphrasingPart(Part):
             results = await while_connected(request, work)
         finally:
             telemetry.QUEUE.labels(self.name).set(COST * self._batcher.length)
-        answer = {"model": self._described()["name"], "signature": self.signature}
+        answer = {"model": self.writer.described()["name"], "signature": self.writer.signature}
         return Response(
             to_json(answer | {"results": results}, inf_nan_mode="null"),
             media_type="application/json",
         )
-
-    def write(self, asked: Asked, texts: list[str]) -> list[dict[str, Any]]:
-        """A ParaphraseResult for each text."""
-        seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
-        decoding = replace(
-            self.model.decoding, degree=asked.degree, seed=seed, n_best=self.model.decoding.pool
-        )
-        paraphraser = Paraphraser(self.generator, decoding, self.model.ranking, self.spscore)
-        reasons = [self._unfit(text) for text in texts]
-        with keeping(self.generator.tokenizer, asked.keep):
-            ranked = paraphraser(
-                [None if why else text for text, why in zip(texts, reasons, strict=True)]
-            )
-        return [self._result(asked, *own) for own in zip(texts, ranked, reasons, strict=True)]
-
-    def _unfit(self, text: str) -> Why | None:
-        """Why nothing can be written of a text."""
-        if not normalise(text):
-            return "empty"
-        if not has_text(text):
-            return "undecodable"
-        if len(text) > self.settings.max_characters:
-            return "too_long"
-        ids = self.generator.tokenizer([text], verbose=False)["input_ids"][0]
-        return "too_long" if len(ids) > self.generator.longest else None
-
-    def _result(
-        self, asked: Asked, source: str, ranked: list[Ranked], reason: Why | None
-    ) -> dict[str, Any]:
-        own = normalise(source)
-        others = [one for one in ranked if normalise(one.text) != own]
-        kept = [one for one in others if not lost(asked.keep, source, one.text)]
-        candidates = [
-            {
-                "text": one.text,
-                **one.judgements,
-                "entities_kept": one.entities,
-                "log_probability": one.log_probability,
-            }
-            for one in kept[: asked.n]
-        ]
-        texts = [(source, str(one["text"])) for one in candidates]
-        with_reasons(texts, candidates, asked.options, self.spscore, self.segmenter)
-        return {
-            "source": source,
-            "degree": asked.degree,
-            "candidates": candidates,
-            "dropped": {
-                "copies": len(ranked) - len(others),
-                "lost_a_kept_term": len(others) - len(kept),
-            },
-            "reason": reason,
-        }

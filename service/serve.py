@@ -1,7 +1,7 @@
-"""Serves the metric, and a trained model, over HTTP: an API under /v1 and a page at /.
+"""Serves the metric and a paraphraser over HTTP: an API under /v1 and a page at /.
 
-  gaixie serve                                            scoring alone, on http://127.0.0.1:8000; no PyTorch
-  gaixie serve runs/first/model                           paraphrases too
+  gaixie serve                                            on http://127.0.0.1:8000; no PyTorch
+  gaixie serve runs/first/model                           paraphrases by a trained model
   gaixie serve exported --workers 2                       a model of training/export.py: fast on CPUs
   GAIXIE_TOKENS=me=a-long-secret gaixie serve --host 0.0.0.0 --workers 4
   gaixie serve runs/first/model --dry-run                 loads all of it, answers itself once, and ends
@@ -82,14 +82,20 @@ def run(args: argparse.Namespace) -> int:
 def make(tier: str, model: Any, settings: ServiceSettings) -> FastAPI:
     """The application of one process. Imports PyTorch only for a model."""
     from gaixie.service.app import make_app
+    from gaixie.service.paraphrasing import ParaphrasingPart, Writer
     from gaixie.service.part import Part
     from gaixie.service.scoring import ScoringPart
 
-    parts: list[Part] = [ScoringPart(tier, settings)]
+    writer: Writer
     if model is not None:
-        from gaixie.service.paraphrasing import ParaphrasingPart
+        from gaixie.service.trained_writer import ModelWriter
 
-        parts.append(ParaphrasingPart(model, settings))
+        writer = ModelWriter(model, settings.max_characters)
+    else:
+        from gaixie.service.edit_writer import EditWriter
+
+        writer = EditWriter(tier, settings.max_characters)
+    parts: list[Part] = [ScoringPart(tier, settings), ParaphrasingPart(writer, settings)]
     return make_app(parts, settings)
 
 
@@ -97,7 +103,7 @@ def _model(args: argparse.Namespace) -> Any:
     """What the workers load. It is loaded here once: what is wrong with it is said before any port is open."""
     if not Path(args.model).is_dir():
         raise FileNotFoundError(f"{args.model}: no such folder")
-    from gaixie.service.paraphrasing import Model
+    from gaixie.service.trained_writer import Model
     from gaixie.training.modeling.generation import load_generator
     from gaixie.training.modeling.generator import Decoding
     from gaixie.training.modeling.paraphraser import Ranking
@@ -131,7 +137,12 @@ def _answer_once(application: FastAPI, settings: ServiceSettings) -> None:
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("serve.py", __doc__)
     add = parser.add_argument
-    add("model", nargs="?", metavar="MODEL", help="folder of a model; without one scoring alone")
+    add(
+        "model",
+        nargs="?",
+        metavar="MODEL",
+        help="folder of a trained model; without one the paraphraser that ships",
+    )
     add("--host", default="127.0.0.1", help="address to listen at (%(default)s)")
     add("--port", type=int, default=8000, help="0 takes a free one (%(default)s)")
     add("--workers", type=positive, default=1, metavar="N", help="processes (%(default)s)")

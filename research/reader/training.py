@@ -156,15 +156,14 @@ def export(model: PairReader, bert: str, folder: Path, version: int) -> None:
             str(folder / "encoder"), quantization="int8", force=True
         )
         shutil.copy(Path(whole, "tokenizer.json"), folder)
-    inner, outer = model.head[0], model.head[2]
-    arrays = {
-        "inner": inner.weight,
-        "inner_bias": inner.bias,
-        "outer": outer.weight,
-        "outer_bias": outer.bias,
-    }
-    arrays = {name: own.detach().numpy().astype(np.float32) for name, own in arrays.items()}
-    np.savez(folder / "head.npz", **arrays)
+    state = {name: own.float().numpy() for name, own in model.head.state_dict().items()}
+    np.savez(
+        folder / "head.npz",
+        inner=state["0.weight"],
+        inner_bias=state["0.bias"],
+        outer=state["2.weight"],
+        outer_bias=state["2.bias"],
+    )
     digest = hashlib.sha256((folder / "encoder/model.bin").read_bytes()).hexdigest()[:10]
     described = {"format": "gaixie-reader", "signature": f"reader-zh|{version}|{digest}"}
     (folder / "reader.json").write_text(json.dumps(described, indent=1) + "\n", "utf-8")

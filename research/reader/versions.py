@@ -64,13 +64,13 @@ def consensus(texts: Sequence[str], weights: Sequence[float]) -> list[str]:
             best[plain] = max(weight, best.get(plain, 0))
     if len(best) < 3:
         return []
-    own, weight = list(best), np.array([*best.values()])
+    own, strength = list(best), np.array([*best.values()])
     grams = [_grams(text) for text in own]
     likeness = np.array([[_f1(a, b) for b in grams] for a in grams])
     np.fill_diagonal(likeness, 0)
-    utility = (likeness * weight).sum(1) / (weight.sum() - weight)
+    utility = (likeness * strength).sum(1) / (strength.sum() - strength)
     least = max(0.22, utility.max() - 0.15)
-    order = [k for k in np.argsort(-(utility + 0.03 * weight)) if utility[k] >= least]
+    order = [k for k in np.argsort(-(utility + 0.03 * strength)) if utility[k] >= least]
     return [own[k] for k in order[:MOST]] if len(order) > 1 else []
 
 

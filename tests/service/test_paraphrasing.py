@@ -12,9 +12,10 @@ from starlette.testclient import TestClient
 from tiny_seq2seq import tiny_seq2seq
 
 from gaixie.service.app import make_app
-from gaixie.service.paraphrasing import Model, ParaphrasingPart
+from gaixie.service.paraphrasing import ParaphrasingPart
 from gaixie.service.scoring import ScoringPart
 from gaixie.service.settings import ServiceSettings
+from gaixie.service.trained_writer import Model, ModelWriter
 from gaixie.training.modeling.generation import load_generator
 from gaixie.training.modeling.generator import Decoding
 from gaixie.training.modeling.paraphraser import Paraphraser, Ranking
@@ -40,7 +41,10 @@ def folder(tmp_path_factory) -> str:
 def client(folder):
     settings = ServiceSettings(max_texts=8, max_characters=60)
     model = Model(folder, DECODING, RANKING)
-    parts = [ScoringPart("core", settings), ParaphrasingPart(model, settings)]
+    parts = [
+        ScoringPart("core", settings),
+        ParaphrasingPart(ModelWriter(model, settings.max_characters), settings),
+    ]
     with TestClient(make_app(parts, settings)) as client:
         yield client
 

@@ -14,9 +14,10 @@ from tiny_seq2seq import tiny_seq2seq
 from gaixie.service.app import make_app
 from gaixie.service.browsing.pairs import Pairs
 from gaixie.service.browsing.part import BrowsingPart
-from gaixie.service.paraphrasing import Model, ParaphrasingPart
+from gaixie.service.paraphrasing import ParaphrasingPart
 from gaixie.service.scoring import ScoringPart
 from gaixie.service.settings import ServiceSettings
+from gaixie.service.trained_writer import Model, ModelWriter
 from gaixie.training.modeling.generator import Decoding
 from gaixie.training.modeling.paraphraser import Ranking
 from gaixie.udfs.meaning.why import explainer
@@ -56,7 +57,7 @@ def whole_app(folder: Path, table: pa.Table, **limits: int) -> FastAPI:
     why = explainer("SPScore-zh|tier:core|")
     parts = [
         BrowsingPart(Pairs(uri, manifest), manifest, why, settings),
-        ParaphrasingPart(model, settings),
+        ParaphrasingPart(ModelWriter(model, settings.max_characters), settings),
         ScoringPart("core", settings),
     ]
     return make_app(parts, settings)

@@ -20,6 +20,8 @@ WORDS = 6
 """Words of a phrase."""
 NAMES = frozenset(["nr", "ns", "nt", "nz", "nrt", "nrfg"])
 """Tags of proper names, which stay."""
+ALONE = frozenset("cpd")
+"""Tags (conjunction, preposition, adverb) of single characters that may be replaced: others are parts of words."""
 _STICKY = frozenset("的了着地得是在不")
 """Characters that an alternative must not double at its edges."""
 _TITLE = re.compile("《[^》]*》|https?://[!-~]+")
@@ -54,6 +56,8 @@ def lexical_edits(text: str, words: Words, lexicon: Lexicon) -> Iterator[Edit]:
             if end - start > LONGEST:
                 break
             if any(start < b and a < end for a, b in fixed):
+                continue
+            if end - start == 1 and words[first][1] not in ALONE:
                 continue
             for new, sure in lexicon.get(text[start:end], ()):
                 if not _doubles(text, start, end, new):

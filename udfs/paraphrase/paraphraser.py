@@ -125,8 +125,8 @@ class Paraphraser:
             draft.fluent = float(fluent)
         for attempt, share in enumerate((SHARES[wanted.degree], 0.4, 0.0)):
             short = [own for own in drafts if not own.found and own.edits]
-            for number, draft in enumerate(short):
-                place = random.Random(f"{wanted.seed} {attempt} {number} {draft.text}")
+            for draft in short:
+                place = random.Random(f"{wanted.seed} {attempt} {draft.text}")
                 draft.drawn = self._draw(draft, share, place)
             self._read_drawn(short, wanted)
         return [draft.found[: wanted.n] for draft in drafts]
@@ -192,8 +192,8 @@ class Paraphraser:
             kept = []
             for text, edits in draft.drawn.items():
                 if text != draft.text and self._passes(reading, place, draft):
-                    values = (float(own[place]) for own in reading)
-                    kept.append(Paraphrase(text, *values, edits))
+                    same, fluent, good = (float(own[place]) for own in reading)
+                    kept.append(Paraphrase(text, same, fluent, good, edits))
                 place += 1
             draft.found = sorted(
                 kept,

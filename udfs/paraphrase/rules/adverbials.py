@@ -114,7 +114,7 @@ def place_after_subject(text: str, words: Words) -> Iterator[Edit]:
     for c in v.clauses:
         m = re.compile(f"({PLACE})，").match(text, c.start)
         k = m and m.end() in v.starts and subject(v, v.starts[m.end()])
-        if k and v.word(k) not in {"在", "也", "都", "还", "就"} and not own_pronoun(v, m, k):
+        if m and k and v.word(k) not in {"在", "也", "都", "还", "就"} and not own_pronoun(v, m, k):
             yield c.start, v.tokens[k].start, text[m.end() : v.tokens[k].start] + m.group(1)
 
 
@@ -154,5 +154,5 @@ def phrase_after_subject(text: str, words: Words) -> Iterator[Edit]:
         basis = f"((?:根据|按照|依照)[^，。！？；：]{{0,10}}(?:{basis}))，"
         m = re.compile(basis).match(text, c.start)
         k = m and m.end() in v.starts and subject(v, v.starts[m.end()])
-        if k and v.word(k) not in {"是", "都", "也"}:
+        if m and k and v.word(k) not in {"是", "都", "也"}:
             yield c.start, v.tokens[k].start, text[m.end() : v.tokens[k].start] + m[1]

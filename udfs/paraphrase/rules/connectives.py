@@ -69,7 +69,7 @@ def but_to_que(text: str, words: Words) -> Iterator[Edit]:
         clause = re.split("[，。！？；：\n]", text[m.end() :])[0]
         around = "当|如果|虽|尽管|即使" if m.group()[-1] == "，" else "虽|尽管"
         mine = v.word(k - 1) in {"我", "我们"} and v.word(k)[:1] not in "不没无从" if k else True
-        if not mine and que_fits(v, k) and not re.search("却|吗|呢|吧", clause):
+        if k and not mine and que_fits(v, k) and not re.search("却|吗|呢|吧", clause):
             if not re.search(around, "".join(re.split("[。！？；\n]", text[: m.start()])[-1:])):
                 at = v.tokens[k].start
                 yield m.start(), at, text[m.end() : at] + "却"
@@ -182,7 +182,7 @@ def because_so(text: str, words: Words) -> Iterator[Edit]:
             or len(first) < 7
         ):
             continue
-        lead = re.match("(?:所以|因此)?", second).end()
+        lead = 2 if second.startswith(("所以", "因此")) else 0
         rest = second[lead:]
         k = b.start + lead in v.starts and subject(v, v.starts[b.start + lead])
         if k and portable(rest, first[2:]):

@@ -45,8 +45,9 @@ def ma_to_whether(text: str, words: Words) -> Iterator[Edit]:
         if v.mark(c.sentence) not in {"？", "?"} or c.end != end or text[end - 1] != "吗":
             continue
         k = subject(v, c.first)
-        word = v.word(k) if k else ""
-        old = text[c.start : c.end]
+        if k is None:
+            continue
+        word, old = v.word(k), text[c.start : c.end]
         if (
             word
             not in {

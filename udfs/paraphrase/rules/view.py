@@ -161,8 +161,8 @@ def sound(text: str, edit: Edit) -> bool:
     start, end, new = edit
     old = text[start:end]
     joined = text[max(0, start - 1) : start] + new + text[end : end + 1]
-    doubled = re.search("[，。；：]{2}|[，；：][！？]|(?<=[。！？；])，", joined)
-    doubled = doubled or (not start and new.startswith("，"))
+    doubled = bool(re.search("[，。；：]{2}|[，；：][！？]|(?<=[。！？；])，", joined))
+    doubled |= not start and new.startswith("，")
     return old != new and "\n" not in old and balanced(old) and balanced(new) and not doubled
 
 

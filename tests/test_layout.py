@@ -70,7 +70,7 @@ def test_imports_run_one_way(room):
         assert {*importers(room, f"gaixie.{other}")} <= ACROSS.get(other, set())
 
 
-FLOORS = ("storage", "text", "features", "meaning", "spscore", "metrics")
+FLOORS = ("storage", "text", "features", "meaning", "paraphrase", "spscore", "metrics")
 """The packages of udfs, from the ground up: each may import those before it."""
 
 ABOVE = {
@@ -121,6 +121,7 @@ PACKAGES = {
         "generators": set(),
         "identification": {"comparison"},
         "benchmarks": set(),
+        "reader": set(),
     },
 }
 """The packages of scripts, and which of their siblings each may import."""

@@ -20,8 +20,8 @@ WORDS = 6
 """Words of a phrase."""
 NAMES = frozenset(["nr", "ns", "nt", "nz", "nrt", "nrfg"])
 """Tags of proper names, which stay."""
-ALONE = frozenset("cpd")
-"""Tags (conjunction, preposition, adverb) of single characters that may be replaced: others are parts of words."""
+ALONE = frozenset("但因若虽仅仍曾均较至与")
+"""Single characters that may be replaced: others are too often a part of a word."""
 _STICKY = frozenset("的了着地得是在不")
 """Characters that an alternative must not double at its edges."""
 _TITLE = re.compile("《[^》]*》|https?://[!-~]+")
@@ -57,7 +57,7 @@ def lexical_edits(text: str, words: Words, lexicon: Lexicon) -> Iterator[Edit]:
                 break
             if any(start < b and a < end for a, b in fixed):
                 continue
-            if end - start == 1 and words[first][1] not in ALONE:
+            if end - start == 1 and text[start] not in ALONE:
                 continue
             for new, sure in lexicon.get(text[start:end], ()):
                 if not _doubles(text, start, end, new):

@@ -6,6 +6,7 @@
   gaixie paraphrase sentences.txt                       TSV on standard output
   gaixie paraphrase corpus.parquet --column source --output paraphrases.parquet
   cat sentences.txt | gaixie paraphrase -
+  OPENAI_API_KEY=… gaixie paraphrase --endpoint https://host/v1 --model NAME "…"     candidates from a service
 
 For sentences on the command line, a line for each paraphrase. For a file, or - for standard input: row (of
 the input, from 1), rank, source, paraphrase, and what the reader thinks of it, from 0 to 1: same (the same
@@ -25,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.udfs.paraphrase.endpoint import Endpoint
 from gaixie.udfs.paraphrase.paraphraser import DEGREES, Paraphrase, Paraphraser, Wanted
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.text_tables import (
@@ -71,7 +73,7 @@ def paraphrase(args: argparse.Namespace) -> int:
         return _paraphrase_file(first, args, wanted)
     if args.output != STANDARD:
         raise ValueError("--output: for sentences of a file; put them into one")
-    answers = Paraphraser.load()(args.sentences, wanted)
+    answers = _load(args)(args.sentences, wanted)
     for text, own in zip(args.sentences, answers, strict=True):
         for one in own:
             print(one.text)
@@ -80,11 +82,17 @@ def paraphrase(args: argparse.Namespace) -> int:
     return sum(map(bool, answers))
 
 
+def _load(args: argparse.Namespace) -> Paraphraser:
+    if (args.endpoint is None) != (args.model is None):
+        raise ValueError("--endpoint and --model: give both, or neither")
+    return Paraphraser.load(endpoint=args.endpoint and Endpoint(args.endpoint, args.model))
+
+
 def _paraphrase_file(name: str, args: argparse.Namespace, wanted: Wanted) -> int:
     total = None if name == STANDARD else count_rows(name, [args.column])
     if total == 0:
         raise ValueError(f"{name}: no sentences")
-    paraphraser = Paraphraser.load()
+    paraphraser = _load(args)
     schema = SCHEMA.with_metadata({"reader_signature": paraphraser.reader.signature})
     sources = (text for (text,) in read_columns(name, [args.column]))
     done = found = 0
@@ -134,6 +142,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         help="a term that must not change; may be given again",
     )
     add("--seed", type=int, default=0, metavar="N", help="of what is drawn (%(default)s)")
+    add("--endpoint", metavar="URL", help="an OpenAI-compatible service that is asked first")
+    add("--model", metavar="NAME", help="of the service")
     add("--column", default="source", help="of the sentences in a table (%(default)s)")
     add(
         "--output",

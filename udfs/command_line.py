@@ -55,7 +55,7 @@ def say(line: str) -> None:
 def in_words(error: Exception) -> str:
     """An error in one line; what to install where a package is missing."""
     if isinstance(error, ModuleNotFoundError) and error.name:
-        return missing_package(error.name, "metrics")
+        return missing_package(error.name, "llm" if error.name == "openai" else "metrics")
     return " ".join(str(error).split())
 
 

@@ -14,12 +14,15 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
+import rjieba
 
 from gaixie.udfs.meaning.language_model import LanguageModel
 from gaixie.udfs.paraphrase import lexicon as words_of
 from gaixie.udfs.paraphrase.edits import Edit, apply, fits
+from gaixie.udfs.paraphrase.endpoint import Endpoint
 from gaixie.udfs.paraphrase.reader import Reader, Reading, shipped
 from gaixie.udfs.paraphrase.rules import structural_edits
 from gaixie.udfs.text.entities import KINDS, EntityFinder, EntitySettings
@@ -89,6 +92,8 @@ class _Draft:
     text: str
     edits: list[tuple[float, Edit]]
     """With what the language model gains by each."""
+    fixed: tuple[str, ...]
+    """Entities and kept terms."""
     fluent: float = 0.0
     drawn: dict[str, tuple[Edit, ...]] = field(default_factory=dict)
     found: list[Paraphrase] = field(default_factory=list)
@@ -103,46 +108,61 @@ class Paraphraser:
         lexicon: words_of.Lexicon,
         language_model: LanguageModel,
         gates: Gates | None = None,
+        endpoint: Endpoint | None = None,
     ):
         self.reader, self.lexicon, self.language_model = reader, lexicon, language_model
-        self.gates = gates or Gates()
+        self.gates, self.endpoint = gates or Gates(), endpoint
         self._entities = EntityFinder(EntitySettings(kinds=FIXED))
 
     @classmethod
-    def load(cls, gates: Gates | None = None) -> Paraphraser:
-        """What ships with the package."""
-        return cls(shipped(), words_of.load(), LanguageModel.load(), gates)
+    def load(cls, gates: Gates | None = None, endpoint: Endpoint | None = None) -> Paraphraser:
+        """What ships with the package. endpoint: a service that is asked before edits are tried."""
+        return cls(shipped(), words_of.load(), LanguageModel.load(), gates, endpoint)
 
     def __call__(
         self, texts: Sequence[str], wanted: Wanted | None = None
     ) -> list[list[Paraphrase]]:
         """Paraphrases of each text, the best first, at most ``wanted.n``; none where none is good enough."""
         wanted = wanted or Wanted()
-        drafts = [_Draft(text, self.edits(text, wanted.keep)) for text in texts]
+        drafts = [self._draft(text, wanted.keep) for text in texts]
         for draft, fluent in zip(
             drafts, self.reader.read([(t, t) for t in texts]).fluent, strict=True
         ):
             draft.fluent = float(fluent)
+        if self.endpoint:
+            self._ask(drafts, wanted)
         for attempt, share in enumerate((SHARES[wanted.degree], 0.4, 0.0)):
             short = [own for own in drafts if not own.found and own.edits]
             for draft in short:
                 place = random.Random(f"{wanted.seed} {attempt} {draft.text}")
                 draft.drawn = self._draw(draft, share, place)
-            self._read_drawn(short, wanted)
+            self._read_drawn(short)
         return [draft.found[: wanted.n] for draft in drafts]
 
-    def edits(self, text: str, keep: Sequence[str] = ()) -> list[tuple[float, Edit]]:
-        """The edits of a text that leave its entities and terms alone and do not read oddly."""
-        import rjieba
+    def _ask(self, drafts: Sequence[_Draft], wanted: Wanted) -> None:
+        """Has the endpoint write, and reads what it wrote."""
+        assert self.endpoint is not None
+        texts = [draft.text for draft in drafts]
+        found = self.endpoint.candidates(texts, wanted.degree, 2 * wanted.n)
+        for draft, own in zip(drafts, found, strict=True):
+            draft.drawn = dict.fromkeys(own, ())
+        self._read_drawn(drafts)
 
+    def _draft(self, text: str, keep: Sequence[str]) -> _Draft:
+        plain = normalise(text)
+        names = [plain[own.start : own.end] for own in self._entities.find(plain)]
+        fixed = (*keep, *names)
+        return _Draft(text, self.edits(text, fixed), fixed)
+
+    def edits(self, text: str, fixed: Sequence[str] = ()) -> list[tuple[float, Edit]]:
+        """The edits of a text that do not read oddly and leave fixed terms as they are, the best first."""
         words = [(word, tag) for word, tag in rjieba.tag(text)]
-        fixed = [*keep, *self._names(text)]
         before = self._log_probabilities(text)
         rules = [Edit(*own) for own in structural_edits(text, words)]
-        rules = [own for own in rules if _keeps(text, own, fixed)]
+        rules = [own for own in rules if _keeps(text, apply(text, [own]), fixed)]
         by_place: dict[tuple[int, int], list[tuple[float, Edit]]] = {}
         for edit in words_of.lexical_edits(text, words, self.lexicon):
-            if _keeps(text, edit, fixed):
+            if _keeps(text, apply(text, [edit]), fixed):
                 gain = self._gain(text, edit, before)
                 if gain > -LOSSES[edit.sure]:
                     worth = gain - DOUBT * (not edit.sure)
@@ -151,14 +171,9 @@ class Paraphraser:
         structure = [(0.0 if own.kind in SLIGHT else 1.5, own) for own in rules]
         return sorted(structure, reverse=True) + sorted(best, reverse=True)[:MOST_WORDS]
 
-    def _names(self, text: str) -> list[str]:
-        """The entities of a text, which must stay as they are written."""
-        plain = normalise(text)
-        return [plain[own.start : own.end] for own in self._entities.find(plain)]
-
     def _log_probabilities(self, text: str) -> np.ndarray:
-        plain = "".join(own if len(one) != 1 else one for own in text for one in [normalise(own)])
-        return self.language_model.log_probabilities(plain)
+        """Of each character of the text, and of its end."""
+        return self.language_model.log_probabilities("".join(map(_plain, text)))
 
     def _gain(self, text: str, edit: Edit, before: np.ndarray) -> float:
         """What the mean log probability of an edit's characters and the next two gains by it."""
@@ -182,7 +197,7 @@ class Paraphraser:
                 drawn.setdefault(apply(draft.text, taken), tuple(taken))
         return drawn
 
-    def _read_drawn(self, drafts: Sequence[_Draft], wanted: Wanted) -> None:
+    def _read_drawn(self, drafts: Sequence[_Draft]) -> None:
         """Fills in what passes the gates, what changes most first."""
         pairs = [(draft.text, text) for draft in drafts for text in draft.drawn]
         if not pairs:
@@ -191,7 +206,7 @@ class Paraphraser:
         for draft in drafts:
             kept = []
             for text, edits in draft.drawn.items():
-                if text != draft.text and self._passes(reading, place, draft):
+                if _keeps(draft.text, text, draft.fixed) and self._passes(reading, place, draft):
                     same, fluent, good = (float(own[place]) for own in reading)
                     kept.append(Paraphrase(text, same, fluent, good, edits))
                 place += 1
@@ -215,8 +230,13 @@ def change(source: str, paraphrase: str) -> float:
     return sum(pair not in source for pair in own) / max(len(own), 1)
 
 
-def _keeps(text: str, edit: Edit, fixed: Sequence[str]) -> bool:
-    """Whether an edit has each fixed term as often as before; where it moves one, that is fine."""
-    old = text[edit.start : edit.end]
-    after = apply(text, [edit]) if fixed else ""
-    return old != edit.new and all(after.count(term) >= text.count(term) for term in fixed)
+def _keeps(text: str, other: str, fixed: Sequence[str]) -> bool:
+    """Whether another text has each fixed term as often as a text; a copy has changed nothing."""
+    return other != text and all(other.count(term) >= text.count(term) for term in fixed)
+
+
+@cache
+def _plain(character: str) -> str:
+    """A character as the language model reads it, where that is one character too."""
+    plain = normalise(character)
+    return plain if len(plain) == 1 else character

@@ -1,0 +1,105 @@
+"""gaixie paraphrase as its users call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import llm_server
+import pyarrow.parquet as pq
+import pytest
+
+from gaixie.training import paraphrase
+
+TEXT = "此外，卫生部门提醒，野生蘑菇煮熟后仍然可能有毒，因此切勿采食。"
+
+
+def test_a_sentence_has_a_line(capsys) -> None:
+    assert paraphrase.main([TEXT]) == 0
+    [line] = capsys.readouterr().out.splitlines()
+    assert line != TEXT
+    assert "野生蘑菇" in line
+
+
+def test_several_paraphrases_of_several_sentences(capsys) -> None:
+    assert paraphrase.main([TEXT, "嗯。", "-n", "3"]) == 0
+    out, err = capsys.readouterr()
+    assert 1 < len(set(out.splitlines())) <= 3
+    assert "嗯。: no paraphrase good enough" in err
+
+
+def test_nothing_good_enough_is_exit_code_1(capsys) -> None:
+    assert paraphrase.main(["嗯。"]) == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_a_file_keeps_its_rows(tmp_path: Path, capsys) -> None:
+    file, output = tmp_path / "in.jsonl", tmp_path / "out.parquet"
+    rows = [{"text": TEXT}, {"text": None}, {"text": "嗯。"}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    assert paraphrase.main([str(file), "--column", "text", "--output", str(output)]) == 0
+    table = pq.read_table(output)
+    assert table["row"].to_pylist() == [1, 2, 3]
+    assert table["source"].to_pylist() == [TEXT, None, "嗯。"]
+    assert [bool(text) for text in table["paraphrase"].to_pylist()] == [True, False, False]
+    assert table.schema.metadata[b"reader_signature"].startswith(b"reader-zh|")
+    assert "3 sentences: 1 paraphrased, 2 with no paraphrase" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (["--degree", "6", TEXT], "degree: expected 1 to 5, not 6"),
+        (["missing.txt"], "missing.txt"),
+        ([TEXT, "--output", "x.tsv"], "--output: for sentences of a file"),
+        ([TEXT, "--model", "m"], "--endpoint and --model: give both, or neither"),
+        (["a.txt", "b.txt"], "b.txt: expected one file"),
+        ([TEXT, "--endpoint", "http://127.0.0.1:9/v1", "--model", "m"], "cannot be reached"),
+    ],
+)
+def test_a_mistake_has_one_line(line: list[str], expected: str, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("gaixie.udfs.paraphrase.endpoint.TRIES", 0)
+    assert paraphrase.main(line) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert expected in err
+
+
+def test_a_service_writes_and_the_gates_judge(tmp_path: Path, capsys) -> None:
+    refused = "由于大雨，会议推迟到了下周三，但是已经通知了所有人。"
+    server = llm_server.Server(tmp_path, {"会议推迟": ["english", "refused"]})
+    try:
+        line = ["--endpoint", server.url, "--model", "m", TEXT, refused]
+        assert paraphrase.main(line) == 0
+        first, *others = capsys.readouterr().out.splitlines()
+        assert first == llm_server.PREFIX + TEXT
+        assert not any(llm_server.REFUSAL in own or "English" in own for own in others)
+        assert len(server.paid()) == 4
+    finally:
+        server.stop()
+
+
+def test_the_key_is_in_no_message(tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-secret-key")
+    server = llm_server.Server(tmp_path, {TEXT: ["unauthorized"] * 9})
+    try:
+        assert paraphrase.main(["--endpoint", server.url, "--model", "m", TEXT]) == 2
+        err = capsys.readouterr().err
+        assert "answers 401" in err
+        assert "a-secret-key" not in err
+    finally:
+        server.stop()
+
+
+def test_it_needs_no_pytorch() -> None:
+    code = "import sys; sys.modules['torch'] = None; from gaixie.training import paraphrase; "
+    code += f"sys.exit(paraphrase.main(['{TEXT}']))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()

@@ -196,6 +196,7 @@ class Breaker:
         return one.replace(word, new), other.replace(word, new)
 
     def _change(self, text: str, choices: Sequence[Choice]) -> str | None:
+        choices = [own for own in choices if own[2] != own[3]]
         if not choices:
             return None
         ((_, start, old, new),) = self.random.choices(choices, [own[0] for own in choices])

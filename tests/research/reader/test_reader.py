@@ -1,0 +1,105 @@
+"""What the reader learns from: broken sentences, good versions, drawn examples."""
+
+from __future__ import annotations
+
+import json
+import math
+from random import Random
+
+import pytest
+import rjieba
+
+from gaixie.research.reader.broken import Breaker, words
+from gaixie.research.reader.examples import Examples, Sets, held_out
+from gaixie.research.reader.versions import clean, consensus, usable
+
+SENTENCES = [
+    "李娜在2019年没有赢得比赛，但是张伟去年已经成功了。",
+    "警方表示，至少有三名游客在上海受伤，其中两人已经出院。",
+    "如果明天下雨，公司可能会推迟会议，因为大多数员工住在北京。",
+]
+
+
+@pytest.fixture
+def breaker() -> Breaker:
+    return Breaker(SENTENCES, Random(3))
+
+
+@pytest.mark.parametrize("way", ["negation", "number", "name", "roles", "scope", "salad"])
+def test_what_is_broken_differs_and_stays_near(breaker: Breaker, way: str) -> None:
+    for text in SENTENCES * 5:
+        broken = getattr(breaker, way)(text)
+        assert broken != text
+        if broken and way != "scope":
+            assert len({*text} & {*broken}) > len({*text}) / 2
+
+
+def test_a_negation_is_turned(breaker: Breaker) -> None:
+    given = {breaker.negation("他没有来。") for _ in range(40)}
+    assert "他有来。" in given
+    assert "他没有来。" not in given
+
+
+def test_roles_that_are_merely_listed_are_not_exchanged(breaker: Breaker) -> None:
+    assert breaker.roles("苹果和香蕉。") is None
+    assert breaker.roles("苹果比香蕉贵。") == "香蕉比苹果贵。"
+
+
+def test_a_change_in_both_is_the_same_change(breaker: Breaker) -> None:
+    one, other = "他在2019年支持了张伟。", "张伟在2019年得到了他的支持。"
+    for _ in range(20):
+        pair = breaker.in_both(one, other)
+        assert pair is not None
+        new = {*rjieba.cut(pair[0])} - {*rjieba.cut(one)}
+        assert pair != (one, other)
+        assert new
+        assert all(word in pair[1] for word in new)
+
+
+def test_antonyms_go_both_ways() -> None:
+    assert "减少" in words("antonyms")["增加"]
+    assert "增加" in words("antonyms")["减少"]
+
+
+def test_the_consensus_leaves_the_stranger_out() -> None:
+    near = [
+        "我们昨天在公园里散步了很久。",
+        "我们昨天在公园散步了很久。",
+        "昨天我们在公园里散步了很久。",
+    ]
+    stranger = "会议结束以后没有任何人留下来说话。"
+    assert stranger not in consensus([*near, stranger], [1] * 4)
+    assert {*consensus([*near, stranger], [1] * 4)} == {*near}
+    assert consensus(near, [0, 0, 0]) == []
+
+
+def test_clean_and_usable() -> None:
+    assert clean("我 去,你呢?") == "我去，你呢？"
+    assert clean("价格是1,000元.") == "价格是1,000元。"
+    assert not usable("抱歉，我无法翻译这句话，请您谅解。")
+    assert not usable("哈哈哈哈哈哈哈哈哈哈哈哈哈哈哈哈")
+    assert not usable("this is no Chinese sentence at all")
+    assert usable("我们昨天在公园里散步了很久。")
+
+
+def test_examples_are_the_same_again_and_have_a_target() -> None:
+    group = {"group": 1, "texts": [f"{SENTENCES[0]}{k}" for k in range(5)]}
+    broken = {
+        "group": 1,
+        **dict.fromkeys(("negation", "roles", "fact", "scope", "salad"), "坏的句子。"),
+    }
+    rated = {"source": "甲乙丙丁", "paraphrase": "丁丙乙甲", "meaning": 1.5, "fluency": 4.75}
+    sets = Sets([SENTENCES, SENTENCES[::-1]], [group], {1: broken}, [rated], [("对的句子。", 1)])
+    drawn = [[Examples(sets, Random(5)).draw() for _ in range(1)] for _ in range(2)]
+    assert json.dumps(drawn[0]) == json.dumps(drawn[1])
+    examples = Examples(sets, Random(5))
+    for own in (examples.draw() for _ in range(300)):
+        known = [value for value in own[2:] if not math.isnan(value)]
+        assert known
+        assert all(0 <= value <= 1 for value in known)
+    example = examples.of_rated()
+    assert (example.same, example.fluent, example.good) == (0, 1, 0)
+
+
+def test_held_out_groups() -> None:
+    assert [group for group in range(16) if held_out(group)] == [7, 15]

@@ -15,7 +15,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+import rjieba
+
 from gaixie.research.reader.broken import Breaker
+from gaixie.udfs.paraphrase.edits import Edit, apply, fits
+from gaixie.udfs.paraphrase.lexicon import lexical_edits, load
 
 NAN = math.nan
 BROKEN = ("negation", "roles", "roles", "fact", "scope")
@@ -81,10 +85,11 @@ class Examples:
         self.sets, self.random = sets, random
         self.breaker = Breaker([own[0] for own in sets.versions], random)
         self.kinds: dict[Callable[[], Example], float] = {
-            self.of_versions: 0.4,
-            self.of_written: 0.35,
-            self.of_rated: 0.2,
-            self.of_grammar: 0.05,
+            self.of_versions: 0.33,
+            self.of_written: 0.3,
+            self.of_edits: 0.17,
+            self.of_rated: 0.17,
+            self.of_grammar: 0.03,
         }
 
     def draw(self) -> Example:
@@ -110,6 +115,20 @@ class Examples:
                 return Example(one, salad, NAN, 0, 0)
         stranger = random.choice(random.choice(self.sets.versions))
         return Example(one, stranger, 0, 1, 0)
+
+    def of_edits(self) -> Example:
+        """A sentence and its edits by the lexicon's sure words: the same; broken as well: not the same."""
+        text = self.random.choice(self.random.choice(self.sets.versions))
+        edits = [own for own in lexical_edits(text, rjieba.tag(text), load()) if own.sure]
+        self.random.shuffle(edits)
+        taken: list[Edit] = []
+        for edit in edits:
+            if fits(edit, taken) and self.random.random() < 0.6:
+                taken.append(edit)
+        edited = apply(text, taken)
+        if self.random.random() < 0.4 and (broken := self.breaker.meaning(edited)):
+            return Example(text, broken, 0, NAN, 0)
+        return Example(text, edited, 1, 1, 1) if taken else Example(text, text, 1)
 
     def of_written(self) -> Example:
         """Two of a written group, or one with its counterpart."""

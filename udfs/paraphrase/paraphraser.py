@@ -39,7 +39,7 @@ SLIGHT = frozenset(["semicolon", "split_clauses", "split_at_but", "count_in_digi
 """Rules that change but a mark or a numeral; the others are taken before words."""
 FIXED = tuple(kind for kind in KINDS if kind not in ("quote", "note"))
 """Entities that stay as they are written; what a quotation or a bracket says may be edited."""
-LOSSES = {True: 2.0, False: 1.0}
+LOSSES = {True: 1.5, False: 0.0}
 """How far the mean log probability around an edit may fall, in nats: of a sure one, of another."""
 DOUBT = 0.5
 """How much later an edit that is not sure is taken, in nats of its gain."""

@@ -59,6 +59,13 @@ def test_own_metric(example):
     assert float(spscore.split()[0]) > float(moved.split()[0]) > float(pinc.split()[0])
 
 
+def test_paraphrase(example):
+    lines = example("paraphrase.py").splitlines()
+    assert len(lines) == 20
+    assert sum(line.startswith("  → ") for line in lines) == 10
+    assert lines == example("paraphrase.py", 1).splitlines()
+
+
 def test_score_in_spark(spark, example):
     table = example("score_in_spark.py")
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")][1:]

@@ -59,7 +59,7 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
     except (Exception, KeyboardInterrupt) as error:
         if interrupt := _interrupt_behind(error):
             if session := sys.modules.get("gaixie.jobs.corpus.session"):
-                session.stop_interrupted()
+                session.end_java()
             terminated = isinstance(interrupt, Terminated)
             code = 143 if terminated else 130
             said = f"{'terminated' if terminated else 'interrupted'}; {interrupted}"

@@ -28,9 +28,9 @@ import sys
 
 from gaixie.jobs.corpus.early import check_local_inputs
 from gaixie.jobs.corpus.paths import check_apart
+from gaixie.jobs.corpus.publish import clean_runs
 from gaixie.jobs.corpus.settings import Input
 from gaixie.jobs.errors import JobError, run
-from gaixie.jobs.scoring.clean import clean_runs
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
 from gaixie.udfs.command_line import make_parser, positive
 from gaixie.udfs.defaults import TIER_NAMES
@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
     if not settings.output:
         raise JobError("nowhere to write: give --output, or output in the config file")
     if args.clean:
-        clean_runs(settings.output, settings.run_id, args.older_than)
+        clean_runs(settings.output, settings.run_id, args.older_than, args.take_over)
         return 0
     if (args.cores or args.pairs) and not args.dry_run:
         raise JobError("--cores and --pairs: they belong to --dry-run")
@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
         raise JobError("nothing to read: give --input, or inputs in the config file")
     check_apart(settings.output, [source.path for source in settings.inputs])
     check_local_inputs(settings.inputs)
-    from gaixie.jobs.scoring.run import score_corpus  # a second's import, for who made no mistake
+    from gaixie.jobs.scoring.run import score_corpus  # a second's import that mistakes skip
 
     given = (args.limit, args.resume, args.take_over, args.dry_run, args.cores, args.pairs)
     return score_corpus(settings, *given)
@@ -101,7 +101,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     write.add_argument(
         "--take-over",
         action="store_true",
-        help="take the run from a process on another host, which must be gone, without waiting",
+        help="take the run from a process on another host, which must be gone",
     )
     write.add_argument(
         "--clean",

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.corpus.digests import digests
 from gaixie.jobs.corpus.inputs import InputFiles
 from gaixie.jobs.corpus.storage import LITERAL, Storage
+from gaixie.udfs.command_line import say
 from gaixie.udfs.spark import escape_bytes
+from gaixie.udfs.storage import storage as plain_storage
 from gaixie.udfs.storage.manifest import RunFile, RunInput
 from gaixie.udfs.storage.published_files import THREADS
 
@@ -86,3 +90,48 @@ def escape_undecodable(rows: DataFrame, names: Iterable[str]) -> DataFrame:
     for name in names:
         undecodable = undecodable.withColumn(name, escape_bytes(F.col(name).cast("binary")))
     return rows.where(F.col("reason") != "undecodable").unionByName(undecodable)
+
+
+FOR_EXECUTORS = (
+    *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+    *("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION"),
+)
+"""Variables of the driver that S3A hands to executors too; there they go with the task."""
+
+
+def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
+    """SHA-256 by URI, of files that udfs/storage/storage.py reads; a task a file, read in blocks.
+
+    In local mode the driver is the executor. It also steps in where the Python of executors does not
+    reach the store.
+    """
+    context = spark.sparkContext
+    if uris and not str(context.master).startswith("local"):
+        given = {name: os.environ[name] for name in FOR_EXECUTORS if name in os.environ}
+
+        def digest(uri: str) -> str:
+            for name, value in given.items():
+                os.environ.setdefault(name, value)
+            return plain_storage.sha256(uri)
+
+        try:
+            found = context.parallelize(uris, min(len(uris), 1000)).map(digest).collect()
+            return dict(zip(uris, found, strict=True))
+        except (PySparkException, Py4JJavaError):
+            say("executors cannot read the run's files in Python: the driver does")
+    with ThreadPoolExecutor(context.defaultParallelism) as pool:
+        return dict(zip(uris, pool.map(plain_storage.sha256, uris), strict=True))
+
+
+def observed(observation: Observation) -> dict[str, Any]:
+    """Its values by name, once the first action has ended; waits for that.
+
+    Empty where Spark left the counting out, as it does with one side of a join whose other side has no
+    rows: ``Observation.get`` then ends in a Java assertion, for it has no row to give.
+    """
+    try:
+        return observation.get
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getName() != "java.lang.AssertionError":
+            raise
+        return {}

@@ -1,21 +1,21 @@
 """CSV and TSV: how each file is read, since not every quote opens a field that spans lines.
 
-Lines can be shared out over many tasks; records that span lines cannot, and one quote that is never
-closed would take all that follows into one record. So each file is looked at once, by as many tasks
-as it has pieces: only where a line ends within quotes is the file read both ways, and as a whole if
-fewer records are malformed then. TSV of the web has quotes that mean nothing; that of a CSV writer
-doubles each quote within a field, and encloses the field.
+The quotes of a TSV are characters like any other, unless the settings say otherwise. Lines of a CSV can
+be shared out over many tasks; records that span lines cannot, and one quote that is never closed would
+take all that follows into one record. So each file is looked at once, by as many tasks as it has pieces:
+only where a line ends within quotes is the file read both ways, and as a whole if fewer records are
+malformed then.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -41,7 +41,8 @@ class Reading(NamedTuple):
     """Whether a quoted field may span lines; then the file is not divided."""
 
 
-RAW = Reading("", False)
+def _path() -> Column:
+    return F.col("_metadata.file_path").alias("path")
 
 
 def options(kind: str, form: Csv, reading: Reading) -> dict[str, Any]:
@@ -75,83 +76,46 @@ def allow_encoding(spark: SparkSession, encoding: str) -> None:
         spark.conf.set("spark.sql.legacy.codingErrorAction", "true")  # U+FFFD, not the job's end
 
 
-def has_lines(encoding: str) -> bool:
-    """Whether line ends, quotes and delimiters are the bytes of ASCII, and no parts of others."""
-    return codecs.lookup(encoding).name.partition("-")[2][:2] not in ("16", "32")
-
-
-def header_reading(spark: SparkSession, file: File, kind: str, form: Csv) -> Reading:
-    """How to read the header: TSV has quotes there only where all names are enclosed in them."""
-    quote = '"' if form.quote is None else form.quote
-    plain = Reading(
-        "" if kind == "tsv" and form.quote is None else quote, not has_lines(form.encoding)
-    )
-    if plain.quote == quote or not quote or form.columns:
-        return plain
-    names = spark.read.options(**options(kind, form, plain)).csv(file.uri).columns
-    enclosed = all(re.fullmatch('".*"', name) for name in names)
-    return plain._replace(quote=quote) if enclosed else plain
+def plain_reading(kind: str, form: Csv) -> Reading:
+    """Returns how files are read line by line; those of an encoding without lines are read as a whole."""
+    quote = ("" if kind == "tsv" else '"') if form.quote is None else form.quote
+    # Of other encodings, line ends, quotes and delimiters are the bytes of ASCII, and no parts of others.
+    wide = codecs.lookup(form.encoding).name.partition("-")[2][:2] in ("16", "32")
+    return Reading(quote, wide)
 
 
 def find_readings(
-    spark: SparkSession,
-    files: Sequence[File],
-    kind: str,
-    form: Csv,
-    header: Reading,
-    schema: StructType,
+    spark: SparkSession, files: Sequence[File], kind: str, form: Csv, schema: StructType
 ) -> dict[str, Reading]:
-    """How to read each file, by URI. The last column of the schema takes malformed lines."""
-    plain = {file.uri: header for file in files}
-    if form.quote == "" or header.across_lines:
-        return plain
-    quoted = Reading(form.quote or '"', False)
-    undecided = []
-    meant = bool(header.quote)
-    for uri, spans, by_writer in _quotes(spark, files, quoted.quote, delimiter(kind, form), meant):
-        if spans:
-            undecided.append(uri)
-        elif by_writer and not meant:
-            plain[uri] = quoted
-    if undecided:
-        across = quoted._replace(across_lines=True)
+    """Returns how to read each file, by URI. The last column of the schema takes malformed lines."""
+    plain = plain_reading(kind, form)
+    readings = {file.uri: plain for file in files}
+    if not plain.quote or plain.across_lines:
+        return readings
+    if undecided := _open_quotes(spark, files, plain.quote, delimiter(kind, form)):
+        across = plain._replace(across_lines=True)
         by_line, whole = (
             _malformed(spark, undecided, options(kind, form, reading), schema)
-            for reading in (header, across)
+            for reading in (plain, across)
         )
         spanning = [uri for uri in undecided if whole.get(uri, 0) < by_line.get(uri, 0)]
         if spanning:
             _check_closed(spark, spanning, options(kind, form, across), schema)
-        plain |= dict.fromkeys(spanning, across)
-    return plain
+        readings |= dict.fromkeys(spanning, across)
+    return readings
 
 
-def _quotes(
-    spark: SparkSession, files: Sequence[File], quote: str, separator: str, meant: bool
-) -> list[tuple[str, bool, bool]]:
-    """Of each file with quotes: its URI, and whether it may have records that span lines.
-
-    And where quotes may mean nothing (not meant): whether they are those of a CSV writer, doubled
-    within fields and else around them.
-    """
+def _open_quotes(
+    spark: SparkSession, files: Sequence[File], quote: str, separator: str
+) -> list[str]:
+    """URIs of files with a line that ends within quotes: they may have records that span lines."""
     q, d = re.escape(quote), re.escape(separator)
-    lines = (
-        spark.read.options(**LITERAL)
-        .text([file.uri for file in files])
-        .where(F.contains("value", F.lit(quote)))
-    )
+    lines = spark.read.options(**LITERAL).text([file.uri for file in files])
+    lines = lines.where(F.contains("value", F.lit(quote)))
     single = F.replace("value", F.lit(quote * 2), F.lit(""))
-    rest = F.regexp_replace("single", f"(^|{d}){q}[^{q}]*{q}(?={d}|$)", "$1")
-    path = F.col("_metadata.file_path").alias("path")
-    table = lines.select(path, "value", single.alias("single")).withColumn("rest", rest)
-    opens, written = F.bool_or(F.col("rest").rlike(f"(^|{d}){q}")), F.lit(True)
-    if not meant:
-        opens |= F.bool_or(F.col("single").rlike(f"(^|{d}){q}[^{q}]*{d}"))
-        written = F.bool_or(F.contains("value", F.lit(quote * 2)))
-        written &= ~F.bool_or(F.contains("rest", F.lit(quote)))
-    uris = {hadoop_path(file.uri): file.uri for file in files}
-    rows = table.groupBy("path").agg(opens, written).collect()
-    return [(uris[hadoop_path(unquote(row[0]))], row[1], row[2]) for row in rows]
+    rest = F.regexp_replace(single, f"(^|{d}){q}[^{q}]*{q}(?={d}|$)", "$1")
+    rows = lines.where(rest.rlike(f"(^|{d}){q}")).select(_path()).distinct().collect()
+    return known_as([row.path for row in rows], [file.uri for file in files])
 
 
 def _malformed(
@@ -161,12 +125,12 @@ def _malformed(
     first, malformed = schema.names[0], schema.names[-1]
     read = spark.read.schema(schema).options(**given)
     rows = read.option("columnNameOfCorruptRecord", malformed).csv(uris)
-    table = rows.groupBy(F.col("_metadata.file_path").alias("path")).agg(
+    table = rows.groupBy(_path()).agg(
         F.count_if(F.col(f"`{malformed}`").isNotNull()).alias("count"),
         F.count(f"`{first}`"),  # Spark reads no table of malformed lines alone
     )
-    known = {hadoop_path(uri): uri for uri in uris}
-    return {known[hadoop_path(unquote(row["path"]))]: row["count"] for row in table.collect()}
+    paths, counts = zip(*((row["path"], row["count"]) for row in table.collect()), strict=True)
+    return dict(zip(known_as(paths, uris), counts, strict=True))
 
 
 def _check_closed(
@@ -176,9 +140,8 @@ def _check_closed(
     was never closed, and it has taken the rows that follow along."""
     read = spark.read.schema(schema).options(**given)
     rows = read.option("columnNameOfCorruptRecord", schema.names[-1]).csv(uris)
-    path = F.col("_metadata.file_path").alias("path")
     values = F.array(*[F.col(f"`{name}`") for name in schema.names[:-1]])
-    fields = rows.select(path, F.explode(values).alias("field"))
+    fields = rows.select(_path(), F.explode(values).alias("field"))
     fields = fields.select(
         "path", F.split(F.regexp_replace("field", r"\s+$", ""), "\n").alias("lines")
     )
@@ -187,7 +150,7 @@ def _check_closed(
     if given["encoding"] != "utf-8":
         line = F.decode(line.cast("binary"), given["encoding"])
     line = F.regexp_replace(line, r"\s+$", "").alias("line")
-    numbered = text.select(path, line, F.monotonically_increasing_id().alias("id"))
+    numbered = text.select(_path(), line, F.monotonically_increasing_id().alias("id"))
     ends = numbered.where("line != ''").groupBy("path").agg(F.max_by("line", "id").alias("end"))
     size, last = F.size("lines"), F.element_at("lines", -1)
     broken = (size > FIELD_LINES) | ((size > 1) & (last == F.col("end")))
@@ -195,11 +158,11 @@ def _check_closed(
     if not found:
         return
     [row] = found
-    [uri] = (uri for uri in uris if hadoop_path(uri) == hadoop_path(unquote(row.path)))
+    [uri] = known_as([row.path], uris)
     quote = given["quote"]
     start = row.lines[0].removeprefix(quote).rstrip()  # which stays where quotes follow within
     starts = quote + start, quote + start.replace(quote, 2 * quote)
-    lines = numbered.where(path == row.path).select("line").rdd.zipWithIndex()
+    lines = numbered.where(F.col("path") == row.path).select("line").rdd.zipWithIndex()
     begins = lines.filter(lambda item: any(start in item[0].line for start in starts))
     number = begins.map(lambda item: item[1] + 1)
     at = f", line {number.first()}" if not number.isEmpty() else ""
@@ -214,18 +177,14 @@ def undecodable_files(spark: SparkSession, files: Sequence[File]) -> list[str]:
     lines = spark.read.options(**LITERAL).text([file.uri for file in files])
     valid = F.is_valid_utf8("value")
     more = (F.octet_length("value") > F.char_length("value")) | F.contains("value", F.lit("\\u"))
-    table = lines.groupBy(F.col("_metadata.file_path").alias("path")).agg(
-        F.count_if(~valid).alias("bad"),
-        F.count_if(valid & more).alias("good"),
+    table = lines.groupBy(_path()).agg(
+        F.count_if(~valid).alias("bad"), F.count_if(valid & more).alias("good")
     )
-    uris = {hadoop_path(file.uri): file.uri for file in files}
     rows = table.where("bad > 0 AND good = 0").collect()
-    return sorted(uris[hadoop_path(unquote(row.path))] for row in rows)
+    return sorted(known_as([row.path for row in rows], [file.uri for file in files]))
 
 
-def union(parts: Sequence[DataFrame]) -> DataFrame:
-    """Of rows with the same columns."""
-    rows = parts[0]
-    for part in parts[1:]:
-        rows = rows.unionAll(part)
-    return rows
+def known_as(paths: Iterable[str], uris: Iterable[str]) -> list[str]:
+    """Returns those of some URIs that Spark calls paths."""
+    known = {hadoop_path(uri): uri for uri in uris}
+    return [known[hadoop_path(unquote(path))] for path in paths]

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from gaixie.jobs.corpus.paths import COMPRESSED, choose_files, local_path
 from gaixie.jobs.corpus.settings import LICENSE, Input
@@ -121,43 +120,23 @@ def _columns(files: list[File], kind: str, settings: Input) -> list[str]:
 
             return pq.read_schema(first).names
         if kind == "jsonl":
-            objects = json_objects(files, settings) or []
-            return list(dict.fromkeys(name for row in objects for name in row))
+            if len(files) > 1 or files[0].size > LINES_BYTES:
+                return []
+            with open(first, encoding=_python_encoding(settings)) as lines:
+                rows = [json.loads(line) for line in lines if line.strip()]
+            names = [name for row in rows if isinstance(row, dict) for name in row]
+            return list(dict.fromkeys(names))
         if settings.csv.columns:
             return settings.csv.columns
         with open(first, encoding=_python_encoding(settings), newline="") as lines:
             delimiter = settings.csv.delimiter or ("\t" if kind == "tsv" else ",")
-            quote = settings.csv.quote
-            given = {"quoting": csv.QUOTE_NONE} if quote == "" else {"quotechar": quote or '"'}
+            quote = (
+                ("" if kind == "tsv" else '"') if settings.csv.quote is None else settings.csv.quote
+            )
+            given = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
             return next(csv.reader(lines, delimiter=delimiter, **given), [])
     except (OSError, ValueError, TypeError, csv.Error):
         return []  # the job says what is wrong with it
-
-
-def json_objects(files: list[File], settings: Input) -> list[dict[str, Any]] | None:
-    """The objects of a small file of JSON lines on this host's disk, which Spark would need a second for.
-
-    None for all that is larger, lies elsewhere, or has a line that Python and Spark may not read alike.
-    """
-    path = local_path(files[0].uri)
-    compressed = files[0].uri.lower().endswith(COMPRESSED)
-    if path is None or compressed or len(files) > 1 or files[0].size > LINES_BYTES:
-        return None
-    try:
-        with open(path, encoding=_python_encoding(settings), newline="") as lines:
-            rows = [json.loads(x, object_pairs_hook=_object) for x in lines if x.strip()]
-    except (OSError, ValueError, LookupError):
-        return None
-    return rows if all(isinstance(row, dict) for row in rows) else None
-
-
-def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Raises ValueError for a name that is there twice or is no Unicode text."""
-    for name, _ in members:
-        name.encode()
-    if len(values := dict(members)) < len(members):
-        raise ValueError("a name twice")
-    return values
 
 
 def _python_encoding(settings: Input) -> str:

@@ -5,29 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, StructField, StructType
 
 from gaixie.jobs.corpus.delimited import (
-    RAW,
     Reading,
     allow_encoding,
     find_readings,
-    header_reading,
+    known_as,
     options,
+    plain_reading,
     undecodable_files,
-    union,
 )
-from gaixie.jobs.corpus.early import GIVE_ENCODING, check_names, json_objects
-from gaixie.jobs.corpus.origins import check_origins
+from gaixie.jobs.corpus.early import GIVE_ENCODING, check_names
 from gaixie.jobs.corpus.parquet import CHECKED
 from gaixie.jobs.corpus.paths import COMPRESSED, choose_files, local_path
 from gaixie.jobs.corpus.settings import LICENSE, Input
@@ -69,8 +64,6 @@ class InputFiles:
     rows: dict[str, int] = field(default_factory=dict)
     """Rows of each file where its footer says so (Parquet)."""
     row_groups: dict[str, int] = field(default_factory=dict)
-    header: Reading = RAW
-    """Of the first file, CSV or TSV."""
     readings: dict[str, Reading] = field(default_factory=dict)
     """Of each file, CSV or TSV, once it was looked at."""
     corrupt: dict[str, str] = field(default_factory=dict)
@@ -80,11 +73,8 @@ class InputFiles:
         """Into how many pieces the files can be divided for reading."""
         if self.format == "parquet":
             return sum(self.row_groups[file.uri] for file in files)
-        if any(file.uri.lower().endswith(COMPRESSED) for file in files):
-            return len(files)
-        if any(
-            file.uri in self.readings and self.readings[file.uri].across_lines for file in files
-        ):
+        whole = {uri for uri, reading in self.readings.items() if reading.across_lines}
+        if any(f.uri in whole or f.uri.lower().endswith(COMPRESSED) for f in files):
             return len(files)
         return float("inf")
 
@@ -191,29 +181,20 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: s
         spark._jsparkSession.sessionState().conf()
     )
 
-    known: dict[str, StructType] = {}
+    known: dict[str, StructType] = {}  # by the text of the schema in the file
 
     def footer(file: File) -> tuple[StructType, int, int] | str:
-        """Schema, rows and row groups, or what is wrong; Java looks at one file of each schema alone,
-        where the others can be had sooner."""
-        local = _local_footer(file)
-        if local and local[0] in known:
-            return known[local[0]], *local[1:]
-        read = spark_footer(file)
-        if local and not isinstance(read, str):
-            known[local[0]] = read[0]
-        return read
-
-    def spark_footer(file: File) -> tuple[StructType, int, int] | str:
+        """Schema, rows and row groups; or what is wrong with the file."""
         try:
             path = jvm.org.apache.hadoop.fs.Path(file.uri)
             reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(
                 jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, conf)
             )
             try:
-                meta = reader.getFooter().getFileMetaData()
-                schema = StructType.fromJson(json.loads(convert.convert(meta.getSchema()).json()))
-                return schema, reader.getRecordCount(), reader.getRowGroups().size()
+                schema = reader.getFooter().getFileMetaData().getSchema()
+                if (text := schema.toString()) not in known:
+                    known[text] = StructType.fromJson(json.loads(convert.convert(schema).json()))
+                return known[text], reader.getRecordCount(), reader.getRowGroups().size()
             finally:
                 reader.close()
         except Exception as error:
@@ -256,37 +237,20 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: s
         raise JobError(f"{source.settings.path}: no rows, expected at least one")
 
 
-def _local_footer(file: File) -> tuple[str, int, int] | None:
-    """Schema as text, rows and row groups of a file on this host's disk; None of any other."""
-    path = local_path(file.uri)
-    with suppress(OSError, ValueError, pa.ArrowException):
-        if path:
-            footer = pq.read_metadata(path)
-            schema = str(footer.schema).partition("\n")[2]  # the first line is the object's address
-            return schema, footer.num_rows, footer.num_row_groups
-    return None
-
-
 def _text_schema(spark: SparkSession, source: InputFiles) -> StructType:
     """Column names of a text input, all strings, and the column for malformed lines."""
-    reader = spark.read.options(**LITERAL)
+    reader, first = spark.read.options(**LITERAL), source.files[0]
     if source.format == "jsonl":
-        objects = json_objects(source.files, source.settings)
-        if objects is not None:
-            names = sorted({name for row in objects for name in row})
-        else:
-            paths = [file.uri for file in source.files]
-            reader = reader.options(**_json_options(source)).option("primitivesAsString", True)
-            names = [name for name in reader.json(paths).columns if name != "_corrupt_record"]
-        if not names:
-            check_encoding(spark, source, source.files)
-            raise JobError(f"{source.files[0].uri}: no JSON object a line was found")
+        reader = reader.options(**_json_options(source)).option("primitivesAsString", True)
+        names = reader.json([file.uri for file in source.files]).columns
     else:
-        form, first = source.settings.csv, source.files[0]
-        source.header = header_reading(spark, first, source.format, form)
-        given = options(source.format, form, source.header)
+        form = source.settings.csv
+        given = options(source.format, form, plain_reading(source.format, form))
         names = form.columns or reader.options(**given).csv(first.uri).columns
-        names = [name for name in names if name != "_corrupt_record"]
+    names = [name for name in names if name != "_corrupt_record"]
+    if not names:
+        check_encoding(spark, source, source.files)
+        raise JobError(f"{first.uri}: no JSON object a line was found")
     return StructType([StructField(name, StringType()) for name in [*names, MALFORMED_LINE]])
 
 
@@ -319,12 +283,19 @@ def _check_columns(schema: StructType, path: str, settings: Input) -> None:
 
 
 def _check_origins(spark: SparkSession, source: InputFiles) -> None:
-    column = source.settings.origin_column
-    objects = json_objects(source.files, source.settings) if source.format == "jsonl" else None
-    if objects is not None and all(row.get(str(column)) in ORIGINS for row in objects):
-        return
+    """Raises JobError, which names the first file of a row whose origin is none of ORIGINS."""
     rows = read_files(spark, source, source.files).where(F.col(MALFORMED_LINE).isNull())
-    check_origins(rows, source.files, str(column))
+    known = F.col("origin").isNotNull() & F.col("origin").isin(*ORIGINS)
+    unknown = rows.where(~known).select(F.input_file_name().alias("file"), "origin")
+    [[first]] = unknown.select(F.min(F.struct("file", "origin"))).collect()
+    if first is None:
+        return
+    held = "no origin in a row" if first.origin is None else f"the unknown origin {first.origin!r}"
+    [uri] = known_as([first.file], [file.uri for file in source.files])
+    raise JobError(
+        f"{local_path(uri) or uri}: column '{source.settings.origin_column}' holds {held}, "
+        f"expected one of {', '.join(ORIGINS)}"
+    )
 
 
 def check_encoding(spark: SparkSession, source: InputFiles, files: list[File]) -> None:
@@ -349,7 +320,7 @@ def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> Da
         reader = reader.options(**_json_options(source))
         rows = reader.option("columnNameOfCorruptRecord", MALFORMED_LINE).json(paths)
     else:
-        rows = union([*_delimited_rows(spark, source, files)])
+        rows = reduce(DataFrame.unionAll, _delimited_rows(spark, source, files))
     settings = source.settings
     malformed = F.col(MALFORMED_LINE) if MALFORMED_LINE in source.schema.names else F.lit(None)
     if settings.origin:
@@ -387,7 +358,7 @@ def _delimited_rows(
     """Rows of CSV or TSV files, together of those that are read alike."""
     form, known = source.settings.csv, source.readings
     if new := [file for file in files if file.uri not in known]:
-        known |= find_readings(spark, new, source.format, form, source.header, source.schema)
+        known |= find_readings(spark, new, source.format, form, source.schema)
     for reading in dict.fromkeys(known[file.uri] for file in files):
         given = options(source.format, form, reading)
         given |= {"columnNameOfCorruptRecord": MALFORMED_LINE, "enforceSchema": False}

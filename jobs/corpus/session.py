@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
+from pyspark.accumulators import AccumulatorTCPServer
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from gaixie.jobs.corpus import s3a
-from gaixie.jobs.corpus.class_archive import archive_options
-from gaixie.jobs.corpus.java import Starting, end_java, silence_java
-from gaixie.jobs.errors import JobError, Terminated, cause, terminate
+from gaixie.jobs.corpus.jars import spark_home
+from gaixie.jobs.errors import JobError, cause, log_file
+from gaixie.udfs.command_line import say
+from gaixie.udfs.storage.cache import cache_folder
 
 FOLDER = Path(__file__).parents[2] / "conf/spark"
 LOG4J = FOLDER / "log4j2.properties"
@@ -31,16 +36,17 @@ SMALL = {
     # As for RDDs, else their daemon would not be the one of SQL.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
-"""For work of seconds, of which planning and starting tasks would be the most."""
-
-_interrupted = threading.Event()
+"""For work of seconds, which would otherwise spend most of them on planning and starting tasks."""
 
 MASTERS = {"local": "local", "spark": "standalone", "yarn": "yarn", "k8s": "kubernetes"}
 """How a master's address begins, and the file of settings for it."""
 
+_own: list[Any] = []
+"""The gateway to the Java that this process started, if it did."""
+
 
 def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
-    """The session of a job that reads and writes uris: begin_session, and then wait for it."""
+    """Starts the session of a job that reads and writes uris: begin_session without the wait."""
     with begin_session(name, uris) as wait:
         return wait()
 
@@ -49,12 +55,11 @@ def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
 def begin_session(
     name: str, uris: Iterable[str] = (), small: bool = False
 ) -> Iterator[Callable[[], SparkSession]]:
-    """Starts a session, and gives what waits for it; Java takes seconds that can be used meanwhile.
+    """Starts a session in a thread, and yields the function that waits for it.
 
-    small: the work takes seconds, of which Java is to spend none on what pays only in the long run.
+    small: the work takes seconds, so Java skips what pays only in the long run.
     What spark-submit or spark-defaults.conf set wins over conf/spark. Raises JobError where there is no
-    Java, no session can be had, or s3a:// would not work as it should. Where the block fails before the
-    session was waited for, Java ends.
+    Java, no session can be had, or s3a:// would not work as it should. If the block fails, Java ends.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if submitted:  # by spark-submit, which has read its settings
@@ -80,85 +85,75 @@ def begin_session(
         s3a.add_jars(conf)
     conf.setIfMissing("spark.app.name", name)
     if submitted:
-        silence_java(LOG4J)
-    starting = Starting(conf)
-    waited = False
+        _silence_java()
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(_create, conf)
 
-    def wait() -> SparkSession:
-        nonlocal waited
-        waited = True
+        def wait() -> SparkSession:
+            try:
+                spark = starting.result()
+            except Exception as error:
+                if SparkContext._gateway is None:
+                    lines = log_file().read_text("utf-8", "replace").splitlines()
+                    said = [line for line in lines if line] or [str(error)]
+                    raise JobError(f"Java did not start: {said[-1]}") from error
+                raise JobError(f"no Spark session: {cause(error)}") from error
+            jvm: Any = SparkContext._jvm
+            jvm.SparkSession.setActiveSession(spark._jsparkSession)  # in this thread too
+            if on_s3:
+                s3a.check_session(spark, on_s3)
+            return spark
+
         try:
-            spark = starting.wait()
-        except JobError:
+            yield wait
+        except BaseException:
+            starting.exception()  # waits: only then is the process known
+            end_java()
             raise
-        except Exception as error:
-            raise JobError(f"no Spark session: {cause(error)}") from error
-        _own_signals()
-        if small and starting.is_own:
-            _start_worker(spark)
-        if on_s3:
-            s3a.check_session(spark, on_s3)
-        return spark
-
-    try:
-        yield wait
-    finally:
-        if not waited:
-            starting.end()
 
 
-def stop_interrupted() -> None:
-    """Stops the session that Ctrl-C broke off, if it did."""
-    context = SparkContext._active_spark_context
-    if context is not None and _interrupted.is_set():
-        with suppress(Exception):  # Java may be gone already
-            context.stop()
-        end_java()
+def _create(conf: SparkConf) -> SparkSession:
+    if SparkContext._gateway is None:
+        with open(log_file(), "ab") as log:
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})
+        _own.append(gateway)
+        SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+    # Where Java is killed, this server would print a trace; the main thread finds it out as well.
+    AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+    return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
-def _own_signals() -> None:
-    """Ctrl-C and SIGTERM break off the work of Java too, where nobody else has a handler for them."""
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) in (signal.default_int_handler, terminate):
-                signal.signal(number, _interrupt)
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    """Raises KeyboardInterrupt, or Terminated for SIGTERM, once Java is silent: all that it logs from now
-    on is that work was broken off."""
+def end_java() -> None:
+    """Ends the Java that this process started, if it did; Java deletes its temporary files."""
+    if not _own:
+        return
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # a second one would break off the first
-    _interrupted.set()
-    context = SparkContext._active_spark_context
-    if context is not None:
-        # A thread has a connection of its own to Java; this one's may be in use.
-        silence = threading.Thread(target=_silence, args=(context,), daemon=True)
-        silence.start()
-        silence.join(timeout=10)
-    raise Terminated if signum == signal.SIGTERM else KeyboardInterrupt
+        with suppress(ValueError):  # in a thread that is not the main one
+            signal.signal(number, signal.SIG_IGN)  # a second one would break off the first
+    process = _own.pop().proc
+    SparkContext._gateway = SparkContext._jvm = None
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
-def _silence(context: SparkContext) -> None:
-    with suppress(Exception):  # Java may be gone already
-        context.setLogLevel("OFF")
+def _silence_java() -> None:
+    """Has the Java of spark-submit, which runs already, write to the job's log too."""
+    jvm: Any = SparkContext._jvm
+    log = jvm.java.io.PrintStream(jvm.java.io.FileOutputStream(str(log_file()), True), True)
+    jvm.java.lang.System.setErr(log)
+    # Spark sets its own up once more; its appender takes the new stream only after this one.
+    uri = jvm.java.net.URI.create(LOG4J.as_uri())
+    jvm.org.apache.logging.log4j.core.config.Configurator.reconfigure(uri)
 
 
 def read_settings(path: Path) -> dict[str, str]:
-    """Settings of a file in Spark's format: a name and a value a line; a backslash joins lines."""
+    """Reads a file in Spark's format: a name and a value a line; a backslash joins lines."""
     lines = [line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
     text = re.sub(r"\\\n\s*", "", "\n".join(lines))
     return dict(line.split(None, 1) for line in text.splitlines() if line.strip())
-
-
-def _start_worker(spark: SparkSession) -> None:
-    """Starts the daemon of Python workers, in the background: what it loads will be wanted in seconds."""
-
-    def start() -> None:
-        with suppress(Exception):  # then it starts when it is wanted
-            spark.sparkContext.parallelize([0], 1).foreach(lambda _: None)
-
-    threading.Thread(target=start, daemon=True).start()
 
 
 def _local(conf: SparkConf, defaults: dict[str, str], small: bool) -> dict[str, str]:
@@ -171,8 +166,52 @@ def _local(conf: SparkConf, defaults: dict[str, str], small: bool) -> dict[str, 
     options = ["-XX:+UseParallelGC", f"-Xms{heap}", "-XX:+AlwaysPreTouch"]
     if small:  # Java ends before its best compiler has paid
         options = ["-XX:+UseSerialGC", f"-Xms{heap}", "-XX:TieredStopAtLevel=1"]
-    options += [*archive_options(write=small), f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"]
+    options += [*archive_options(small), f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"]
     # A task is tried four times, as on a cluster: a worker may be killed for its memory.
     master = conf.get("spark.master", "local[*]")
     conf.set("spark.master", re.sub(r"^local\[([^],]+)\]$", r"local[\1, 4]", master))
     return {"spark.driver.defaultJavaOptions": " ".join(options)} | (SMALL if small else {})
+
+
+# An archive of Spark's classes, with which Java starts a few seconds sooner
+
+
+def archive_options(write: bool) -> list[str]:
+    """Options with which Java maps the archive; with write, those to make one where there is none.
+
+    None where the user's own options name an archive, or where folders are on the class path: Java
+    archives nothing then.
+    """
+    java = shutil.which(
+        "java", path=f"{home}/bin" if (home := os.environ.get("JAVA_HOME")) else None
+    )
+    names = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
+    given = " ".join(os.environ.get(name, "") for name in names)
+    folders = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
+    if java is None or "Archive" in given or any(name in os.environ for name in folders):
+        return []
+    known = f"{os.path.realpath(java)} {os.stat(java).st_mtime_ns} {spark_home()}"
+    name = f"spark-{hashlib.sha256(known.encode()).hexdigest()[:16]}.jsa"
+    archive = cache_folder() / name
+    if " " in str(archive) or (spark_home() / "conf").exists():
+        return []
+    if archive.exists():
+        return ["-Xlog:disable", f"-XX:SharedArchiveFile={archive}"]
+    part = archive.with_suffix(f".{os.getpid()}")
+    return ["-Xlog:disable", f"-XX:ArchiveClassesAtExit={part}"] if write else []
+
+
+def keep_archive() -> None:
+    """Ends Java, which writes the archive as it ends if it was started to, and keeps the archive."""
+    context = SparkContext._active_spark_context
+    options = context.getConf().get("spark.driver.defaultJavaOptions", "") if context else ""
+    match = re.search(r"ArchiveClassesAtExit=(\S+)", options or "")
+    if match is None or context is None or not _own:
+        return
+    part = Path(match[1])
+    say(f"keeping Spark's classes, once, for a quicker start: {part.with_suffix('.jsa')}")
+    context.stop()
+    _own[0].proc.stdin.close()
+    _own.pop().proc.wait()
+    if part.exists():
+        part.replace(part.with_suffix(".jsa"))

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from gaixie.jobs.errors import JobError, cause
+from gaixie.jobs.errors import JobError
 from gaixie.udfs.storage.storage import File, to_json
 
 REFUSALS = {
@@ -42,7 +42,7 @@ class Storage:
         self._conf = spark._jsc.hadoopConfiguration()
 
     def _open(self, path: str) -> tuple[Any, Any]:
-        """(FileSystem, Path) of a path."""
+        """Returns Hadoop's (FileSystem, Path) of a path."""
         try:
             with explained(path):
                 hadoop_path = self._jvm.org.apache.hadoop.fs.Path(path)
@@ -133,18 +133,23 @@ class Storage:
     def write_json(self, path: str, value: dict[str, Any]) -> None:
         self.write(path, to_json(value))
 
-    def put(self, path: str, content: str | bytes, overwrite: bool) -> None:
-        """Writes a file that is there at once, though its content comes later.
+    def create(self, path: str, content: str) -> None:
+        """Creates a file; of several that try at once exactly one does, on HDFS.
 
-        Without overwrite, of several that try at once exactly one does, on HDFS.
+        Raises FileExistsError for the others.
         """
         system, hadoop_path = self._open(path)
-        with explained(path):
-            stream = system.create(hadoop_path, overwrite)
-            try:
-                stream.write(bytearray(content.encode() if isinstance(content, str) else content))
-            finally:
-                stream.close()
+        try:
+            with explained(path):
+                stream = system.create(hadoop_path, False)
+        except Py4JJavaError as error:
+            if "FileAlreadyExistsException" in str(error):
+                raise FileExistsError(path) from error
+            raise
+        try:
+            stream.write(bytearray(content.encode()))
+        finally:
+            stream.close()
 
     def sha256(self, path: str) -> str:
         """SHA-256 of a file as 64 hexadecimal digits; Java reads it in blocks."""
@@ -157,49 +162,11 @@ class Storage:
                 stream.close()
 
 
-class LockFiles:
-    """gaixie.udfs.storage.run_lock.Files of a store that only Spark reads and writes."""
-
-    def __init__(self, files: Storage):
-        self._files = files
-
-    def list_files(self, uri: str) -> list[File]:
-        with _os_errors(uri):
-            return self._files.list_files(uri) if self._files.exists(uri) else []
-
-    def read_bytes(self, uri: str) -> bytes:
-        with _os_errors(uri):
-            return self._files.read_bytes(uri)
-
-    def write(self, uri: str, content: str | bytes) -> None:
-        with _os_errors(uri):
-            self._files.put(uri, content, overwrite=True)
-
-    def create(self, uri: str, content: str | bytes) -> None:
-        with _os_errors(uri):
-            self._files.put(uri, content, overwrite=False)
-
-    def delete(self, uri: str) -> None:
-        with _os_errors(uri):
-            self._files.delete(uri)
-
-
-@contextmanager
-def _os_errors(uri: str) -> Iterator[None]:
-    """What Hadoop raises, as the OSErrors of gaixie.udfs.storage.storage."""
-    try:
-        yield
-    except (Py4JError, JobError) as error:
-        kind = FileExistsError if "FileAlreadyExistsException" in str(error) else OSError
-        raise kind(f"{uri}: {cause(error)}") from error
-
-
 @contextmanager
 def explained(path: str) -> Iterator[None]:
     """Turns what an object store refuses into a JobError.
 
-    Anything else passes: a store that is down is no user error, and a scheduler should start the job
-    again.
+    Anything else passes: a store that is down is no user error, and a scheduler starts the job again.
     """
     try:
         yield

@@ -20,7 +20,7 @@ from gaixie.jobs.corpus.early import SMALL_BYTES, local_bytes
 from gaixie.jobs.corpus.inputs import MALFORMED_LINE, line_fault
 from gaixie.jobs.corpus.parquet import CHECKED, PARQUET, write_partitioned
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.run_lock import held, needs_spark
+from gaixie.jobs.corpus.publish import held, needs_spark
 from gaixie.jobs.corpus.session import begin_session
 from gaixie.jobs.corpus.settings import Input
 from gaixie.jobs.corpus.steps import Steps
@@ -77,7 +77,6 @@ def build_pairs(
     with held(output, take_over, files if needs_spark(output) else None) as lock:
         if _published(files.exists, output, resume):
             return 0
-        lock.on_lost = spark.sparkContext.cancelAllJobs
         job = _kind(settings)(spark, files, settings, output, limit)
         job.check_lock = lock.check
         job.start(resume)

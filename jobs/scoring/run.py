@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from datetime import UTC, datetime
-from threading import Thread
-from typing import TYPE_CHECKING
 
 from gaixie.jobs.corpus.early import SMALL_BYTES, local_bytes
-from gaixie.jobs.corpus.run_lock import held, needs_spark
-from gaixie.jobs.corpus.session import begin_session
+from gaixie.jobs.corpus.publish import held, needs_spark
+from gaixie.jobs.corpus.session import begin_session, keep_archive
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME
-
-if TYPE_CHECKING:
-    from gaixie.udfs.spscore import SPScore
 
 
 def score_corpus(
@@ -32,7 +27,7 @@ def score_corpus(
     """Scores the inputs of the settings, and publishes the run; the job's exit code.
 
     limit: rows in all. resume: go on with what a killed run left. take_over: its lock too, from
-    another host. dry_run: say what would be done, from a sample, and what that takes with how many
+    a process on another host. dry_run: say what would be done, from a sample, and what that takes with how many
     cores and for how many pairs.
     """
     assert settings.output is not None
@@ -48,33 +43,25 @@ def score_corpus(
         small = local_bytes(settings.inputs) < SMALL_BYTES
         with begin_session("gaixie score_corpus", uris, small) as wait_for_session:
             # While Java starts.
-            from gaixie.jobs.corpus.class_archive import keep_archive
             from gaixie.jobs.corpus.inputs import inspect_inputs
             from gaixie.jobs.corpus.storage import Storage
             from gaixie.jobs.scoring.pipeline import ScoreCorpus, load_scorer
 
             scorer = load_scorer(settings)
-            if not dry_run:
-                Thread(
-                    target=_load_explaining, args=(scorer.model, scorer.segmenter), daemon=True
-                ).start()
             spark = wait_for_session()
         files = Storage(spark)
         if lock is None and not dry_run:
             lock = stack.enter_context(held(folder, take_over, files))
             if _published(files.exists, folder, run_id, resume):
                 return 0
-        if lock:
-            lock.on_lost = spark.sparkContext.cancelAllJobs
         inputs = inspect_inputs(spark, files, settings.inputs, settings.on_corrupt_file)
         job = ScoreCorpus(spark, files, settings, scorer, inputs, run_id, folder, limit)
-        if dry_run:
+        if lock is None:
             from gaixie.jobs.scoring import dry_run as plan
 
             plan.dry_run(job, cores, pairs)
             return 0
-        if lock:
-            job.check_lock = lock.check
+        job.check_lock = lock.check
         job.start(resume)
         job.score_chunks()
         stages = job.find_stages()
@@ -82,15 +69,6 @@ def score_corpus(
         job.publish(stages)
     keep_archive()
     return 0
-
-
-def _load_explaining(model: SPScore, segmenter: str) -> None:
-    """What explains examples in the end loads for a second, from callbacks of C in which Ctrl-C would be
-    lost: so in a thread, as signals come to the main one."""
-    from gaixie.udfs.text.segmenters import load_segmenter
-
-    with suppress(Exception):  # it says so where it is wanted
-        model.explain("一", "二", load_segmenter(segmenter))
 
 
 def _published(exists: Callable[[str], bool], folder: str, run_id: str, resume: bool) -> bool:

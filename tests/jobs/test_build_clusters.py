@@ -17,7 +17,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from gaixie.jobs.build_pairs import main
-from gaixie.jobs.corpus.observed import observed
+from gaixie.jobs.corpus.accounts import observed
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.cluster import components as components_module
 from gaixie.jobs.pairs.cluster.components import components

@@ -23,8 +23,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
+from gaixie.jobs.corpus.accounts import observed
 from gaixie.jobs.corpus.inputs import MALFORMED_LINE
-from gaixie.jobs.corpus.observed import observed
 from gaixie.jobs.corpus.parquet import CHECKED, PARQUET
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.storage import Storage

@@ -1,0 +1,196 @@
+"""How runs and releases are published, and what is cleared away of those that never were.
+
+A folder counts once its manifest is there, which is written last. Releases need no lock: each writes to
+a folder of its own, and storage.create grants the manifest to one. A run goes on in the folder of the
+one that was killed, so of all the processes that want it one has it at a time:
+
+  FOLDER/_lock/000001.json    who has it: host, process, since when
+
+Whoever takes over from a dead process creates the next number, which the store grants to one alone, and
+a process that finds a higher number than its own stops before it deletes or publishes anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from gaixie.jobs.corpus.paths import local_path
+from gaixie.jobs.errors import JobError
+from gaixie.udfs.command_line import say
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import NAME
+
+LOCK = "_lock"
+
+
+def now() -> str:
+    """Returns the time in UTC as manifests have it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def needs_spark(folder: str) -> bool:
+    """Says whether a folder lies where only Spark's Hadoop reads and writes, such as HDFS."""
+    return not (folder.startswith("s3a://") or local_path(folder))
+
+
+class RunLock:
+    """The lock of a run's folder; see held."""
+
+    def __init__(self, folder: str, files: Any = storage):
+        """files: gaixie.udfs.storage.storage, or a Storage of gaixie.jobs.corpus.storage."""
+        self._run, self._folder, self._files = folder, storage.join(folder, LOCK), files
+        self._number = 0
+
+    def acquire(self, take_over: bool) -> None:
+        """Raises JobError where another process has the run."""
+        locks = self._locks()
+        top = max(locks, default=0)
+        if top:
+            self._check_gone(top, take_over)
+        here = {"host": platform.node(), "process": os.getpid(), "since": now()}
+        content = storage.to_json(here | {"life": _life(os.getpid())})
+        try:
+            self._files.create(self._file(top + 1), content)
+        except FileExistsError:
+            raise JobError(f"{self._run}: another process has just taken this run") from None
+        self._number = top + 1
+        for number in locks:
+            self._files.delete(self._file(number))
+        self.check()
+
+    def check(self) -> None:
+        """Raises JobError where the lock is another's: call it before whatever cannot be undone."""
+        top = max(self._locks(), default=0)
+        if top != self._number:
+            who = f"taken over by {self._holder(top)[1]}" if top else "deleted"
+            raise JobError(f"{self._run}: this run was {who}; this process has stopped")
+
+    def release(self) -> None:
+        with suppress(OSError, JobError):
+            if self._number:
+                self._files.delete(self._file(self._number))
+
+    def _check_gone(self, number: int, take_over: bool) -> None:
+        """Returns if the process that has a lock is known or said to be gone."""
+        left, name = self._holder(number)
+        if left.get("host") == platform.node():
+            if _life(left["process"]) == left["life"]:
+                raise JobError(f"{self._run}: {name}; wait for it, or stop it first")
+            say(f"{self._run}: {name}, is gone: this process takes over")
+        elif take_over:
+            say(f"{self._run}: taken over from {name}")
+        else:
+            raise JobError(f"{self._run}: {name}; if that process is gone, give --take-over")
+
+    def _holder(self, number: int) -> tuple[dict[str, Any], str]:
+        with suppress(OSError, ValueError):
+            left = json.loads(self._files.read_bytes(self._file(number)))
+            return (
+                left,
+                f"process {left['process']} on {left['host']}, at work since {left['since']}",
+            )
+        return {}, "a process that left no name"
+
+    def _locks(self) -> list[int]:
+        if not self._files.exists(self._folder):
+            return []
+        names = (file.uri for file in self._files.list_files(self._folder))
+        return [int(match[1]) for name in names if (match := re.search(r"/(\d+)\.json$", name))]
+
+    def _file(self, number: int) -> str:
+        return storage.join(self._folder, f"{number:06d}.json")
+
+
+@contextmanager
+def held(folder: str, take_over: bool, files: Any = None) -> Iterator[RunLock]:
+    """Holds the lock of a run's folder, and removes it and the empty folders that it made at the end.
+
+    take_over: take it from a process on another host, which the user says is gone. files: a Storage where
+    the folder needs_spark. Raises JobError where another process has the run, or nothing can be written.
+    """
+    made: list[Path] = []
+    if (path := local_path(folder)) and files is None:
+        lock_folder = Path(path, LOCK).absolute()
+        made = [lock_folder, *(above for above in lock_folder.parents if not above.exists())]
+    lock = RunLock(folder, files or storage)
+    try:
+        try:
+            lock.acquire(take_over)
+        except OSError as error:
+            raise JobError(str(error)) from error
+        yield lock
+    finally:
+        lock.release()
+        with suppress(OSError):  # up to the first that holds something
+            for empty in made:
+                empty.rmdir()
+
+
+def _life(process: int) -> str:
+    """Differs for each process that ever had this number on this host; empty where there is none."""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        values = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        if values[0] not in "ZX":  # dead, and not yet waited for
+            return f"{boot} {os.readlink('/proc/self/ns/pid')} {values[19]}"
+    return ""
+
+
+def clean(
+    root: str,
+    folders: Iterable[str],
+    older_than_hours: float,
+    lock: Callable[[str], AbstractContextManager] = nullcontext,
+) -> None:
+    """Deletes unpublished folders under a root, aborts abandoned uploads there, and prints what went.
+
+    Only what nothing was written to for older_than_hours, since a run or release at work looks the same.
+    lock: what is held meanwhile.
+    """
+    limit = datetime.now(UTC) - timedelta(hours=older_than_hours)
+    pending = storage.uploads(root)
+    found = 0
+    for folder in folders:
+        files = storage.list_files(folder)
+        touched = [file.modified for file in files]
+        touched += [upload.started for upload in pending if upload.uri.startswith(f"{folder}/")]
+        if not touched and not storage.exists(folder):
+            continue  # a store may go on listing the name of a folder that is empty
+        found += 1
+        if touched and max(touched) > limit:
+            print(f"{folder}: written to lately: left alone")
+            continue
+        try:
+            with lock(folder):
+                storage.delete(folder)
+        except JobError as error:
+            print(f"left alone: {error}")
+            continue
+        size = sum(file.size for file in files) / 1e6
+        print(f"{folder}: deleted ({len(files)} files, {size:,.1f} MB)")
+    old = [upload for upload in pending if upload.started <= limit]
+    for upload in old:
+        storage.abort_upload(upload)
+    print(f"{found} unpublished folders found, {len(old)} abandoned uploads aborted")
+
+
+def clean_runs(root: str, run_id: str | None, older_than_hours: float, take_over: bool) -> None:
+    """Cleans the runs under a root. run_id: this run alone, whatever its age."""
+    runs = storage.join(root, "runs")
+    try:
+        found = [run_id] if run_id else storage.children(runs)
+        folders = [storage.join(runs, name) for name in found]
+        unpublished = [f for f in folders if not storage.exists(storage.join(f, NAME))]
+        below = folders[0] if run_id else runs
+        hours = 0 if run_id else older_than_hours
+        clean(below, unpublished, hours, lambda folder: held(folder, take_over or not run_id))
+    except OSError as error:
+        raise JobError(str(error)) from error

@@ -33,11 +33,13 @@ from __future__ import annotations
 import argparse
 import sys
 
+from gaixie.jobs.corpus.publish import clean
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.releases import pipeline, store
 from gaixie.jobs.releases.settings import ReleaseRequest
 from gaixie.jobs.releases.verify import difference
 from gaixie.udfs.spscore.stages import STAGES
+from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import ManifestError
 from gaixie.udfs.text.splits import SPLITS
 
@@ -56,7 +58,8 @@ def _dispatch(args: argparse.Namespace) -> int:
     if args.list:
         return pipeline.list_releases(args.root)
     if args.clean:
-        store.clean(args.root, args.older_than)
+        releases = storage.join(args.root, "releases")
+        clean(releases, store.unpublished_builds(args.root), args.older_than)
         return 0
     if args.set_latest:
         store.set_latest(args.root, args.set_latest)

@@ -14,8 +14,7 @@ Reads Parquet, JSON lines, CSV or TSV, and writes one run:
 
 A run without a manifest does not exist for readers. Killed at any moment, the job run again with
 the same --run-id starts over, or with --resume goes on behind the last finished chunk of input;
---clean deletes what runs that never came back left behind. One process at a time has a run; a second
-one is refused.
+--clean deletes what killed runs left behind. One process at a time has a run; a second one is refused.
 Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
 """
 
@@ -71,75 +70,60 @@ def _input_from(args: argparse.Namespace) -> Input:
         raise JobError(f"--input {args.input}: give --origin or --origin-column")
     if args.origin and args.origin not in ORIGINS:
         raise JobError(f"--origin {args.origin}: unknown, expected one of {', '.join(ORIGINS)}")
-    return Input(
-        path=args.input,
-        origin=args.origin,
-        origin_column=args.origin_column,
-        format=args.format,
-        source_column=args.source_column,
-        paraphrase_column=args.paraphrase_column,
-        license=args.license,
-    )
+    given = {name: getattr(args, name) for name in Input.model_fields if hasattr(args, name)}
+    return Input(path=args.input, **{k: v for k, v in given.items() if v is not None})
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("score_corpus.py", __doc__)
     read = parser.add_argument_group("what to read (several inputs: in the config file)")
-    read.add_argument("--input", metavar="PATH", help="file, folder or glob; replaces the config's")
-    read.add_argument("--origin", help=" | ".join(ORIGINS))
-    read.add_argument("--origin-column", metavar="NAME", help="column that holds each row's origin")
+    for name, metavar, text in (
+        ("input", "PATH", "file, folder or glob; replaces the config's"),
+        ("origin", "ORIGIN", " | ".join(ORIGINS)),
+        ("origin-column", "NAME", "column that holds each row's origin"),
+        ("source-column", "NAME", "by default source"),
+        ("paraphrase-column", "NAME", "by default paraphrase"),
+        ("license", "NAME", "of these pairs, for a release's card"),
+        ("encoding", "NAME", "of text files: utf-8 or such as gb18030"),
+    ):
+        read.add_argument(f"--{name}", metavar=metavar, help=text)
     read.add_argument("--format", choices=["parquet", "jsonl", "csv", "tsv"], help="by its name")
-    read.add_argument("--source-column", metavar="NAME", default="source")
-    read.add_argument("--paraphrase-column", metavar="NAME", default="paraphrase")
-    read.add_argument("--license", metavar="NAME", help="of these pairs, for a release's card")
-    read.add_argument("--encoding", metavar="NAME", help="of text files: utf-8 or such as gb18030")
     read.add_argument("--limit", metavar="N", type=positive, help="only the first N rows")
     write = parser.add_argument_group("what to write")
     write.add_argument("--output", metavar="ROOT", help="root of the tables: a folder or a URI")
     write.add_argument("--run-id", metavar="ID", help="by default the time of the start, in UTC")
-    write.add_argument("--resume", action="store_true", help="go on with a run that was killed")
-    write.add_argument(
-        "--take-over",
-        action="store_true",
-        help="take the run from a process on another host, which must be gone",
-    )
-    write.add_argument(
-        "--clean",
-        action="store_true",
-        help="delete what killed runs left, no other work; with --run-id, of that run",
-    )
-    write.add_argument(
-        "--older-than", metavar="HOURS", type=float, default=24, help="for --clean; default 24"
-    )
-    write.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="check and score a sample, say what all takes; no output",
-    )
-    write.add_argument(
-        "--cores", metavar="N", type=positive, help="of a cluster: --dry-run says how long it takes"
-    )
-    write.add_argument(
-        "--pairs", metavar="N", type=positive, help="for --dry-run, by default those of the inputs"
-    )
-    write.add_argument("--target-file-mb", metavar="MB", type=float, help="size of output files")
+    for name, text in (
+        ("resume", "go on with a run that was killed"),
+        ("take-over", "take the run from a process on another host, which must be gone"),
+        ("clean", "delete what killed runs left, no other work; with --run-id, of that run"),
+        ("dry-run", "check and score a sample, say what all takes; no output"),
+    ):
+        write.add_argument(f"--{name}", action="store_true", help=text)
+    hours = "for --clean: leave alone what was written to since; default 24"
+    write.add_argument("--older-than", metavar="HOURS", type=float, default=24, help=hours)
+    write.add_argument("--cores", metavar="N", type=positive, help="of a cluster, for --dry-run")
+    pairs = "for --dry-run, by default those of the inputs"
+    write.add_argument("--pairs", metavar="N", type=positive, help=pairs)
+    write.add_argument("--target-file-mb", metavar="MB", help="size of output files")
     how = parser.add_argument_group("how to score")
-    how.add_argument("--min-characters", metavar="N", type=int, help="shorter: to quarantine")
-    how.add_argument("--max-characters", metavar="N", type=int, help="longer: to quarantine")
+    for name, metavar, text in (
+        ("min-characters", "N", "shorter: to quarantine"),
+        ("max-characters", "N", "longer: to quarantine"),
+        ("model", "PATH", "folder of a fitted SPScore-zh"),
+        ("segmenter", "SPEC", "jieba | ltp:NAME_OR_FOLDER"),
+        ("unit-mb", "MB", "input between two resume points"),
+    ):
+        how.add_argument(f"--{name}", metavar=metavar, help=text)
     how.add_argument("--tier", choices=TIER_NAMES, help="what SPScore-zh sees; by default core")
-    how.add_argument("--model", metavar="PATH", help="folder of a fitted SPScore-zh")
-    how.add_argument("--segmenter", metavar="SPEC", help="jieba | ltp:NAME_OR_FOLDER")
     how.add_argument("--on-corrupt-file", choices=["stop", "quarantine"])
-    how.add_argument("--unit-mb", metavar="MB", type=float, help="input between two resume points")
     how.add_argument(
-        "--config", metavar="YAML", default=str(CONFIG), help="by default conf/score.yaml"
+        "--config", metavar="YAML", default=str(CONFIG), help="default conf/score.yaml"
     )
-    how.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[], help="any setting of the config"
-    )
+    setting = "any setting of the config"
+    how.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=setting)
     return parser.parse_args(argv)
 
 
 if __name__ == "__main__":
-    atexit.register(gc.freeze)  # else Python looks through all that it lets go, for half a second
+    atexit.register(gc.freeze)  # half a second less to exit
     sys.exit(run("score_corpus", main, INTERRUPTED))

@@ -31,9 +31,9 @@ from gaixie.udfs.storage.manifest import NAME
 LOCK = "_lock"
 
 
-def now() -> str:
+def now(timespec: str = "seconds") -> str:
     """Returns the time in UTC as manifests have it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec=timespec)
 
 
 def needs_spark(folder: str) -> bool:

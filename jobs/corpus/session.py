@@ -123,6 +123,13 @@ def _create(conf: SparkConf) -> SparkSession:
     return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
+def set_shuffle_partitions(spark: SparkSession, least: int) -> None:
+    """Shuffles into two partitions a core, and at least so many, unless the user has set a number."""
+    if not spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
+        partitions = max(2 * spark.sparkContext.defaultParallelism, least)
+        spark.conf.set("spark.sql.shuffle.partitions", partitions)
+
+
 def end_java() -> None:
     """Ends the Java that this process started, if it did; Java deletes its temporary files."""
     if not _own:

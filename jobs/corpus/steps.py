@@ -1,4 +1,4 @@
-"""What a killed building of pairs left, and whether another may go on with it."""
+"""The steps of a job that a killed process leaves to the next: a marker for each that is finished."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gaixie.udfs.command_line import say
 
 
 class Steps:
-    """The finished steps of a building: a marker in its _work for each."""
+    """The finished steps of a run or of a building of pairs: a marker in its _work for each."""
 
     def __init__(self, storage: Storage, folder: str):
         self._storage, self._folder = storage, folder
@@ -21,8 +21,8 @@ class Steps:
     def start(self, deciding: dict[str, Any], resume: bool, output: str) -> None:
         """Clears _work away; with resume, only says whether there is something in it.
 
-        deciding: what decides the pairs. Raises JobError, in one line, where the killed building had
-        something else there.
+        deciding: what decides all of the result. Raises JobError, in one line, where the killed process
+        had something else there.
         """
         deciding = json.loads(json.dumps(deciding))
         path = f"{self._folder}/started.json"
@@ -35,10 +35,19 @@ class Steps:
         note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
         self._storage.write_json(path, note | {"deciding": deciding})
 
-    def done(self, step: str) -> dict[str, Any] | None:
-        """What a step that is finished has left to know; None of another."""
+    def done(self, step: str, fingerprint: str | None = None) -> dict[str, Any] | None:
+        """Returns what a finished step has left to know; None if it is not finished.
+
+        fingerprint: of what decides its result; the marker of another one is deleted.
+        """
         path = f"{self._folder}/{step}.json"
-        return self._storage.read_json(path) if self._storage.exists(path) else None
+        if not self._storage.exists(path):
+            return None
+        told = self._storage.read_json(path)
+        if fingerprint in (None, told.get("fingerprint")):
+            return told
+        self._storage.delete(path)
+        return None
 
     def finish(self, step: str, told: dict[str, Any]) -> None:
         """Marks a step as finished."""

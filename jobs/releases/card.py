@@ -48,15 +48,10 @@ MEANINGS = {
     "run": "the source run that the pair was taken from",
 }
 
+_ENDS = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
 SIZES = {
-    "n<1K": 10**3,
-    "1K<n<10K": 10**4,
-    "10K<n<100K": 10**5,
-    "100K<n<1M": 10**6,
-    "1M<n<10M": 10**7,
-    "10M<n<100M": 10**8,
-    "100M<n<1B": 10**9,
-    "1B<n<10B": 10**10,
+    f"{low}<n<{end}" if low else f"n<{end}": 10 ** (3 + power)
+    for power, (low, end) in enumerate(zip(("", *_ENDS), _ENDS, strict=False))
 }
 """The hub's classes of size, and where each ends."""
 

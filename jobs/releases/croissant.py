@@ -9,43 +9,27 @@ from gaixie.udfs.reports import HUB_LICENSES
 from gaixie.udfs.storage.manifest import ReleaseManifest
 from gaixie.udfs.storage.storage import to_json
 
-CONTEXT = {
+_OWN = {
     "@language": "en",
     "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
     "conformsTo": "dct:conformsTo",
     "cr": "http://mlcommons.org/croissant/",
     "rai": "http://mlcommons.org/croissant/RAI/",
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileProperty": "cr:fileProperty",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
     "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
+}
+CONTEXT = {
+    name: _OWN.get(name, f"cr:{name}")
+    for name in (
+        *("@language", "@vocab", "citeAs", "column", "conformsTo", "cr", "rai", "data", "dataType"),
+        *("dct", "equivalentProperty", "examples", "extract", "field", "fileObject"),
+        *("fileProperty", "fileSet", "format", "includes", "isLiveDataset", "jsonPath", "key"),
+        *("md5", "parentField", "path", "recordSet", "references", "regex", "repeated", "replace"),
+        *("samplingRate", "sc", "separator", "source", "subField", "transform"),
+    )
 }
 
 TYPES = {

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from importlib.metadata import version
+from itertools import product
 from secrets import token_hex
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.session import start_session
+from gaixie.jobs.corpus.publish import now
+from gaixie.jobs.corpus.session import set_shuffle_partitions, start_session
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases.card import card
 from gaixie.jobs.releases.croissant import croissant
@@ -50,7 +52,6 @@ from gaixie.jobs.releases.store import (
     latest_of,
     manifest_of,
     move_latest,
-    now,
     published,
     published_release,
     read_latest,
@@ -141,12 +142,11 @@ def release(request: ReleaseRequest) -> int:
         )
     if any(GROUP in run.lineage for run in runs) and GROUP not in lineage_of(runs):
         lacking = next(run.run_id for run in runs if run.rows and GROUP not in run.lineage)
-        text = f"run '{lacking}' has no column 'group': the release is split by source sentence"
-        say(text)
+        say(f"run '{lacking}' has no column 'group': the release is split by source sentence")
     folder = storage.join(folder_of(request.root, request.version), f"build-{token_hex(4)}")
     try:
         if not request.dry_run:  # a root that may not be written shows itself before the work
-            note = {"version": request.version, "started": now(), "runs": request.runs}
+            note = {"version": request.version, "runs": request.runs}
             storage.write_json(storage.join(folder, STARTED), note)
         spark = session(request.root)
         check_digests(spark, runs)
@@ -188,10 +188,7 @@ class Release:
     def find_duplicates(self) -> None:
         """Counts the rows whose pair an earlier run has; a single run has each pair once."""
         started = time.monotonic()
-        if not self.spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
-            cores = self.spark.sparkContext.defaultParallelism
-            partitions = max(2 * cores, self.rows.total() // ROWS_PER_PARTITION)
-            self.spark.conf.set("spark.sql.shuffle.partitions", partitions)
+        set_shuffle_partitions(self.spark, self.rows.total() // ROWS_PER_PARTITION)
         if sum(bool(run.rows) for run in self.runs) > 1:
             with progress(self.spark, "finding duplicates", self.rows.total()):
                 counts = find_duplicates(self._pairs()).groupBy("origin", "stage").count()
@@ -278,11 +275,9 @@ class Release:
     def _manifest(self, counts: Counts, outputs: Judged) -> ReleaseManifest:
         """The manifest but for its files and seconds."""
         nested: dict[str, dict[int, dict[str, int]]] = {}
-        for split in SPLITS:
-            for stage in STAGES:
-                for origin in ORIGINS:
-                    if pairs := counts.rows[split, stage, origin]:
-                        nested.setdefault(split, {}).setdefault(stage, {})[origin] = pairs
+        for split, stage, origin in product(SPLITS, STAGES, ORIGINS):
+            if pairs := counts.rows[split, stage, origin]:
+                nested.setdefault(split, {}).setdefault(stage, {})[origin] = pairs
         rows, quantiles = {}, {}
         for origin in ORIGINS:
             if in_runs := _of(self.rows, origin):
@@ -293,17 +288,16 @@ class Release:
                 bins = sum((c for (name, _), c in counts.bins.items() if name == origin), Counter())
                 quantiles[origin] = {share: quantile(bins, share) for share in QUANTILES}
         means: dict[int, dict[str, float]] = {}
-        for stage in STAGES:
-            for name in OUTPUTS:
-                if (stage, name) in outputs.means:
-                    means.setdefault(stage, {})[name] = round(outputs.means[stage, name], 4)
+        for stage, name in product(STAGES, OUTPUTS):
+            if (stage, name) in outputs.means:
+                means.setdefault(stage, {})[name] = round(outputs.means[stage, name], 4)
         request = self.request
         return ReleaseManifest(
             version=request.version,
             name=f"gaixie-{request.version}",
             title=request.title,
             license=request.license,
-            created=now(),
+            created=now("microseconds"),
             gaixie=version("gaixie"),
             spark=self.spark.version,
             signature=self.runs[0].manifest.signature,
@@ -335,7 +329,7 @@ class Release:
         Where the store never answers, the manifest may be there: then the build folder stays.
         Returns the manifest with the time of its publication.
         """
-        manifest = manifest.model_copy(update={"created": now()})
+        manifest = manifest.model_copy(update={"created": now("microseconds")})
         path = manifest_of(self.request.root, manifest.version)
         try:
             storage.create(path, manifest.to_json())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases.store import check_version
@@ -21,7 +21,7 @@ RESERVED = {"run", "split", "subset"}
 class ReleaseRequest(BaseModel):
     """The options of one release. Raises JobError for a value that is no good."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
 
     root: str
     runs: list[str]
@@ -60,47 +60,24 @@ class ReleaseRequest(BaseModel):
                 )
         return values
 
-    @field_validator("runs", "stages", "keep_columns")
-    @classmethod
-    def _no_value_twice(cls, values: list[Any], info: Any) -> list[Any]:
-        twice = [value for value, count in Counter(values).items() if count > 1]
-        if twice:
-            raise JobError(f"--{info.field_name.replace('_', '-')}: {twice[0]} is there twice")
-        return sorted(values) if info.field_name == "stages" else values
-
-    @field_validator("version")
-    @classmethod
-    def _version(cls, version: str) -> str:
-        check_version(version)
-        return version
-
-    @field_validator("license")
-    @classmethod
-    def _name_of_a_licence(cls, name: str) -> str:
-        if len(name.strip().splitlines()) != 1:
-            raise JobError("--license: expected the licence's name, such as CC-BY-4.0")
-        return name.strip()
-
-    @field_validator("keep_columns")
-    @classmethod
-    def _no_reserved_column(cls, names: list[str]) -> list[str]:
-        if reserved := RESERVED & {*names}:
-            raise JobError(f"--keep-columns {min(reserved)}: a release uses this name itself")
-        return names
-
-    @field_validator("split")
-    @classmethod
-    def _shares(cls, shares: list[float]) -> list[float]:
-        fit = all(0 <= share <= 1 for share in shares) and shares[0] > 0
-        if not fit or abs(sum(shares) - 1) > SHARES_TOLERANCE:
-            raise JobError(
-                f"--split {' '.join(f'{share:g}' for share in shares)}: expected three shares that "
-                "add up to 1, train's above 0"
-            )
-        return shares
-
     @model_validator(mode="after")
-    def _some_shards(self) -> ReleaseRequest:
+    def _check(self) -> ReleaseRequest:
+        check_version(self.version)
+        self.license = self.license.strip()
+        if len(self.license.splitlines()) != 1:
+            raise JobError("--license: expected the licence's name, such as CC-BY-4.0")
+        for option in ("runs", "stages", "keep_columns"):
+            if twice := [v for v, n in Counter(getattr(self, option)).items() if n > 1]:
+                raise JobError(f"--{option.replace('_', '-')}: {twice[0]} is there twice")
+        self.stages.sort()
+        if reserved := RESERVED & {*self.keep_columns}:
+            raise JobError(f"--keep-columns {min(reserved)}: a release uses this name itself")
+        fit = all(0 <= share <= 1 for share in self.split) and self.split[0] > 0
+        if not fit or abs(sum(self.split) - 1) > SHARES_TOLERANCE:
+            raise JobError(
+                f"--split {' '.join(f'{share:g}' for share in self.split)}: expected three shares "
+                "that add up to 1, train's above 0"
+            )
         if self.shards_mb <= 0 or (self.shards is not None and self.shards < 1):
             raise JobError("--shards-mb and --shards must be above 0")
         return self

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 
+from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
 from gaixie.udfs.storage import storage
@@ -37,10 +37,6 @@ def latest_of(root: str) -> str:
 def build_of(root: str, manifest: ReleaseManifest) -> str:
     """The folder of a release's files."""
     return storage.join(folder_of(root, manifest.version), manifest.build)
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def check_version(version: str) -> None:
@@ -83,7 +79,11 @@ def read_latest(root: str) -> str | None:
 def set_latest(root: str, version: str) -> None:
     """Points latest.json at a published version, whichever it named before."""
     published_release(root, version)
-    pointer = {"version": version, "manifest": f"releases/{version}/{NAME}", "moved": now()}
+    pointer = {
+        "version": version,
+        "manifest": f"releases/{version}/{NAME}",
+        "moved": now("microseconds"),
+    }
     storage.write_json(latest_of(root), pointer)
 
 
@@ -103,39 +103,12 @@ def move_latest(root: str, manifest: ReleaseManifest) -> str:
     return manifest.version
 
 
-def clean(root: str, older_than_hours: float) -> None:
-    """Deletes build folders that no manifest names and aborts abandoned uploads; prints what went.
-
-    Only what nothing was written to for older_than_hours, since a release at work looks the same.
-    """
-    limit = datetime.now(UTC) - timedelta(hours=older_than_hours)
-    releases = storage.join(root, "releases")
-    pending = storage.uploads(releases)
-    unpublished = 0
-    for build in _unpublished_builds(root):
-        unpublished += 1
-        files = storage.list_files(build)
-        touched = [file.modified for file in files]
-        touched += [up.started for up in pending if up.uri.startswith(f"{build}/")]
-        if touched and max(touched) > limit:
-            print(f"{build}: written to lately: left alone")
-            continue
-        storage.delete(build)
-        size = sum(file.size for file in files) / 1e6
-        print(f"{build}: deleted ({len(files)} files, {size:,.1f} MB)")
-    old = [upload for upload in pending if upload.started <= limit]
-    for upload in old:
-        storage.abort_upload(upload)
-    print(f"{unpublished} unpublished folders found, {len(old)} abandoned uploads aborted")
-
-
-def _unpublished_builds(root: str) -> Iterator[str]:
+def unpublished_builds(root: str) -> Iterator[str]:
+    """Yields the build folders that no manifest names."""
     for version in filter(VERSION.fullmatch, storage.children(storage.join(root, "releases"))):
         folder = folder_of(root, version)
         names = {*storage.children(folder)}
         if NAME in names:
             names -= {NAME, read_release(folder).build}
         for name in sorted(names):
-            build = storage.join(folder, name)
-            if storage.exists(build):  # a store may keep the name of a folder deleted before
-                yield build
+            yield storage.join(folder, name)

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from gaixie.jobs.corpus.inputs import NO_ORIGIN, InputFiles, check_encoding, line_fault, read_files
 from gaixie.jobs.corpus.parquet import CHECKED, PARQUET
 from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.steps import Steps
 from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.corpus.unreadable import SPARK_ERRORS, set_aside, unreadable_files
 from gaixie.jobs.scoring.settings import ScoreSettings
@@ -39,6 +40,10 @@ class Chunk:
     number: int
     input: InputFiles
     files: list[File]
+
+    @property
+    def name(self) -> str:
+        return f"unit-{self.number:05d}"
 
     @property
     def rows(self) -> int | None:
@@ -80,6 +85,7 @@ class ChunkScorer:
         self._spark, self._storage, self._settings = spark, storage, settings
         self._score, self._signature, self._folder = score, signature, folder
         self._schemas: dict[str, StructType] = {}
+        self.steps = Steps(storage, folder)
         self.read: Counter[str] = Counter()
         """Rows read, by origin."""
         self.unfit: Counter[str] = Counter()
@@ -91,36 +97,25 @@ class ChunkScorer:
         check_lock: raises where another process has the run.
         """
         left = limit
-        self._check_lock = check_lock
         for chunk in chunks:
             check_lock()
             if left is not None and left <= 0:
                 break
-            path = self._path(chunk)
+            title = f"scoring unit {chunk.number + 1} of {len(chunks)}"
             fingerprint = self._fingerprint(chunk, left)
-            marker = self._kept_marker(path, fingerprint)
+            marker = self.steps.done(chunk.name, fingerprint)
             if marker is None:
-                title = _title(chunk, chunks)
                 marker = {"fingerprint": fingerprint} | self._score_chunk(chunk, title, left)
-                self._storage.write_json(f"{path}.json", marker)
+                self.steps.finish(chunk.name, marker)
             else:
                 chunk.input.corrupt.update(marker["corrupt"])
-                say(f"{_title(chunk, chunks)}: already scored")
+                say(f"{title}: already scored")
             self.read.update(marker["rows"])
             self.unfit.update(marker["unfit"])
             if marker["schema"]:
-                self._schemas[path] = StructType.fromJson(marker["schema"])
+                schema = StructType.fromJson(marker["schema"])
+                self._schemas[f"{self._folder}/{chunk.name}"] = schema
             left = left - sum(marker["rows"].values()) if left is not None else None
-
-    def _kept_marker(self, path: str, fingerprint: str) -> dict[str, Any] | None:
-        """The marker of a chunk that a killed run has scored alike; one of other settings, or older, goes."""
-        if not self._storage.exists(f"{path}.json"):
-            return None
-        marker = self._storage.read_json(f"{path}.json")
-        if marker["fingerprint"] == fingerprint and "unfit" in marker:
-            return marker
-        self._storage.delete(f"{path}.json")
-        return None
 
     def _score_chunk(self, chunk: Chunk, title: str, limit: int | None) -> dict[str, Any]:
         """Rows read by origin, unfit ones by reason, corrupt files, and the schema written."""
@@ -141,9 +136,8 @@ class ChunkScorer:
             try:
                 with progress(self._spark, title, chunk.rows):
                     writer = scored.write.options(**PARQUET).partitionBy("fit")
-                    writer.mode("overwrite").parquet(self._path(chunk))
+                    writer.mode("overwrite").parquet(f"{self._folder}/{chunk.name}")
             except SPARK_ERRORS as error:
-                self._check_lock()
                 read = partial(read_files, self._spark, chunk.input)
                 faults = unreadable_files(error, files, read)
                 if not faults:
@@ -195,9 +189,6 @@ class ChunkScorer:
         """What a row takes in Parquet."""
         return sum(self.sizes) / max(self.read.total(), 1)
 
-    def _path(self, chunk: Chunk) -> str:
-        return f"{self._folder}/unit-{chunk.number:05d}"
-
     def _fingerprint(self, chunk: Chunk, left: int | None) -> str:
         """Changes with anything that the chunk's result depends on."""
         parts = {
@@ -233,7 +224,3 @@ def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
 def _counts_by(name: str, values: Iterable[str]) -> list[Column]:
     """Rows that hold each of the values in a column."""
     return [F.count_if(F.col(name) == value).alias(value) for value in values]
-
-
-def _title(chunk: Chunk, chunks: list[Chunk]) -> str:
-    return f"scoring unit {chunk.number + 1} of {len(chunks)}"

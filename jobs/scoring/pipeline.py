@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from math import ceil
@@ -29,6 +27,8 @@ from gaixie.jobs.corpus.beside import beside
 from gaixie.jobs.corpus.inputs import MALFORMED_LINE, InputFiles
 from gaixie.jobs.corpus.parquet import write_partitioned, write_unshuffled
 from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.publish import now
+from gaixie.jobs.corpus.session import set_shuffle_partitions
 from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.chunks import ChunkScorer, divide
@@ -36,7 +36,6 @@ from gaixie.jobs.scoring.duplicates import MAX_BROADCAST, find_duplicates
 from gaixie.jobs.scoring.report import Report, draw_report, print_summary, write_report
 from gaixie.jobs.scoring.sample import Sample, sample_scored
 from gaixie.jobs.scoring.settings import ScoreSettings
-from gaixie.udfs.command_line import say
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spark import (
     held_back_column,
@@ -154,13 +153,8 @@ class ScoreCorpus:
 
     def start(self, resume: bool) -> None:
         """Clears away what a killed run left; with resume, all but its finished chunks."""
-        started = f"{self.folder}/{WORK}/started.json"
-        if resume and not self.storage.exists(started):
-            say(f"run '{self.run_id}': nothing to resume, it starts anew")
-        self._delete(*TABLES, *REPORT, *(() if resume else (WORK,)))
-        # A folder that may not be written shows itself now, not after the first chunk.
-        note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
-        self.storage.write_json(started, note)
+        self._delete(*TABLES, *REPORT)
+        self.chunks.steps.start({}, resume, f"run '{self.run_id}'")
 
     def _delete(self, *names: str) -> None:
         self.check_lock()
@@ -190,10 +184,8 @@ class ScoreCorpus:
     def find_stages(self) -> Stages:
         """Counts the distinct pairs by origin and score, and settles the thresholds."""
         started = time.monotonic()
-        rows, cores = self.chunks.read.total(), self.spark.sparkContext.defaultParallelism
-        if not self.spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
-            partitions = max(2 * cores, rows // ROWS_PER_PARTITION)
-            self.spark.conf.set("spark.sql.shuffle.partitions", partitions)
+        rows = self.chunks.read.total()
+        set_shuffle_partitions(self.spark, rows // ROWS_PER_PARTITION)
         given = self.settings.thresholds
         min_meaning = {origin: points.min_meaning for origin, points in given.items()}
         cell = [F.col("origin"), score_bin_column(), held_back_column(min_meaning)]
@@ -362,7 +354,7 @@ class ScoreCorpus:
         }
         return RunManifest(
             run_id=self.run_id,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            created=now(),
             gaixie=version("gaixie"),
             spark=self.spark.version,
             signature=self.scorer.signature,

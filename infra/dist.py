@@ -4,8 +4,8 @@
   python infra/dist.py --python-prefix /usr    for nodes whose Python is /usr/bin/python3.11
 
 The nodes have Spark and a Python of the same minor version as this one; the archive brings the
-packages of pyproject.toml's dependencies, in the versions installed here, without PyTorch. It is
-built again only after a change: dist/*.json says of what, and which packages are in it.
+packages of pyproject.toml's dependencies, in the versions installed here, without PyTorch.
+dist/*.json says which packages are in it.
 
   bin/python                       a link to PREFIX/bin/python3.11 of the node
   jobs/ conf/                      links to these folders of the package below
@@ -48,26 +48,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="dist.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    add = parser.add_argument
-    add("--output", type=Path, default=ROOT / "dist", metavar="FOLDER")
-    add(
-        "--python-prefix",
-        type=Path,
-        default=Path(sys.base_prefix),
-        metavar="PREFIX",
-        help="where Python stands on the nodes; by default where it stands here",
-    )
+    parser.add_argument("--output", type=Path, default=ROOT / "dist", metavar="FOLDER")
+    where = "where Python stands on the nodes; by default where it stands here"
+    prefix = Path(sys.base_prefix)
+    parser.add_argument("--python-prefix", type=Path, default=prefix, metavar="PREFIX", help=where)
     args = parser.parse_args()
     name = f"gaixie-{PROJECT['project']['version']}-py{PYTHON[6:]}-{sysconfig.get_platform()}"
-    archive, record = args.output / f"{name}.tar.gz", args.output / f"{name}.json"
-    pins = pinned_versions()
-    key = digest(pins, args.python_prefix)
-    if not up_to_date(archive, record, key):
-        args.output.mkdir(parents=True, exist_ok=True)
-        environment = args.output / ".environment"
-        install(environment, pins)
+    archive = args.output / f"{name}.tar.gz"
+    args.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work:
+        environment = Path(work) / "environment"
+        install(environment, pinned_versions())
         pack(environment, archive, args.python_prefix)
-        write_record(environment, archive, record, key)
+        write_record(environment, archive, args.output / f"{name}.json")
     say_how(archive, args.python_prefix)
     return 0
 
@@ -85,11 +78,8 @@ def pinned_versions() -> list[str]:
     while todo:
         one = todo.pop()
         name = canonicalize_name(one.name)
-        if (
-            name in found
-            or name in ON_NODES
-            or (one.marker and not one.marker.evaluate({"extra": ""}))
-        ):
+        applies = one.marker is None or one.marker.evaluate({"extra": ""})
+        if name in found or name in ON_NODES or not applies:
             continue
         try:
             installed = distribution(name)
@@ -100,56 +90,22 @@ def pinned_versions() -> list[str]:
     return [f"{name}=={version}" for name, version in sorted(found.items())]
 
 
-def digest(pins: list[str], prefix: Path) -> str:
-    """Changes with whatever goes into the archive."""
-    sha = hashlib.sha256(json.dumps([pins, str(prefix), sys.version]).encode())
-    for path in [ROOT / "pyproject.toml", Path(__file__), *sources()]:
-        sha.update(f"{path.relative_to(ROOT)}\n".encode())
-        sha.update(path.read_bytes())
-    return sha.hexdigest()
-
-
-def sources() -> list[Path]:
-    return sorted(
-        path
-        for part in ("gaixie", *PARTS)
-        for path in (ROOT / part).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    )
-
-
-def up_to_date(archive: Path, record: Path, key: str) -> bool:
-    try:
-        known = json.loads(record.read_text("utf-8"))
-        return known["key"] == key and known["bytes"] == archive.stat().st_size
-    except (OSError, ValueError, KeyError):
-        return False
-
-
 def install(environment: Path, pins: list[str]) -> None:
-    """Fills the environment, or brings it up to date; it is kept, to make the next call short."""
+    """Fills an empty environment."""
     site = environment / "lib" / PYTHON / "site-packages"
-    same = environment / "pins.txt"
-    if not same.exists() or same.read_text().split() != pins:
-        shutil.rmtree(environment, ignore_errors=True)
-        site.mkdir(parents=True)
+    site.mkdir(parents=True)
     point_at(environment, Path(sys.base_prefix))
-    if not same.exists():
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
-            constraints.write("\n".join(pins))
-            constraints.flush()
-            pip_install(environment, "--constraint", constraints.name, *requirements())
-        same.write_text("\n".join(pins))
-    with tempfile.TemporaryDirectory() as copy:  # setuptools leaves folders where it builds
-        for name in ("pyproject.toml", "LICENSE", PROJECT["project"]["readme"]):
-            shutil.copy(ROOT / name, copy)
-        shutil.rmtree(site / "gaixie", ignore_errors=True)
-        for name in ("gaixie", *PARTS):
-            leftovers = shutil.ignore_patterns("__pycache__", "research", "service", "training")
-            shutil.copytree(ROOT / name, Path(copy) / name, symlinks=True, ignore=leftovers)
-        pip_install(environment, "--no-deps", "--force-reinstall", copy)
-    if missing := [name for name in PARTS if not (site / "gaixie" / name).is_dir()]:
-        sys.exit(f"pyproject.toml: packages.find does not include {', '.join(missing)}")
+    constraints = environment.with_suffix(".txt")
+    constraints.write_text("\n".join(pins))
+    pip_install(environment, "--constraint", str(constraints), *requirements())
+    copy = environment.with_name("source")  # setuptools leaves folders where it builds
+    copy.mkdir()
+    for name in ("pyproject.toml", "LICENSE", PROJECT["project"]["readme"]):
+        shutil.copy(ROOT / name, copy)
+    for name in ("gaixie", *PARTS):
+        leftovers = shutil.ignore_patterns("__pycache__", "research", "service", "training")
+        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=leftovers)
+    pip_install(environment, "--no-deps", str(copy))
     for name in ("jobs", "conf"):
         link(environment / name, Path("lib") / PYTHON / "site-packages/gaixie" / name)
     tests = re.compile("/tests/")  # which are left out
@@ -180,7 +136,7 @@ def pip_install(environment: Path, *what: str) -> None:
 def pack(environment: Path, archive: Path, prefix: Path) -> None:
     """Writes the archive: complete or not at all."""
     point_at(environment, prefix)
-    env = venv_pack.Env(str(environment)).exclude("pins.txt")
+    env = venv_pack.Env(str(environment))
     for pattern in LEFT_OUT:
         env = env.exclude(pattern)
     part = archive.with_name(f".{archive.name}")
@@ -189,13 +145,12 @@ def pack(environment: Path, archive: Path, prefix: Path) -> None:
     part.replace(archive)
 
 
-def write_record(environment: Path, archive: Path, record: Path, key: str) -> None:
+def write_record(environment: Path, archive: Path, record: Path) -> None:
     with open(archive, "rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     site = str(environment / "lib" / PYTHON / "site-packages")
     packages = {one.name: one.version for one in distributions(path=[site])}
     values = {
-        "key": key,
         "bytes": archive.stat().st_size,
         "sha256": sha256,
         "python": PYTHON,

@@ -133,11 +133,9 @@ def end_at_once_on_interrupt() -> None:
 
 
 def _end_at_once(signum: int, frame: FrameType | None) -> None:
-    call = frame
-    while call is not None:
-        if call.f_code.co_name == "main" and Path(call.f_code.co_filename).name != "cli.py":
-            signal.default_int_handler(signum, frame)
-        call = call.f_back
+    main = getattr(sys.modules["__main__"], "main", None)
+    if main is not None and Path(main.__code__.co_filename).name != "cli.py":  # imports are done
+        signal.default_int_handler(signum, frame)
     os.write(2, f"{Path(sys.argv[0]).stem}: interrupted; nothing was done\n".encode())
     os._exit(130)
 

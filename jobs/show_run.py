@@ -156,12 +156,7 @@ def list_runs(console: Console, runs: str) -> None:
     console.print(table)
 
 
-def show_pairs(
-    console: Console,
-    pairs: ds.Dataset,
-    count: int,
-    why: Why,
-) -> None:
+def show_pairs(console: Console, pairs: ds.Dataset, count: int, why: Why) -> None:
     """Prints pairs at even steps of the score, the lowest and the highest among them."""
     scores = pairs.to_table(columns=["pair_id", "spscore"]).sort_by(
         [("spscore", "ascending"), ("pair_id", "ascending")]

@@ -111,10 +111,7 @@ def _record_set(manifest: ReleaseManifest, name: str, split: str, stage: int) ->
                 "name": column,
                 "description": MEANINGS.get(column, "as the input had it"),
                 "dataType": TYPES[kind],
-                "source": {
-                    "fileSet": {"@id": f"files-{name}"},
-                    "extract": {"column": column},
-                },
+                "source": {"fileSet": {"@id": f"files-{name}"}, "extract": {"column": column}},
             }
             for column, kind in manifest.columns.items()
             if kind in TYPES

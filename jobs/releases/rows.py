@@ -11,7 +11,6 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from gaixie.jobs.corpus.digests import digests
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import arrow_udf
@@ -25,6 +24,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from gaixie.jobs.corpus.accounts import digests
 from gaixie.jobs.corpus.parquet import CHECKED, write_partitioned
 from gaixie.jobs.corpus.reporting import BARS
 from gaixie.jobs.errors import JobError

@@ -1,23 +1,18 @@
 """Where a released pair comes from: from its place in the release back to the file that it was read from.
 
-Nothing is sorted by pair_id, which is random, so the search reads that column of the files until the pair is
-there: 32 bytes of each pair. A hash of pair_id decides the file that a pair is in (rows.write_shards), so
-those files come first, and a known pair takes a fraction of what an unknown one does.
+Nothing is sorted by pair_id, which is random, so the search reads that column of all files: 32 bytes of
+each pair.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from xxhash import xxh64_intdigest
+import pyarrow.dataset as ds
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases.rows import RUN
@@ -28,7 +23,6 @@ from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, RunManifest, read_run
 
-THREADS = 4
 PAIR_ID = re.compile("[0-9a-f]{32}")
 
 
@@ -38,15 +32,14 @@ class Hit(NamedTuple):
 
 
 def trace(root: str, manifest: ReleaseManifest, pair_id: str) -> list[tuple[str, str]]:
-    """(what, value) of a pair, from how it was made to its score.
+    """Returns (what, value) of a pair, from how it was made to its score.
 
     Raises JobError where the release has no such pair. What is gone since (a run, an input) is said.
     """
     if not PAIR_ID.fullmatch(pair_id):
         raise JobError(f"--trace {pair_id}: expected a pair_id, 32 hexadecimal digits")
     folder = build_of(root, manifest)
-    uris = [storage.join(folder, file.path) for file in manifest.data_files]
-    hit = find_pair(in_likely_order(uris, pair_id, manifest.settings.seed), pair_id)
+    hit = find_pair([storage.join(folder, file.path) for file in manifest.data_files], pair_id)
     if hit is None:
         raise JobError(
             f"{folder}/data: no pair {pair_id} in release {manifest.version} ({manifest.pairs:,} pairs)"
@@ -56,9 +49,7 @@ def trace(root: str, manifest: ReleaseManifest, pair_id: str) -> list[tuple[str,
     known = {**(scored or {}), **row}
     lines = [
         ("pair", pair_id),
-        ("source", row["source"]),
-        ("paraphrase", row["paraphrase"]),
-        ("origin", row["origin"]),
+        *[(name, row[name]) for name in ("source", "paraphrase", "origin")],
         *[(n, _text(known.get(n))) for n in ("method", "model", "version", "parameters", "group")],
         ("licence", _text(known.get("license"))),
         *_inputs(found_in, known, root),
@@ -74,59 +65,31 @@ def trace(root: str, manifest: ReleaseManifest, pair_id: str) -> list[tuple[str,
     return [line for line in lines if line[1]]
 
 
-def find_pair(uris: Iterable[str], pair_id: str) -> Hit | None:
-    """The row of a pair, with all columns, and its file; None where no file has it."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        waiting = [pool.submit(_look, uri, pair_id) for uri in uris]
+def find_pair(uris: Sequence[str], pair_id: str) -> Hit | None:
+    """Returns the row of a pair, with all columns, and its file; None where no file has it."""
+    wanted = ds.field("pair_id") == pair_id
+    for uri in _files_with(uris, wanted):
+        [row] = _open(uri).to_table(filter=wanted).to_pylist()[:1]
+        folders = _folders(uri)
+        stage = {"stage": int(folders["stage"])} if "stage" in folders else {}
+        return Hit(uri, row | {k: v for k, v in folders.items() if k == "origin"} | stage)
+    return None
+
+
+def _files_with(uris: Sequence[str], wanted: ds.Expression) -> Iterator[str]:
+    """Yields those of some Parquet files that have a row; only the columns of the filter are read."""
+    for uri in uris:
         try:
-            for done in as_completed(waiting):
-                if hit := done.result():
-                    return hit
-        finally:
-            for task in waiting:
-                task.cancel()
-    return None
+            if _open(uri).count_rows(filter=wanted):
+                yield uri
+        except pa.ArrowInvalid as error:
+            fault = str(error).splitlines()[0]
+            raise JobError(f"{uri}: not readable as Parquet: {fault}") from None
 
 
-def _look(uri: str, pair_id: str) -> Hit | None:
-    with _parquet(uri) as file:
-        for group in range(file.num_row_groups):
-            ids = file.read_row_group(group, columns=["pair_id"])["pair_id"]
-            place = pc.index(ids, pa.scalar(pair_id)).as_py()
-            if place >= 0:
-                [row] = file.read_row_group(group).slice(place, 1).to_pylist()
-                folders = _folders(uri)
-                stage = {"stage": int(folders["stage"])} if "stage" in folders else {}
-                return Hit(uri, row | {k: v for k, v in folders.items() if k == "origin"} | stage)
-    return None
-
-
-@contextmanager
-def _parquet(uri: str) -> Iterator[pq.ParquetFile]:
-    """A Parquet file of which only what is asked for is read, in an object store too."""
+def _open(uri: str) -> ds.Dataset:
     system, path = storage.arrow_filesystem(uri)
-    try:
-        with system.open_input_file(path) as file:
-            yield pq.ParquetFile(file)
-    except pa.ArrowInvalid as error:
-        raise JobError(f"{uri}: not readable as Parquet: {str(error).splitlines()[0]}") from None
-
-
-def in_likely_order(uris: Sequence[str], pair_id: str, seed: int) -> list[str]:
-    """The files of a release, of each split and stage first the one that write_shards puts the pair in.
-
-    Its hash is Spark's xxhash64 of ("file", seed, pair_id): XXH64 of each value, the seed of the next.
-    """
-    mixed = xxh64_intdigest(b"file", 42)
-    mixed = xxh64_intdigest(seed.to_bytes(4, "little", signed=True), mixed)
-    mixed = xxh64_intdigest(pair_id.encode(), mixed)
-    signed = mixed - 2**64 if mixed >= 2**63 else mixed
-    likely, rest = [], []
-    for _, files in groupby(sorted(uris), key=lambda uri: uri.rpartition("/")[0]):
-        shards = [*files]  # in order of their numbers
-        likely.append(shards.pop(signed % len(shards)))
-        rest += shards
-    return likely + rest
+    return ds.dataset(path, format="parquet", filesystem=system)
 
 
 def _of_its_run(
@@ -156,44 +119,19 @@ def _inputs(run: RunManifest | None, row: dict[str, Any], root: str) -> Iterator
         return
     yield "run", f"{run.run_id}, {run.created}"
     yield "", f"manifest: {storage.join(root, 'runs', run.run_id, NAME)}"
-    settings = [
-        given
-        for given in run.settings.get("inputs", [])
-        if given.get("origin") in (None, row["origin"])
-    ]
+    inputs = run.settings.get("inputs", [])
+    settings = [given for given in inputs if given.get("origin") in (None, row["origin"])]
     for given in settings:
-        files = _files_with(given, row)
-        if files is None and len(settings) > 1:
-            yield "input", f"{given['path']} (perhaps: only Parquet is searched)"
-        elif files is None:
-            yield "input", given["path"]
-        for uri in files or ():
+        files = [file.uri for file in _stored(given["path"])]
+        if not files or not all(uri.endswith(".parquet") for uri in files):
+            unsure = " (perhaps: only Parquet is searched)" if len(settings) > 1 else ""
+            yield "input", given["path"] + unsure
+            continue
+        names = [given.get(f"{side}_column", side) for side in ("source", "paraphrase")]
+        same = (ds.field(names[0]) == row["source"]) & (ds.field(names[1]) == row["paraphrase"])
+        for uri in _files_with(files, same):
             yield "input", uri
             yield from _made_by(uri)
-
-
-def _files_with(given: dict[str, Any], row: dict[str, Any]) -> list[str] | None:
-    """Files of an input that have the pair; None where they cannot be searched."""
-    files = [file.uri for file in _stored(given["path"])]
-    if not files or not all(uri.endswith(".parquet") for uri in files):
-        return None
-    names = [given.get("source_column", "source"), given.get("paraphrase_column", "paraphrase")]
-    texts = [row["source"], row["paraphrase"]]
-
-    def has(uri: str) -> bool:
-        with _parquet(uri) as file:
-            for group in range(file.num_row_groups):
-                source = file.read_row_group(group, columns=names[:1])[names[0]]
-                found = pc.equal(source, pa.scalar(texts[0], source.type))
-                if pc.any(found).as_py():
-                    other = file.read_row_group(group, columns=names[1:])[names[1]]
-                    found = pc.and_(found, pc.equal(other, pa.scalar(texts[1], other.type)))
-                    if pc.any(found).as_py():
-                        return True
-        return False
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        return [uri for uri, there in zip(files, pool.map(has, files), strict=True) if there]
 
 
 def _stored(path: str) -> list[storage.File]:
@@ -203,8 +141,7 @@ def _stored(path: str) -> list[storage.File]:
             return [file for file in files if "/_" not in file.uri and file.size]
         system, pattern = storage.filesystem(path)
         scheme = f"{path.partition('://')[0]}://" if "://" in path else ""
-        names = system.glob(pattern)
-        return [file for name in names for file in _stored(scheme + name)]
+        return [file for name in system.glob(pattern) for file in _stored(scheme + name)]
     return []
 
 

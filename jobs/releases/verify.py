@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,12 +9,10 @@ from functools import reduce
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from gaixie.jobs.releases.card import configs_of
 from gaixie.jobs.releases.rows import COLUMNS, read_release, recount, source_hashes, split_key
 from gaixie.jobs.releases.store import build_of
 from gaixie.udfs.spscore import OUTPUTS
@@ -53,7 +50,6 @@ def faults_of(
     """
     folder = build_of(root, manifest)
     faults = [*_file_faults(folder, manifest.files)]
-    faults += _document_faults(folder, manifest)
     if any(fault.startswith("data/") for fault in faults):
         return [*faults, "data/: counts and split were not looked at, for the faults of its files"]
     return faults + _row_faults(start_spark(), folder, manifest)
@@ -81,29 +77,6 @@ def _file_faults(folder: str, listed: list[ReleaseFile]) -> Iterator[str]:
         yield f"{path}: not in the manifest"
 
 
-def _document_faults(folder: str, manifest: ReleaseManifest) -> Iterator[str]:
-    """Whether card and croissant.json parse, and say what the manifest says."""
-    try:
-        text = storage.read_bytes(storage.join(folder, "README.md")).decode()
-        head = yaml.safe_load(text.split("---\n")[1])
-        if head["configs"] != configs_of(manifest):
-            yield "README.md: its configs are not the subsets of the manifest"
-    except FileNotFoundError:
-        pass  # said already
-    except (ValueError, LookupError, TypeError, yaml.YAMLError) as error:
-        yield f"README.md: no head of YAML: {' '.join(str(error).split())}"
-    try:
-        described = json.loads(storage.read_bytes(storage.join(folder, "croissant.json")))
-        entries = described["distribution"]
-        files = {entry["contentUrl"]: entry["sha256"] for entry in entries if "sha256" in entry}
-        if files != {file.path: file.sha256 for file in manifest.data_files}:
-            yield "croissant.json: its files are not those of the manifest"
-    except FileNotFoundError:
-        pass
-    except (ValueError, LookupError, TypeError) as error:
-        yield f"croissant.json: not Croissant: {' '.join(str(error).split())}"
-
-
 def _row_faults(spark: SparkSession, folder: str, manifest: ReleaseManifest) -> list[str]:
     schema = COLUMNS
     if GROUP in manifest.columns:
@@ -126,18 +99,12 @@ def _row_faults(spark: SparkSession, folder: str, manifest: ReleaseManifest) -> 
     fit = reduce(Column.__and__, [output.isNotNull() & output.between(0, 1) for output in outputs])
     if unfit := rows.where(~fit).count():
         faults.append(f"data/: {unfit} pairs have a judgement or score that is not within 0 and 1")
-    twice = rows.groupBy("pair_id").count().where("count > 1").count()
-    if twice:
+    if twice := rows.groupBy("pair_id").count().where("count > 1").count():
         faults.append(f"data/: {twice} pairs are there more than once")
     if len(manifest.counts) > 1:
         hashes = source_hashes(manifest.settings.seed)(split_key(schema.names))
-        sides = (
-            rows.select("split", hashes.alias("key"))
-            .groupBy("key")
-            .agg(F.countDistinct("split").alias("splits"))
-        )
-        shared = sides.where("splits > 1").count()
-        if shared:
+        sides = rows.groupBy(hashes.alias("key")).agg(F.countDistinct("split").alias("splits"))
+        if shared := sides.where("splits > 1").count():
             what = "groups" if GROUP in schema.names else "source sentences"
             faults.append(f"data/: {shared} {what} are in more than one split")
     return faults
@@ -176,32 +143,24 @@ def difference(spark: SparkSession, root: str, a: ReleaseManifest, b: ReleaseMan
     sides = []
     for manifest, name in ((a, "old"), (b, "new")):
         rows = read_release(spark, build_of(root, manifest))
-        columns = [
-            F.col(column).alias(f"{column}_{name}") for column in ("spscore", "stage", "split")
-        ]
+        columns = [F.col(c).alias(f"{c}_{name}") for c in ("spscore", "stage", "split")]
         sides.append(rows.select("pair_id", *columns))
     joined = sides[0].join(sides[1], "pair_id", "full_outer")
-    score = F.when(F.expr("stage_old IS NULL OR stage_new IS NULL"), None).otherwise(
-        ~F.col("spscore_old").eqNullSafe(F.col("spscore_new"))
-    )
+    score = ~F.col("spscore_old").eqNullSafe(F.col("spscore_new"))
     moved = F.col("split_old") != F.col("split_new")
-    table = joined.groupBy(
-        "stage_old", "stage_new", score.alias("score"), moved.alias("moved")
-    ).count()
+    keys = ("stage_old", "stage_new", score.alias("score"), moved.alias("moved"))
     kinds: Counter[str] = Counter()
     stages: Counter[tuple[int, int]] = Counter()
-    for row in table.collect():
-        if row.stage_old is None:
-            kinds["added"] += row["count"]
-        elif row.stage_new is None:
-            kinds["removed"] += row["count"]
-        else:
-            kinds["in both"] += row["count"]
-            kinds["with another score"] += row["count"] if row.score else 0
-            kinds["in another split"] += row["count"] if row.moved else 0
-            if row.stage_old != row.stage_new:
-                kinds["in another stage"] += row["count"]
-                stages[row.stage_old, row.stage_new] += row["count"]
+    for x, y, rescored, resplit, count in joined.groupBy(*keys).count().collect():
+        if x is None or y is None:
+            kinds["added" if x is None else "removed"] += count
+            continue
+        kinds["in both"] += count
+        kinds["with another score"] += count * bool(rescored)
+        kinds["in another split"] += count * bool(resplit)
+        if x != y:
+            kinds["in another stage"] += count
+            stages[x, y] += count
     for name in ("added", "removed", "in both", "with another score", "in another stage"):
         lines.append(f"pairs {name}: {kinds[name]:,}")
     lines += [f"  stage {x} -> {y}: {count:,}" for (x, y), count in sorted(stages.items())]
@@ -216,14 +175,14 @@ def _setting_changes(a: ReleaseManifest, b: ReleaseManifest) -> Iterator[str]:
             yield f"{name}: {before} -> {after}"
     if a.signature != b.signature:
         yield "  scores compare only under one signature"
-    for name in sorted(type(a.settings).model_fields):
-        before, after = getattr(a.settings, name), getattr(b.settings, name)
-        if before != after:
-            yield f"{name}: {before} -> {after}"
+    new = b.settings.model_dump()
+    for name, before in sorted(a.settings.model_dump().items()):
+        if before != new[name]:
+            yield f"{name}: {before} -> {new[name]}"
     if a.columns != b.columns:
-        gone = [name for name, kind in a.columns.items() if b.columns.get(name) != kind]
-        come = [name for name, kind in b.columns.items() if a.columns.get(name) != kind]
-        yield f"columns: {', '.join(gone) or 'none'} gone, {', '.join(come) or 'none'} new"
+        gone, come = a.columns.items() - b.columns.items(), b.columns.items() - a.columns.items()
+        names = [", ".join(n for n, _ in sorted(some)) or "none" for some in (gone, come)]
+        yield f"columns: {names[0]} gone, {names[1]} new"
     runs = [", ".join(run.run_id for run in manifest.runs) for manifest in (a, b)]
     if runs[0] != runs[1]:
         yield f"runs: {runs[0]} -> {runs[1]}"

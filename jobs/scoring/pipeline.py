@@ -37,12 +37,7 @@ from gaixie.jobs.scoring.report import Report, draw_report, print_summary, write
 from gaixie.jobs.scoring.sample import Sample, sample_scored
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.spark import (
-    held_back_column,
-    score_bin_column,
-    score_columns,
-    stage_column,
-)
+from gaixie.udfs.spark import held_back_column, score_bin_column, score_columns, stage_column
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import SCORE_BINS, STAGES, quantile, stage
 from gaixie.udfs.storage.local_copy import local_copy

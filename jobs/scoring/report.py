@@ -236,10 +236,7 @@ def draw_report(report: Report) -> bytes:
 def write_report(report: Report, png: bytes, storage: Storage, folder: str) -> None:
     """Writes folder/report.png, which is png, and folder/report.html, which holds it too."""
     page = render(
-        TEMPLATE,
-        report=report,
-        manifest=report.manifest,
-        png=base64.b64encode(png).decode(),
+        TEMPLATE, report=report, manifest=report.manifest, png=base64.b64encode(png).decode()
     )
     storage.write(f"{folder}/report.png", png)
     storage.write(f"{folder}/report.html", page)

@@ -34,17 +34,13 @@ from gaixie.jobs import release_dataset
 from gaixie.jobs.errors import run
 from gaixie.jobs.releases import store as release_store
 from gaixie.jobs.releases.rows import SPLITS, split_of
-from gaixie.jobs.releases.trace import in_likely_order
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import read_run
 from gaixie.udfs.text.normalise import normalise
 
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "PYSPARK_PYTHON": sys.executable,
-}
+ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 GIVEN = ["--license", "CC-BY-4.0", "--split", *SHARES.values(), "--shards", 2]
 OUTPUTS = ("structure", "synonyms", "meaning", "fluency", "spscore")
@@ -216,18 +212,6 @@ def test_a_pair_is_traced_to_its_run_and_input(root, released, rows):
         assert lines["stage"] == f"{row['stage']}, cut points {', '.join(f'{c:.3f}' for c in cuts)}"
         assert lines["signature"].startswith("SPScore-zh|")
         assert f"1.0, split {row['split']}: data/split={row['split']}/" in lines["release"]
-
-
-def test_the_likely_files_come_first(released, rows):
-    files = [*map(str, sorted(released.rglob("*.parquet")))]
-    for pair_id, split, subset, file in (
-        rows[["pair_id", "split", "subset", "file"]].head(40).values
-    ):
-        likely = in_likely_order(files, pair_id, 13)
-        assert sorted(likely) == files
-        folder = f"/split={split}/subset={subset}/"
-        first = next(name for name in likely if folder in name)
-        assert Path(first).name.split("-")[1] == file
 
 
 def test_what_cannot_be_traced(root, released):

@@ -346,11 +346,7 @@ def test_formats_give_the_same_rows(score, examples, tmp_path):
     ]
     inputs = [{"path": str(tmp_path / name), "origin_column": "origin"} for name in names]
     inputs[6]["format"] = "jsonl"
-    inputs[7] |= {
-        "source_column": "原文 1",
-        "paraphrase_column": "改写.a",
-        "origin_column": "kind",
-    }
+    inputs[7] |= {"source_column": "原文 1", "paraphrase_column": "改写.a", "origin_column": "kind"}
     config = write_config(tmp_path / "score.yaml", inputs=inputs)
     run = score(tmp_path / "out", "--config", config)
     assert run.code == 0, run.stderr

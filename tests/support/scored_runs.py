@@ -25,10 +25,7 @@ from servers import SPARK_HOME
 from warm_up import SMALL_HEAP
 
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "PYSPARK_PYTHON": sys.executable,
-}
+ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 SUBMIT_SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": os.environ["SPARK_DAEMON_JAVA_OPTS"],

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
+from gaixie.jobs.corpus.class_archive import archive_options
 
 from gaixie.jobs.corpus import class_archive
-from gaixie.jobs.corpus.class_archive import archive_options
 from gaixie.jobs.corpus.early import local_bytes
 from gaixie.jobs.corpus.settings import Input
 

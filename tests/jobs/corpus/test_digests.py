@@ -6,8 +6,8 @@ import hashlib
 from types import SimpleNamespace
 
 import pytest
-
 from gaixie.jobs.corpus.digests import digests
+
 from gaixie.udfs.storage import storage
 
 CONTENTS = {f"{number}.parquet": bytes([number]) * 1000 for number in range(3)}

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from gaixie.udfs.storage.run_lock import RunLock
 
 from gaixie.jobs.corpus.storage import LockFiles, Storage
 from gaixie.jobs.scoring import pipeline
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import RunManifest
 from gaixie.udfs.storage.published_files import run_faults
-from gaixie.udfs.storage.run_lock import RunLock
 
 pytestmark = pytest.mark.spark
 

@@ -58,12 +58,7 @@ SAMPLE = Sample(
 
 
 def rows_of(read, scored, quarantined, duplicates):
-    return {
-        "read": read,
-        "scored": scored,
-        "quarantined": quarantined,
-        "duplicates": duplicates,
-    }
+    return {"read": read, "scored": scored, "quarantined": quarantined, "duplicates": duplicates}
 
 
 ROWS = {

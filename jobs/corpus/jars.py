@@ -15,6 +15,7 @@ import pyspark
 
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
+from gaixie.udfs.storage.cache import cache_folder
 
 JARS = Path(__file__).parents[2] / "conf/spark/s3a-jars.conf"
 
@@ -35,11 +36,6 @@ S3A = Jars(
     "on a host that reaches a Maven repository run 'python jobs/fetch_jars.py FOLDER', copy FOLDER"
     " here and set GAIXIE_JARS=FOLDER",
 )
-
-
-def cache_folder() -> Path:
-    """Where this host keeps what is fetched once: GAIXIE_CACHE_DIR, or a folder of the user's."""
-    return Path(os.environ.get("GAIXIE_CACHE_DIR") or Path.home() / ".cache/gaixie")
 
 
 def spark_home() -> Path:

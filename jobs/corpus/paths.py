@@ -54,11 +54,10 @@ def _default_file_system() -> str | None:
         SparkContext._ensure_initialized()
         return SparkConf().get(_DEFAULT)
     folder = os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf"
-    given = [os.environ.get(name, "") for name in ("SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS")]
+    text = "\n".join(os.environ.get(n, "") for n in ("SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS"))
     with suppress(OSError, ValueError):
-        text = Path(folder, "spark-defaults.conf").read_text("utf-8")
-        given = [*(line for line in text.splitlines() if line.strip()[:1] != "#"), *given]
-    values = re.findall(rf"\b{re.escape(_DEFAULT)}[\s=:]+([^\s'\"]+)", "\n".join(given))
+        text = Path(folder, "spark-defaults.conf").read_text("utf-8") + text
+    values = re.findall(rf"(?m)^[^#\n]*\b{re.escape(_DEFAULT)}[\s=:]+([^\s'\"]+)", text)
     return values[-1] if values else None
 
 

@@ -355,10 +355,8 @@ class Judged:
 
 def judged(rows: DataFrame) -> Judged:
     """The judgements and the score of rows as read_release gives them."""
-    outputs = F.array(
-        *[F.struct(F.lit(name).alias("name"), F.col(name).alias("value")) for name in OUTPUTS]
-    )
-    values = rows.select("stage", F.explode(outputs).alias("output"))
+    named = [F.struct(F.lit(name).alias("name"), F.col(name).alias("value")) for name in OUTPUTS]
+    values = rows.select("stage", F.explode(F.array(*named)).alias("output"))
     value = F.col("output.value").cast("double")
     bar = F.least(F.floor(value * BARS), F.lit(BARS - 1)).cast("int")
     table = values.groupBy("stage", "output.name", bar.alias("bin")).agg(
@@ -383,11 +381,9 @@ def recount(rows: DataFrame) -> Counts:
             raise RuntimeError(f"data/split={split}/subset={subset}: rows of stage {stage}")
         counts[split, stage, origin] += pairs
         bins[origin, stage][index] += pairs
-    sides = F.array(
-        F.struct(F.lit("source").alias("side"), F.col("sl").alias("length")),
-        F.struct(F.lit("paraphrase").alias("side"), (F.col("sl") * F.col("lr")).alias("length")),
-    )
-    sentences = rows.select("origin", "stage", F.explode(sides).alias("sentence"))
+    lengths_of = {"source": F.col("sl"), "paraphrase": F.col("sl") * F.col("lr")}
+    sides = [F.struct(F.lit(s).alias("side"), n.alias("length")) for s, n in lengths_of.items()]
+    sentences = rows.select("origin", "stage", F.explode(F.array(*sides)).alias("sentence"))
     length = F.floor(F.round("sentence.length") / LENGTH_BINS).cast("int").alias("bin")
     lengths: dict[tuple[str, int, str], Counter[int]] = defaultdict(Counter)
     by_length = sentences.groupBy("origin", "stage", "sentence.side", length).count()

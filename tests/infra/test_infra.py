@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import json
 import os
 import re
 import shutil
@@ -56,13 +55,6 @@ def load(path: Path) -> list[dict]:
 
 
 OBJECTS = {(o["kind"], o["metadata"]["name"]): o for path in MANIFESTS for o in load(path)}
-
-
-def test_there_is_something_to_look_at():
-    kinds = {kind for kind, _ in OBJECTS}
-    wanted = "CronJob Job Pod Secret ServiceAccount Role RoleBinding PodDisruptionBudget Namespace"
-    assert set(wanted.split()) <= kinds
-    assert len(SCRIPTS) >= 4
 
 
 # Docker
@@ -399,16 +391,6 @@ def test_jobs_have_the_options_that_infra_gives_them(job):
             assert set(options) <= known, path
 
 
-def test_calls_were_found():
-    calls = [(job, options) for _, job, options in job_calls()]
-    for job, option in (
-        ("jobs/score_corpus", "--resume"),
-        ("jobs/release_dataset", "--set-latest"),
-        ("training/curriculum", "--config"),
-    ):
-        assert any(name == job and option in options for name, options in calls)
-
-
 @pytest.mark.spark
 def test_spark_submit_has_the_options_that_infra_gives_it():
     usage = run(SPARK_HOME / "bin" / "spark-submit", "--help")
@@ -431,17 +413,6 @@ def test_accelerate_has_the_options_that_infra_gives_it():
         assert (ROOT / path).exists(), path
 
 
-def test_readme_names_what_there_is():
-    text = README.read_text("utf-8")
-    for path in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
-        assert (INFRA / path).exists(), path
-    for path in re.findall(r"\b(?:infra|conf|jobs|tests)/[\w./-]*\w", text):
-        assert (ROOT / path).exists(), path
-    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-    for target in re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE):
-        assert target in targets, target
-
-
 def test_no_file_holds_a_secret():
     for path in (p for p in INFRA.rglob("*") if p.is_file() and p.suffix != ".pyc"):
         text = path.read_text("utf-8")
@@ -458,20 +429,6 @@ def dist(monkeypatch):
     pytest.importorskip("venv_pack")
     monkeypatch.syspath_prepend(INFRA)
     return importlib.import_module("dist")
-
-
-def test_archive_is_built_only_after_a_change(dist, tmp_path):
-    archive, record = tmp_path / "a.tar.gz", tmp_path / "a.json"
-    assert not dist.up_to_date(archive, record, "k")
-    archive.write_bytes(b"12345")
-    record.write_text(json.dumps({"key": "k", "bytes": 5}))
-    assert dist.up_to_date(archive, record, "k")
-    assert not dist.up_to_date(archive, record, "other")
-    archive.write_bytes(b"123")  # cut short
-    assert not dist.up_to_date(archive, record, "k")
-    assert dist.digest([], Path("/usr")) == dist.digest([], Path("/usr"))
-    assert dist.digest([], Path("/usr")) != dist.digest([], Path("/opt"))
-    assert dist.digest([], Path("/usr")) != dist.digest(["a==1"], Path("/usr"))
 
 
 def test_archive_leaves_spark_to_the_nodes(dist):

@@ -56,36 +56,3 @@ def test_at_work_it_is_an_exception_again(tmp_path):
     code, err = interrupted(tmp_path, "gaixie.jobs.scoring.run", *line)
     assert code == 130
     assert err == "score_corpus: interrupted; the run can be resumed with --resume\n"
-
-
-ENDED_IN_BETWEEN = """
-import pyspark.core.context as context
-from pyspark import SparkConf, SparkContext
-from gaixie.jobs.corpus.java import Starting
-
-first, begun = SparkContext._ensure_initialized, []
-
-def initialise(*args, **given):
-    first(*args, **given)
-    if not begun:  # Java runs, its session is not made yet: now it is ended
-        begun.append(SparkContext._gateway.proc)
-        begun[0].wait()
-
-def launch(*args, **given):
-    print("another Java")
-    raise RuntimeError
-
-SparkContext._ensure_initialized = initialise
-context.launch_gateway = launch
-starting = Starting(SparkConf().setMaster("local[1]"))
-starting.end()
-starting._thread.join()
-print("ended", begun[0].poll() is not None, SparkContext._gateway)
-"""
-
-
-@pytest.mark.spark
-def test_ended_before_its_session_is_made_no_other_java_starts():
-    line = [sys.executable, "-c", ENDED_IN_BETWEEN]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.stdout == "ended True None\n", done.stdout + done.stderr

@@ -201,7 +201,7 @@ def test_the_driver_dies_among_faults_and_its_uploads_are_cleaned(
     left = uploads(store, "out/runs/driver/")
     assert left >= 1
     clean = launch("s3://gaixie/out", "--clean", run_id="driver", env=store.environment())
-    assert f"run driver: published; {left} abandoned uploads aborted" in end(clean)
+    assert f"0 unpublished folders found, {left} abandoned uploads aborted" in end(clean)
     assert uploads(store, "out/runs/driver/") == 0
     same_rows(read_run(store, "driver")[1], expected)
 

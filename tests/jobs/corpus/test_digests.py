@@ -1,4 +1,4 @@
-"""jobs/corpus/digests.py: SHA-256 of files of a run, wherever the Python that computes it runs."""
+"""SHA-256 of files of a run, wherever the Python that computes it runs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import hashlib
 from types import SimpleNamespace
 
 import pytest
-from gaixie.jobs.corpus.digests import digests
 
+from gaixie.jobs.corpus.accounts import digests
 from gaixie.udfs.storage import storage
 
 CONTENTS = {f"{number}.parquet": bytes([number]) * 1000 for number in range(3)}
@@ -38,7 +38,3 @@ def test_of_files_in_a_store(spark, store, where, monkeypatch, capsys):
     expected = {f"{root}/{n}": hashlib.sha256(data).hexdigest() for n, data in CONTENTS.items()}
     assert found == expected
     assert ("executors cannot read" in capsys.readouterr().err) == (where == "neither")
-
-
-def test_of_no_files(spark):
-    assert digests(spark, []) == {}

@@ -1,0 +1,224 @@
+"""Of many processes one has a run, and nothing of it is lost to the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from gaixie.jobs.corpus import publish
+from gaixie.jobs.corpus.publish import held
+from gaixie.jobs.corpus.storage import Storage
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.scoring import pipeline
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import RunManifest
+from gaixie.udfs.storage.published_files import run_faults
+
+
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.s3)])
+def run(request, tmp_path, monkeypatch) -> str:
+    """A run's folder that is not there yet."""
+    if request.param == "local":
+        return f"{tmp_path}/out/runs/r"
+    store = request.getfixturevalue("store")
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    return f"s3a://{store.BUCKET}/lock/{tmp_path.name}/runs/r"
+
+
+def leave_lock(run: str, **changes) -> None:
+    """Leaves the lock of a process that did not come to its end."""
+    here = {"host": platform.node(), "process": os.getpid(), "life": publish._life(os.getpid())}
+    left = {"since": "2025-01-01T00:00:00+00:00"} | here | changes
+    storage.write(f"{run}/_lock/000001.json", json.dumps(left))
+
+
+def files(run: str) -> list[str]:
+    return [file.uri.removeprefix(f"{run}/") for file in storage.list_files(run)]
+
+
+def test_held_inside_the_block_alone(run, tmp_path):
+    with held(run, False) as lock:
+        lock.check()
+        assert files(run) == ["_lock/000001.json"]
+        refusal = rf"^{run}: process {os.getpid()} on \S+, at work since .*stop it first"
+        for take_over in (False, True):
+            with pytest.raises(JobError, match=refusal), held(run, take_over):
+                pass
+        lock.check()
+    assert files(run) == []
+    assert not (tmp_path / "out").exists()  # nor the folders that it made
+    with pytest.raises(KeyboardInterrupt), held(run, False):
+        raise KeyboardInterrupt
+    assert files(run) == []
+
+
+def test_one_of_many_gets_it(run):
+    """Also behind a lock that was left: all see it dead, one takes over."""
+    leave_lock(run, life="of a container's first process, which has number 1 each time")
+    ready, done = threading.Barrier(6), threading.Barrier(6)
+
+    def attempt(_: int) -> bool:
+        ready.wait()
+        try:
+            with held(run, False) as lock:
+                done.wait()
+                lock.check()
+                return True
+        except JobError:
+            done.wait()
+            return False
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(attempt, range(6))) == 1
+    assert files(run) == []
+
+
+def test_a_dead_process_of_this_host_is_named_and_followed(run, capsys):
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    leave_lock(run, process=process.pid, life=publish._life(process.pid))
+    with pytest.raises(JobError, match="stop it first"), held(run, True):
+        pass
+    process.kill()
+    process.communicate()
+    with held(run, False):
+        assert files(run) == ["_lock/000002.json"]
+    assert f"{run}: process {process.pid} on " in (err := capsys.readouterr().err)
+    assert err.endswith("is gone: this process takes over\n")
+
+
+def test_another_host_is_believed_dead_where_the_user_says_so(run, capsys):
+    leave_lock(run, host="far")
+    with pytest.raises(JobError, match=r"on far, .*if that process is gone, give --take-over"):
+        held(run, False).__enter__()
+    with held(run, True) as lock:
+        lock.check()
+    assert f"{run}: taken over from process {os.getpid()} on far" in capsys.readouterr().err
+
+
+def test_whoever_loses_it_stops(run):
+    with held(run, False) as lock:
+        storage.write(f"{run}/_lock/000002.json", storage.read_bytes(f"{run}/_lock/000001.json"))
+        with pytest.raises(JobError, match=rf"was taken over by process {os.getpid()} on"):
+            lock.check()
+    assert files(run) == ["_lock/000002.json"]
+    storage.delete(run)
+    with held(run, False) as lock:
+        storage.delete(run)
+        with pytest.raises(JobError, match="this run was deleted; this process has stopped"):
+            lock.check()
+
+
+# Jobs
+
+
+@pytest.fixture(scope="module")
+def given(grow, tmp_path_factory) -> tuple:
+    folder = tmp_path_factory.mktemp("input")
+    for number in range(2):
+        pq.write_table(grow(40, 40 * number), folder / f"{number}.parquet")
+    return "--input", folder, "--origin-column", "origin", "--unit-mb", "0.001"
+
+
+@pytest.mark.spark
+def test_the_second_is_refused_before_spark_starts(score, given, tmp_path, monkeypatch):
+    monkeypatch.setattr("gaixie.jobs.scoring.run.begin_session", None)
+    folder = tmp_path / "runs" / "r"
+    for options in ((), ("--resume",), ("--take-over",)):
+        with held(str(folder), False):
+            storage.write(f"{folder}/scored/at-work", "x")
+            run = score(tmp_path, *given, *options)
+            assert run.code == 2
+            assert f"{folder}: process " in run.error
+            assert (folder / "scored" / "at-work").exists()
+
+
+@pytest.mark.spark
+def test_a_run_that_lost_its_lock_deletes_and_publishes_nothing(
+    score, given, tmp_path, monkeypatch
+):
+    folder = tmp_path / "runs" / "r"
+    write_json = Storage.write_json
+
+    def lose_it(self, path, value):
+        """Another process takes over, publishes, and ends, while this one scores."""
+        write_json(self, path, value)
+        if path.endswith("unit-00000.json"):
+            [lock] = (folder / "_lock").iterdir()
+            lock.with_name("000002.json").write_text(lock.read_text())
+            (folder / "manifest.json").write_text("another's")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Storage, "write_json", lose_it)
+        run = score(tmp_path, *given)
+    assert run.code == 2
+    assert f"error: {folder}: this run was taken over by process " in run.stderr.splitlines()[-1]
+    assert (folder / "manifest.json").read_text() == "another's"
+    assert (folder / "_work").exists()
+    assert not (folder / "scored").exists()
+    assert [path.name for path in (folder / "_lock").iterdir()] == ["000002.json"]
+
+
+@pytest.mark.spark
+def test_clean_leaves_a_run_at_work_alone(score, given, tmp_path):
+    folder = tmp_path / "runs" / "r"
+    with held(str(folder), False):
+        storage.write(f"{folder}/_work/unit", "x")
+        run = score(tmp_path, "--clean")
+        assert f"left alone: {folder}: process " in run.stdout
+        assert (folder / "_work" / "unit").exists()
+    assert f"{folder}: deleted (1 files" in score(tmp_path, "--clean").stdout
+    assert not folder.exists()
+
+
+@pytest.fixture
+def mounted(spark, tmp_path):
+    """A folder as viewfs:// has it: a store that nothing but Hadoop knows."""
+    conf = spark._jsc.hadoopConfiguration()
+    (tmp_path / "mounted").mkdir()
+    name = f"fs.viewfs.mounttable.{tmp_path.name.replace('_', '-')}.link./disk"
+    conf.set(name, f"file://{tmp_path}/mounted")
+    yield tmp_path / "mounted", f"viewfs://{tmp_path.name.replace('_', '-')}/disk"
+    conf.unset(name)
+
+
+def test_a_store_that_only_hadoop_knows(spark, given, score, mounted, monkeypatch):
+    folder, uri = mounted
+    locks = []
+    start = pipeline.ScoreCorpus.start
+
+    def look(self, resume):
+        locks.append([path.name for path in (folder / "out/runs/r/_lock").glob("*.json")])
+        start(self, resume)
+
+    monkeypatch.setattr(pipeline.ScoreCorpus, "start", look)
+    run = score(Root(f"{uri}/out"), *given)
+    assert run.code == 0, run.stderr
+    assert locks == [["000001.json"]]
+    published = folder / "out/runs/r"
+    assert not list((published / "_lock").glob("*.json"))
+    manifest = RunManifest.model_validate_json((published / "manifest.json").read_text())
+    assert all(file.sha256 for files in manifest.files.values() for file in files)
+    assert run_faults(str(published), manifest, storage.sha256) == []
+    with held(f"{uri}/out/runs/s", False, Storage(spark)):
+        run = score(Root(f"{uri}/out"), *given, run_id="s")
+    assert run.code == 2
+    assert f"error: {uri}/out/runs/s: process " in run.error
+    with held(f"{uri}/out/runs/s", False, Storage(spark)):
+        pass  # it was released
+
+
+class Root(str):
+    """An output that is no path."""
+
+    def __truediv__(self, name: str) -> Path:
+        return Path(self) / name

@@ -102,13 +102,6 @@ def test_a_failure_alerts_once_and_keeps_its_code(wrapper):
     assert tail[-1].endswith("exit code 7")
 
 
-def test_an_alert_that_fails_keeps_the_code(wrapper):
-    wrapper.settings.write_text(wrapper.settings.read_text() + 'ALERT_COMMAND="false now"\n')
-    code, said = wrapper.run("score", "sh", "-c", "exit 7")
-    assert code == 7
-    assert said.endswith("run.sh: the alert failed: false now\n")
-
-
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_killed_with_its_job_frees_the_lock(wrapper, tmp_path, how):
     job = Held(tmp_path)
@@ -166,10 +159,6 @@ def test_old_logs_go(wrapper):
     assert other.exists()
 
 
-def test_a_wrong_call(wrapper):
-    assert wrapper.run("score") == (64, "run.sh: expected NAME COMMAND [ARGUMENT…]\n")
-
-
 @pytest.mark.spark
 def test_a_real_job_that_cannot_start(wrapper, tmp_path):
     job = [sys.executable, ROOT / "jobs" / "score_corpus.py", "--run-id", "@RUN_ID", "--resume"]
@@ -195,23 +184,3 @@ def test_crontab_lines():
         if program.startswith(str(CRON)):
             assert os.access(program, os.X_OK), program
     assert (CRON / "crontab").read_bytes().endswith(b"\n")  # cron passes over an unfinished line
-
-
-def test_crontab_as_cron_reads_it():
-    crontab = shutil.which("crontab")
-    if crontab is None:
-        pytest.skip("no cron on this system")
-    usage = subprocess.run([crontab, "-?"], capture_output=True, text=True).stderr
-    check = "-T" if "-T" in usage else "-n"  # cronie's name and Debian's
-    done = subprocess.run([crontab, check, CRON / "crontab"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def test_logrotate_conf_as_logrotate_reads_it(tmp_path):
-    logrotate = shutil.which("logrotate", path=f"{os.environ['PATH']}:/usr/sbin")
-    if logrotate is None:
-        pytest.skip("no logrotate on this system")
-    line = [logrotate, "--debug", "--state", tmp_path / "state", CRON / "logrotate.conf"]
-    done = subprocess.run(line, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "error" not in done.stderr

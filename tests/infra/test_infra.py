@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import kubernetes_validate
 import pytest
 import yaml
-from packaging import requirements
-from packaging.utils import canonicalize_name
 from servers import SPARK_HOME
 from usage import usage
 
@@ -130,16 +126,6 @@ def test_entrypoint_starts_an_executor(tmp_path):
     assert options["--podName"] == "pod-7"
     assert len(options) == 7
     assert passes("sh", script, "echo", "a b", env=given) == "a b\n"
-
-
-@pytest.mark.spark
-def test_spark_knows_the_executor_that_the_entrypoint_starts():
-    line = [SPARK_HOME / "bin" / "spark-class"]
-    line += ["org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend", "--help"]
-    usage = run(*line)
-    text = usage.stdout + usage.stderr
-    for option in re.findall(r"--\w+[-\w]*", (INFRA / "docker" / "entrypoint.sh").read_text()):
-        assert option in text, text
 
 
 # Kubernetes
@@ -283,71 +269,6 @@ def test_train_settings_are_valid():
     assert settings.batch.pairs % int(gpus) == 0
 
 
-def imports(path: Path) -> list[str]:
-    """Modules that a file imports at its top."""
-    found = []
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.Import):
-            found += [one.name for one in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            found.append(node.module)
-    return found
-
-
-@pytest.mark.torch
-def test_train_image_has_what_training_imports():
-    """What the modules behind its commands import at their top is required, or brought along."""
-    files = ["curriculum", "generate", "evaluate", "tokenize_text"]
-    code = (
-        f"import sys; import {', '.join(f'gaixie.training.{name}' for name in files)}; "
-        "print(*[m.__file__ for m in list(sys.modules.values()) if getattr(m, '__file__', None)])"
-    )
-    own = map(Path, passes(sys.executable, "-c", code, cwd=ROOT).split())
-    own = [path for path in own if path.is_relative_to(ROOT) and BIN.parent not in path.parents]
-    assert len(own) > 40
-    imported = {name.partition(".")[0] for path in own for name in imports(path)}
-    text = (INFRA / "docker" / "train-requirements.txt").read_text("utf-8") + "deepspeed\n"
-    required = {
-        requirements.Requirement(line).name
-        for line in text.splitlines()
-        if not line.startswith("#")
-    }
-    installed = {canonicalize_name(one.metadata["Name"]) for one in metadata.distributions()}
-    brought, left = set(), list(required)
-    while left:
-        name = canonicalize_name(left.pop())
-        if name in brought or name not in installed:  # what is there to build with
-            continue
-        brought.add(name)
-        for one in map(requirements.Requirement, metadata.requires(name) or ()):
-            if one.marker is None or one.marker.evaluate({"extra": ""}):
-                left.append(one.name)
-    packages = metadata.packages_distributions()
-    assert {"torch", "numba"} <= imported
-    for module in imported:
-        found = {canonicalize_name(name) for name in packages.get(module, ())} - {"gaixie"}
-        assert not found or found & brought, f"{module}, of {found}, is in no requirement"
-
-
-def test_kustomization():
-    kustomization = load(INFRA / "kubernetes" / "kustomization.yaml")[0]
-    maps = kustomization["configMapGenerator"]
-    files = kustomization["resources"] + [name for one in maps[1:] for name in one["files"]]
-    here = {path.name for path in (INFRA / "kubernetes").iterdir()}
-    assert set(files) == here - {"kustomization.yaml", "secret.example.yaml"}
-    built = passes(tool("kubectl"), "kustomize", INFRA / "kubernetes")
-    objects = [one for one in yaml.safe_load_all(built) if one]
-    for one in objects:
-        kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
-        assert one["metadata"].get("namespace", "gaixie") == "gaixie"
-    score = next(
-        o for o in objects if (o["kind"], o["metadata"]["name"]) == ("CronJob", "gaixie-score")
-    )
-    driver = pod_of(score)["containers"][0]
-    image = next(one["value"] for one in driver["env"] if one["name"] == "IMAGE")
-    assert image == driver["image"] == "registry.example.com/gaixie-score:0.1.0"
-
-
 # All of it
 
 
@@ -401,16 +322,6 @@ def test_spark_submit_has_the_options_that_infra_gives_it():
         for call in re.findall(r"spark-submit ([^\n`]*?)\S+\.py", text):
             for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", call):
                 assert option in known, option
-
-
-@pytest.mark.torch
-def test_accelerate_has_the_options_that_infra_gives_it():
-    known = passes(tool("accelerate"), "launch", "--help")
-    args = PODS["gaixie-train"]["containers"][0]["args"]
-    launch = args[2 : args.index("training/curriculum.py")]
-    assert {word for word in launch if word.startswith("--")} <= {*re.findall(r"--\w+", known)}
-    for path in (word for word in args if word.startswith(("conf/", "training/"))):
-        assert (ROOT / path).exists(), path
 
 
 def test_no_file_holds_a_secret():

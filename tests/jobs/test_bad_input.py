@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gaixie.udfs.meaning import extract
-
 A = "据目击者描述，火势从三楼的一间厨房开始蔓延，消防员用了将近五个小时才将其扑灭。"
 B = "目击的人说，火是从三楼一个厨房烧起来的，消防队花了快五个小时才扑灭。"
 BROKEN = "火势从三楼的一间厨房".encode()[:-1] + "开始蔓延，消防员赶到现场。".encode()
@@ -134,20 +132,6 @@ def test_undecodable_bytes_in_text_files(score, tmp_path):
     assert r'"paraphrase": "火势从三楼的一间厨\xe6\x88开始蔓延' in line
 
 
-def test_nothing_but_rows_for_quarantine(score, tmp_path):
-    path = write_parquet(tmp_path / "in.parquet", {"source": ["短"], "paraphrase": ["也短"]})
-    run = score(tmp_path / "out", "--input", path, "--origin", "human")
-    assert run.code == 0, run.stderr
-    assert run.manifest["rows"]["human"] == {
-        "read": 1,
-        "scored": 0,
-        "quarantined": 1,
-        "duplicates": 0,
-    }
-    assert run.quarantine["reason"].tolist() == ["too_short"]
-    assert not run.files("scored")
-
-
 def test_malformed_lines_are_kept(score, tmp_path):
     lines = {
         "jsonl": ['{"source": "' + A, "no JSON"],
@@ -195,13 +179,6 @@ def test_missing_column(score, tmp_path):
     refused(run, f"{path}: no column 'paraphrase', expected string; it has: source, target")
 
 
-def test_missing_column_in_one_of_many_files(score, tmp_path):
-    write_parquet(tmp_path / "in" / "a.parquet", {"source": [A], "paraphrase": [B], "x": [1]})
-    path = write_parquet(tmp_path / "in" / "b.parquet", {"source": [A], "paraphrase": [B]})
-    run = score(tmp_path / "out", "--input", tmp_path / "in", "--origin", "llm")
-    refused(run, f"{path}: column 'x' is not in every file of {tmp_path / 'in'}")
-
-
 def test_wrong_type(score, tmp_path):
     path = write_parquet(tmp_path / "a.parquet", {"source": [A], "paraphrase": [7]})
     run = score(tmp_path / "out", "--input", path, "--origin", "llm")
@@ -242,12 +219,6 @@ def test_unknown_origin(score, tmp_path):
     write_parquet(tmp_path / "some/a.parquet", table | {"kind": ["llm", "human"]})
     run = score(tmp_path / "out", "--input", path.parent, "--origin-column", "kind")
     refused(run, f"error: {path}: column 'kind' holds no origin in a row", known)
-
-
-def test_origin_neither_or_twice(score, tmp_path):
-    refused(score(tmp_path, "--input", "x"), "--input x: give --origin or --origin-column")
-    run = score(tmp_path, "--input", "x", "--origin", "llm", "--origin-column", "kind")
-    refused(run, "--input x: give --origin or --origin-column")
 
 
 def test_missing_path(score, tmp_path):
@@ -328,14 +299,6 @@ def test_reserved_column(score, tmp_path, name):
     refused(run, f"{path}: column '{name}' has the name of one that the job writes; rename it")
 
 
-def test_reserved_column_under_a_mapping(score, tmp_path):
-    table = {"source": ["The fire began."], "zh": [A], "zh2": [B]}
-    path = write_parquet(tmp_path / "a.parquet", table)
-    mapping = ("--source-column", "zh", "--paraphrase-column", "zh2")
-    run = score(tmp_path / "out", "--input", path, "--origin", "llm", *mapping)
-    refused(run, f"{path}: column 'source' has the name of one that the job writes")
-
-
 def test_a_licence_for_pairs_that_have_their_own(score, tmp_path):
     table = {"source": [A], "paraphrase": [B], "License": ["MIT"]}
     path = write_parquet(tmp_path / "a.parquet", table)
@@ -407,11 +370,6 @@ def test_bad_config(score, tmp_path, text, message):
     refused(run, f"{path}: ", message)
 
 
-def test_missing_config(score, tmp_path):
-    path = tmp_path / "none.yaml"
-    refused(score(tmp_path, "--config", path), f"{path}: no such file or folder")
-
-
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
@@ -442,48 +400,10 @@ def test_bad_override(score, tmp_path, assignment, message):
         refused(run, message)
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        (
-            "--run-id",
-            "a/b",
-            "--run-id: run_id: expected letters, digits, and . _ - behind the first",
-        ),
-        ("--segmenter", "foo", "--segmenter: segmenter: expected jieba or ltp:NAME_OR_FOLDER"),
-        ("--min-characters", "0", "--min-characters: min_characters: Input should be greater"),
-    ],
-)
-def test_an_option_that_is_wrong_is_named(score, tmp_path, option, value, message):
-    given = ("--input", EXAMPLES, "--origin-column", "origin", option, value)
-    refused(score(tmp_path, *given), f"error: {message}")
-
-
-def test_a_limit_of_no_rows(capsys):
-    from gaixie.jobs.score_corpus import main
-
-    with pytest.raises(SystemExit) as error:
-        main(["--input", "x", "--limit", "0"])
-    assert error.value.code == 2
-    assert "argument --limit: 0: expected 1 or more" in capsys.readouterr().err
-
-
 def test_columns_that_differ_in_case_alone(score, tmp_path):
     path = write_text(tmp_path / "pairs.csv", "source,Source,paraphrase", f"{A},{B},{B}")
     message = f"{path}: columns 'source' and 'Source' differ in case alone: rename one"
     refused(score(tmp_path / "out", "--input", path, "--origin", "llm"), message)
-
-
-def test_a_column_of_origins_beside_an_origin(score, tmp_path):
-    given = ("--input", EXAMPLES, "--origin", "llm")
-    refused(score(tmp_path, *given), "--origin-column origin, without --origin")
-
-
-def test_nothing_to_resume(score, tmp_path):
-    path = write_text(tmp_path / "pairs.csv", "source,paraphrase", f"{A},{B}")
-    run = score(tmp_path / "out", "--input", path, "--origin", "llm", "--resume")
-    assert run.code == 0
-    assert "run 'r': nothing to resume, it starts anew\n" in run.stderr
 
 
 def test_missing_model(score, tmp_path):
@@ -503,23 +423,6 @@ def test_a_model_of_another_tier(score, model, tmp_path):
     given = ("--input", EXAMPLES, "--origin", "llm", "--tier", "paper")
     refused(score(tmp_path, *given), f"{model}: a model of the tier core, not paper")
     refused(score(tmp_path, "--set", "tier=best", *given[:4]), "error: --set tier=best: tier: ")
-
-
-@pytest.mark.parametrize("table", ["vectors", "language_model"])
-def test_tables_that_are_not_there(score, tmp_path, table, monkeypatch):
-    monkeypatch.setattr(f"gaixie.udfs.meaning.{table}.FOLDER", tmp_path / "none")
-    extract._load.cache_clear()
-    try:
-        given = ("--input", EXAMPLES, "--origin", "llm")
-        refused(score(tmp_path, *given), f"{tmp_path}/none/{table}.json: no such file")
-    finally:
-        extract._load.cache_clear()
-
-
-@pytest.mark.parametrize("segmenter", ["ltp:/no/such/folder", "thulac", "ltp:"])
-def test_bad_segmenter(score, tmp_path, segmenter):
-    given = ("--input", EXAMPLES, "--origin", "llm", "--segmenter", segmenter)
-    refused(score(tmp_path, *given), segmenter.removeprefix("ltp:") or "segmenter")
 
 
 # Corrupt Parquet among good files
@@ -624,9 +527,3 @@ def test_damaged_pages_are_set_aside_and_counted(score, damaged_pages, tmp_path)
     assert text in (run.folder / "report.html").read_text()
     table = [line.split() for line in run.stdout.splitlines() if str(damaged_pages) in line]
     assert [str(damaged_pages), "3", "600", "1"] in table
-
-
-def test_no_file_but_corrupt_ones(score, tmp_path):
-    write_text(tmp_path / "in" / "a.parquet", "rubbish")
-    given = ("--input", tmp_path / "in", "--origin", "llm", "--on-corrupt-file", "quarantine")
-    refused(score(tmp_path / "out", *given), f"{tmp_path}/in: no file could be read as Parquet")

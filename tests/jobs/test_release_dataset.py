@@ -25,8 +25,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 from servers import PATIENCE, wait_for
 from warm_up import compiling
 
@@ -266,17 +264,6 @@ def test_files(released, rows, manifest):
     assert set(manifest["counts"]) == set(SPLITS)
 
 
-def test_mean_judgements_of_the_stages(rows, manifest, released):
-    assert manifest["judgements"].keys() == {"1", "2", "3"}
-    text = (released / "README.md").read_text("utf-8")
-    for stage, means in manifest["judgements"].items():
-        part = rows[rows["stage"] == int(stage)]
-        for name in OUTPUTS:
-            assert means[name] == pytest.approx(part[name].mean(), abs=1e-4)
-        row = [stage, *(f"{means[name]:.3f}" for name in OUTPUTS)]
-        assert f"| {' | '.join(row)} |" in text
-
-
 def test_no_source_is_on_two_sides(rows):
     sources = rows["source"].map(normalise)
     assert (rows["source"] != sources).any()
@@ -299,21 +286,6 @@ def test_no_group_is_on_two_sides(root):
     assert checked.code == 0, checked.stderr
     text = (build_of(root, "7.0") / "README.md").read_text("utf-8")
     assert "no group is in two of them" in text
-
-
-@given(st.text(), st.lists(st.integers(0, 9), min_size=3, max_size=3), st.integers(0, 2**31))
-def test_split_of(text, weights, seed):
-    weights[0] += 1
-    shares = {name: w / sum(weights) for name, w in zip(SPLITS, weights, strict=True)}
-    split = split_of(text, shares, seed)
-    assert shares[split] > 0
-    assert split_of(f" {text}　\n", shares, seed) == split
-
-
-def test_shares_are_kept():
-    found = pd.Series([split_of(f"第{n}句", SHARES, 13) for n in range(20_000)])
-    for split, share in SHARES.items():
-        assert abs((found == split).mean() - share) < 0.01
 
 
 def test_shards_are_even_and_shuffled(rows):
@@ -658,29 +630,6 @@ def test_bad_input(crowded, case):
     assert not (crowded / "releases" / "3.0").exists()
 
 
-def test_no_such_root(tmp_path):
-    assert "no published release" in release(tmp_path, "--list").error
-    assert (
-        "no run 'a'; there are: none"
-        in release(tmp_path, "--runs", "a", "--version", "1.0", "--license", "x").error
-    )
-    assert "unknown scheme" in release("hdfs://host/x", "--list").error
-
-
-def test_a_manifest_of_a_newer_format(tmp_path):
-    for folder in ("releases/2.0", "runs/later"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "manifest.json").write_text('{"format_version": 2}')
-    given = ("--runs", "later", "--version", "1.0", "--license", "MIT")
-    done = release(tmp_path, "--list")  # which goes on with the others, if there are any
-    assert done.code == 2
-    passed_over, error = done.stderr.splitlines()
-    assert passed_over.startswith("passed over: ")
-    assert "releases/2.0/manifest.json: a manifest of format" in passed_over
-    assert error.endswith(": no published release")
-    assert "runs/later/manifest.json: a manifest of format" in release(tmp_path, *given).error
-
-
 def test_accounts_that_do_not_close(root, tmp_path):
     """A run that lost rows after it was published: no release, and nothing is left of it."""
     shutil.copytree(root / "runs" / "a", tmp_path / "runs" / "a")
@@ -799,14 +748,6 @@ def test_release_in_a_store(race, store, in_store, rows, tmp_path):
     expected = rows[(rows["split"] == "train") & (rows["stage"] == 2)]
     assert loaded["pair_id"][:] == expected["pair_id"].tolist()
     assert loaded.features["stage"].dtype == "int32"
-
-
-def test_a_pair_is_traced_in_a_store(race, in_store, rows):
-    row = rows[rows["run"] == "a"].iloc[-1]
-    done = release(in_store, "--trace", row["pair_id"])
-    assert done.code == 0, done.stderr
-    assert f"manifest: {in_store}/runs/a/manifest.json" in done.stdout
-    assert re.search(r"^group +\d+$", done.stdout, re.M)
 
 
 def test_a_reader_may_not_release(in_store, store, monkeypatch):

@@ -25,9 +25,6 @@ from servers import (
     free_port,
     wait_for,
 )
-from warm_up import compiling
-
-from gaixie.udfs.storage import storage
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -281,51 +278,3 @@ def test_jars_that_cannot_be_had(tmp_path, monkeypatch):
     assert "python jobs/fetch_jars.py FOLDER" in error
     assert "GAIXIE_JARS" in error
     assert not (tmp_path / "jars").exists()
-
-
-@pytest.mark.skipif(
-    not (DATA / "wmt_en_zh_translations.parquet").exists(),
-    reason=f"needs the WMT system outputs in {DATA}",
-)
-def test_20_000_real_pairs(
-    store, spark_submit, launch, jars, score, compiled, tmp_path, monkeypatch
-):
-    """From s3a:// to s3a:// on the cluster the rows of local disk; then a release that datasets reads."""
-    import datasets
-
-    from gaixie.research.benchmarks.pairs import write_pairs
-
-    write_pairs(DATA, tmp_path / "pairs", 20_000)
-    local = score(tmp_path / "out", "--input", tmp_path / "pairs", "--origin", "parallel")
-    assert local.code == 0, local.stderr
-    expected = local.scored.drop(columns="reason")
-    for name, value in {**store.environment(), **compiling()}.items():
-        monkeypatch.setenv(name, value)
-
-    for path in (tmp_path / "pairs").glob("*.parquet"):
-        storage.copy(str(path), f"s3://gaixie/real/{path.name}")
-    sizes = {"spark.executor.memory": "1g", "spark.driver.memory": "1g"}
-    sizes |= {"spark.sql.files.maxPartitionBytes": "128m"}
-    command = spark_submit(sizes, "--jars", jars)
-    given = ("--input", "s3a://gaixie/real", "--origin", "parallel")
-    end(launch("s3a://gaixie/out", *given, run_id="real", command=command))
-    manifest, rows = read_run(store, "real")
-    assert manifest["rows"]["parallel"]["read"] == 20_000
-    same_rows(rows, expected)
-
-    new = "--runs real --version 1.0 --license CC-BY-4.0 --split 0.9 0.1 0"
-    lines = [f"--root s3a://gaixie/out {given}".split() for given in (new, "--verify 1.0")]
-    code = f"from gaixie.jobs.release_dataset import main; print([main(x) for x in {lines}])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert done.stdout.endswith("[0, 0]\n"), done.stdout
-    release = storage.read_json("s3a://gaixie/out/releases/1.0/manifest.json")
-    folder = f"s3://gaixie/out/releases/1.0/{release['build']}"
-    read = datasets.load_dataset(
-        "parquet",
-        data_files=f"{folder}/data/**/*.parquet",
-        storage_options=storage.storage_options(folder),
-        cache_dir=str(tmp_path / "cache"),
-        split="train",
-    )
-    kept = rows[rows["stage"] > 0]
-    assert sorted(read["pair_id"]) == kept["pair_id"].tolist()

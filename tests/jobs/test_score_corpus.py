@@ -21,7 +21,7 @@ from servers import PATIENCE
 from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.scoring import pipeline
 from gaixie.udfs.features import FEATURES, extract
-from gaixie.udfs.spscore import OUTPUTS, SHIPPED, SPScore
+from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES, stage
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -195,15 +195,6 @@ def test_manifest(run):
         np.testing.assert_allclose(list(points.values()), expected, atol=1.01e-4)
 
 
-def test_summary_and_report(run):
-    for text in (*ORIGINS, "duplicates", "too_long", run.manifest["signature"], "manifest.json"):
-        assert text in run.stdout
-    assert "scoring unit 4 of 4: done" in run.stderr
-    html = (run.folder / "report.html").read_text("utf-8")
-    assert run.manifest["signature"] in html
-    assert (run.folder / "report.png").read_bytes().startswith(b"\x89PNG")
-
-
 # Runs that are there already
 
 
@@ -242,13 +233,6 @@ def test_dry_run_writes_nothing(score, tmp_path):
         "SPScore-zh",
     ):
         assert text in run.stdout
-
-
-def test_the_tier_paper(score, tmp_path):
-    given = ("--input", EXAMPLES, "--origin-column", "origin", "--dry-run", "--tier", "paper")
-    run = score(tmp_path / "out", "--model", SHIPPED / "paper", *given)
-    assert run.code == 0, run.stderr
-    assert f"signature: {SPScore.load('paper').signature()}" in run.stdout
 
 
 def test_published_last(score, tmp_path, grow, monkeypatch):
@@ -590,13 +574,3 @@ def test_under_spark_submit(launch, examples, tmp_path):
     assert line in text.splitlines()
     assert "Traceback" not in text
     assert not (tmp_path / "out" / "runs" / "s").exists()
-
-
-def test_the_manifest_names_files_from_the_runs_folder(score, grow, tmp_path):
-    """Whatever else in the path is called like the run."""
-    pq.write_table(grow(20), tmp_path / "in.parquet")
-    given = ("--input", tmp_path / "in.parquet", "--origin-column", "origin")
-    run = score(tmp_path / "r" / "runs" / "r", *given, run_id="r")
-    assert run.code == 0, run.stderr
-    named = sorted(run.folder / file["path"] for file in run.manifest["files"]["scored"])
-    assert named == run.files("scored")

@@ -1,7 +1,5 @@
-import base64
 import io
 import math
-import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -11,7 +9,6 @@ from PIL import Image
 from rich.console import Console
 
 from gaixie.jobs.corpus.reporting import BARS
-from gaixie.jobs.scoring import report
 from gaixie.jobs.scoring.report import (
     EXPLANATIONS,
     Report,
@@ -125,35 +122,12 @@ def test_counts_on_the_console(summary, width):
     assert text.index("parallel") < text.index("llm")
 
 
-def test_lines_on_the_console(summary):
-    lines = printed(summary, 40).splitlines()
-    assert f"signature: {summary.manifest.signature}" in lines
-    assert "time: 400.0 s (score 300.0, stages 20.0, write 80.0), 42,502 pairs/s" in lines
-    assert f"manifest: {FOLDER}/manifest.json" in lines
-    assert f"report: {FOLDER}/report.html" in lines
-
-
 def test_quantiles_on_the_console(summary):
     lines = printed(summary).splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("score at"))
     assert "5 %" in lines[start]
     assert "50 %" in lines[start]
     assert row("\n".join(lines[start:]), "parallel") == ["0.400", "0.600"]
-
-
-def test_stdout_without_a_terminal(summary, capsys, monkeypatch):
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    print_summary(summary)
-    text = capsys.readouterr().out
-    assert row(text, "total") == TOTAL
-    assert "\x1b" not in text
-    tables = text[: text.index("signature:")]
-    assert max(map(len, tables.splitlines())) <= 110
-
-
-def test_markup_on_the_console(summary):
-    odd = replace(summary, folder="s3a://[red]/runs/[/]")
-    assert "manifest: s3a://[red]/runs/[/]/manifest.json" in printed(odd)
 
 
 # The page
@@ -280,15 +254,6 @@ def test_text_is_escaped(summary):
     assert "x&amp;y&lt;" in text
 
 
-def test_page_stands_alone(summary):
-    text, png = written(summary)
-    assert '<html lang="en">' in text
-    assert '<meta charset="utf-8">' in text
-    data = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
-    assert [base64.b64decode(one) for one in data] == [png]
-    assert not re.search(r'(src|href)="(?!data:)', text)
-
-
 def test_every_reason_is_explained():
     assert set(EXPLANATIONS) == {*REASONS, MALFORMED}
 
@@ -332,7 +297,6 @@ SPREAD = {index: 1 + index % 7 for index in range(10_001)}
         {"bins": {"llm": SPREAD}},
         {"bins": dict.fromkeys(ORIGINS, SPREAD)},
         {"bins": {"llm": {0: 1}}},
-        {"bins": {"llm": {10_000: 1}}},
         {"bins": {"parallel": {5_000: 9_000_000}, "llm": {}}},
         {"sample": Sample()},
         {"cuts": {"llm": [None] * 3, "parallel": [0.5, 0.5, 0.5]}},
@@ -347,10 +311,3 @@ def test_picture(summary, change):
     image = picture(png)
     assert image.size == (1680, 1260)
     assert len(image.convert("RGB").getcolors(1 << 24)) > 10
-
-
-def test_no_pyplot():
-    source = (report.__file__, report.draw_run.__code__.co_filename)
-    for path in source:
-        with open(path, encoding="utf-8") as file:
-            assert "import matplotlib.pyplot" not in file.read()

@@ -4,7 +4,7 @@
   python infra/dist.py --python-prefix /usr    for nodes whose Python is /usr/bin/python3.11
 
 The nodes have Spark and a Python of the same minor version as this one; the archive brings the
-packages of pyproject.toml's dependencies, in the versions installed here, without PyTorch.
+packages of pyproject.toml's dependencies, in the versions of infra/constraints.txt, without PyTorch.
 dist/*.json says which packages are in it.
 
   bin/python                       a link to PREFIX/bin/python3.11 of the node
@@ -26,12 +26,11 @@ import sys
 import sysconfig
 import tempfile
 import tomllib
-from importlib.metadata import PackageNotFoundError, distribution, distributions
+from importlib.metadata import distributions
 from pathlib import Path
 
 import venv_pack
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -58,7 +57,7 @@ def main() -> int:
     args.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
         environment = Path(work) / "environment"
-        install(environment, pinned_versions())
+        install(environment)
         pack(environment, archive, args.python_prefix)
         write_record(environment, archive, args.output / f"{name}.json")
     say_how(archive, args.python_prefix)
@@ -71,33 +70,13 @@ def requirements() -> list[str]:
     return [line for line in lines if Requirement(line).name not in ON_NODES]
 
 
-def pinned_versions() -> list[str]:
-    """NAME==VERSION of every package that the jobs reach here: the archive ships what was tested."""
-    found: dict[str, str] = {}
-    todo = [Requirement(line) for line in requirements()]
-    while todo:
-        one = todo.pop()
-        name = canonicalize_name(one.name)
-        applies = one.marker is None or one.marker.evaluate({"extra": ""})
-        if name in found or name in ON_NODES or not applies:
-            continue
-        try:
-            installed = distribution(name)
-        except PackageNotFoundError:
-            continue  # pip chooses
-        found[name] = installed.version
-        todo += map(Requirement, installed.requires or ())
-    return [f"{name}=={version}" for name, version in sorted(found.items())]
-
-
-def install(environment: Path, pins: list[str]) -> None:
+def install(environment: Path) -> None:
     """Fills an empty environment."""
     site = environment / "lib" / PYTHON / "site-packages"
     site.mkdir(parents=True)
     point_at(environment, Path(sys.base_prefix))
-    constraints = environment.with_suffix(".txt")
-    constraints.write_text("\n".join(pins))
-    pip_install(environment, "--constraint", str(constraints), *requirements())
+    constraints = str(ROOT / "infra/constraints.txt")
+    pip_install(environment, "--constraint", constraints, *requirements())
     copy = environment.with_name("source")  # setuptools leaves folders where it builds
     copy.mkdir()
     for name in ("pyproject.toml", "LICENSE", PROJECT["project"]["readme"]):

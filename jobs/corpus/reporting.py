@@ -3,25 +3,72 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 
 from gaixie.udfs.reports import render
 from gaixie.udfs.spscore.stages import SCORE_BINS
 
-__all__ = ["BARS", "bars_of", "png_of", "render"]
+__all__ = ["BARS", "bars_of", "bars_of_scores", "draw_panel", "legend", "png_of", "render"]
 
 BARS = 50
 """Of a histogram from 0 to 1."""
 
 
-def bars_of(bins: Mapping[int, int]) -> np.ndarray:
+def bars_of(counts: Mapping[int, int], bars: int = BARS) -> np.ndarray:
+    """Pairs in so many bars, from pairs by number of the bar; what lies beyond is in the last."""
+    numbers = np.minimum(np.array([*counts], int), bars - 1)
+    return np.bincount(numbers, weights=[*counts.values()], minlength=bars)
+
+
+def bars_of_scores(bins: Mapping[int, int]) -> np.ndarray:
     """Pairs in BARS bars of equal width from 0 to 1, from pairs by gaixie.udfs.spscore.stages.score_bin."""
-    bars = np.array([min(index * BARS // SCORE_BINS, BARS - 1) for index in bins], int)
-    return np.bincount(bars, weights=[*bins.values()], minlength=BARS)
+    counts: dict[int, int] = {}
+    for index, pairs in bins.items():
+        bar = index * BARS // SCORE_BINS
+        counts[bar] = counts.get(bar, 0) + pairs
+    return bars_of(counts)
+
+
+def draw_panel(
+    axes: Axes,
+    title: str,
+    series: Mapping[str, np.ndarray],
+    colours: Mapping[str, str],
+    width: float = 1 / BARS,
+) -> None:
+    """Draws a line for each series: the share of its pairs in each bar, in per cent.
+
+    width: of a bar on the axis. One series alone is filled.
+    """
+    for name, pairs in series.items():
+        share = 100 * pairs / max(pairs.sum(), 1)
+        edges = np.arange(len(pairs) + 1) * width
+        filled = len(series) == 1
+        axes.stairs(share, edges, color=colours[name], linewidth=1.6, label=name, fill=filled)
+        axes.set_xlim(0, edges[-1])
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.set_ylim(bottom=0)
+    axes.tick_params(labelsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def legend(figure: FigureBase, panels: Iterable[Axes], names: Sequence[str]) -> None:
+    """Puts one legend below all panels, in the order of the names."""
+    handles = {
+        label: handle
+        for axes in panels
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    known = [name for name in names if name in handles]
+    if known:
+        below = "outside lower center"
+        shown = [handles[name] for name in known]
+        figure.legend(shown, known, loc=below, ncols=len(known), frameon=False, fontsize=9)
 
 
 def png_of(figure: Figure) -> bytes:

@@ -61,8 +61,7 @@ def main(argv: list[str] | None = None) -> int:
     check_local_inputs(settings.inputs)
     from gaixie.jobs.scoring.run import score_corpus  # a second's import that mistakes skip
 
-    given = (args.limit, args.resume, args.take_over, args.dry_run, args.cores, args.pairs)
-    return score_corpus(settings, *given)
+    return score_corpus(settings, args)
 
 
 def _input_from(args: argparse.Namespace) -> Input:

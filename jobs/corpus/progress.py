@@ -4,14 +4,33 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
 from gaixie.udfs.command_line import say
 from gaixie.udfs.storage.progress import Progress
+
+T = TypeVar("T")
+
+
+def timed(step: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """A decorator of methods: adds their seconds to self.seconds[step]."""
+
+    def decorate(method: Callable[..., T]) -> Callable[..., T]:
+        @wraps(method)
+        def measured(self: Any, *args: Any) -> T:
+            started = time.monotonic()
+            result = method(self, *args)
+            self.seconds[step] = time.monotonic() - started
+            return result
+
+        return measured
+
+    return decorate
 
 
 @contextmanager

@@ -161,15 +161,10 @@ def _tier(signature: str) -> str:
 def _counts(
     name: str, manifest: ReleaseManifest, splits: list[str], origin: str | None = None
 ) -> list[str]:
-    """A row of the tables: a name, the pairs of each stage, and of all of them."""
-    stages = manifest.settings.stages
-    counts = [_count(manifest, splits, stage, origin) for stage in stages]
-    return [name, *[f"{count:,}" for count in (*counts, sum(counts))]]
-
-
-def _count(manifest: ReleaseManifest, splits: list[str], stage: int, origin: str | None) -> int:
-    """origin: None is all of them."""
-    counts: Counter[str] = Counter()
+    """A row of the tables: a name, the pairs of each stage, and of all of them. origin: None is all."""
+    by_stage: Counter[int] = Counter()
     for split in splits:
-        counts.update(manifest.counts[split].get(stage, {}))
-    return counts[origin] if origin else counts.total()
+        for stage, counts in manifest.counts[split].items():
+            by_stage[stage] += counts.get(origin, 0) if origin else sum(counts.values())
+    pairs = [by_stage[stage] for stage in manifest.settings.stages]
+    return [name, *[f"{count:,}" for count in (*pairs, sum(pairs))]]

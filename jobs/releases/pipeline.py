@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter
 from contextlib import suppress
 from importlib.metadata import version
@@ -15,7 +14,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.progress import progress, timed
 from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.corpus.session import set_shuffle_partitions, start_session
 from gaixie.jobs.errors import JobError
@@ -185,16 +184,15 @@ class Release:
     def _pairs(self) -> DataFrame:
         return read_runs(self.spark, self.runs, self.settings.stages, self.settings.keep_columns)
 
+    @timed("duplicates")
     def find_duplicates(self) -> None:
         """Counts the rows whose pair an earlier run has; a single run has each pair once."""
-        started = time.monotonic()
         set_shuffle_partitions(self.spark, self.rows.total() // ROWS_PER_PARTITION)
         if sum(bool(run.rows) for run in self.runs) > 1:
             with progress(self.spark, "finding duplicates", self.rows.total()):
                 counts = find_duplicates(self._pairs()).groupBy("origin", "stage").count()
                 for origin, stage, count in counts.collect():
                     self.duplicates[origin, stage] += count
-        self.seconds["duplicates"] = time.monotonic() - started
 
     def _shards(self) -> dict[tuple[str, int], int]:
         size = sum(run.bytes_per_row * run.rows.total() for run in self.runs) / self.rows.total()
@@ -210,8 +208,8 @@ class Release:
         path = manifest_of(self.request.root, self.request.version)
         print(f"would publish {path}; dry run: nothing written")
 
+    @timed("write")
     def write_data(self) -> None:
-        started = time.monotonic()
         rows = self._pairs()
         if self.duplicates:
             rows = drop_duplicates(rows, find_duplicates(rows), self.duplicates.total())
@@ -225,18 +223,26 @@ class Release:
             if file.uri.rpartition("/")[2].startswith((".", "_")):
                 storage.delete(file.uri)
         self.columns = {f.name: f.dataType.simpleString() for f in rows.drop("split").schema}
-        self.seconds["write"] = time.monotonic() - started
 
     def describe(self) -> ReleaseManifest:
         """Counts what was written, closes the accounts, and writes card and plots."""
-        started = time.monotonic()
+        counts, outputs = self._count()
+        self._draw(counts, outputs)
+        manifest = self._describe_files(counts, outputs)
+        seconds = {step: round(value, 3) for step, value in self.seconds.items()}
+        return manifest.model_copy(update={"seconds": seconds})
+
+    @timed("count")
+    def _count(self) -> tuple[Counts, Judged]:
         with progress(self.spark, "counting", (self.rows - self.duplicates).total()):
             counts = recount(read_release(self.spark, self.folder))
             outputs = judged(read_release(self.spark, self.folder))
             self.lineage = count_lineage(self.spark, self.folder, self.columns)
         self._close_accounts(counts)
-        self.seconds["count"] = time.monotonic() - started
-        started = time.monotonic()
+        return counts, outputs
+
+    @timed("pictures")
+    def _draw(self, counts: Counts, outputs: Judged) -> None:
         for name, png in (
             ("scores.png", draw_scores(counts.bins)),
             ("judgements.png", draw_judgements(outputs.bins)),
@@ -244,8 +250,9 @@ class Release:
         ):
             storage.write(storage.join(self.folder, name), png)
         storage.delete(storage.join(self.folder, STARTED))
-        self.seconds["pictures"] = time.monotonic() - started
-        started = time.monotonic()
+
+    @timed("files")
+    def _describe_files(self, counts: Counts, outputs: Judged) -> ReleaseManifest:
         data = describe_files(self.folder, storage.list_files(storage.join(self.folder, "data")))
         manifest = self._manifest(counts, outputs).model_copy(update={"files": data})
         if sum(file.rows for file in manifest.data_files) != counts.rows.total():
@@ -254,10 +261,7 @@ class Release:
         storage.write(storage.join(self.folder, "croissant.json"), croissant(manifest))
         files = storage.list_files(self.folder)
         others = [file for file in files if not file.uri.startswith(f"{self.folder}/data/")]
-        described = [*describe_files(self.folder, others), *data]
-        self.seconds["files"] = time.monotonic() - started
-        seconds = {step: round(value, 3) for step, value in self.seconds.items()}
-        return manifest.model_copy(update={"seconds": seconds, "files": described})
+        return manifest.model_copy(update={"files": [*describe_files(self.folder, others), *data]})
 
     def _close_accounts(self, counts: Counts) -> None:
         """Raises RuntimeError unless the runs' rows are what was written and the duplicates."""

@@ -180,9 +180,10 @@ def _setting_changes(a: ReleaseManifest, b: ReleaseManifest) -> Iterator[str]:
         if before != new[name]:
             yield f"{name}: {before} -> {new[name]}"
     if a.columns != b.columns:
-        gone, come = a.columns.items() - b.columns.items(), b.columns.items() - a.columns.items()
-        names = [", ".join(n for n, _ in sorted(some)) or "none" for some in (gone, come)]
-        yield f"columns: {names[0]} gone, {names[1]} new"
+        sides = ((a.columns, b.columns), (b.columns, a.columns))
+        names = [[n for n in one if one[n] != other.get(n)] for one, other in sides]
+        gone, come = (", ".join(some) or "none" for some in names)
+        yield f"columns: {gone} gone, {come} new"
     runs = [", ".join(run.run_id for run in manifest.runs) for manifest in (a, b)]
     if runs[0] != runs[1]:
         yield f"runs: {runs[0]} -> {runs[1]}"

@@ -26,7 +26,7 @@ from gaixie.jobs.corpus.accounts import (
 from gaixie.jobs.corpus.beside import beside
 from gaixie.jobs.corpus.inputs import MALFORMED_LINE, InputFiles
 from gaixie.jobs.corpus.parquet import write_partitioned, write_unshuffled
-from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.progress import progress, timed
 from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.corpus.session import set_shuffle_partitions
 from gaixie.jobs.corpus.storage import Storage
@@ -156,14 +156,13 @@ class ScoreCorpus:
         for name in names:
             self.storage.delete(f"{self.folder}/{name}")
 
+    @timed("score")
     def score_chunks(self) -> None:
         """Scores the input chunk by chunk into _work/."""
-        started = time.monotonic()
         cores = self.spark.sparkContext.defaultParallelism
         unit_mb = self.settings.unit_mb or max(UNIT_MB, UNIT_MB_A_CORE * cores)
         chunks = divide(self.inputs, unit_mb)
         self.chunks.score(chunks, self.limit, self.check_lock)
-        self.seconds["score"] = time.monotonic() - started
         if not self.chunks.read.total():
             self._delete(WORK)
             raise JobError(f"{self.settings.inputs[0].path}: no rows, expected at least one")
@@ -176,9 +175,9 @@ class ScoreCorpus:
         """
         return self.chunks.rows(fit=True)
 
+    @timed("stages")
     def find_stages(self) -> Stages:
         """Counts the distinct pairs by origin and score, and settles the thresholds."""
-        started = time.monotonic()
         rows = self.chunks.read.total()
         set_shuffle_partitions(self.spark, rows // ROWS_PER_PARTITION)
         given = self.settings.thresholds
@@ -211,15 +210,13 @@ class ScoreCorpus:
             thresholds[origin] = list(points.scores or ())
             if points.quantiles:
                 thresholds[origin] = [quantile(bins.get(origin, {}), q) for q in points.quantiles]
-        self.seconds["stages"] = time.monotonic() - started
         return Stages(thresholds, min_meaning, dict(bins), dict(held_back), dict(duplicates))
 
+    @timed("write")
     def write_tables(self, stages: Stages) -> None:
         """Writes both tables, side by side."""
-        started = time.monotonic()
         with beside(self._write_quarantine):
             self._write_scored(stages)
-        self.seconds["write"] = time.monotonic() - started
 
     def _write_scored(self, stages: Stages) -> None:
         """Writes the distinct pairs, a folder for each origin and stage."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -15,29 +16,19 @@ from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME
 
 
-def score_corpus(
-    settings: ScoreSettings,
-    limit: int | None,
-    resume: bool,
-    take_over: bool,
-    dry_run: bool,
-    cores: int | None = None,
-    pairs: int | None = None,
-) -> int:
+def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
     """Scores the inputs of the settings, and publishes the run; the job's exit code.
 
-    limit: rows in all. resume: go on with what a killed run left. take_over: its lock too, from
-    a process on another host. dry_run: say what would be done, from a sample, and what that takes with how many
-    cores and for how many pairs.
+    args: the options of jobs/score_corpus.py that are no settings.
     """
     assert settings.output is not None
     run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     folder = f"{settings.output.rstrip('/')}/runs/{run_id}"
     with ExitStack() as stack:
         lock = None
-        if not (dry_run or needs_spark(folder)):
-            lock = stack.enter_context(held(folder, take_over))
-            if _published(storage.exists, folder, run_id, resume):
+        if not (args.dry_run or needs_spark(folder)):
+            lock = stack.enter_context(held(folder, args.take_over))
+            if _published(storage.exists, folder, run_id, args.resume):
                 return 0
         uris = [folder, *(source.path for source in settings.inputs)]
         small = local_bytes(settings.inputs) < SMALL_BYTES
@@ -50,19 +41,19 @@ def score_corpus(
             scorer = load_scorer(settings)
             spark = wait_for_session()
         files = Storage(spark)
-        if lock is None and not dry_run:
-            lock = stack.enter_context(held(folder, take_over, files))
-            if _published(files.exists, folder, run_id, resume):
+        if lock is None and not args.dry_run:
+            lock = stack.enter_context(held(folder, args.take_over, files))
+            if _published(files.exists, folder, run_id, args.resume):
                 return 0
         inputs = inspect_inputs(spark, files, settings.inputs, settings.on_corrupt_file)
-        job = ScoreCorpus(spark, files, settings, scorer, inputs, run_id, folder, limit)
+        job = ScoreCorpus(spark, files, settings, scorer, inputs, run_id, folder, args.limit)
         if lock is None:
             from gaixie.jobs.scoring import dry_run as plan
 
-            plan.dry_run(job, cores, pairs)
+            plan.dry_run(job, args.cores, args.pairs)
             return 0
         job.check_lock = lock.check
-        job.start(resume)
+        job.start(args.resume)
         job.score_chunks()
         stages = job.find_stages()
         job.write_tables(stages)

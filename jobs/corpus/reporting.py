@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure, SubFigure
 
 from gaixie.udfs.reports import render
 from gaixie.udfs.spscore.stages import SCORE_BINS
@@ -57,7 +57,7 @@ def draw_panel(
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def legend(figure: FigureBase, panels: Iterable[Axes], names: Sequence[str]) -> None:
+def legend(figure: Figure | SubFigure, panels: Iterable[Axes], names: Sequence[str]) -> None:
     """Puts one legend below all panels, in the order of the names."""
     handles = {
         label: handle
@@ -66,9 +66,10 @@ def legend(figure: FigureBase, panels: Iterable[Axes], names: Sequence[str]) -> 
     }
     known = [name for name in names if name in handles]
     if known:
-        below = "outside lower center"
-        shown = [handles[name] for name in known]
-        figure.legend(shown, known, loc=below, ncols=len(known), frameon=False, fontsize=9)
+        shown, columns = [handles[name] for name in known], len(known)
+        figure.legend(
+            shown, known, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+        )
 
 
 def png_of(figure: Figure) -> bytes:

@@ -36,7 +36,6 @@ import sys
 from gaixie.jobs.corpus.publish import clean
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.releases import pipeline, store
-from gaixie.jobs.releases.settings import ReleaseRequest
 from gaixie.jobs.releases.verify import difference
 from gaixie.udfs.spscore.stages import STAGES
 from gaixie.udfs.storage import storage
@@ -73,7 +72,7 @@ def _dispatch(args: argparse.Namespace) -> int:
         old, new = (store.published_release(args.root, version) for version in args.diff)
         print(difference(pipeline.session(args.root), args.root, old, new))
         return 0
-    return pipeline.release(ReleaseRequest(**vars(args)))
+    return pipeline.release(store.ReleaseRequest(**vars(args)))
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -45,8 +45,8 @@ from gaixie.jobs.releases.rows import (
     split_key,
     write_shards,
 )
-from gaixie.jobs.releases.settings import ReleaseRequest
 from gaixie.jobs.releases.store import (
+    ReleaseRequest,
     folder_of,
     latest_of,
     manifest_of,

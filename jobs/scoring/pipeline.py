@@ -31,8 +31,7 @@ from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.corpus.session import set_shuffle_partitions
 from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.chunks import ChunkScorer, divide
-from gaixie.jobs.scoring.duplicates import MAX_BROADCAST, find_duplicates
+from gaixie.jobs.scoring.chunks import MAX_BROADCAST, ChunkScorer, divide, find_duplicates
 from gaixie.jobs.scoring.report import Report, draw_report, print_summary, write_report
 from gaixie.jobs.scoring.sample import Sample, sample_scored
 from gaixie.jobs.scoring.settings import ScoreSettings

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+from matplotlib.figure import Figure
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -19,15 +20,18 @@ from pyspark.sql import functions as F
 
 from gaixie.jobs.corpus.beside import interruptible
 from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.publish import now
+from gaixie.jobs.corpus.reporting import png_of, render
 from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.vocabulary.report import draw_distribution, table
 from gaixie.udfs.spark import worker_segmenter
 from gaixie.udfs.text.gold import parse_paragraph
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.parts_of_speech import CLASSES, TAG_SETS, class_of, tag_set_of
 from gaixie.udfs.text.segmenters import Segmenter
 from gaixie.udfs.text.vocabulary import Cut, Rule, find_cut
+
+TEMPLATE = Path(__file__).with_name("table.txt.j2")
 
 FORMATS = {"parquet": "parquet", "jsonl": "json", "json": "json", "txt": "text", "csv": "csv"}
 
@@ -162,7 +166,7 @@ class BuildVocabulary:
         self.storage.write(f"{self.output}/table.txt", text)
         self.storage.write(f"{self.output}/distribution.png", draw_distribution(counts))
         manifest = {
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "created": now(),
             "gaixie": version("gaixie"),
             "input": self.path,
             "segmenter": f"{segmenter.name}-{segmenter.version}" if segmenter else "gold",
@@ -183,6 +187,7 @@ class BuildVocabulary:
 def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
     """word, tag, count; with no segmenter the sentences are lines of word/tag."""
     schema = "word string, tag string, count long"
+    types = pa.schema({"word": pa.string(), "tag": pa.string(), "count": pa.int64()})
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         words = worker_segmenter(segmenter) if segmenter else None
@@ -196,11 +201,9 @@ def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
             else:
                 for row in words.tag([normalise(text) for text in texts]):
                     counts.update(row)
-            rows = [(word, tag, n) for (word, tag), n in counts.items() if not word.isspace()]
-            columns = list(zip(*rows, strict=True)) or [(), (), ()]
-            types = (pa.string(), pa.string(), pa.int64())
-            arrays = [pa.array(c, t) for c, t in zip(columns, types, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, ["word", "tag", "count"])
+            rows = [(*key, n) for key, n in counts.items() if not key[0].isspace()]
+            named = [dict(zip(types.names, row, strict=True)) for row in rows]
+            yield pa.RecordBatch.from_pylist(named, types)
 
     counted = sentences.mapInArrow(count, schema)
     return counted.groupBy("word", "tag").agg(F.sum("count").alias("count"))
@@ -214,3 +217,42 @@ def _is_kept(cuts: dict[str, Cut]) -> Column:
     order = Window.partitionBy("class", edge).orderBy("word")
     rank = F.when(edge, F.row_number().over(order) - 1)
     return (F.col("count") > above[F.col("class")]) | (edge & (rank < ties[F.col("class")]))
+
+
+# The paper's Table 5 and Figure 2
+
+
+def table(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """counts: distinct, kept, running, running_kept of each class."""
+    keys = ("distinct", "kept", "running", "running_kept")
+    total = {key: sum(row[key] for row in counts.values()) for key in keys}
+    rows = [_row(name, row) for name, row in counts.items()]
+    return render(TEMPLATE, rows=rows, total=_row("total", total))
+
+
+def _row(name: str, counts: Mapping[str, int]) -> tuple[str, ...]:
+    distinct, kept, running = counts["distinct"], counts["kept"], counts["running"]
+    ratio = f"{kept / distinct:.2f}" if distinct else "–"
+    share = f"{counts['running_kept'] / running:.3f}" if running else "–"
+    return name, f"{distinct:,}", f"{kept:,}", ratio, share
+
+
+def draw_distribution(counts: Mapping[str, Mapping[str, int]]) -> bytes:
+    """PNG: the parts of speech of the words that were kept. counts: as for ``table``."""
+    return png_of(distribution(counts))
+
+
+def distribution(counts: Mapping[str, Mapping[str, int]]) -> Figure:
+    """A bar for each part of speech with kept words, the largest on top: its per cent of them."""
+    kept = sorted((row["kept"], name) for name, row in counts.items() if row["kept"])
+    total = sum(number for number, _ in kept)
+    figure = Figure(figsize=(8, 0.9 + 0.3 * max(len(kept), 1)), dpi=140, layout="constrained")
+    axes = figure.add_subplot()
+    bars = axes.barh([name for _, name in kept], [100 * number / total for number, _ in kept])
+    labels = [f"{100 * number / total:.1f} % ({number:,})" for number, _ in kept]
+    axes.bar_label(bars, labels, padding=3, fontsize=8)
+    axes.margins(x=0.2)
+    axes.set_xlabel(f"% of the {total:,} words kept")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    return figure

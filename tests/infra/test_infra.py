@@ -192,19 +192,6 @@ def test_pod_refers_to_what_there_is(name):
     assert account is None or ("ServiceAccount", account) in OBJECTS
 
 
-def test_the_service_is_asked_where_it_listens():
-    container = PODS["gaixie-serve"]["containers"][0]
-    [port] = container["ports"]
-    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-        assert container[probe]["httpGet"]["port"] == port["name"]
-        assert container[probe]["httpGet"]["path"] in ("/ready", "/health")
-    image = (INFRA / "docker" / "serve.Dockerfile").read_text("utf-8")
-    assert f"EXPOSE {port['containerPort']}\n" in image
-    scaled = OBJECTS["HorizontalPodAutoscaler", "gaixie-serve"]["spec"]["metrics"][0]["pods"]
-    telemetry = (ROOT / "service/telemetry.py").read_text("utf-8")
-    assert f'"{scaled["metric"]["name"]}"' in telemetry
-
-
 def test_requirements_of_an_image():
     line = [sys.executable, INFRA / "docker" / "requirements.py", "serve,train", "--without"]
     lines = passes(*line, "pyspark", "deepspeed", cwd=ROOT).splitlines()

@@ -429,52 +429,6 @@ def test_a_model_of_another_tier(score, model, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def among_good(grow, tmp_path_factory):
-    """Folder of two good files and two corrupt ones, in a folder with a name hard to match."""
-    folder = tmp_path_factory.mktemp("corrupt") / "语 料 100%"
-    table = grow(1200)
-    for k, name in enumerate(("a", "b", "c", "d")):
-        write_parquet(folder / f"{name}.parquet", table.slice(300 * k, 300))
-    page = folder / "b.parquet"  # readable footer, rubbish in the middle
-    data = bytearray(page.read_bytes())
-    middle = len(data) // 3
-    data[middle : middle + 2000] = bytes(2000)
-    page.write_bytes(data)
-    (folder / "d.parquet").write_bytes(b"no Parquet at all")
-    return folder
-
-
-def test_corrupt_file_stops_the_job(score, among_good, tmp_path):
-    given = ("--input", among_good, "--origin-column", "origin")
-    run = score(tmp_path / "out", *given)
-    refused(run, f"{among_good}/d.parquet: not a readable Parquet file: ")
-
-    given = ("--input", among_good / "[abc].parquet", "--origin", "llm")
-    run = score(tmp_path / "out", *given, "--source-column", "source")
-    refused(run, "column 'origin' has the name")
-    run = score(tmp_path / "out", *given[:2], "--origin-column", "origin")
-    assert run.code == 2
-    error = run.stderr.strip().splitlines()[-1]
-    assert error.startswith("score_corpus: error: ")
-    assert f"{among_good}/b.parquet: " in error
-    assert "corrupt" in error
-    assert not (run.folder / "manifest.json").exists()
-
-
-def test_corrupt_file_goes_to_quarantine_by_name(score, among_good, grow, tmp_path):
-    given = ("--input", among_good, "--origin-column", "origin")
-    run = score(tmp_path / "out", *given, "--on-corrupt-file", "quarantine")
-    assert run.code == 0, run.stderr
-    [found] = run.manifest["inputs"]
-    assert {Path(path).name for path in found["corrupt_files"]} == {"b.parquet", "d.parquet"}
-    assert all(found["corrupt_files"].values())
-    expected = [*range(300), *range(600, 900)]
-    assert sorted(run.scored["n"]) == expected
-    rows = pd.DataFrame(run.manifest["rows"]).sum(axis=1)
-    assert rows.to_dict() == {"read": 600, "scored": 600, "quarantined": 0, "duplicates": 0}
-
-
-@pytest.fixture(scope="module")
 def damaged_pages(grow, tmp_path_factory) -> Path:
     """Folder of a good file and three of which Spark's reader sees no fault: numbers of words that the
     dictionary does not have, found where the values are wanted; and a page with a checksum, and a

@@ -16,7 +16,7 @@ from plain_vocabulary import select
 
 from gaixie.jobs.build_vocabulary import main
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.vocabulary.report import distribution, draw_distribution
+from gaixie.jobs.vocabulary.build import distribution, draw_distribution
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.parts_of_speech import class_of
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter

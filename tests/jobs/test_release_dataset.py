@@ -728,28 +728,6 @@ def test_of_two_racers_one_publishes(race, store, in_store):
     assert release_store.read_latest(in_store) == "1.0"
 
 
-def test_release_in_a_store(race, store, in_store, rows, tmp_path):
-    """The same rows as on local disk, whole, and read by datasets straight from the store."""
-    won = race[0]
-    assert (won.code, "no faults" in won.stdout) == (0, True), won.stdout + won.stderr
-    manifest = release_store.published_release(in_store, "1.0")
-    folder = f"{in_store}/releases/1.0/{manifest.build}"
-    for file in storage.list_files(f"{folder}/data"):
-        storage.copy(file.uri, f"{tmp_path}/{file.uri.partition(folder)[2]}")
-    found = read_rows([*tmp_path.rglob("*.parquet")])
-    pd.testing.assert_frame_equal(found, rows, check_exact=True)
-    loaded = datasets.load_dataset(
-        "parquet",
-        data_files=f"{folder}/data/split=train/subset=stage-2/*.parquet",
-        storage_options=storage.storage_options(folder),
-        split="train",
-        cache_dir=str(tmp_path / "cache"),
-    )
-    expected = rows[(rows["split"] == "train") & (rows["stage"] == 2)]
-    assert loaded["pair_id"][:] == expected["pair_id"].tolist()
-    assert loaded.features["stage"].dtype == "int32"
-
-
 def test_a_reader_may_not_release(in_store, store, monkeypatch):
     for name, value in store.environment("reader").items():
         monkeypatch.setenv(name, value)

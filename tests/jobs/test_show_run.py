@@ -13,12 +13,3 @@ def test_no_run_to_show(store, monkeypatch):
         monkeypatch.setenv(name, value)
     with pytest.raises(JobError, match="no published run"):
         show_run.main([f"s3a://{store.BUCKET}/nothing-here"])
-
-
-def test_a_manifest_of_a_newer_format(tmp_path):
-    (tmp_path / "runs" / "later").mkdir(parents=True)
-    path = tmp_path / "runs" / "later" / "manifest.json"
-    path.write_text('{"format_version": 2}')
-    for given in ([], ["--run-id", "later"]):
-        with pytest.raises(JobError, match=f"^{path}: a manifest of format_version 2, this Gaixie"):
-            show_run.main([str(tmp_path), *given])

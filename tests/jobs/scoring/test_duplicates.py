@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from pyspark.sql.types import StringType, StructField
 
-from gaixie.jobs.scoring.duplicates import FEW, KEPT, find_duplicates
+from gaixie.jobs.scoring.chunks import FEW, KEPT, find_duplicates
 
 EXTRA = [StructField("note", StringType())]
 

@@ -122,14 +122,6 @@ def test_counts_on_the_console(summary, width):
     assert text.index("parallel") < text.index("llm")
 
 
-def test_quantiles_on_the_console(summary):
-    lines = printed(summary).splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("score at"))
-    assert "5 %" in lines[start]
-    assert "50 %" in lines[start]
-    assert row("\n".join(lines[start:]), "parallel") == ["0.400", "0.600"]
-
-
 # The page
 
 
@@ -225,15 +217,6 @@ def test_examples_from_lowest_to_highest(summary):
     assert low == ["0.250", "-", "-", "0.250", "0.250", "0.250", "17", "1.059"]
     assert high[1] == "0.250"
     assert text.count('<p lang="zh">') == 4
-
-
-def test_judgements_and_reasons_of_the_examples(summary):
-    text, _ = written(summary)
-    judged = [t[1] for t in Page(text).tables if t[0] == list(JUDGEMENTS)]
-    assert judged == [["0.410", "0.520", "0.930", "0.840"]] * 2
-    assert text.count("<li>number 三 lost</li>") == 2
-    silent = replace(summary, sample=replace(SAMPLE, examples=[example(reasons=[])]))
-    assert "<li>" not in written(silent)[0]
 
 
 def test_text_is_escaped(summary):

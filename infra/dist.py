@@ -4,8 +4,8 @@
   python infra/dist.py --python-prefix /usr    for nodes whose Python is /usr/bin/python3.11
 
 The nodes have Spark and a Python of the same minor version as this one; the archive brings the
-packages of pyproject.toml's dependencies, in the versions of infra/constraints.txt, without PyTorch.
-dist/*.json says which packages are in it.
+packages of pyproject.toml's dependencies, in the versions of infra/constraints.txt, without
+PyTorch. dist/*.json says which packages are in it.
 
   bin/python                       a link to PREFIX/bin/python3.11 of the node
   jobs/ conf/                      links to these folders of the package below
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def requirements() -> list[str]:
-    """pyproject.toml's dependencies, without what the nodes have."""
+    """Returns pyproject.toml's dependencies, without what the nodes have."""
     lines = PROJECT["project"]["dependencies"]
     return [line for line in lines if Requirement(line).name not in ON_NODES]
 

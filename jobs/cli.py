@@ -3,8 +3,8 @@
   gaixie score --input pairs.csv --origin llm --output out      is python jobs/score_corpus.py …
   gaixie COMMAND --help                                          says what a command takes
 
-On a cluster, `spark-submit jobs/score_corpus.py` and `accelerate launch training/curriculum.py` take the
-same options.
+On a cluster, `spark-submit jobs/score_corpus.py` and `accelerate launch training/curriculum.py`
+take the same options.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ COMMANDS = {
 
 
 def main() -> int:
-    """Runs the command that the first argument names; the exit code."""
+    """Runs the command that the first argument names, and returns the exit code."""
     end_at_once_on_interrupt()
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:

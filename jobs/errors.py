@@ -1,8 +1,8 @@
-"""How a job ends: done, or with one clear line on standard error and an exit code that says which way.
+"""Ends a job: well, or with one line on standard error and an exit code that says which way.
 
-A user error is one line and exit code 2. Ctrl-C and SIGTERM are one line, 130 and 143. Anything else is one
-line that says the cause in words and names the log, exit code 1; the log holds the whole trace, and what
-Java and Spark had to say.
+A user error is one line and exit code 2. Ctrl-C and SIGTERM are one line, 130 and 143. Anything
+else is one line that says the cause in words and names the log, exit code 1; the log holds the
+whole trace, and what Java and Spark had to say.
 """
 
 from __future__ import annotations
@@ -82,15 +82,15 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
 
 
 def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The error, or the one that was being handled when it came up, where that is Ctrl-C or SIGTERM: PySpark
-    clears up behind itself, which may fail then."""
+    """The error, or the one that was being handled when it came up, where that is Ctrl-C or
+    SIGTERM: PySpark clears up behind itself, which may fail then."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error
 
 
 def cause(error: BaseException) -> str:
-    """What went wrong, in one line: the innermost cause that a trace names."""
+    """Returns what went wrong, in one line: the innermost cause that a trace names."""
     trace = "".join(traceback.format_exception(error))
     for pattern, meaning in CAUSES:
         if match := re.search(pattern, trace):
@@ -109,7 +109,7 @@ def _without_class(line: str) -> str:
 
 @cache
 def log_file() -> Path:
-    """Where this job's Java writes, and what run adds to it: kept only if the job fails."""
+    """Returns where this job's Java writes, and run a trace; it is kept only if the job fails."""
     prefix = f"gaixie-{Path(sys.argv[0]).stem}-"
     number, path = tempfile.mkstemp(prefix=prefix, suffix=".log")
     os.close(number)
@@ -117,7 +117,7 @@ def log_file() -> Path:
 
 
 def terminate(signum: int, frame: FrameType | None) -> None:
-    """A handler of SIGTERM."""
+    """Raises Terminated: a handler of SIGTERM."""
     raise Terminated
 
 
@@ -141,8 +141,8 @@ def _end_at_once(signum: int, frame: FrameType | None) -> None:
 
 
 def _reopen_stderr() -> None:
-    """Under spark-submit, standard error comes out of Java's standard output, line by line; this takes
-    Java's own, where the system shows it."""
+    """Under spark-submit, standard error comes out of Java's standard output, line by line; this
+    takes Java's own, where the system shows it."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         with suppress(OSError):
             java = open(f"/proc/{os.getppid()}/fd/2", "a", 1, "utf-8", "backslashreplace")  # noqa: SIM115

@@ -22,10 +22,10 @@ pair that several runs have from the first of them, and writes
 
 A release without a manifest does not exist for readers: killed at any moment, run it again. Of two
 that make one version at once, one publishes it and the other says so. A published version is never
-written again. Columns: pair_id, source, paraphrase, the eight features, structure, synonyms, meaning,
-fluency, spscore, origin, stage, those of --keep-columns, what the runs have of method, model, version,
-parameters and license, and run.
-Exit codes: 0 done, 2 user error (one line says what), 1 anything else; --verify: 1 for faults.
+written again. Columns: pair_id, source, paraphrase, the eight features, structure, synonyms,
+meaning, fluency, spscore, origin, stage, those of --keep-columns, what the runs have of method,
+model, version, parameters and license, and run. Exit codes: 0 done, 2 user error (one line says
+what), 1 anything else; --verify: 1 for faults.
 """
 
 from __future__ import annotations

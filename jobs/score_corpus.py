@@ -14,8 +14,8 @@ Reads Parquet, JSON lines, CSV or TSV, and writes one run:
 
 A run without a manifest does not exist for readers. Killed at any moment, the job run again with
 the same --run-id starts over, or with --resume goes on behind the last finished chunk of input;
---clean deletes what killed runs left behind. One process at a time has a run; a second one is refused.
-Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
+--clean deletes what killed runs left behind. One process at a time has a run; a second one is
+refused. Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
 """
 
 from __future__ import annotations

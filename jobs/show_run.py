@@ -1,4 +1,5 @@
-"""Shows a published run: what its manifest says, and some of its pairs: how they are judged, and why.
+"""Shows a published run: what its manifest says, and some of its pairs: how they are judged, and
+why.
 
   python jobs/show_run.py ROOT                          the runs that are published under ROOT
   python jobs/show_run.py ROOT --run-id ID --pairs 10   ten pairs, from the lowest score up
@@ -6,12 +7,14 @@
   python jobs/show_run.py ROOT --run-id ID --serve      a page to filter, sort and search it: http://127.0.0.1:8000
   python jobs/show_run.py ROOT --release 1.0 --serve    of a release
 
-ROOT is the --output of jobs/score_corpus.py. Under each pair stand its four judgements, 0 to 1, then
-what pulls them down as far as the metric can name it, then the eight features. Where the pairs carry
-people's ratings (a column rated), the last line says how score and stages follow them. Needs no Spark.
+ROOT is the --output of jobs/score_corpus.py. Under each pair stand its four judgements, 0 to 1,
+then what pulls them down as far as the metric can name it, then the eight features. Where the pairs
+carry people's ratings (a column rated), the last line says how score and stages follow them. Needs
+no Spark.
 
---serve (gaixie[browse]) reads the files once, local or in a store, into a database in a temporary folder, which takes
-about their space and goes with the command. Ctrl-C ends it. Nobody but this host is let in, unless --host says so.
+--serve (gaixie[browse]) reads the files once, local or in a store, into a database in a temporary
+folder, which takes about their space and goes with the command. Ctrl-C ends it. Nobody but this
+host is let in, unless --host says so.
 """
 
 from __future__ import annotations
@@ -134,7 +137,7 @@ def verify(folder: str, manifest: RunManifest) -> int:
 
 
 def open_pairs(folder: str) -> ds.Dataset:
-    """The scored pairs of a run; reading a page that is damaged raises, where it has a checksum."""
+    """Opens the scored pairs of a run; a damaged page with a checksum raises when it is read."""
     system, path = storage.arrow_filesystem(storage.join(folder, "scored"))
     form = ds.ParquetFileFormat(
         default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
@@ -181,13 +184,13 @@ def show_pairs(console: Console, pairs: ds.Dataset, count: int, why: Why) -> Non
 
 
 def ratings(column: pd.Series) -> pd.Series:
-    """The numbers from 0 to 5 of a column named rated, which may be somebody's own; NaN for all else."""
+    """Returns the numbers from 0 to 5 of a column named rated; NaN for anything else."""
     values = pd.to_numeric(column, errors="coerce")
     return values.where(values.between(0, 5))
 
 
 def show_ratings(console: Console, pairs: ds.Dataset) -> None:
-    """One line, where the run's pairs carry ratings: their mean by stage, and Spearman with the score."""
+    """Prints the mean rating by stage and its Spearman with the score, if pairs are rated."""
     if "rated" not in pairs.schema.names:
         return
     table = pairs.to_table(columns=["rated", "spscore", "stage"]).to_pandas()
@@ -204,7 +207,7 @@ def show_ratings(console: Console, pairs: ds.Dataset) -> None:
 
 
 def _values(row: dict, names: Iterable[str], form: str) -> str:
-    """Names with their values; a run of version 0.1 has no judgements."""
+    """Formats names with their values; a run of version 0.1 has no judgements."""
     values = {name: row.get(name) for name in names}
     missing = [name for name, value in values.items() if value is None or value != value]
     return "  ".join(

@@ -26,7 +26,7 @@ from gaixie.udfs.storage.published_files import THREADS
 def written_counts(
     spark: SparkSession, path: str, schema: StructType, keys: tuple[str, str]
 ) -> Counter[tuple[Any, ...]]:
-    """Rows by keys, as the written files have them."""
+    """Counts the rows of the written files by keys."""
     counts = spark.read.options(**LITERAL).schema(schema).parquet(path).groupBy(*keys).count()
     return Counter({tuple(row)[:2]: row["count"] for row in counts.collect()})
 
@@ -52,7 +52,7 @@ def close_accounts(
 
 
 def written_files(spark: SparkSession, storage: Storage, folder: str, name: str) -> list[RunFile]:
-    """The files of a run's table, with their digests; none where the table was not written."""
+    """Lists the files of a run's table with their digests; none if the table was not written."""
     if not storage.exists(f"{folder}/{name}"):
         return []
     files = storage.list_files(f"{folder}/{name}")
@@ -73,7 +73,7 @@ def written_files(spark: SparkSession, storage: Storage, folder: str, name: str)
 
 
 def input_entry(source: InputFiles) -> RunInput:
-    """What a manifest says of an input."""
+    """Returns a manifest's entry of an input."""
     return RunInput(
         path=source.settings.path,
         format=source.format,
@@ -85,7 +85,7 @@ def input_entry(source: InputFiles) -> RunInput:
 
 
 def escape_undecodable(rows: DataFrame, names: Iterable[str]) -> DataFrame:
-    """Rows for the quarantine, with bytes that are not UTF-8 written as \\xNN in some columns."""
+    """Writes bytes that are not UTF-8 as \\xNN in some columns of rows for the quarantine."""
     undecodable = rows.where(F.col("reason") == "undecodable")  # these alone go through Python
     for name in names:
         undecodable = undecodable.withColumn(name, escape_bytes(F.col(name).cast("binary")))
@@ -100,10 +100,10 @@ FOR_EXECUTORS = (
 
 
 def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
-    """SHA-256 by URI, of files that udfs/storage/storage.py reads; a task a file, read in blocks.
+    """Computes SHA-256 by URI, of files that udfs/storage/storage.py reads, with a task for each.
 
-    In local mode the driver is the executor. It also steps in where the Python of executors does not
-    reach the store.
+    In local mode the driver is the executor. It also steps in where the Python of executors does
+    not reach the store.
     """
     context = spark.sparkContext
     if uris and not str(context.master).startswith("local"):
@@ -124,10 +124,10 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
 
 
 def observed(observation: Observation) -> dict[str, Any]:
-    """Its values by name, once the first action has ended; waits for that.
+    """Returns an observation's values by name; waits until the first action has ended.
 
-    Empty where Spark left the counting out, as it does with one side of a join whose other side has no
-    rows: ``Observation.get`` then ends in a Java assertion, for it has no row to give.
+    Empty where Spark left the counting out, as it does with one side of a join whose other side has
+    no rows: ``Observation.get`` then ends in a Java assertion, for it has no row to give.
     """
     try:
         return observation.get

@@ -1,4 +1,4 @@
-"""Work of Spark in a thread: beside other work, and where Ctrl-C is to break it off."""
+"""Runs work of Spark in a thread: beside other work, or so that Ctrl-C can break it off."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ T = TypeVar("T")
 
 @contextmanager
 def beside(work: Callable[[], T]) -> Iterator[Future[T]]:
-    """Does the work in a thread while the block runs, and then waits for it: its result is to be had behind it.
+    """Does the work in a thread while the block runs, and then waits for its result.
 
-    Raises what the block raises, else what the work does. Where the block is broken off, so are Spark's jobs.
+    Raises what the block raises, else what the work does. If the block fails, Spark's jobs are
+    cancelled.
     """
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(work)
@@ -31,10 +32,11 @@ def beside(work: Callable[[], T]) -> Iterator[Future[T]]:
 
 
 def interruptible(work: Callable[[], T]) -> T:
-    """The work's result: of toArrow, which Ctrl-C must not meet in the main thread.
+    """Returns the work's result, such as that of toArrow, which Ctrl-C must not meet in the main
+    thread.
 
-    There PySpark would stop reading what Java sends, and then wait until Java has sent it. Not of toPandas,
-    which warns at length of work that was broken off.
+    There PySpark would stop reading what Java sends, and then wait until Java has sent it. Do not
+    use it for toPandas, which warns at length of work that was broken off.
     """
     with beside(work) as done:
         pass

@@ -1,10 +1,10 @@
 """CSV and TSV: how each file is read, since not every quote opens a field that spans lines.
 
-The quotes of a TSV are characters like any other, unless the settings say otherwise. Lines of a CSV can
-be shared out over many tasks; records that span lines cannot, and one quote that is never closed would
-take all that follows into one record. So each file is looked at once, by as many tasks as it has pieces:
-only where a line ends within quotes is the file read both ways, and as a whole if fewer records are
-malformed then.
+The quotes of a TSV are characters like any other, unless the settings say otherwise. Lines of a CSV
+can be shared out over many tasks; records that span lines cannot, and one quote that is never
+closed would take all that follows into one record. So each file is looked at once, by as many tasks
+as it has pieces: only where a line ends within quotes is the file read both ways, and as a whole if
+fewer records are malformed then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIELD_LINES = 100
 
 
 class Reading(NamedTuple):
-    """How a file is read."""
+    """Says how a file is read."""
 
     quote: str
     """Empty: quotes are characters like any other."""
@@ -46,7 +46,7 @@ def _path() -> Column:
 
 
 def options(kind: str, form: Csv, reading: Reading) -> dict[str, Any]:
-    """Spark's, for files of one reading."""
+    """Returns Spark's options for files of one reading."""
     return LITERAL | {
         "header": form.columns is None,
         "sep": delimiter(kind, form),
@@ -65,7 +65,7 @@ def delimiter(kind: str, form: Csv) -> str:
 
 
 def allow_encoding(spark: SparkSession, encoding: str) -> None:
-    """Lets Spark read an encoding beyond the six that it takes by itself; JobError where Java has none."""
+    """Lets Spark read an encoding beyond its own six. Raises JobError if Java does not know it."""
     if encoding != "utf-8":
         jvm: Any = spark._jvm
         if not jvm.java.nio.charset.Charset.isSupported(encoding):
@@ -77,7 +77,8 @@ def allow_encoding(spark: SparkSession, encoding: str) -> None:
 
 
 def plain_reading(kind: str, form: Csv) -> Reading:
-    """Returns how files are read line by line; those of an encoding without lines are read as a whole."""
+    """Returns how files are read line by line; those of an encoding without lines are read as a
+    whole."""
     quote = ("" if kind == "tsv" else '"') if form.quote is None else form.quote
     # Of other encodings, line ends, quotes and delimiters are the bytes of ASCII, and no parts of others.
     wide = codecs.lookup(form.encoding).name.partition("-")[2][:2] in ("16", "32")
@@ -108,7 +109,7 @@ def find_readings(
 def _open_quotes(
     spark: SparkSession, files: Sequence[File], quote: str, separator: str
 ) -> list[str]:
-    """URIs of files with a line that ends within quotes: they may have records that span lines."""
+    """Finds files with a line that ends within quotes: they may have records that span lines."""
     q, d = re.escape(quote), re.escape(separator)
     lines = spark.read.options(**LITERAL).text([file.uri for file in files])
     lines = lines.where(F.contains("value", F.lit(quote)))
@@ -121,7 +122,7 @@ def _open_quotes(
 def _malformed(
     spark: SparkSession, uris: list[str], given: dict[str, Any], schema: StructType
 ) -> dict[str, int]:
-    """Malformed records by URI."""
+    """Counts malformed records by URI."""
     first, malformed = schema.names[0], schema.names[-1]
     read = spark.read.schema(schema).options(**given)
     rows = read.option("columnNameOfCorruptRecord", malformed).csv(uris)
@@ -136,8 +137,8 @@ def _malformed(
 def _check_closed(
     spark: SparkSession, uris: list[str], given: dict[str, Any], schema: StructType
 ) -> None:
-    """Raises JobError for a field of more than FIELD_LINES, or one that ends as its file does: its quote
-    was never closed, and it has taken the rows that follow along."""
+    """Raises JobError for a field of more than FIELD_LINES, or one that ends as its file does: its
+    quote was never closed, and it has taken the rows that follow along."""
     read = spark.read.schema(schema).options(**given)
     rows = read.option("columnNameOfCorruptRecord", schema.names[-1]).csv(uris)
     values = F.array(*[F.col(f"`{name}`") for name in schema.names[:-1]])
@@ -173,7 +174,7 @@ def _check_closed(
 
 
 def undecodable_files(spark: SparkSession, files: Sequence[File]) -> list[str]:
-    """URIs of text files with bytes that are not UTF-8, and no line of Chinese or the like that is."""
+    """Finds text files with bytes that are not UTF-8, and without any line of Chinese that is."""
     lines = spark.read.options(**LITERAL).text([file.uri for file in files])
     valid = F.is_valid_utf8("value")
     more = (F.octet_length("value") > F.char_length("value")) | F.contains("value", F.lit("\\u"))

@@ -1,7 +1,7 @@
-"""What local paths and files tell before Spark starts: a mistake shows at once, not after ten seconds.
+"""Checks local paths and files before Spark starts: a mistake shows at once, not after ten seconds.
 
-Only what needs no look at all of a file. Whatever stays open here (other stores, patterns, a file that
-is damaged), the job finds out itself, in inputs.py.
+It reads no file to its end. What stays open here (other stores, patterns, damaged files), the job
+finds out itself, in inputs.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ LINES_BYTES = 1_000_000
 
 
 def check_local_inputs(inputs: Iterable[Input]) -> None:
-    """Raises JobError for a local path that does not exist, has no data or no format, or lacks a column."""
+    """Raises JobError for a local path that does not exist, has no data or no format, or lacks a
+    column."""
     for settings in inputs:
         path = local_path(settings.path)
         if path is None or (re.search(r"[*?\[\]{}\\]", path) and not os.path.lexists(path)):
@@ -48,7 +49,7 @@ def check_local_inputs(inputs: Iterable[Input]) -> None:
 
 
 def check_local_files(paths: Iterable[str]) -> None:
-    """Raises JobError for a local path where nothing is."""
+    """Raises JobError for a local path that does not exist."""
     for uri in paths:
         path = local_path(uri)
         if path is not None and not re.search(r"[*?\[\]{}\\]", path) and not os.path.exists(path):
@@ -56,7 +57,7 @@ def check_local_files(paths: Iterable[str]) -> None:
 
 
 def local_bytes(inputs: Iterable[Input]) -> float:
-    """Size of the input, together; infinite where a part of it lies elsewhere or is compressed."""
+    """Returns the bytes of all inputs; infinite if a part lies elsewhere or is compressed."""
     total = 0.0
     for settings in inputs:
         path = local_path(settings.path)
@@ -92,7 +93,7 @@ def check_names(names: list[str], path: str, settings: Input) -> None:
 
 
 def _data_files(path: Path) -> list[File]:
-    """Of a file or folder; names that begin with "_" or "." are no data."""
+    """Lists the data files of a path; names that begin with "_" or "." are no data."""
     if path.is_file():
         paths = [path]
     else:
@@ -110,7 +111,7 @@ def _data_files(path: Path) -> list[File]:
 
 
 def _columns(files: list[File], kind: str, settings: Input) -> list[str]:
-    """Names of the first file's columns; none where they cannot be told from a look."""
+    """Returns the names of the first file's columns; none if a look does not tell."""
     first = files[0].uri
     if first.lower().endswith(COMPRESSED):
         return []

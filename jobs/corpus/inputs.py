@@ -1,4 +1,4 @@
-"""The pairs that a job reads: every file is found and looked at before any work starts."""
+"""Finds and checks every file that a job reads, before any work starts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ RENAMED = {"pair_id": "input_pair_id"}
 
 @dataclass
 class InputFiles:
-    """One input after it was looked at."""
+    """An input that was looked at."""
 
     settings: Input
     format: str
@@ -70,7 +70,7 @@ class InputFiles:
     """What is wrong with each file that was set aside."""
 
     def pieces(self, files: list[File]) -> float:
-        """Into how many pieces the files can be divided for reading."""
+        """Returns into how many pieces the files can be divided for reading."""
         if self.format == "parquet":
             return sum(self.row_groups[file.uri] for file in files)
         whole = {uri for uri, reading in self.readings.items() if reading.across_lines}
@@ -80,12 +80,12 @@ class InputFiles:
 
     @property
     def read(self) -> list[File]:
-        """The files that were not set aside."""
+        """Returns the files that were not set aside."""
         return [file for file in self.files if file.uri not in self.corrupt]
 
     @property
     def extra_columns(self) -> list[StructField]:
-        """Columns that are carried through, as the run has them."""
+        """Returns the columns that are carried through, as the run has them."""
         columns = [
             StructField(name, self.schema[own].dataType) for own, name in self.extra_names.items()
         ]
@@ -94,7 +94,7 @@ class InputFiles:
 
     @property
     def extra_names(self) -> dict[str, str]:
-        """Columns that are carried through: their names in the run by those in the input."""
+        """Maps the names of columns that are carried through to their names in the run."""
         if self.settings.carried is not None:
             return self.settings.carried
         used = {*self.settings.text_columns, MALFORMED_LINE}
@@ -174,7 +174,7 @@ def _inspect(
 
 
 def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: str) -> None:
-    """Reads every footer: a file that is no Parquet, or lacks a column, is known by name."""
+    """Reads every footer, so that a file that is no Parquet or lacks a column is named."""
     jvm: Any = spark._jvm
     conf = spark._jsc.hadoopConfiguration()
     convert = jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter(
@@ -184,7 +184,7 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: s
     known: dict[str, StructType] = {}  # by the text of the schema in the file
 
     def footer(file: File) -> tuple[StructType, int, int] | str:
-        """Schema, rows and row groups; or what is wrong with the file."""
+        """Returns schema, rows and row groups; or what is wrong with the file."""
         try:
             path = jvm.org.apache.hadoop.fs.Path(file.uri)
             reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(
@@ -238,7 +238,7 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: s
 
 
 def _text_schema(spark: SparkSession, source: InputFiles) -> StructType:
-    """Column names of a text input, all strings, and the column for malformed lines."""
+    """Returns the columns of a text input, all strings, and the column for malformed lines."""
     reader, first = spark.read.options(**LITERAL), source.files[0]
     if source.format == "jsonl":
         reader = reader.options(**_json_options(source)).option("primitivesAsString", True)
@@ -299,7 +299,7 @@ def _check_origins(spark: SparkSession, source: InputFiles) -> None:
 
 
 def check_encoding(spark: SparkSession, source: InputFiles, files: list[File]) -> None:
-    """Raises JobError where a text file is in another encoding, so that none of its rows can be read."""
+    """Raises JobError if a text file is in another encoding, so that no row can be read."""
     if source.format == "parquet" or source.settings.csv.encoding != "utf-8":
         return
     if foreign := undecodable_files(spark, files):
@@ -308,7 +308,7 @@ def check_encoding(spark: SparkSession, source: InputFiles, files: list[File]) -
 
 
 def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
-    """Rows of some files of an input: source, paraphrase, origin, malformed_line, extra columns.
+    """Reads some files of an input: source, paraphrase, origin, malformed_line, extra columns.
 
     All are strings but the extra columns, and a column of lists, which comes as it is.
     """
@@ -341,7 +341,7 @@ def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> Da
 
 
 def line_fault() -> Column:
-    """Reason of quarantine of a malformed line; null for a row that is none."""
+    """Returns the quarantine reason of a malformed line; null for any other row."""
     line = F.col(MALFORMED_LINE)
     broken = F.when(F.is_valid_utf8(line), F.lit(MALFORMED)).otherwise(F.lit("undecodable"))
     return F.when(line.isNotNull(), broken)
@@ -355,7 +355,7 @@ def _json_options(source: InputFiles) -> dict[str, str]:
 def _delimited_rows(
     spark: SparkSession, source: InputFiles, files: list[File]
 ) -> Iterator[DataFrame]:
-    """Rows of CSV or TSV files, together of those that are read alike."""
+    """Reads CSV or TSV files, those of one reading together."""
     form, known = source.settings.csv, source.readings
     if new := [file for file in files if file.uri not in known]:
         known |= find_readings(spark, new, source.format, form, source.schema)

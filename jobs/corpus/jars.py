@@ -1,4 +1,4 @@
-"""Jars of Maven repositories, as spark-submit resolves them: above all those behind s3a://."""
+"""Fetches jars of Maven repositories as spark-submit resolves them, above all those for s3a://."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JARS = Path(__file__).parents[2] / "conf/spark/s3a-jars.conf"
 
 
 class Jars(NamedTuple):
-    """Which jars, and what to say of them."""
+    """Names jars, and what to say about them."""
 
     title: str
     arguments: tuple[str, ...]
@@ -39,19 +39,19 @@ S3A = Jars(
 
 
 def spark_home() -> Path:
-    """The Spark that this host runs: the user's, or the one that came with PySpark."""
+    """Returns the folder of this host's Spark: the user's, or the one that came with PySpark."""
     return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 
 
 def jar_folder() -> Path:
-    """Where this host keeps the jars: GAIXIE_JARS, or a folder of the cache for this list."""
+    """Returns where this host keeps the jars: GAIXIE_JARS, or a folder of the cache."""
     if given := os.environ.get("GAIXIE_JARS"):
         return Path(given)
     return cache_folder() / f"s3a-jars-{hashlib.sha256(JARS.read_bytes()).hexdigest()[:10]}"
 
 
 def fetch_jars(folder: Path, *settings: str, jars: Jars = S3A) -> list[Path]:
-    """The jars, as spark-submit resolves them; all or none come into the folder.
+    """Fetches the jars into the folder, all or none of them.
 
     settings: further arguments of spark-submit. Raises JobError where no repository gives them.
     """

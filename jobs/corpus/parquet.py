@@ -1,4 +1,4 @@
-"""Writing Parquet in files of about one size, partitioned."""
+"""Writes partitioned Parquet in files of about one size."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def write_unshuffled(
 ) -> None:
     """Writes rows to path, partitioned by keys, without sending them over the network.
 
-    rows: as they come from Parquet files. A task reads up to bytes_a_task of them, and writes a file for
-    each combination of keys that it meets, or several of rows_a_file.
+    rows: as they come from Parquet files. A task reads up to bytes_a_task of them, and writes a
+    file for each combination of keys that it meets, or several of rows_a_file.
     """
     writer = _writer(rows, keys).option("maxRecordsPerFile", rows_a_file)
     with _splits_of(rows.sparkSession, bytes_a_task):
@@ -73,7 +73,7 @@ def _writer(rows: DataFrame, keys: Sequence[str]) -> DataFrameWriter:
 
 @contextmanager
 def _splits_of(spark: SparkSession, size: int) -> Iterator[None]:
-    """What is planned meanwhile reads files in pieces of this many bytes, and no less."""
+    """Has what is planned meanwhile read files in pieces of this many bytes, and no less."""
     name = "spark.sql.files."
     settings = {"maxPartitionBytes": size, "minPartitionNum": 1, "openCostInBytes": 0}
     before = {key: spark.conf.get(name + key, None) for key in settings}

@@ -1,4 +1,4 @@
-"""What the paths of inputs tell before any file is opened: their formats, and that they are no output."""
+"""Tells formats and stores from paths, and keeps inputs apart from outputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 
 
 def local_path(uri: str) -> str | None:
-    """The path on this host's disk that a URI means; None for another store.
+    """Returns the path on this host's disk that a URI means; None for another store.
 
     A path without a scheme is Hadoop's to interpret, where a Hadoop is configured: it may be HDFS.
     """
@@ -42,12 +42,12 @@ def local_path(uri: str) -> str | None:
 
 
 def hadoop_path(uri: str) -> str:
-    """What Hadoop and Spark write alike of a URI: file:/a and file:///a."""
+    """Returns the part of a URI that Hadoop and Spark write alike: file:/a and file:///a."""
     return uri.partition(":")[2].lstrip("/")
 
 
 def _default_file_system() -> str | None:
-    """What the user's Spark settings say that paths without a scheme are paths of, if they do."""
+    """Returns the file system of paths without a scheme, if the user's Spark settings name one."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has read them
         from pyspark import SparkConf, SparkContext
 
@@ -62,7 +62,7 @@ def _default_file_system() -> str | None:
 
 
 def check_apart(output: str, inputs: Iterable[str]) -> None:
-    """Raises JobError where OUTPUT lies in an input, or an input in what is written below OUTPUT.
+    """Raises JobError if OUTPUT lies in an input, or an input in what is written below OUTPUT.
 
     An input may be a glob, which also reads all that lies below what it matches. Beside OUTPUT/runs
     and OUTPUT/releases nothing is written, so an input may lie there.
@@ -84,7 +84,7 @@ def check_apart(output: str, inputs: Iterable[str]) -> None:
 
 
 def _parts(path: str) -> list[str]:
-    """Scheme and bucket, and the names below; those of a local path without links and dots."""
+    """Splits a path into scheme, bucket and names; a local one without links and dots."""
     scheme, _, rest = path.rpartition("://")
     if scheme in ("", "file"):
         rest = os.path.realpath(re.sub(r"^file:", "", rest))
@@ -93,7 +93,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _begins(whole: list[str], start: list[str]) -> bool:
-    """Whether a path lies at or below another, whose names may be patterns."""
+    """Says whether a path lies at or below another, whose names may be patterns."""
     if len(whole) < len(start):
         return False
     pairs = zip(whole, start, strict=False)
@@ -101,14 +101,15 @@ def _begins(whole: list[str], start: list[str]) -> bool:
 
 
 def _no_braces(pattern: str) -> str:
-    """Hadoop's {a,b}, which fnmatch does not know, as anything."""
+    """Replaces Hadoop's {a,b}, which fnmatch does not know, by *."""
     return re.sub(r"\{[^}]*\}", "*", pattern)
 
 
 def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
-    """(format, files of it): as the input's settings or the names say.
+    """Returns (format, files of it), by the input's settings or the names.
 
-    .txt is TSV only where no other name tells a format. Raises JobError where none does, or several.
+    .txt is TSV only where no other name tells a format. Raises JobError where none does, or
+    several.
     """
     by_format: dict[str | None, list[File]] = defaultdict(list)
     for file in files:

@@ -1,4 +1,4 @@
-"""Progress of a Spark job: pairs, pairs a second and the time left, on standard error."""
+"""Shows the progress of a Spark job on standard error: pairs, pairs a second, time left."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def timed(step: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
 def progress(spark: SparkSession, title: str, rows: int | None) -> Iterator[None]:
     """Shows how far the Spark stages that run inside the block have come.
 
-    Tasks stand for rows: with 40 of 100 tasks done, 40 % of the rows are. rows is the total where it is known.
+    Tasks stand for rows: with 40 of 100 tasks done, 40 % of the rows are. rows is the total where
+    it is known.
     """
     stop = threading.Event()
     thread = threading.Thread(target=_try_to_watch, args=(spark, title, rows, stop), daemon=True)

@@ -1,13 +1,13 @@
 """How runs and releases are published, and what is cleared away of those that never were.
 
-A folder counts once its manifest is there, which is written last. Releases need no lock: each writes to
-a folder of its own, and storage.create grants the manifest to one. A run goes on in the folder of the
-one that was killed, so of all the processes that want it one has it at a time:
+A folder counts once its manifest is there, which is written last. Releases need no lock: each
+writes to a folder of its own, and storage.create grants the manifest to one. A run goes on in the
+folder of the one that was killed, so of all the processes that want it one has it at a time:
 
   FOLDER/_lock/000001.json    who has it: host, process, since when
 
-Whoever takes over from a dead process creates the next number, which the store grants to one alone, and
-a process that finds a higher number than its own stops before it deletes or publishes anything.
+Whoever takes over from a dead process creates the next number, which the store grants to one alone,
+and a process that finds a higher number than its own stops before it deletes or publishes anything.
 """
 
 from __future__ import annotations
@@ -111,10 +111,12 @@ class RunLock:
 
 @contextmanager
 def held(folder: str, take_over: bool, files: Any = None) -> Iterator[RunLock]:
-    """Holds the lock of a run's folder, and removes it and the empty folders that it made at the end.
+    """Holds the lock of a run's folder, and removes it and the empty folders that it made at the
+    end.
 
-    take_over: take it from a process on another host, which the user says is gone. files: a Storage where
-    the folder needs_spark. Raises JobError where another process has the run, or nothing can be written.
+    take_over: take it from a process on another host, which the user says is gone. files: a Storage
+    where the folder needs_spark. Raises JobError where another process has the run, or nothing can
+    be written.
     """
     made: list[Path] = []
     if (path := local_path(folder)) and files is None:
@@ -150,10 +152,11 @@ def clean(
     older_than_hours: float,
     lock: Callable[[str], AbstractContextManager] = nullcontext,
 ) -> None:
-    """Deletes unpublished folders under a root, aborts abandoned uploads there, and prints what went.
+    """Deletes unpublished folders under a root, aborts abandoned uploads there, and prints what
+    went.
 
-    Only what nothing was written to for older_than_hours, since a run or release at work looks the same.
-    lock: what is held meanwhile.
+    Only what nothing was written to for older_than_hours, since a run or release at work looks the
+    same. lock: what is held meanwhile.
     """
     limit = datetime.now(UTC) - timedelta(hours=older_than_hours)
     pending = storage.uploads(root)

@@ -1,4 +1,4 @@
-"""What the plots of jobs share. Templates and JSON: gaixie.udfs.reports, which training uses too."""
+"""Draws what the plots of jobs share. Templates are in gaixie.udfs.reports."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ BARS = 50
 
 
 def bars_of(counts: Mapping[int, int], bars: int = BARS) -> np.ndarray:
-    """Pairs in so many bars, from pairs by number of the bar; what lies beyond is in the last."""
+    """Returns the pairs of each bar, from pairs by bar; what lies beyond is in the last."""
     numbers = np.minimum(np.array([*counts], int), bars - 1)
     return np.bincount(numbers, weights=[*counts.values()], minlength=bars)
 
 
 def bars_of_scores(bins: Mapping[int, int]) -> np.ndarray:
-    """Pairs in BARS bars of equal width from 0 to 1, from pairs by gaixie.udfs.spscore.stages.score_bin."""
+    """Returns the pairs of BARS equal bars from 0 to 1, from pairs by score bin."""
     counts: dict[int, int] = {}
     for index, pairs in bins.items():
         bar = index * BARS // SCORE_BINS
@@ -73,7 +73,7 @@ def legend(figure: Figure | SubFigure, panels: Iterable[Axes], names: Sequence[s
 
 
 def png_of(figure: Figure) -> bytes:
-    """A figure as PNG. Figures are made without pyplot: no display, no state shared by threads."""
+    """Returns a figure as PNG. It needs no pyplot: no display, no state shared by threads."""
     png = io.BytesIO()
     FigureCanvasAgg(figure).print_png(png)
     return png.getvalue()

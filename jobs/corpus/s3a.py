@@ -1,4 +1,4 @@
-"""s3a:// in a job: its jars, the committer that must be at work, and a server that answers."""
+"""Prepares s3a:// for a job: the jars, the committer, and a server that answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECRETS = re.compile(
 
 
 def environment_settings() -> dict[str, str]:
-    """The server's address and region, as the AWS tools read them from the environment."""
+    """Returns the server's address and region, as the AWS tools read them from the environment."""
     settings = {}
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint:
@@ -104,7 +104,7 @@ def check_session(spark: SparkSession, uris: Iterable[str]) -> None:
 
 
 def _check_answers(endpoint: str) -> None:
-    """Without this, a wrong address costs minutes of retries."""
+    """Raises JobError if no server answers; Hadoop would retry for minutes."""
     address = urlsplit(endpoint if "//" in endpoint else f"https://{endpoint}")
     port = address.port or (80 if address.scheme == "http" else 443)
     try:

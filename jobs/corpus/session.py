@@ -57,9 +57,9 @@ def begin_session(
 ) -> Iterator[Callable[[], SparkSession]]:
     """Starts a session in a thread, and yields the function that waits for it.
 
-    small: the work takes seconds, so Java skips what pays only in the long run.
-    What spark-submit or spark-defaults.conf set wins over conf/spark. Raises JobError where there is no
-    Java, no session can be had, or s3a:// would not work as it should. If the block fails, Java ends.
+    small: the work takes seconds, so Java skips what pays only in the long run. What spark-submit
+    or spark-defaults.conf set wins over conf/spark. Raises JobError where there is no Java, no
+    session can be had, or s3a:// would not work as it should. If the block fails, Java ends.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if submitted:  # by spark-submit, which has read its settings
@@ -164,7 +164,7 @@ def read_settings(path: Path) -> dict[str, str]:
 
 
 def _local(conf: SparkConf, defaults: dict[str, str], small: bool) -> dict[str, str]:
-    """Settings that depend on this host, and the environment of Python workers."""
+    """Returns settings that depend on this host, and sets the environment of Python workers."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Java takes the whole heap at once and native memory from few arenas: memory stays flat.
@@ -184,7 +184,7 @@ def _local(conf: SparkConf, defaults: dict[str, str], small: bool) -> dict[str, 
 
 
 def archive_options(write: bool) -> list[str]:
-    """Options with which Java maps the archive; with write, those to make one where there is none.
+    """Returns options with which Java maps the archive, or with write makes one if there is none.
 
     None where the user's own options name an archive, or where folders are on the class path: Java
     archives nothing then.

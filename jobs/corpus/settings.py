@@ -1,4 +1,4 @@
-"""Settings of what a job reads: its inputs, and how their files are written."""
+"""The settings of what a job reads: its inputs, and how their files are written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Csv(Strict):
     """How CSV and TSV are written; encoding: JSON lines too."""
 
     quote: str | None = Field(default=None, max_length=1)
-    """What encloses fields; empty: nothing does. None: a double quote, in TSV where a writer set it."""
+    """What encloses fields; empty: nothing does. None: a double quote, in TSV where a writer set
+    it."""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     encoding: Annotated[str, AfterValidator(_known_encoding)] = "utf-8"
     columns: list[str] | None = Field(default=None, min_length=1)
@@ -60,17 +61,17 @@ class Input(Strict):
 
     @property
     def text_columns(self) -> list[str]:
-        """Columns that must be there, and hold text."""
+        """Returns the columns that must be there, and hold text."""
         return [*filter(None, (self.source_column, self.paraphrase_column, self.origin_column))]
 
     @property
     def carried(self) -> dict[str, str] | None:
-        """Further columns that are carried through, and their names there; None: all of them."""
+        """Maps further columns that are carried through to their names there; None: all of them."""
         return None
 
     @property
     def list_column(self) -> str | None:
-        """The text column that may hold lists of texts as well."""
+        """Returns the text column that may hold lists of texts as well."""
         return None
 
     @model_validator(mode="after")

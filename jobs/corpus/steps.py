@@ -21,8 +21,8 @@ class Steps:
     def start(self, deciding: dict[str, Any], resume: bool, output: str) -> None:
         """Clears _work away; with resume, only says whether there is something in it.
 
-        deciding: what decides all of the result. Raises JobError, in one line, where the killed process
-        had something else there.
+        deciding: what decides all of the result. Raises JobError, in one line, where the killed
+        process had something else there.
         """
         deciding = json.loads(json.dumps(deciding))
         path = f"{self._folder}/started.json"

@@ -1,4 +1,4 @@
-"""Files of a run, wherever it lies: local paths and every URI that Hadoop's FileSystem knows.
+"""Reads and writes the files of a run through Hadoop: local paths, S3 and HDFS alike.
 
 For jobs that have a Spark session, with its settings and credentials; hdfs:// too. What needs no
 session is in udfs/storage/storage.py, whose names the methods here have.
@@ -31,7 +31,8 @@ REFUSALS = {
 
 
 LITERAL = {"__globPaths__": "false"}
-"""The option with which Spark's readers take the names of files as they are: [, {, * and ? are letters."""
+"""The option with which Spark's readers take the names of files as they are: [, {, * and ? are
+letters."""
 
 
 class Storage:
@@ -166,7 +167,8 @@ class Storage:
 def explained(path: str) -> Iterator[None]:
     """Turns what an object store refuses into a JobError.
 
-    Anything else passes: a store that is down is no user error, and a scheduler starts the job again.
+    Anything else passes: a store that is down is no user error, and a scheduler starts the job
+    again.
     """
     try:
         yield

@@ -35,9 +35,9 @@ def unreadable_files(
 ) -> dict[File, str]:
     """What is wrong with each of the files that made a job fail; none where reading did not.
 
-    Spark names the file only where its reader stumbles. A page may also turn out broken later, where
-    its values are wanted: then each file is read by itself, with nothing behind it. A file is not at
-    fault where its store cannot be reached, or Spark itself is at its end.
+    Spark names the file only where its reader stumbles. A page may also turn out broken later,
+    where its values are wanted: then each file is read by itself, with nothing behind it. A file is
+    not at fault where its store cannot be reached, or Spark itself is at its end.
 
     Raises JobError for a file that is gone.
     """

@@ -1,5 +1,5 @@
-"""The process from which Spark forks its Python workers, with what they will want loaded: a worker is then
-ready at once, where it would import and compile for two seconds.
+"""The process from which Spark forks its Python workers, with what they will want loaded: a worker
+is then ready at once, where it would import and compile for two seconds.
 
 Spark runs it as ``spark.python.daemon.module``, in place of ``pyspark.daemon``.
 """

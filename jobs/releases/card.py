@@ -161,7 +161,8 @@ def _tier(signature: str) -> str:
 def _counts(
     name: str, manifest: ReleaseManifest, splits: list[str], origin: str | None = None
 ) -> list[str]:
-    """A row of the tables: a name, the pairs of each stage, and of all of them. origin: None is all."""
+    """A row of the tables: a name, the pairs of each stage, and of all of them. origin: None is
+    all."""
     by_stage: Counter[int] = Counter()
     for split in splits:
         for stage, counts in manifest.counts[split].items():

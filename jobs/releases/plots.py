@@ -28,7 +28,8 @@ def draw_scores(bins: Mapping[tuple[str, int], Mapping[int, int]]) -> bytes:
 
 
 def draw_judgements(bins: Mapping[tuple[int, str], Mapping[int, int]]) -> bytes:
-    """PNG: a panel for each judgement. bins: pairs by (stage, judgement) and bin, of BARS from 0 to 1."""
+    """PNG: a panel for each judgement. bins: pairs by (stage, judgement) and bin, of BARS from 0 to
+    1."""
     series: dict[tuple[str, ...], dict[int, np.ndarray]] = {}
     for (stage, name), counts in bins.items():
         series.setdefault((name,), {})[stage] = bars_of(counts)
@@ -40,8 +41,8 @@ def draw_lengths(
 ) -> bytes:
     """PNG: for each origin the lengths of sources and of paraphrases, in characters.
 
-    lengths: sentences by (origin, stage, side) and bin; characters: width of a bin. The last bar is of
-    that length and more: where 99.5 % of all sentences end.
+    lengths: sentences by (origin, stage, side) and bin; characters: width of a bin. The last bar is
+    of that length and more: where 99.5 % of all sentences end.
     """
     numbers = [index for counts in lengths.values() for index in counts]
     pairs = np.bincount(numbers, [n for counts in lengths.values() for n in counts.values()])

@@ -1,4 +1,4 @@
-"""The rows of a release: pairs of several runs, each once, on one side of the split, in shards."""
+"""Makes the rows of a release: pairs of several runs, each once, split and in shards."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class SourceRun:
 
 
 def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str]) -> SourceRun:
-    """What a run has to give; JobError where it is not published or lacks a column to keep."""
+    """Looks at a run. Raises JobError if it is not published or lacks a column to keep."""
     folder = storage.join(root, "runs", run_id)
     try:
         manifest, digest = read_run(folder), storage.sha256(storage.join(folder, NAME))
@@ -119,7 +119,7 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
 
 
 def check_digests(spark: SparkSession, runs: Sequence[SourceRun]) -> None:
-    """Raises JobError where a file of a run is not what its manifest says, read by the executors."""
+    """Raises JobError if a file of a run is not what its manifest says; the executors read it."""
     for run in runs:
         uris = [
             storage.join(run.folder, file.path) for file in run.manifest.files.get("scored", [])
@@ -137,7 +137,7 @@ def _damaged(folder: str, faults: list[str]) -> str:
 def _look_at_files(
     folder: str, rows: Counter[tuple[str, int]], keep: Sequence[str]
 ) -> tuple[float, pa.Schema]:
-    """(bytes per row of the columns of a release, schema of the files), from one file's footer."""
+    """Returns (bytes per row of a release's columns, schema of the files), from one footer."""
     origin, stage = rows.most_common(1)[0][0]
     files = storage.list_files(storage.join(folder, f"origin={origin}", f"stage={stage}"))
     files = [file for file in files if re.search(r"/[^/._][^/]*\.parquet$", file.uri)]
@@ -155,7 +155,7 @@ def _look_at_files(
 
 
 def check_signatures(runs: Sequence[SourceRun]) -> None:
-    """Raises JobError where two runs were scored under different signatures."""
+    """Raises JobError if two runs were scored under different signatures."""
     first = runs[0]
     for run in runs[1:]:
         if run.manifest.signature != first.manifest.signature:
@@ -169,8 +169,8 @@ def check_signatures(runs: Sequence[SourceRun]) -> None:
 def read_runs(
     spark: SparkSession, runs: Sequence[SourceRun], stages: Sequence[int], keep: Sequence[str]
 ) -> DataFrame:
-    """Rows of the chosen stages: COLUMNS, keep, lineage_of the runs, and in column run the number of their
-    run among the runs."""
+    """Reads the chosen stages: COLUMNS, keep, lineage_of the runs, and in run the number of the
+    run."""
     parts: list[DataFrame] = []
     types: dict[str, tuple[DataType, str]] = {}
     for number, run in enumerate(runs):
@@ -197,26 +197,27 @@ def read_runs(
 
 
 def lineage_of(runs: Sequence[SourceRun]) -> list[str]:
-    """Those of LINEAGE that any of the runs has; the group where all have it, as the split goes by it."""
+    """Returns those of LINEAGE that any run has, and the group if all have it: the split goes by
+    it."""
     shared = [GROUP] if all(GROUP in run.lineage for run in runs if run.rows) else []
     return shared + [name for name in LINEAGE if any(name in run.lineage for run in runs)]
 
 
 def named_runs(rows: DataFrame, runs: Sequence[SourceRun]) -> DataFrame:
-    """rows of read_runs with the names of their runs in place of the numbers."""
+    """Puts the names of runs in place of their numbers in rows of read_runs."""
     names = F.array(*[F.lit(run.run_id) for run in runs])
     return rows.withColumn(RUN, F.get(names, F.col(RUN)))
 
 
 def find_duplicates(rows: DataFrame) -> DataFrame:
-    """pair_id, run, origin and stage of every row whose pair an earlier run has too."""
+    """Finds the rows whose pair an earlier run has too: pair_id, run, origin and stage."""
     rank = F.expr("row_number() OVER (PARTITION BY pair_id ORDER BY run)")
     ranked = rows.select("pair_id", "run", "origin", "stage").withColumn("rank", rank)
     return ranked.where("rank > 1").drop("rank")
 
 
 def drop_duplicates(rows: DataFrame, duplicates: DataFrame, count: int) -> DataFrame:
-    """rows less the duplicates; count: how many they are."""
+    """Leaves the duplicates out of rows; count: how many they are."""
     keys = duplicates.select("pair_id", "run")
     return rows.join(
         F.broadcast(keys) if count <= 1_000_000 else keys, ["pair_id", "run"], "left_anti"
@@ -227,13 +228,13 @@ def drop_duplicates(rows: DataFrame, duplicates: DataFrame, count: int) -> DataF
 
 
 def split_of(text: str, shares: Mapping[str, float], seed: int) -> str:
-    """The split that a source sentence is in. shares: of each of SPLITS, adding up to 1."""
+    """Returns the split of a source sentence. shares: of each of SPLITS, adding up to 1."""
     [split] = splits.splits_of(pa.array([text]), [*shares.values()], seed)
     return SPLITS[split]
 
 
 def source_hashes(seed: int) -> Callable[..., Column]:
-    """gaixie.udfs.text.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
+    """Returns gaixie.udfs.text.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
 
     @arrow_udf(LongType())  # type: ignore[call-overload]  # pyspark's stubs miss a default
     def hashes(source: pa.Array) -> pa.Array:
@@ -243,13 +244,14 @@ def source_hashes(seed: int) -> Callable[..., Column]:
 
 
 def split_key(columns: Sequence[str]) -> Column:
-    """What decides a row's split: its group, where the release has that column, else its source."""
+    """Returns what decides a row's split: its group if the release has that column, else its
+    source."""
     source = F.col("source")
     return F.coalesce(F.col(GROUP).cast("string"), source) if GROUP in columns else source
 
 
 def split_column(shares: Mapping[str, float], seed: int, key: Column) -> Column:
-    """gaixie.udfs.text.splits.splits_of as a column of the key."""
+    """Returns gaixie.udfs.text.splits.splits_of as a column of the key."""
     ends = splits.bounds([*shares.values()])
     if len(ends) == 1:
         return F.lit(SPLITS[ends[0][0]])
@@ -266,7 +268,7 @@ def split_column(shares: Mapping[str, float], seed: int, key: Column) -> Column:
 def shards_of(
     rows: Mapping[tuple[str, int], int], settings: ReleaseSettings, bytes_per_row: float
 ) -> dict[tuple[str, int], int]:
-    """Files of each (split, stage); rows: pairs by origin and stage."""
+    """Returns the number of files of each (split, stage). rows: pairs by origin and stage."""
     by_stage: Counter[int] = Counter()
     for (_, stage), count in rows.items():
         by_stage[stage] += count
@@ -287,8 +289,8 @@ def write_shards(
     """Writes folder/split=…/subset=stage-…/*.parquet, the number of files that shards states.
 
     Hashes of pair_id and seed decide a row's file and its place there: files of one stage are even
-    in size and mix, and they are the same however the rows were spread over machines. The stage is a
-    column of the files, so the folders have a name of their own for it.
+    in size and mix, and they are the same however the rows were spread over machines. The stage is
+    a column of the files, so the folders have a name of their own for it.
     """
     write_partitioned(
         rows.withColumn("subset", F.concat(F.lit("stage-"), F.col("stage").cast("string"))),
@@ -309,7 +311,7 @@ class Counts:
     """What written files hold."""
 
     rows: Counter[tuple[str, int, str]]
-    """Pairs by split, stage and origin."""
+    """Counts pairs by split, stage and origin."""
     bins: dict[tuple[str, int], Counter[int]]
     """Pairs by origin and stage, and by score bin."""
     lengths: dict[tuple[str, int, str], Counter[int]]
@@ -317,7 +319,7 @@ class Counts:
 
 
 def read_release(spark: SparkSession, folder: str, schema: StructType = COLUMNS) -> DataFrame:
-    """Rows of a build folder's data, with split and subset of their folders."""
+    """Reads a build folder's data, with split and subset of the folders."""
     fields = [StructField(name, StringType()) for name in ("split", "subset")]
     path = storage.spark_uri(storage.join(folder, "data"))
     return spark.read.schema(StructType([*schema, *fields])).parquet(path)
@@ -326,7 +328,7 @@ def read_release(spark: SparkSession, folder: str, schema: StructType = COLUMNS)
 def count_lineage(
     spark: SparkSession, folder: str, columns: Mapping[str, str]
 ) -> list[ReleaseLineage]:
-    """Pairs of a build folder by run, origin, method, model and licence. columns: of the release."""
+    """Counts a build folder's pairs by run, origin, method, model and licence."""
     known = [name for name in LINEAGE if columns.get(name) == "string"]
     fields = [StructField(name, StringType()) for name in (*known, RUN)]
     rows = read_release(spark, folder, StructType([*COLUMNS, *fields]))
@@ -354,7 +356,7 @@ class Judged:
 
 
 def judged(rows: DataFrame) -> Judged:
-    """The judgements and the score of rows as read_release gives them."""
+    """Counts the judgements and the score of rows of read_release."""
     named = [F.struct(F.lit(name).alias("name"), F.col(name).alias("value")) for name in OUTPUTS]
     values = rows.select("stage", F.explode(F.array(*named)).alias("output"))
     value = F.col("output.value").cast("double")
@@ -371,7 +373,7 @@ def judged(rows: DataFrame) -> Judged:
 
 
 def recount(rows: DataFrame) -> Counts:
-    """Counts of rows as read_release gives them; RuntimeError where one is in a wrong folder."""
+    """Counts rows of read_release. Raises RuntimeError if one is in a wrong folder."""
     keys = ("split", "subset", "stage", "origin")
     table = rows.groupBy(*keys, score_bin_column().alias("bin")).count()
     counts: Counter[tuple[str, int, str]] = Counter()

@@ -40,7 +40,7 @@ def latest_of(root: str) -> str:
 
 
 def build_of(root: str, manifest: ReleaseManifest) -> str:
-    """The folder of a release's files."""
+    """Returns the folder of a release's files."""
     return storage.join(folder_of(root, manifest.version), manifest.build)
 
 
@@ -50,7 +50,7 @@ def check_version(version: str) -> None:
 
 
 def published_release(root: str, version: str) -> ReleaseManifest:
-    """The manifest of a published release; JobError where there is none."""
+    """Reads the manifest of a published release. Raises JobError if there is none."""
     check_version(version)
     try:
         return read_release(folder_of(root, version))
@@ -62,7 +62,7 @@ def published_release(root: str, version: str) -> ReleaseManifest:
 
 
 def published(root: str) -> list[ReleaseManifest]:
-    """Manifests of all releases, the oldest first; one that cannot be read is named on standard error."""
+    """Reads all manifests, the oldest first; names one that cannot be read on standard error."""
     manifests = []
     for version in storage.children(storage.join(root, "releases")):
         if VERSION.fullmatch(version) and storage.exists(manifest_of(root, version)):
@@ -74,7 +74,7 @@ def published(root: str) -> list[ReleaseManifest]:
 
 
 def read_latest(root: str) -> str | None:
-    """The version that latest.json names; None before the first release."""
+    """Returns the version that latest.json names; None before the first release."""
     try:
         return storage.read_json(latest_of(root))["version"]
     except FileNotFoundError:
@@ -93,7 +93,7 @@ def set_latest(root: str, version: str) -> None:
 
 
 def move_latest(root: str, manifest: ReleaseManifest) -> str:
-    """Points latest.json at a release just published unless a newer one is there; what it names.
+    """Points latest.json at a new release unless a newer one is there; returns what it names.
 
     Two releases that end together may write in either order: each looks afterwards whether one that
     was published later has been passed over, so that the last to write leaves the newest.
@@ -128,7 +128,7 @@ RESERVED = {"run", "split", "subset"}
 
 
 class ReleaseRequest(BaseModel):
-    """The options of one release. Raises JobError for a value that is no good."""
+    """The options of a release. Raises JobError for a wrong value."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -149,7 +149,7 @@ class ReleaseRequest(BaseModel):
 
     @property
     def settings(self) -> ReleaseSettings:
-        """What decides the rows and their files, as the manifest states it."""
+        """Returns what decides the rows and their files, as the manifest states it."""
         return ReleaseSettings(
             stages=self.stages,
             split=dict(zip(SPLITS, self.split, strict=False)),

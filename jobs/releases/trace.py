@@ -1,7 +1,7 @@
-"""Where a released pair comes from: from its place in the release back to the file that it was read from.
+"""Traces a released pair from its place in the release back to the file that it was read from.
 
-Nothing is sorted by pair_id, which is random, so the search reads that column of all files: 32 bytes of
-each pair.
+Nothing is sorted by pair_id, which is random, so the search reads that column of all files: 32
+bytes of each pair.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Hit(NamedTuple):
 def trace(root: str, manifest: ReleaseManifest, pair_id: str) -> list[tuple[str, str]]:
     """Returns (what, value) of a pair, from how it was made to its score.
 
-    Raises JobError where the release has no such pair. What is gone since (a run, an input) is said.
+    Raises JobError where the release has no such pair. It says what is gone since, such as a run or
+    an input.
     """
     if not PAIR_ID.fullmatch(pair_id):
         raise JobError(f"--trace {pair_id}: expected a pair_id, 32 hexadecimal digits")
@@ -95,7 +96,7 @@ def _open(uri: str) -> ds.Dataset:
 def _of_its_run(
     root: str, manifest: ReleaseManifest, row: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any] | None, RunManifest | None]:
-    """(the row with its run, the same row as the run has it, the run's manifest); None of what is gone.
+    """Returns (row with its run, row of the run, the run's manifest); None of what is gone.
 
     A release of an earlier Gaixie names no run; then its runs are searched in order.
     """
@@ -113,7 +114,7 @@ def _of_its_run(
 
 
 def _inputs(run: RunManifest | None, row: dict[str, Any], root: str) -> Iterator[tuple[str, str]]:
-    """The run, the file that it read the pair from, and how that file was made."""
+    """Yields the run, the file that it read the pair from, and how that file was made."""
     if run is None:
         yield "run", f"{row.get(RUN) or 'unknown'}: is gone from {root}/runs"
         return
@@ -135,7 +136,7 @@ def _inputs(run: RunManifest | None, row: dict[str, Any], root: str) -> Iterator
 
 
 def _stored(path: str) -> list[storage.File]:
-    """Files of a path of settings, which may be a pattern."""
+    """Lists the files of a path of settings, which may be a pattern."""
     with suppress(OSError):
         if files := storage.list_files(path):
             return [file for file in files if "/_" not in file.uri and file.size]
@@ -146,7 +147,7 @@ def _stored(path: str) -> list[storage.File]:
 
 
 def _made_by(uri: str) -> Iterator[tuple[str, str]]:
-    """What jobs/build_pairs.py says of a file of its pairs."""
+    """Yields what jobs/build_pairs.py says about a file of its pairs."""
     folder, pairs, _ = uri.rpartition("/pairs/")
     with suppress(OSError, ValueError):
         built = storage.read_json(storage.join(folder, NAME)) if pairs else {}
@@ -156,7 +157,7 @@ def _made_by(uri: str) -> Iterator[tuple[str, str]]:
 
 
 def _folders(uri: str) -> dict[str, str]:
-    """The values that folder names state, such as split=train."""
+    """Returns the values that folder names state, such as split=train."""
     return dict(part.split("=", 1) for part in uri.split("/")[:-1] if "=" in part)
 
 

@@ -1,4 +1,4 @@
-"""Looks at published releases: whether one is still what its manifest says, and how two differ."""
+"""Checks that a release is still what its manifest says, and compares two releases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gaixie.udfs.text.splits import GROUP
 
 
 def describe_files(folder: str, files: Iterable[storage.File]) -> list[ReleaseFile]:
-    """What a manifest says of files below a build folder; Parquet files are DataFiles."""
+    """Describes files below a build folder for a manifest; Parquet files are DataFiles."""
 
     def describe(file: storage.File) -> ReleaseFile:
         path, digest = file.uri.removeprefix(f"{folder}/"), storage.sha256(file.uri)
@@ -44,7 +44,7 @@ def _rows(uri: str) -> int:
 def faults_of(
     root: str, manifest: ReleaseManifest, start_spark: Callable[[], SparkSession]
 ) -> list[str]:
-    """What is wrong with a release, a line each; none where it is what its manifest says.
+    """Lists what is wrong with a release; nothing if it is what its manifest says.
 
     start_spark: gives the session, once the files themselves are in order.
     """
@@ -111,7 +111,7 @@ def _row_faults(spark: SparkSession, folder: str, manifest: ReleaseManifest) -> 
 
 
 def flat_counts(manifest: ReleaseManifest) -> Counter[tuple[str, int, str]]:
-    """Pairs by split, stage and origin."""
+    """Counts pairs by split, stage and origin."""
     counts: Counter[tuple[str, int, str]] = Counter()
     for split, stages in manifest.counts.items():
         for stage, origins in stages.items():
@@ -124,7 +124,7 @@ def flat_counts(manifest: ReleaseManifest) -> Counter[tuple[str, int, str]]:
 
 
 def difference(spark: SparkSession, root: str, a: ReleaseManifest, b: ReleaseManifest) -> str:
-    """How release b differs from release a, as text."""
+    """Returns how release b differs from release a, as text."""
     old, new = a.version, b.version
     lines = [f"release {old} -> {new}"]
     changes = [*_setting_changes(a, b)]

@@ -1,7 +1,7 @@
-"""The chunks of a run: some files at a time are scored into its _work folder, and kept there.
+"""Scores a run chunk by chunk: some files at a time go to its _work folder, and stay there.
 
-Each chunk is followed by a marker with what went into it and what came out. A run that is killed goes
-on behind the last marker. On the terminal, in file names and in the settings a chunk is a "unit".
+Each chunk is followed by a marker with what went into it and what came out. A killed run goes
+on after the last marker. On the terminal, in file names and in the settings a chunk is a "unit".
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from gaixie.udfs.text.validate import MALFORMED, REASONS
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some files of one input: what is scored, and kept, at a time."""
+    """Some files of one input, which are scored and kept together."""
 
     number: int
     input: InputFiles
@@ -47,14 +47,14 @@ class Chunk:
 
     @property
     def rows(self) -> int | None:
-        """Rows of the files; None where their footers do not say."""
+        """Returns the rows of the files; None if their footers do not say."""
         if not {file.uri for file in self.files} <= self.input.rows.keys():
             return None
         return sum(self.input.rows[file.uri] for file in self.files)
 
 
 def divide(inputs: list[InputFiles], chunk_mb: float) -> list[Chunk]:
-    """Chunks of input: neighbouring files up to the given size, at least one file each."""
+    """Divides the inputs into chunks: neighbouring files up to a size, at least one file each."""
     chunks: list[Chunk] = []
     for source in inputs:
         files: list[File] = []
@@ -81,7 +81,8 @@ class ChunkScorer:
         signature: str,
         folder: str,
     ):
-        """score: score_columns of gaixie.udfs.spark; signature: what decides its scores; folder: _work."""
+        """score: score_columns of gaixie.udfs.spark; signature: what decides its scores; folder:
+        _work."""
         self._spark, self._storage, self._settings = spark, storage, settings
         self._score, self._signature, self._folder = score, signature, folder
         self._schemas: dict[str, StructType] = {}
@@ -118,7 +119,7 @@ class ChunkScorer:
             left = left - sum(marker["rows"].values()) if left is not None else None
 
     def _score_chunk(self, chunk: Chunk, title: str, limit: int | None) -> dict[str, Any]:
-        """Rows read by origin, unfit ones by reason, corrupt files, and the schema written."""
+        """Returns rows read by origin, unfit ones by reason, corrupt files, and the schema written."""
         files = list(chunk.files)
         corrupt: dict[str, str] = {}
         while files:
@@ -167,7 +168,7 @@ class ChunkScorer:
         return rows
 
     def rows(self, fit: bool) -> DataFrame:
-        """The rows of all chunks that are fit, or those that are not: a folder of each chunk.
+        """Reads the rows of all chunks that are fit, or those that are not.
 
         Columns of scored_rows, and row_key, unique and stable.
         """
@@ -182,11 +183,11 @@ class ChunkScorer:
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Bytes of each file of the chunks, once all are scored."""
+        """Returns the bytes of each file of the chunks, once all are scored."""
         return [file.size for path in self._schemas for file in self._storage.list_files(path)]
 
     def bytes_per_row(self) -> float:
-        """What a row takes in Parquet."""
+        """Returns the bytes of a row in Parquet."""
         return sum(self.sizes) / max(self.read.total(), 1)
 
     def _fingerprint(self, chunk: Chunk, left: int | None) -> str:
@@ -222,7 +223,7 @@ def scored_rows(rows: DataFrame, score: Callable[..., Column]) -> DataFrame:
 
 
 def _counts_by(name: str, values: Iterable[str]) -> list[Column]:
-    """Rows that hold each of the values in a column."""
+    """Counts the rows that hold each of the values in a column."""
     return [F.count_if(F.col(name) == value).alias(value) for value in values]
 
 
@@ -239,13 +240,15 @@ FEW = 250_000
 
 
 def find_duplicates(pairs: DataFrame, count: int, extra: Iterable[StructField]) -> DataFrame | None:
-    """The rows to leave out, with the columns KEPT; None if there are none for sure.
+    """Finds the rows to leave out, with the columns KEPT; None if there are none for sure.
 
-    pairs: columns pair_id, KEPT and extra. count: their number, or more. Of the rows of a pair the one stays whose extra columns hash
-    lowest, and of these the one with the lowest row_key, whatever order they were read in.
+    pairs: columns pair_id, KEPT and extra. count: their number, or more. Of the rows of a pair the
+    one stays whose extra columns hash lowest, and of these the one with the lowest row_key,
+    whatever order they were read in.
 
-    Of more than FEW, a narrow pass first finds the hashes of pair_id that are there twice, 8 bytes a row;
-    then only rows with one of these, the true duplicates and a collision in 10^12 pairs of rows, are compared.
+    Of more than FEW, a narrow pass first finds the hashes of pair_id that are there twice, 8 bytes
+    a row; then only rows with one of these, the true duplicates and a collision in 10^12 pairs of
+    rows, are compared.
     """
     if count > FEW:
         hashed = F.xxhash64("pair_id").alias("hash")

@@ -1,4 +1,4 @@
-"""What a run would do, and what it would take: the first rows of each input, scored."""
+"""Says what a run would do and take, by scoring the first rows of each input."""
 
 from __future__ import annotations
 
@@ -132,9 +132,10 @@ def _print_sample(table: pd.DataFrame, settings: ScoreSettings) -> None:
 def print_estimate(
     samples: Iterable[Measured], cores: int, pairs: int | None, target_file_mb: float
 ) -> None:
-    """Time and space of a run.
+    """Prints time and space of a run.
 
-    cores: of the cluster. pairs: of all inputs, in the mix of the samples; None: as many as there are.
+    cores: of the cluster. pairs: of all inputs, in the mix of the samples; None: as many as there
+    are.
     """
     samples = list(samples)
     rows = sum(sample.rows for sample in samples)

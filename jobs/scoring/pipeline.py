@@ -52,10 +52,12 @@ REPORT, WORK = ("report.html", "report.png"), "_work"
 """What a run writes beside its manifest."""
 
 UNIT_MB, UNIT_MB_A_CORE = 2048, 48
-"""Input of a chunk, and what it is at least for each core: tasks enough to keep a large cluster busy."""
+"""Input of a chunk, and what it is at least for each core: tasks enough to keep a large cluster
+busy."""
 
 MIN_UNSHUFFLED = 256e6
-"""Bytes from which a table of many files is written without a shuffle: of fewer, files would be uneven."""
+"""Bytes from which a table of many files is written without a shuffle: of fewer, files would be
+uneven."""
 
 ROWS_PER_PARTITION = 250_000
 """Rows that a task looks through for duplicates."""
@@ -103,7 +105,7 @@ class Stages:
     duplicates: dict[str, int]
 
     def counts(self) -> dict[tuple[str, int], int]:
-        """Distinct pairs by origin and stage, exact to one score bin at each threshold."""
+        """Counts distinct pairs by origin and stage, exact to one score bin at each threshold."""
         counts: Counter[tuple[str, int]] = Counter()
         for origin, bins in self.bins.items():
             stages = stage(np.array([*bins]) / SCORE_BINS, self.thresholds[origin])
@@ -143,7 +145,8 @@ class ScoreCorpus:
         """Of the tables that were written."""
         self.seconds: dict[str, float] = {}
         self.check_lock: Callable[[], None] = lambda: None
-        """Raises where another process has this run: called before whatever deletes or publishes."""
+        """Raises where another process has this run: called before whatever deletes or publishes.
+        """
 
     def start(self, resume: bool) -> None:
         """Clears away what a killed run left; with resume, all but its finished chunks."""
@@ -167,10 +170,10 @@ class ScoreCorpus:
             raise JobError(f"{self.settings.inputs[0].path}: no rows, expected at least one")
 
     def scored_pairs(self) -> DataFrame:
-        """The pairs that are fit, scored: what stages, duplicates and output are made from.
+        """Reads the scored pairs, from which stages, duplicates and output are made.
 
-        Columns of gaixie.jobs.scoring.chunks.scored_rows, and row_key. A scorer that is too slow for
-        all of the input would look at them once more here.
+        Columns of gaixie.jobs.scoring.chunks.scored_rows, and row_key. A scorer that is too slow
+        for all of the input would look at them once more here.
         """
         return self.chunks.rows(fit=True)
 
@@ -240,8 +243,9 @@ class ScoreCorpus:
                 self._write(pairs, "scored", ("origin", "stage"), counts, "pair_id")
 
     def _split(self, counts: dict[tuple[str, int], int]) -> tuple[int, int] | None:
-        """(bytes a task, rows a file) at which tasks that each write what they read give files of about
-        target_file_mb, or half of it where that keeps more cores busy. None for too little input."""
+        """(bytes a task, rows a file) at which tasks that each write what they read give files of
+        about target_file_mb, or half of it where that keeps more cores busy. None for too little
+        input."""
         sizes, target = self.chunks.sizes, self.settings.target_file_mb * 1e6
         tasks = sum(sizes) / (target * len(counts))
         if tasks < 1 or sum(sizes) < MIN_UNSHUFFLED:
@@ -306,12 +310,12 @@ class ScoreCorpus:
         print_summary(report)
 
     def _files(self) -> dict[Table, list[RunFile]]:
-        """What was written, with digests."""
+        """Lists what was written, with digests."""
         files = {n: written_files(self.spark, self.storage, self.folder, n) for n in TABLES}
         return {name: found for name, found in files.items() if found}
 
     def _sample(self, scored: Counter[tuple[Any, ...]]) -> Sample:
-        """Some scored pairs, the examples with the reasons for their scores. scored: rows by origin and stage."""
+        """Samples scored pairs, the examples with the reasons for their scores."""
         if not scored:
             return Sample()
         path = f"{self.folder}/scored"
@@ -336,7 +340,7 @@ class ScoreCorpus:
         scored: Counter[tuple[Any, ...]],
         quarantined: Counter[tuple[Any, ...]],
     ) -> RunManifest:
-        """Without files and times. scored: rows by origin and stage; quarantined: by origin and reason."""
+        """Returns the manifest without files and times."""
         read = self.chunks.read
         by_stage = {o: {s: scored[o, s] for s in STAGES} for o in read}
         by_reason = {

@@ -1,4 +1,4 @@
-"""What a scoring run came to: a summary on the console, report.html and report.png."""
+"""Reports a scoring run: a summary on the console, report.html and report.png."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ class Report:
 
     @property
     def origins(self) -> list[str]:
-        """Origins of which rows were read."""
+        """Returns the origins of which rows were read."""
         rows = self.manifest.rows
         return [origin for origin in ORIGINS if origin in rows and rows[origin].read]
 
     @property
     def closes(self) -> bool:
-        """Whether read = scored + quarantined + duplicates for every origin."""
+        """Says whether read = scored + quarantined + duplicates for every origin."""
         return all(
             rows.read == rows.scored + rows.quarantined + rows.duplicates
             for rows in self.manifest.rows.values()
@@ -91,12 +91,12 @@ class Report:
         return self.manifest.total.read / self.total_seconds if self.total_seconds else 0.0
 
     def stages_of(self, origin: str) -> list[int]:
-        """Rows in each of STAGES."""
+        """Returns the rows in each of STAGES."""
         counts = self.manifest.stages.get(origin, {})
         return [counts.get(stage, 0) for stage in STAGES]
 
     def reasons(self) -> list[tuple[str, int]]:
-        """Quarantined rows by reason, most first."""
+        """Returns quarantined rows by reason, most first."""
         total: Counter[str] = Counter()
         for counts in self.manifest.quarantine.values():
             total.update(counts)
@@ -124,7 +124,7 @@ class Report:
         return Table(head, rows, ["total", *_formatted(sums)])
 
     def set_aside(self) -> Table:
-        """Inputs of which files could not be read."""
+        """Lists the inputs of which files could not be read."""
         rows = []
         for source in self.manifest.inputs:
             if corrupt := len(source.corrupt_files):
@@ -148,7 +148,7 @@ class Report:
         return Table(head, rows)
 
     def quantiles(self, name: str = "origin") -> Table:
-        """A row is an origin and its score at each share of its pairs."""
+        """Returns a row for each origin: its score at each share of its pairs."""
         quantiles = self.manifest.quantiles
         shares = sorted({share for points in quantiles.values() for share in points})
         rows = [
@@ -166,7 +166,7 @@ class Report:
         return Table(["step", "seconds"], rows, ["total", f"{self.total_seconds:,.1f}"])
 
     def examples(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """(title, pairs from the lowest score up) of each quarter that has examples."""
+        """Yields (title, pairs from the lowest score up) of each quarter that has examples."""
         for number, title in enumerate(QUARTERS):
             pairs = [pair for pair in self.sample.examples if pair["quarter"] == number]
             if pairs:
@@ -174,7 +174,7 @@ class Report:
 
 
 def _example(pair: dict[str, Any]) -> dict[str, Any]:
-    """The pair, with its numbers as text and tables."""
+    """Returns the pair, with its numbers as text and tables."""
     features = [_score(pair[name], digits=0 if name == "sl" else 3) for name in FEATURES]
     return pair | {
         "score": _score(pair["spscore"]),
@@ -228,13 +228,13 @@ def _print_table(console: Console, content: Table) -> None:
 
 
 def draw_report(report: Report) -> bytes:
-    """Its plots, as PNG."""
+    """Draws the report's plots, as PNG."""
     bins = {origin: report.bins.get(origin, {}) for origin in report.origins}
     return draw_run(bins, report.manifest.thresholds, report.sample)
 
 
 def write_report(report: Report, png: bytes, storage: Storage, folder: str) -> None:
-    """Writes folder/report.png, which is png, and folder/report.html, which holds it too."""
+    """Writes folder/report.png and folder/report.html, which holds the picture too."""
     page = render(
         TEMPLATE, report=report, manifest=report.manifest, png=base64.b64encode(png).decode()
     )

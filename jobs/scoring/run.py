@@ -1,4 +1,4 @@
-"""One scoring run, from its lock to its manifest."""
+"""Runs one scoring run, from its lock to its manifest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gaixie.udfs.storage.manifest import NAME
 
 
 def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
-    """Scores the inputs of the settings, and publishes the run; the job's exit code.
+    """Scores the inputs of the settings, publishes the run, and returns the exit code.
 
     args: the options of jobs/score_corpus.py that are no settings.
     """
@@ -63,7 +63,7 @@ def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
 
 
 def _published(exists: Callable[[str], bool], folder: str, run_id: str, resume: bool) -> bool:
-    """Whether there is nothing left to do. Raises JobError where another run has the name."""
+    """Says whether nothing is left to do. Raises JobError if another run has the name."""
     if not exists(f"{folder}/{NAME}"):
         return False
     if not resume:

@@ -1,4 +1,4 @@
-"""A sample of the scored pairs, for the report of a run."""
+"""Samples the scored pairs for the report of a run."""
 
 from __future__ import annotations
 

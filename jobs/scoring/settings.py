@@ -1,4 +1,4 @@
-"""Settings of a scoring run: a YAML file under the command line, checked before anything starts."""
+"""The settings of a scoring run: a YAML file under the command line, checked before it starts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ScoreSettings(Strict):
 
 
 def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) -> ScoreSettings:
-    """The YAML file, with overrides (None = not given) and KEY=VALUE assignments on top.
+    """Reads the YAML file, with overrides (None = not given) and KEY=VALUE assignments on top.
 
     Raises JobError with the file, the key and what was expected there.
     """

@@ -57,7 +57,7 @@ class BuildVocabulary:
             self.storage.delete(f"{self.output}/manifest.json")
 
     def read(self, columns: list[str] | None, limit: int | None) -> DataFrame:
-        """One column, sentence: of a text table, or (columns None) lines of word/tag."""
+        """Reads one column, sentence: of a text table, or (columns None) lines of word/tag."""
         first = self.storage.list_files(self.path)[0].uri
         kind = FORMATS.get(first.removesuffix(".gz").rpartition(".")[2].lower())
         if columns is None:
@@ -115,7 +115,7 @@ class BuildVocabulary:
         self._publish(by_count, kept, tag_set, segmenter, time.monotonic() - started)
 
     def _write(self, table: DataFrame, path: str) -> None:
-        """Writes a table; JobError for an input that turns out not to be what it should."""
+        """Writes a table. Raises JobError if the input turns out to be wrong."""
         try:
             table.write.mode("overwrite").parquet(path)
         except (PySparkException, Py4JJavaError) as error:
@@ -127,7 +127,7 @@ class BuildVocabulary:
             raise
 
     def _words(self, tagged: DataFrame, tag_set: str) -> DataFrame:
-        """word, class, count, and the counts by class, of every word."""
+        """Returns word, class, count, and the counts by class, of every word."""
         tags = TAG_SETS[tag_set]
         literal = F.create_map(*[F.lit(part) for item in tags.items() for part in item])
         name = F.coalesce(literal[F.col("tag")], F.lit(class_of("", tag_set)))
@@ -185,7 +185,7 @@ class BuildVocabulary:
 
 
 def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
-    """word, tag, count; with no segmenter the sentences are lines of word/tag."""
+    """Counts word and tag; with no segmenter the sentences are lines of word/tag."""
     schema = "word string, tag string, count long"
     types = pa.schema({"word": pa.string(), "tag": pa.string(), "count": pa.int64()})
 
@@ -210,7 +210,7 @@ def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
 
 
 def _is_kept(cuts: dict[str, Cut]) -> Column:
-    """Cut.keeps of gaixie.udfs.text.vocabulary as a column: words on the edge of their class by rank."""
+    """Returns Cut.keeps of gaixie.udfs.text.vocabulary as a column: ties go by rank."""
     above = F.create_map(*[F.lit(p) for name, cut in cuts.items() for p in (name, cut.above)])
     ties = F.create_map(*[F.lit(p) for name, cut in cuts.items() for p in (name, cut.ties)])
     edge = F.col("count") == above[F.col("class")]
@@ -223,7 +223,7 @@ def _is_kept(cuts: dict[str, Cut]) -> Column:
 
 
 def table(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """counts: distinct, kept, running, running_kept of each class."""
+    """Formats Table 5. counts: distinct, kept, running, running_kept of each class."""
     keys = ("distinct", "kept", "running", "running_kept")
     total = {key: sum(row[key] for row in counts.values()) for key in keys}
     rows = [_row(name, row) for name, row in counts.items()]
@@ -238,12 +238,12 @@ def _row(name: str, counts: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def draw_distribution(counts: Mapping[str, Mapping[str, int]]) -> bytes:
-    """PNG: the parts of speech of the words that were kept. counts: as for ``table``."""
+    """Draws the parts of speech of the words that were kept. counts: as for ``table``."""
     return png_of(distribution(counts))
 
 
 def distribution(counts: Mapping[str, Mapping[str, int]]) -> Figure:
-    """A bar for each part of speech with kept words, the largest on top: its per cent of them."""
+    """Draws a bar for each part of speech: its per cent of the kept words."""
     kept = sorted((row["kept"], name) for name, row in counts.items() if row["kept"])
     total = sum(number for number, _ in kept)
     figure = Figure(figsize=(8, 0.9 + 0.3 * max(len(kept), 1)), dpi=140, layout="constrained")

@@ -116,7 +116,7 @@ def _run(name: str, job: str, line: list[str], clock: Clock) -> None:
         return
     if (left := clock.left()) is not None and job != "report_simplifications":
         line = [*line, "--minutes", f"{left:.2f}"]
-    say(f"{name}: python jobs/{job}.py {' '.join(line)}")
+    say(f"{name}: python research/{job}.py {' '.join(line)}")
     code = subprocess.run(
         [sys.executable, "-m", f"gaixie.research.{job}", *line], check=False
     ).returncode

@@ -1,11 +1,29 @@
 """Gaixie 改写: Chinese sentence paraphrases built, scored and learned at corpus scale.
 
-The parts are gaixie.udfs, gaixie.jobs, gaixie.training, gaixie.service and gaixie.research; gaixie.conf
-holds their settings. In a checkout they lie beside this folder, which links to them; an installed package has them in it.
+    gaixie.score(data)           judgements of pairs, of any kind of table
+    gaixie.compare(a, b)         two systems on the same sources
+    gaixie.paraphrase(text)      paraphrases of a sentence
+
+The parts are gaixie.udfs, gaixie.jobs, gaixie.training, gaixie.service and gaixie.research;
+gaixie.conf holds their settings. In a checkout this folder links to them; an installed package has
+them in it.
 """
 
+import importlib
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gaixie.udfs.library import compare, paraphrase, score
+
+__all__ = ["compare", "paraphrase", "score"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("gaixie.udfs.library"), name)
 
 
 def is_script_in(package: str) -> bool:

@@ -15,39 +15,48 @@ from importlib.metadata import version
 
 from gaixie.jobs.errors import end_at_once_on_interrupt
 
-COMMANDS = {
-    "pairs": ("jobs.build_pairs", "make sentence pairs to score: of translations of one sentence"),
-    "score": ("jobs.score_corpus", "score a corpus and sort it into stages"),
-    "show": ("jobs.show_run", "look at a run: its figures, its pairs, and why they score so"),
-    "release": ("jobs.release_dataset", "make a data set of published runs, and check it"),
-    "metrics": ("udfs.metrics", "any of the field's metrics on pairs of a file"),
-    "compare": ("research.compare_metrics", "which metrics agree with people"),
-    "annotate": (
-        "research.annotate",
-        "have people rate pairs: sheets out, agreement and ratings back",
-    ),
-    "human-evaluation": (
-        "research.analyse_human_evaluation",
-        "systems that people rated or ranked",
-    ),
-    "compare-methods": ("research.compare_methods", "ways to make pairs, on the same sources"),
-    "identify": ("research.identify_paraphrases", "fine-tune a classifier of paraphrases"),
-    "simplifications": ("research.report_simplifications", "MCTS's figures, of any system"),
-    "generators": ("research.evaluate_generators", "generators by what networks learn from them"),
-    "papers": ("research.reproduce_papers", "the figures of other papers again, into one page"),
-    "fit": ("research.fit_spscore", "fit SPScore-zh to rated pairs"),
-    "vocabulary": ("jobs.build_vocabulary", "frequent words by part of speech"),
-    "tokenize": ("training.tokenize_text", "the entity-aligned tokenizer: make it, try it"),
-    "train": ("training.curriculum", "train a paraphraser through three stages, in this process"),
-    "warm-start": ("training.warm_start", "an encoder-decoder from a BERT, to train"),
-    "export": ("training.export", "a trained model for a fast engine on CPUs"),
-    "generate": ("training.generate", "paraphrase sentences with a trained model"),
-    "paraphrase": ("training.paraphrase", "paraphrase sentences, out of the box"),
-    "serve": ("service.serve", "the metric, and a trained model, over HTTP; a page to try them"),
-    "model-card": ("training.model_card", "the card of a trained model, and the folder to upload"),
-    "evaluate": ("training.evaluate", "compare systems and models on held-out pairs"),
+GROUPS = {
+    "Start here": {
+        "paraphrase": ("training.paraphrase", "paraphrase sentences, out of the box"),
+        "score": ("jobs.score_corpus", "score a corpus and sort it into stages"),
+        "show": ("jobs.show_run", "look at a run: its figures, its pairs, and why they score so"),
+        "serve": ("service.serve", "scores and paraphrases over HTTP, with a page to try them"),
+        "check": ("udfs.check", "fail where the pairs of a file are not good enough, as in CI"),
+    },
+    "Make and release pairs": {
+        "pairs": ("jobs.build_pairs", "make pairs: of translations, by LLMs, of clusters"),
+        "compare-methods": ("research.compare_methods", "ways to make pairs, on the same sources"),
+        "release": ("jobs.release_dataset", "make a data set of published runs, and check it"),
+    },
+    "Train a paraphraser": {
+        "vocabulary": ("jobs.build_vocabulary", "count frequent words by part of speech"),
+        "tokenize": ("training.tokenize_text", "make the entity-aligned tokenizer, and try it"),
+        "warm-start": ("training.warm_start", "make an encoder-decoder of a BERT, to train"),
+        "train": ("training.curriculum", "train through three stages, in this process"),
+        "generate": ("training.generate", "paraphrase with a trained model"),
+        "evaluate": ("training.evaluate", "compare systems and models on held-out pairs"),
+        "export": ("training.export", "convert a trained model for a fast engine on CPUs"),
+        "model-card": ("training.model_card", "write a model's card and the folder to upload"),
+    },
+    "Metrics and people": {
+        "metrics": ("udfs.metrics", "run any of the field's metrics on the pairs of a file"),
+        "compare": ("research.compare_metrics", "see which metrics agree with people"),
+        "annotate": ("research.annotate", "have people rate pairs: sheets out, agreement back"),
+        "human-evaluation": (
+            "research.analyse_human_evaluation",
+            "analyse systems that people rated or ranked",
+        ),
+        "fit": ("research.fit_spscore", "fit SPScore-zh to rated pairs"),
+    },
+    "Other papers": {
+        "identify": ("research.identify_paraphrases", "fine-tune a classifier of paraphrases"),
+        "simplifications": ("research.report_simplifications", "MCTS's figures, of any system"),
+        "generators": ("research.evaluate_generators", "judge generators by what they teach"),
+        "papers": ("research.reproduce_papers", "make the papers' figures again, on one page"),
+    },
 }
-"""Command -> (module that is run, what for)."""
+"""Heading -> command -> (module that is run, what for)."""
+COMMANDS = {name: own for group in GROUPS.values() for name, own in group.items()}
 
 
 def main() -> int:
@@ -62,8 +71,11 @@ def main() -> int:
         runpy.run_module(f"gaixie.{COMMANDS[name][0]}", run_name="__main__", alter_sys=True)
     elif name in ("-h", "--help"):
         print(__doc__)
-        for command, (_, what) in COMMANDS.items():
-            print(f"  {command:16} {what}")
+        for heading, group in GROUPS.items():
+            print(f"{heading}\n")
+            for command, (_, what) in group.items():
+                print(f"  {command:16} {what}")
+            print()
     elif name == "--version":
         print(version("gaixie"))
     else:

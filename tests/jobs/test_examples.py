@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gaixie.udfs.spscore import SPScore
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -77,3 +79,39 @@ def test_train_tiny(demo, example, tmp_path):
     printed = example("train_tiny.py", demo / "runs/demo", tmp_path)
     assert (tmp_path / "run/model/config.json").is_file()
     assert "finished at step 60" in printed
+
+
+def test_score_in_polars(example):
+    pytest.importorskip("polars", reason="the example is about it")
+    printed = example("score_in_polars.py")
+    assert all(name in printed for name in ("human", "llm", "parallel", "spscore"))
+
+
+def test_score_in_duckdb(example):
+    pytest.importorskip("duckdb", reason="the example is about it")
+    printed = example("score_in_duckdb.py")
+    assert "agreement" in printed
+    assert "72" in printed
+
+
+def test_evaluate_metric(monkeypatch):
+    evaluate = pytest.importorskip("evaluate", reason="the example is about it")
+    metric = evaluate.load(str(ROOT / "examples/evaluate_metric"))
+    texts = (["他昨天去了北京。"], ["昨天他去了北京。"])
+    found = metric.compute(sources=texts[0], predictions=texts[1])
+    assert found["scores"] == SPScore.load().score(*texts).tolist()
+    assert found["signature"] == SPScore.load().signature()
+
+
+def test_the_notebook_runs():
+    nbclient = pytest.importorskip("nbclient", reason="what runs notebooks")
+    pytest.importorskip("ipykernel", reason="what runs notebooks")
+    import nbformat
+
+    book = nbformat.read(ROOT / "examples/first_corpus.ipynb", as_version=4)
+    assert len(book.cells) == 10
+    assert not any(cell.get("outputs") for cell in book.cells)
+    done = nbclient.NotebookClient(book, resources={"metadata": {"path": ROOT / "examples"}})
+    done.execute()
+    tables = [out for cell in book.cells for out in cell.get("outputs", ())]
+    assert any("image/png" in out.get("data", {}) for out in tables)

@@ -1,0 +1,124 @@
+"""gaixie.score, compare and paraphrase: each kind of table comes back as itself, judged alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import gaixie
+from gaixie.udfs.spscore import OUTPUTS, SPScore
+
+PAIRS = [
+    ("他昨天去了北京。", "昨天他去了北京。"),
+    ("会议推迟到了下周。", "会议延期到下个星期。"),
+    ("今天很好。", None),
+]
+EXPECTED = SPScore.load().outputs(*map(list, zip(*PAIRS, strict=True)))
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    made = pd.DataFrame(PAIRS, columns=["原句", "改写"], index=[7, 9, 11])
+    return made.assign(number=[1, 2, 3])
+
+
+def judged(values: object) -> None:
+    np.testing.assert_array_equal(np.array(values, np.float32), EXPECTED)
+
+
+def test_a_list_of_pairs_or_of_dicts() -> None:
+    rows = gaixie.score(PAIRS)
+    judged([[np.nan if row[n] is None else row[n] for n in OUTPUTS] for row in rows])
+    assert rows[2]["paraphrase"] is None
+    named = gaixie.score([{"a": a, "b": b, "id": 1} for a, b in PAIRS], "a", "b")
+    assert named[0]["spscore"] == rows[0]["spscore"]
+    assert list(named[0])[:3] == ["a", "b", "id"]
+    assert gaixie.score([]) == []
+
+
+def test_pandas_keeps_its_index(frame) -> None:
+    found = gaixie.score(frame, "原句", "改写")
+    judged(found[list(OUTPUTS)])
+    pd.testing.assert_frame_equal(found[list(frame.columns)], frame)
+
+
+def test_arrow(frame) -> None:
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    found = gaixie.score(table, "原句", "改写")
+    assert found.select(table.column_names).equals(table)
+    judged(found.select(OUTPUTS).to_pandas())
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_polars(frame, lazy) -> None:
+    polars = pytest.importorskip("polars", reason="one of the kinds")
+    data = polars.from_pandas(frame)
+    found = gaixie.score(data.lazy() if lazy else data, "原句", "改写")
+    assert isinstance(found, polars.LazyFrame if lazy else polars.DataFrame)
+    found = found.collect() if lazy else found
+    judged(found.select(OUTPUTS).to_pandas())
+    assert found.select(data.columns).equals(data)
+
+
+def test_duckdb(frame) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="one of the kinds")
+    found = gaixie.score(duckdb.from_df(frame), "原句", "改写")
+    assert isinstance(found, duckdb.DuckDBPyRelation)
+    judged(found.project(", ".join(OUTPUTS)).df())
+
+
+def test_a_data_set_of_the_hub(frame) -> None:
+    datasets = pytest.importorskip("datasets", reason="one of the kinds")
+    data = datasets.Dataset.from_pandas(frame, preserve_index=False)
+    found = gaixie.score(data, "原句", "改写")
+    assert found.column_names == [*data.column_names, *OUTPUTS]
+    judged(found.to_pandas()[list(OUTPUTS)])
+    with pytest.raises(TypeError, match=r"one split; choose it"):
+        gaixie.score(datasets.DatasetDict(train=data))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (5, "int: expected a list of pairs"),
+        ("一句话", "str: expected a list of pairs"),
+        ([("一句话",)], r"row 0: expected \(source, paraphrase\)"),
+        ([PAIRS[0], "一句"], r"row 1: expected \(source, paraphrase\)"),
+        ([{"source": "一句话"}], "row 0: no key 'paraphrase'"),
+        (pd.DataFrame({"source": ["一"]}), "no column 'paraphrase'; there are source"),
+        (pd.DataFrame({"source": ["一"], "paraphrase": [1]}), "'paraphrase' is of int64"),
+        (
+            pd.DataFrame({"source": ["一"], "paraphrase": ["一"], "meaning": [1]}),
+            "column 'meaning' is there already",
+        ),
+    ],
+)
+def test_a_mistake_is_said_in_words(data, said) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        gaixie.score(data)
+
+
+def test_compare(frame) -> None:
+    worse = [(a, b and a) for a, b in PAIRS]
+    found = gaixie.compare(PAIRS, worse)
+    scores = SPScore.load().score([a for a, _ in PAIRS[:2]], [a for a, _ in PAIRS[:2]])
+    row = found.loc["spscore"]
+    assert row["a"] == pytest.approx(EXPECTED[:2, -1].mean())
+    assert row["b"] == pytest.approx(scores.mean())
+    assert row["difference"] == pytest.approx(row["b"] - row["a"])
+    assert row["low"] < row["difference"] < row["high"]
+    same = gaixie.compare(frame.rename(columns={"原句": "source", "改写": "paraphrase"}), worse)
+    pd.testing.assert_frame_equal(same, found)
+    with pytest.raises(ValueError, match="the sources differ: 3 and 2"):
+        gaixie.compare(PAIRS, worse[:2])
+
+
+def test_paraphrase() -> None:
+    text = "由于暴雨，会议推迟到了下周。"
+    [one] = gaixie.paraphrase(text)
+    several, none = gaixie.paraphrase([text, "好。"], n=3)
+    assert several[0] == one != text
+    assert none == []
+    assert all("下周" in own for own in gaixie.paraphrase(text, n=3, keep=["下周"]))

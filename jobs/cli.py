@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+from difflib import get_close_matches
 from importlib.metadata import version
 
 from gaixie.jobs.errors import end_at_once_on_interrupt
@@ -79,8 +80,9 @@ def main() -> int:
     elif name == "--version":
         print(version("gaixie"))
     else:
-        known = ", ".join(COMMANDS)
-        print(f"gaixie: error: {name}: no such command, expected one of {known}", file=sys.stderr)
+        near = get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean {near[0]}?" if near else "gaixie --help lists them"
+        print(f"gaixie: error: {name}: no such command; {hint}", file=sys.stderr)
         return 2
     return 0
 

@@ -42,7 +42,7 @@ GROUPS = {
     "Metrics and people": {
         "metrics": ("udfs.metrics", "run any of the field's metrics on the pairs of a file"),
         "compare": ("research.compare_metrics", "see which metrics agree with people"),
-        "annotate": ("research.annotate", "have people rate pairs: sheets out, agreement back"),
+        "annotate": ("research.annotate", "have people rate pairs: tasks out, ratings back"),
         "human-evaluation": (
             "research.analyse_human_evaluation",
             "analyse systems that people rated or ranked",

@@ -1,27 +1,25 @@
-"""Has people rate pairs: sheets out, agreement and a table for research/fit_spscore.py back.
+"""Has people rate pairs in Label Studio: tasks out, agreement and ratings back.
 
-  python research/annotate.py export out/runs/demo --annotators anna bo chen --pairs 200 --output tasks
-  python research/annotate.py import tasks filled/*.csv --output rated
-  python research/annotate.py import tasks studio/*.json --output rated --drop-careless --adjudicate third
-  python research/annotate.py import tasks filled --third rated/third --output final
+  python research/annotate.py export out/runs/demo --annotators anna bo chen --output tasks
+  python research/annotate.py import tasks exports/*.json --output rated
+  python research/annotate.py import tasks exports --output rated --drop-careless --adjudicate third
+  python research/annotate.py import tasks exports third.json --third rated/third --output final
   python research/fit_spscore.py --input rated/ratings.parquet --output models/mine
 
-export samples pairs of a run, a release, or a table with source and paraphrase, as many of each origin and
-fifth of the score as there are, and writes for each annotator a sheet (CSV that Excel opens) and tasks for
-Label Studio. Each pair goes to --overlap annotators. Some pairs come twice in a sheet, and some are copies
-or unrelated sentences: who does not read is found by them. Sheets show neither scores nor origins; plan.json
-knows what is what, and stays with you.
+export samples pairs of a run, a release, or a table with source and paraphrase, equally many of
+each origin and fifth of the score, and writes a file of tasks for each annotator. Each pair goes to
+--overlap annotators. Some pairs come twice, and some are copies or unrelated sentences: they show
+who does not read. Tasks show neither scores nor origins; plan.json has these, and stays with you.
 
   OUTPUT/plan.json, guideline.md                     for you, and for the annotators
-  OUTPUT/sheets/NAME.csv                             to be filled in
-  OUTPUT/label_studio/config.xml, NAME.json          the labelling configuration, and tasks to import
+  OUTPUT/label_studio/config.xml, NAME.json          labelling configuration, tasks to import
 
-import reads sheets and exports of Label Studio (JSON or JSON-MIN), 0 to 5 for structure, synonyms, meaning,
-fluency and overall, 0 or 1 for is_paraphrase, and writes
+import reads exports of Label Studio (JSON, JSON-MIN or CSV), 0 to 5 for structure, synonyms,
+meaning, fluency and overall, 0 or 1 for is_paraphrase, and writes
 
-  OUTPUT/ratings.parquet, ratings.csv                a rating for each pair: what fit_spscore.py takes
-  OUTPUT/annotation.md, annotation.json              Krippendorff's alpha, weighted kappa, who is careless and why
-  OUTPUT/third/                                      with --adjudicate third: what a third person has to decide
+  OUTPUT/ratings.parquet, ratings.csv     a rating for each pair, as fit_spscore.py takes it
+  OUTPUT/annotation.md, annotation.json   alpha, weighted kappa, who is careless and why
+  OUTPUT/third/                           with --adjudicate third: tasks of disputed pairs
 
 Every path may be on S3. Exit codes: 0 done, 2 something to fix (one line says what).
 """
@@ -32,27 +30,22 @@ import argparse
 import re
 import sys
 from functools import partial
-from pathlib import Path
 
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.storage import storage
 
-GUIDELINE = Path(__file__).with_name("annotation") / "guideline.md.j2"
-
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the job; its exit code."""
+    """Runs the job and gives its exit code."""
     args = _arguments(argv)
-    return run_command(
-        "annotate", partial(export if args.what == "export" else import_answers, args)
-    )
+    work = export if args.what == "export" else import_answers
+    return run_command("annotate", partial(work, args))
 
 
 def export(args: argparse.Namespace) -> None:
-    """Samples pairs, and writes plan, sheets and tasks."""
-    from gaixie.research.annotation.adjudicate import now, write_plan
-    from gaixie.research.annotation.plan import NAME, Plan, assign
+    """Samples pairs, and writes plan and tasks."""
     from gaixie.research.annotation.sampling import sample
+    from gaixie.research.annotation.tasks import PLAN, assign, write_plan
 
     names = args.annotators
     for name in names:
@@ -60,84 +53,69 @@ def export(args: argparse.Namespace) -> None:
             raise ValueError(f"--annotators {name}: expected different names of letters and digits")
     if args.overlap > len(names):
         raise ValueError(f"--overlap {args.overlap}: there are {len(names)} annotators")
-    if storage.exists(storage.join(args.output, NAME)):
+    if storage.exists(storage.join(args.output, PLAN)):
         raise ValueError(f"{args.output}: has a plan already; take another --output")
     if not 0 <= args.repeats <= 0.5:
         raise ValueError(f"--repeats {args.repeats:g}: expected a share from 0 to 0.5")
-    pairs, checks, strata = sample(args.pairs_of, args.pairs, args.attention, args.seed)
-    chosen = [key for key in pairs if key not in checks]
-    tasks = assign(chosen, checks, names, args.overlap, args.repeats, args.seed)
-    plan = Plan(
-        source=args.pairs_of,
-        created=now(),
-        seed=args.seed,
-        overlap=args.overlap,
-        pairs=pairs,
-        tasks=tasks,
-    )
-    sheets = write_plan(plan, args.output)
-    guideline = storage.join(args.output, "guideline.md")
-    storage.write(guideline, GUIDELINE.read_bytes())
+    pairs, strata = sample(args.pairs_of, args.pairs, args.attention, args.seed)
+    plan = assign(pairs, names, args.overlap, args.repeats, args.seed)
+    files = write_plan(plan, args.output)
     print(strata.to_string(header=["sampled", "there are"]))
-    if len(chosen) < args.pairs:
-        print(f"{len(chosen)} pairs, not {args.pairs}: there are no more of different sources")
-    for sheet, name in zip(sheets, names, strict=True):
-        own = [task.kind for task in tasks if task.annotator == name]
-        print(
-            f"{sheet}: {len(own)} tasks ({own.count('repeat')} repeated, {len(checks)} attention pairs)"
-        )
-    print(f"plan: {storage.join(args.output, NAME)} (not for annotators)")
+    if (count := int((pairs["kind"] == "pair").sum())) < args.pairs:
+        print(f"{count} pairs, not {args.pairs}: there are no more of different sources")
+    for file, name in zip(files, names, strict=True):
+        kinds = plan[plan["annotator"] == name]["kind"].tolist()
+        checks = f"{kinds.count('repeat')} repeated, {args.attention} attention pairs"
+        print(f"{file}: {len(kinds)} tasks ({checks})")
+    print(f"plan: {storage.join(args.output, PLAN)} (not for annotators)")
 
 
 def import_answers(args: argparse.Namespace) -> None:
     """Reads answers, reports on them, and writes a rating for each pair."""
-    from gaixie.research.annotation.adjudicate import (
-        adjudicate,
-        plan_of_third,
-        undecided,
-        write_plan,
-    )
+    import pandas as pd
+
+    from gaixie.research.annotation import report
     from gaixie.research.annotation.answers import read_answers
-    from gaixie.research.annotation.plan import read_plan
-    from gaixie.research.annotation.report import decided_section, look
+    from gaixie.research.annotation.tasks import read_plan, write_plan
     from gaixie.udfs.reports import markdown_of, print_sections, write_json
     from gaixie.udfs.storage.local_copy import local_copy
 
     plan = read_plan(args.plan)
-    answers = read_answers(plan, args.answers or [storage.join(args.plan, "sheets")])
-    third = None
-    if args.third:
-        third = read_answers(read_plan(args.third), [storage.join(args.third, "sheets")])
-    careless, alphas, sections = look(plan, answers, args.drop_careless, args.samples)
-    dropped = [who.annotator for who in careless] if args.drop_careless else []
-    table = adjudicate(plan, answers, dropped, args.apart, third)
-    waiting = undecided(table) if args.adjudicate == "third" else table["disputed"] & False
-    kept = table[~waiting]
+    both = pd.concat([plan, read_plan(args.third)]) if args.third else plan
+    answers = read_answers(both, args.answers)
+    own = answers[answers["annotator"] != report.THIRD]
+    people = report.annotators(plan, own)
+    careless = report.find_careless(people, own)
+    dropped = [*careless] if args.drop_careless else []
+    sections = report.people_sections(people, careless, args.drop_careless)
+    alphas, found = report.agreement(own, "everybody", args.samples)
+    sections += found
+    if dropped:
+        rest = own[~own["annotator"].isin(dropped)]
+        alphas, found = report.agreement(rest, "without the careless", args.samples)
+        sections += found
+    table = report.adjudicate(answers, dropped, args.apart)
+    left = table["disputed"] & (table["decided_by"] != report.THIRD) & (args.adjudicate == "third")
+    waiting, kept = table[left], table[~left].drop(columns="pair")
     if kept.empty:
         raise ValueError("no pair has a rating that counts; nothing was written")
-    sections.append(decided_section(plan, kept, int(waiting.sum()), args.adjudicate))
+    sample = plan[plan["kind"] == "pair"]["pair"].nunique()
+    sections.append(report.pairs_section(kept, sample, len(waiting), args.adjudicate))
+    figures = {"alpha": alphas, "careless": careless, "dropped": dropped, "pairs": len(kept)}
+    figures |= {"disputed": int(table["disputed"].sum()), "left_to_a_third": len(waiting)}
     with local_copy(args.output) as (folder,):
         folder.mkdir(parents=True, exist_ok=True)
         kept.to_parquet(folder / "ratings.parquet", index=False)
         kept.to_csv(folder / "ratings.csv", index=False, encoding="utf-8-sig")
-        text = markdown_of("Annotation", sections)
-        (folder / "annotation.md").write_text(text, "utf-8")
-        figures = {
-            "alpha": {
-                field: {level: alpha._asdict() for level, alpha in levels.items()}
-                for field, levels in alphas.items()
-            },
-            "careless": {who.annotator: who.reasons for who in careless},
-            "dropped": dropped,
-            "pairs": len(kept),
-            "disputed": int(table["disputed"].sum()),
-            "left_to_a_third": int(waiting.sum()),
-        }
+        (folder / "annotation.md").write_text(markdown_of("Annotation", sections), "utf-8")
         write_json(folder / "annotation.json", figures)
     print_sections(sections)
-    if waiting.any():
-        [sheet] = write_plan(plan_of_third(plan, table), storage.join(args.output, "third"))
-        print(f"\nfor a third person: {sheet}")
+    if len(waiting):
+        third = plan[plan["pair"].isin(waiting["pair"])].drop_duplicates("pair")
+        third = third.assign(annotator=report.THIRD, kind="pair")
+        third["task"] = [f"{report.THIRD}-{number:04d}" for number in range(1, len(third) + 1)]
+        [file] = write_plan(third, storage.join(args.output, "third"))
+        print(f"\nfor a third person: {file}")
     print(f"\nratings: {storage.join(args.output, 'ratings.parquet')}")
     print(f"report: {storage.join(args.output, 'annotation.md')}")
 
@@ -145,44 +123,26 @@ def import_answers(args: argparse.Namespace) -> None:
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("annotate.py", __doc__)
     commands = parser.add_subparsers(dest="what", required=True, metavar="export | import")
-    out = commands.add_parser("export", help="sample pairs and write sheets")
-    out.add_argument(
-        "pairs_of", metavar="PAIRS", help="folder of a run or release, or a table of pairs"
-    )
-    out.add_argument("--annotators", metavar="NAME", nargs="+", required=True)
-    out.add_argument("--output", metavar="FOLDER", required=True)
-    out.add_argument("--pairs", metavar="N", type=positive, default=200, help="default 200")
-    out.add_argument("--overlap", metavar="K", type=positive, default=2, help="default 2")
-    out.add_argument(
-        "--repeats", metavar="SHARE", type=float, default=0.1, help="pairs that come twice; 0.1"
-    )
-    out.add_argument(
-        "--attention", metavar="N", type=int, default=6, help="attention pairs a sheet; default 6"
-    )
-    out.add_argument("--seed", type=int, default=1, help="default 1")
-    back = commands.add_parser("import", help="read answers, report, and write the ratings")
-    back.add_argument("plan", metavar="FOLDER", help="--output of export")
-    back.add_argument(
-        "answers",
-        metavar="ANSWERS",
-        nargs="*",
-        help="sheets, exports, folders; default FOLDER/sheets",
-    )
-    back.add_argument("--output", metavar="FOLDER", required=True)
-    back.add_argument("--drop-careless", action="store_true", help="their answers do not count")
-    back.add_argument(
-        "--adjudicate",
-        choices=("median", "third"),
-        default="median",
-        help="of disputed pairs: take the median, or leave them to a third person",
-    )
-    back.add_argument(
-        "--apart", metavar="N", type=float, default=2, help="answers further apart are disputed; 2"
-    )
-    back.add_argument("--third", metavar="FOLDER", help="with a filled sheets/third.csv")
-    back.add_argument(
-        "--samples", metavar="N", type=positive, default=1_000, help="of the bootstrap"
-    )
+    export = commands.add_parser("export", help="sample pairs and write tasks")
+    add = export.add_argument
+    add("pairs_of", metavar="PAIRS", help="folder of a run or release, or a table of pairs")
+    add("--annotators", metavar="NAME", nargs="+", required=True, help="a file of tasks for each")
+    add("--output", metavar="FOLDER", required=True, help="for plan and tasks")
+    add("--pairs", metavar="N", type=positive, default=200, help="default 200")
+    add("--overlap", metavar="K", type=positive, default=2, help="annotators of a pair; default 2")
+    add("--repeats", metavar="SHARE", type=float, default=0.1, help="pairs that come twice; 0.1")
+    add("--attention", metavar="N", type=int, default=6, help="attention pairs of each; default 6")
+    add("--seed", type=int, default=1, help="of what is drawn; default 1")
+    add = commands.add_parser("import", help="read answers, report, and write ratings").add_argument
+    add("plan", metavar="FOLDER", help="--output of export")
+    add("answers", metavar="EXPORT", nargs="+", help="exports of Label Studio, folders of them")
+    add("--output", metavar="FOLDER", required=True, help="for ratings and report")
+    add("--drop-careless", action="store_true", help="their answers do not count")
+    rule = "of disputed pairs: take the median, or leave them to a third person"
+    add("--adjudicate", choices=("median", "third"), default="median", help=rule)
+    add("--apart", metavar="N", type=float, default=2, help="more than N apart is disputed; 2")
+    add("--third", metavar="FOLDER", help="OUTPUT/third of an earlier import, now answered")
+    add("--samples", metavar="N", type=positive, default=1_000, help="of the bootstrap")
     return parser.parse_args(argv)
 
 

@@ -1,1 +1,1 @@
-"""What annotate and analyse_human_evaluation call: sampling, sheets, agreement, adjudication, reports."""
+"""What annotate and analyse_human_evaluation call: sampling, tasks, answers, agreement, reports."""

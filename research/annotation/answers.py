@@ -1,70 +1,110 @@
-"""The answers of all annotators, as one table, and the parts of it that are looked at."""
+"""Answers: exports of Label Studio as JSON, JSON-MIN or CSV, checked and joined with the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from gaixie.research.annotation.label_studio import read_export
-from gaixie.research.annotation.plan import FIELDS, Plan
-from gaixie.research.annotation.sheets import read_sheet
+from gaixie.research.annotation.tasks import FIELDS, HIGHEST
 from gaixie.udfs.storage import storage
 
+ENDINGS = (".json", ".csv", ".tsv")
 
-def read_answers(plan: Plan, uris: Sequence[str]) -> pd.DataFrame:
-    """Columns task, annotator, pair, kind, FIELDS, note: a row for each task that was answered.
 
-    uris: sheets (CSV, TSV), exports of Label Studio (.json), and folders of them. Raises OSError, or
-    ValueError naming file and line.
+def read_answers(plan: pd.DataFrame, uris: Sequence[str]) -> pd.DataFrame:
+    """The plan's rows that were answered, with a float for each of FIELDS.
+
+    uris: exports of Label Studio and folders of them. Raises OSError, or ValueError that names the
+    file and the task.
     """
-    tasks = {task.task: task for task in plan.tasks}
-    given: dict[str, str] = {}
-    rows = []
+    parts = []
     for uri in _files(uris):
-        for answer in read_export(uri) if uri.endswith(".json") else read_sheet(uri):
-            if answer.task not in tasks:
-                raise ValueError(f"{answer.where}: no task {answer.task!r} in the plan")
-            if answer.task in given:
-                raise ValueError(
-                    f"{answer.where}: task {answer.task!r} is answered already, in {given[answer.task]}"
-                )
-            given[answer.task] = answer.where
-            task = tasks[answer.task]
-            rows.append(task.model_dump() | answer.values | {"note": answer.note})
-    if not rows:
+        own = read_rows(uri)
+        for name in ("task", *FIELDS):
+            if name not in own:
+                raise ValueError(f"{uri}: no column '{name}', it has: {', '.join(own)}")
+        parts.append(own[["task", *FIELDS]][(own[FIELDS] != "").any(axis=1)].assign(uri=uri))
+    given = pd.concat(parts)
+    if given.empty:
+        raise ValueError(f"{', '.join(uris)}: no answers in them")
+    for wrong, what in (
+        (~given["task"].isin(plan["task"]), "is not in the plan"),
+        (given["task"].duplicated(), "is answered twice, expected one annotation"),
+    ):
+        for row in given[wrong].itertuples():
+            raise ValueError(f"{row.uri}: task {row.task!r} {what}")
+    for name, highest in HIGHEST.items():
+        where = given["uri"] + ": task " + given["task"]
+        given[name] = whole_numbers(given[name], name, 0, highest, where)
+    return plan.merge(given[["task", *FIELDS]], on="task")
+
+
+def read_rows(uri: str) -> pd.DataFrame:
+    """The rows of a file as text, "" where there is nothing. Raises OSError or ValueError."""
+    if not uri.lower().endswith(ENDINGS):
+        raise ValueError(f"{uri}: expected one of {', '.join(ENDINGS)} (in Excel: CSV UTF-8)")
+    try:
+        if uri.lower().endswith(".json"):
+            table = pd.DataFrame([*_annotations(json.loads(storage.read_bytes(uri)))])
+        else:
+            separator = "\t" if uri.lower().endswith(".tsv") else ","
+            with storage.open_file(uri) as file:
+                table = pd.read_csv(file, sep=separator, dtype=str, encoding="utf-8-sig")
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{uri}: not what Label Studio exports: {reason}") from None
+    return table.fillna("").astype(str).apply(lambda column: column.str.strip())
+
+
+def _annotations(tasks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The data of each task and what was answered; skipped annotations are passed over."""
+    for task in tasks:
+        if "data" not in task:  # JSON-MIN has one flat row for each annotation
+            yield task
+        for annotation in task.get("annotations", []):
+            if not annotation.get("was_cancelled"):
+                yield task["data"] | {
+                    result["from_name"]: _text(result["value"]) for result in annotation["result"]
+                }
+
+
+def _text(value: dict[str, Any]) -> str:
+    """What was answered: one choice, a rating, or a text."""
+    [content, *_] = value.values()
+    return " ".join(map(str, content)) if isinstance(content, list) else str(content)
+
+
+def whole_numbers(
+    texts: pd.Series, name: str, low: int, high: int, where: pd.Series, empty: bool = False
+) -> pd.Series:
+    """The texts as floats. Raises ValueError at the first that is no whole number from low to high.
+
+    where: of each row, for the message. empty: an empty text is NaN.
+    """
+    normalised = texts.map(lambda text: unicodedata.normalize("NFKC", text))
+    values = pd.to_numeric(normalised, errors="coerce")
+    wrong = ~values.isin(range(low, high + 1)) & ~(texts.eq("") & empty)
+    if wrong.any():
+        [first, *_] = wrong.to_numpy().nonzero()[0]
+        expected = "0 or 1" if (low, high) == (0, 1) else f"a whole number from {low} to {high}"
         raise ValueError(
-            f"{', '.join(uris)}: no answers; are these the sheets as they were exported?"
+            f"{where.iloc[first]}: {name} is {texts.iloc[first]!r}, expected {expected}"
         )
-    return pd.DataFrame(rows)
+    return values.astype(float)
 
 
-def _files(uris: Iterable[str]) -> list[str]:
-    files = []
+def _files(uris: Sequence[str]) -> list[str]:
+    files: list[str] = []
     for uri in uris:
         below = [file.uri for file in storage.list_files(uri)]
         if not below:
             raise FileNotFoundError(f"{uri}: no such file or folder")
-        if below != [uri]:  # of a folder what may hold answers
-            below = [name for name in below if name.lower().endswith((".csv", ".tsv", ".json"))]
-            if not below:
-                raise ValueError(f"{uri}: no sheets in it, expected .csv, .tsv or .json")
-        files += below
+        exports = [name for name in below if name.lower().endswith(ENDINGS) or name == uri]
+        if not exports:
+            raise ValueError(f"{uri}: no exports in it, expected {', '.join(ENDINGS)}")
+        files += exports
     return files
-
-
-def table_of(answers: pd.DataFrame, field: str, annotators: Sequence[str]) -> np.ndarray:
-    """First answers to the pairs of the sample: shape (pairs, annotators), NaN where there is none."""
-    rows = answers[answers["kind"] == "pair"]
-    table = rows.pivot(index="pair", columns="annotator", values=field)
-    return table.reindex(columns=list(annotators)).to_numpy(float)
-
-
-def repeats_of(answers: pd.DataFrame) -> pd.DataFrame:
-    """Pairs that one annotator answered twice: annotator, pair, and each field's absolute difference."""
-    first = answers[answers["kind"] == "pair"].set_index(["annotator", "pair"])
-    again = answers[answers["kind"] == "repeat"].set_index(["annotator", "pair"])
-    both = again.index.intersection(first.index)
-    fields = list(FIELDS)
-    return (again.loc[both, fields] - first.loc[both, fields]).abs().reset_index()

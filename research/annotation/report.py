@@ -1,155 +1,222 @@
-"""What an annotation came to, as sections of a report."""
+"""What came of an annotation: who is careless, how far people agree, one rating for each pair.
+
+Somebody is careless who shows one of four signs, each of which needs enough answers: attention
+pairs answered wrong, repeated pairs answered otherwise, one answer all the way down, no relation
+with what the others say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from gaixie.research.annotation.adjudicate import THIRD, undecided
-from gaixie.research.annotation.agreement import Alpha, Level, kappas, krippendorff, with_the_rest
-from gaixie.research.annotation.answers import repeats_of, table_of
-from gaixie.research.annotation.careless import Careless, failures, find_careless
-from gaixie.research.annotation.plan import FIELDS, IS_PARAPHRASE, RATINGS, Plan
+from gaixie.research.annotation.agreement import Level, estimate, kappas, krippendorff
+from gaixie.research.annotation.tasks import FIELDS, IS_PARAPHRASE, RATINGS
 from gaixie.udfs.reports import Section, number
 
 LEVELS: tuple[Level, ...] = ("ordinal", "interval", "nominal")
+THIRD = "third"
+"""The annotator who decides disputed pairs."""
+LEAST_CHECKS, FAILED = 3, 1 / 3
+"""Attention pairs that say something, and the share of them that nobody fails by accident."""
+LEAST_REPEATS, MOVED = 3, 1.25
+"""Repeated pairs that say something, and the mean distance of both answers that is too far."""
+LEAST_PAIRS, SAME, UNLIKE = 10, 0.9, 0.2
+"""Pairs that say something, and the signs: a share of equal answers, a low Spearman."""
 
 
-class Agreement(NamedTuple):
-    """How far a set of annotators agree: alpha by field and level, and their sections of the report."""
+def tables_of(answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """By question, the first answers to the sample: rows are pairs, columns annotators."""
+    first = answers[answers["kind"] == "pair"]
+    return {name: first.pivot(index="pair", columns="annotator", values=name) for name in FIELDS}
 
-    alphas: dict[str, dict[str, Alpha]]
-    sections: list[Section]
+
+def annotators(plan: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """A row for each annotator: tasks and checks, and how their answers relate to the others'."""
+    overall = tables_of(answers)["overall"]
+    copy, unrelated = answers["kind"] == "copy", answers["kind"] == "unrelated"
+    # One step of the scale is forgiven.
+    changed = (answers[["structure", "synonyms"]] > 1).any(axis=1) | (answers["meaning"] < 4)
+    same = (answers["meaning"] > 1) | (answers[IS_PARAPHRASE] == 1)
+    failed = (copy & changed) | (unrelated & same)
+    first = answers[answers["kind"] == "pair"].set_index(["annotator", "pair"])[RATINGS]
+    again = answers[answers["kind"] == "repeat"].set_index(["annotator", "pair"])[RATINGS]
+    moved = (again - first).abs().dropna().mean(axis=1)
+    rows = {}
+    for name in plan["annotator"].unique():
+        own = answers["annotator"] == name
+        rest = overall.drop(columns=name, errors="ignore").mean(axis=1)
+        apart = (overall[name] - rest).dropna() if name in overall else pd.Series(dtype=float)
+        rows[name] = {
+            "tasks": int((plan["annotator"] == name).sum()),
+            "done": int(own.sum()),
+            "checks": int((own & (copy | unrelated)).sum()),
+            "failed": answers["kind"][own & failed].value_counts().to_dict(),
+            "repeats": len(twice := moved[moved.index.get_level_values(0) == name]),
+            "moved": twice.mean(),
+            "spearman": overall[name].corr(rest, "spearman") if len(apart) else np.nan,
+            "milder": apart.mean(),
+            "apart": apart.abs().mean(),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def find_careless(people: pd.DataFrame, answers: pd.DataFrame) -> dict[str, list[str]]:
+    """Who is careless, and the reasons. people: of ``annotators``."""
+    tables = tables_of(answers)
+    mean = sum(tables[name] for name in RATINGS) / len(RATINGS)
+    reasons: dict[str, list[str]] = {name: [] for name in people.index}
+    for name, row in people.iterrows():
+        failed = sum(row["failed"].values())
+        if row["checks"] >= LEAST_CHECKS and failed >= FAILED * row["checks"]:
+            kinds = " and ".join(f"{count} {kind}" for kind, count in row["failed"].items())
+            reasons[name].append(f"failed {failed} of {row['checks']} attention pairs ({kinds})")
+        if row["repeats"] >= LEAST_REPEATS and row["moved"] >= MOVED:
+            moved = f"{row['moved']:.1f} apart on average, of 5"
+            reasons[name].append(f"answered {row['repeats']} repeated pairs {moved}")
+        flat = [question for question in RATINGS if _one_answer(tables[question], name)]
+        if 2 * len(flat) >= len(RATINGS):
+            asked = f"gave one answer to {SAME:.0%} of the pairs or more, to: {', '.join(flat)}"
+            reasons[name].append(asked)
+    # The least like the others goes first; of two people nobody can say which is right.
+    while len(trusted := [name for name in mean if not reasons[name]]) > 2:
+        rest = {name: mean[[other for other in trusted if other != name]] for name in trusted}
+        like = {
+            name: mean[name].corr(others.mean(axis=1), "spearman", min_periods=LEAST_PAIRS)
+            for name, others in rest.items()
+        }
+        worst = min(like, key=lambda name: (np.nan_to_num(like[name], nan=1.0), name))
+        if not like[worst] < UNLIKE:
+            break
+        reasons[worst].append(f"Spearman with the others is {like[worst]:.2f}")
+    return {name: why for name, why in reasons.items() if why}
+
+
+def _one_answer(table: pd.DataFrame, name: str) -> bool:
+    """Whether somebody gave one answer to a question where the others' answers vary."""
+    if name not in table or table[name].count() < LEAST_PAIRS:
+        return False
+    own = table[name].value_counts(normalize=True).max()
+    others = table.drop(columns=name).stack().value_counts(normalize=True).max()
+    return bool(own >= SAME and not others >= SAME)
 
 
 def agreement(
-    answers: pd.DataFrame, annotators: Sequence[str], who: str, samples: int
-) -> Agreement:
-    """who: names the annotators in the titles."""
-    tables = {name: table_of(answers, name, annotators) for name in FIELDS}
-    alphas: dict[str, dict[str, Alpha]] = {
+    answers: pd.DataFrame, who: str, samples: int
+) -> tuple[dict[str, dict[str, Any]], list[Section]]:
+    """Alpha by question and level, and sections. who: names the annotators in titles."""
+    tables = tables_of(answers)
+    alphas: dict[str, dict[str, Any]] = {
         name: {
-            level: krippendorff(table, level, samples)
+            level: krippendorff(table.to_numpy(float), level, samples)
             for level in (LEVELS if name in RATINGS else ("nominal",))
         }
         for name, table in tables.items()
     }
-    rows = []
-    for name, levels in alphas.items():
-        units, given = next(iter(levels.values()))[-2:]
-        cells = [estimate(levels[level]) if level in levels else "" for level in LEVELS]
-        rows.append((name, *cells, f"{units:,}", f"{given:,}"))
-    sections = [
-        Section(
-            f"Krippendorff's alpha, {who}",
-            ("question", *LEVELS, "pairs with 2 answers", "answers"),
-            tuple(rows),
-            ("95 % intervals by bootstrap over pairs.",),
+    rows = tuple(
+        (
+            name,
+            *(estimate(own[level]) if level in own else "" for level in LEVELS),
+            *(f"{own['nominal'][size]:,}" for size in ("units", "answers")),
         )
-    ]
-    names = list(annotators)
-    by_field = {name: kappas(table, names) for name, table in tables.items()}
-    sections.append(
-        Section(
-            f"Weighted kappa, {who}",
-            ("annotators", "pairs", *FIELDS, "equal (overall)"),
-            tuple(
-                (
-                    f"{k.first}, {k.second}",
-                    f"{k.units:,}",
-                    *(number(by_field[name][place].value, 2) for name in FIELDS),
-                    f"{by_field['overall'][place].same:.0%}",
-                )
-                for place, k in enumerate(by_field["overall"])
-            ),
-            ("Cohen's kappa with quadratic weights.",),
-        )
+        for name, own in alphas.items()
     )
-    return Agreement(alphas, sections)
-
-
-def estimate(alpha: Alpha) -> str:
-    if alpha.value != alpha.value:
-        return "–"
-    return f"{number(alpha.value)} ({number(alpha.low, 2)} to {number(alpha.high, 2)})"
-
-
-def annotators_section(plan: Plan, answers: pd.DataFrame) -> Section:
-    """A line for each annotator: how much is done, checks, repeats, and agreement with the rest."""
-    names = plan.annotators
-    rest = {row.annotator: row for row in with_the_rest(table_of(answers, "overall", names), names)}
-    checks, repeats = failures(answers), repeats_of(answers)
-    rows = []
-    for name in names:
-        tasks = sum(task.annotator == name for task in plan.tasks)
-        done = int((answers["annotator"] == name).sum())
-        own = checks[checks["annotator"] == name]["failed"]
-        twice = repeats[repeats["annotator"] == name]
-        moved = float(twice[list(RATINGS)].to_numpy().mean()) if len(twice) else np.nan
-        like = rest.get(name)
-        cells = (
-            [number(like.spearman, 2), f"{like.difference:+.2f}", number(like.distance, 2)]
-            if like
-            else ["–"] * 3
+    columns = ("question", *LEVELS, "pairs with 2 answers", "answers")
+    note = "95 % intervals by bootstrap over pairs."
+    sections = [Section(f"Krippendorff's alpha, {who}", columns, rows, (note,))]
+    rows = tuple(
+        (
+            f"{found[0]['first']}, {found[0]['second']}",
+            f"{found[0]['units']:,}",
+            *(number(kappa["value"], 2) for kappa in found),
+            f"{found[FIELDS.index('overall')]['same']:.0%}",
         )
-        failed = f"{int(own.sum())} of {len(own)}"
-        rows.append((name, f"{done:,} of {tasks:,}", failed, number(moved, 2), *cells))
+        for found in zip(*map(kappas, tables.values()), strict=True)
+    )
+    columns = ("annotators", "pairs", *FIELDS, "equal (overall)")
+    note = "Cohen's kappa with quadratic weights."
+    return alphas, [*sections, Section(f"Weighted kappa, {who}", columns, rows, (note,))]
+
+
+def people_sections(
+    people: pd.DataFrame, careless: dict[str, list[str]], dropped: bool
+) -> list[Section]:
+    """A line for each annotator, and who is careless."""
+    rows = tuple(
+        (
+            str(name),
+            f"{row['done']:,} of {row['tasks']:,}",
+            f"{sum(row['failed'].values())} of {row['checks']}",
+            *(number(row[key], 2) for key in ("moved", "spearman")),
+            "–" if np.isnan(row["milder"]) else f"{row['milder']:+.2f}",
+            number(row["apart"], 2),
+        )
+        for name, row in people.iterrows()
+    )
     columns = (
         *("annotator", "tasks done", "attention pairs failed", "repeats apart"),
         *("Spearman with the rest", "milder by", "apart by"),
     )
-    note = "Repeats: mean difference over the five ratings; the last three columns: overall, beside the mean of the others."
-    return Section("Annotators", columns, tuple(rows), (note,))
-
-
-def careless_section(careless: Sequence[Careless], dropped: bool) -> Section:
-    notes = [f"{who.annotator}: {'; '.join(who.reasons)}" for who in careless]
-    if notes:
-        notes.append(
-            "Their answers do not count below."
-            if dropped
-            else "Their answers count; --drop-careless leaves them out."
-        )
-    return Section("Careless annotators", notes=tuple(notes or ["Nobody."]))
-
-
-def decided_section(plan: Plan, table: pd.DataFrame, left_out: int, rule: str) -> Section:
-    """What became of the pairs of the sample."""
-    sample = len({task.pair for task in plan.tasks if task.kind == "pair"})
-    rows = [
-        ("in the sample", sample),
-        ("without an answer that counts", sample - len(table) - left_out),
-        ("disputed, left to a third person", left_out),
-        ("disputed, the median taken", int(undecided(table).sum())),
-        ("decided by a third person", int((table["decided_by"] == THIRD).sum())),
-        ("rated", len(table)),
+    note = (
+        "Repeats: mean difference over the five ratings. The last three columns compare overall"
+        " with the mean of the others."
+    )
+    notes = [f"{name}: {'; '.join(why)}" for name, why in careless.items()]
+    rule = "do not count below" if dropped else "count; --drop-careless leaves them out"
+    notes.append(f"Their answers {rule}." if careless else "Nobody.")
+    return [
+        Section("Annotators", columns, rows, (note,)),
+        Section("Careless annotators", notes=tuple(notes)),
     ]
-    means = ", ".join(f"{name} {table[name].mean():.2f}" for name in RATINGS) if len(table) else ""
-    yes = table[IS_PARAPHRASE].mean()
-    notes = [f"Means: {means}; {IS_PARAPHRASE} {yes:.0%}."] if len(table) and yes == yes else []
-    scored = table.dropna(subset=["spscore"])
-    if len(scored) > 2:
-        rho = scored["overall"].corr(scored["spscore"], "spearman")
-        notes.append(f"Spearman of overall with spscore: {number(rho, 2)} ({len(scored):,} pairs).")
-    shown = tuple((name, f"{count:,}") for name, count in rows)
+
+
+def adjudicate(answers: pd.DataFrame, careless: Collection[str], apart: float) -> pd.DataFrame:
+    """One rating for each pair that somebody rated, in the columns that research/fit_spscore.py
+    takes.
+
+    Ratings are medians over those who are not careless; is_paraphrase is the majority's, NaN at a
+    tie. disputed: two answers to a question differ by more than ``apart``, or is_paraphrase is a
+    tie. passes: people whose answers count. The answers of THIRD stand in place of all others;
+    decided_by says so.
+    """
+    counted = (answers["kind"] == "pair") & ~answers["annotator"].isin(careless)
+    third = answers["annotator"] == THIRD
+    by_pair = answers[counted & ~third].groupby("pair", sort=False)
+    table = by_pair[["source", "paraphrase", "group", "method", "origin", "pair_id", "spscore"]]
+    table = table.first().rename(columns={"method": "kind"})
+    table["group"] = table["group"].fillna(table["source"])
+    table = table.fillna({"kind": "rated", "origin": "human"}).astype({"spscore": float})
+    table[FIELDS] = by_pair[FIELDS].median()
+    table[IS_PARAPHRASE] = table[IS_PARAPHRASE].where(table[IS_PARAPHRASE] != 0.5)
+    spread = by_pair[RATINGS].max() - by_pair[RATINGS].min()
+    table["disputed"] = (spread > apart).any(axis=1) | table[IS_PARAPHRASE].isna()
+    table["passes"], table["decided_by"] = by_pair.size(), "median"
+    decided = answers[third].set_index("pair")[FIELDS]
+    decided = decided[decided.index.isin(table.index)]
+    table.loc[decided.index, FIELDS] = decided
+    table.loc[decided.index, "decided_by"] = THIRD
+    table.loc[decided.index, "passes"] += 1
+    return table.reset_index(names="pair")
+
+
+def pairs_section(table: pd.DataFrame, sample: int, waiting: int, rule: str) -> Section:
+    """What became of the sample. table: rated pairs; waiting: number left to a third person."""
+    decided = table["decided_by"] == THIRD
+    rows = {
+        "in the sample": sample,
+        "without an answer that counts": sample - len(table) - waiting,
+        "disputed, left to a third person": waiting,
+        "disputed, the median taken": int((table["disputed"] & ~decided).sum()),
+        "decided by a third person": int(decided.sum()),
+        "rated": len(table),
+    }
+    means = ", ".join(f"{name} {table[name].mean():.2f}" for name in RATINGS)
+    notes = [f"Means: {means}; {IS_PARAPHRASE} {table[IS_PARAPHRASE].mean():.0%}."]
+    if (scored := table["spscore"].count()) > 2:
+        rho = number(table["overall"].corr(table["spscore"], "spearman"), 2)
+        notes.append(f"Spearman of overall with spscore: {rho} ({scored:,} pairs).")
+    shown = tuple((name, f"{count:,}") for name, count in rows.items())
     return Section(f"Pairs (disputed ones: {rule})", ("pairs", "count"), shown, tuple(notes))
-
-
-def look(
-    plan: Plan, answers: pd.DataFrame, drop: bool, samples: int
-) -> tuple[list[Careless], dict[str, dict[str, Alpha]], list[Section]]:
-    """(careless annotators, alphas of those whose answers count, sections about people)."""
-    everybody = plan.annotators
-    careless = find_careless(answers, everybody)
-    sections = [annotators_section(plan, answers), careless_section(careless, drop)]
-    found = agreement(answers, everybody, "everybody", samples)
-    sections += found.sections
-    names = {who.annotator for who in careless}
-    if drop and names:
-        left = [name for name in everybody if name not in names]
-        found = agreement(answers, left, "without the careless", samples)
-        sections += found.sections
-    return careless, found.alphas, sections

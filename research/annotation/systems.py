@@ -1,250 +1,155 @@
 """Human evaluation of systems: what people's ratings or ranks say about them, and how surely.
 
-An evaluation is a table of ratings: items (sentences), systems, annotators, and a criterion's value. The items are
-what is drawn by chance, so intervals and tests are over items: the mean of an item's annotators is one value.
+An evaluation is a table of ratings: items (sentences), systems, annotators, and a criterion's
+value. The items are drawn by chance, so intervals and tests are over items: the mean of an item's
+annotators is one value.
 
-Sources: Wilcoxon 1945 (signed ranks; zeros split, as Pratt 1959 has it); Holm 1979 (several tests); Koehn 2004
-(paired bootstrap); ranks with intervals as the WMT's overview papers give them.
+Sources: Wilcoxon 1945 (signed ranks; zeros split, as Pratt 1959 has it); Holm 1979 (several tests);
+Koehn 2004 (paired bootstrap); ranks with intervals as the WMT's overview papers give them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, wilcoxon
 
-from gaixie.research.annotation.agreement import Alpha, Kappa, kappas, krippendorff
-from gaixie.research.annotation.sheets import read_lines, whole_number
+from gaixie.research.annotation.agreement import estimate, kappas, krippendorff
+from gaixie.research.annotation.answers import read_rows, whole_numbers
 from gaixie.udfs.metrics.bootstrap import interval, resamples
+from gaixie.udfs.reports import Section, number
 
-ITEM, SYSTEM, ANNOTATOR = "item", "system", "annotator"
-RANK = "rank"
-
-
-class Standing(NamedTuple):
-    """A system under a criterion."""
-
-    system: str
-    items: int
-    mean: float
-    low: float
-    high: float
-    """95 % interval of the mean."""
-    place: float
-    """1 is the best; systems of equal means share the mean of their places."""
-    best: int
-    worst: int
-    """95 % interval of the place."""
+KEY = ["item", "system", "annotator"]
+RANK, AVERAGE = "rank", "average"
 
 
-class Comparison(NamedTuple):
-    """Two systems on the items that both have."""
-
-    first: str
-    second: str
-    items: int
-    wins: int
-    ties: int
-    losses: int
-    """Of the first: items on which its mean is better, equal, worse."""
-    difference: float
-    """Mean of the first less that of the second."""
-    low: float
-    high: float
-    wilcoxon: float
-    """p, two-sided."""
-    holm: float
-    """The same, adjusted for all comparisons of the criterion."""
-    bootstrap: float
-    """p of the paired bootstrap, two-sided."""
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """What came out of one question."""
-
-    name: str
-    lower_is_better: bool
-    alphas: dict[str, Alpha]
-    kappas: list[Kappa]
-    standings: list[Standing]
-    """The best first."""
-    comparisons: list[Comparison]
-
-
-def read_ratings(uris: Sequence[str], low: int, high: int, criteria: Sequence[str]) -> pd.DataFrame:
+def read_sheets(
+    uris: Sequence[str], scale: tuple[int, int], criteria: Sequence[str], systems: Sequence[str]
+) -> pd.DataFrame:
     """Columns item, system, annotator and a float for each criterion, NaN where a cell is empty.
 
-    uris: CSV or TSV with columns item, system, annotator (else the file's name is the annotator) and the
-    criteria, by default all other columns but note. Raises OSError, or ValueError naming file and line.
+    uris: CSV or TSV with columns item, system, annotator (else the file's name is the annotator)
+    and the criteria, by default all other columns but note. systems: a column of ranks for each,
+    instead of the column system. Raises OSError, or ValueError naming file and row.
     """
-    names, rows = list(criteria), []
-    seen: dict[tuple, str] = {}
+    parts = []
     for uri in uris:
-        for where, cells in read_lines(uri, [ITEM, SYSTEM, *criteria]):
-            if not criteria:
-                own = [n for n in cells if n and n not in (ITEM, SYSTEM, ANNOTATOR, "note")]
-                names = names or own
-                if not own or names != own:
-                    expected = ", ".join(names) or "a criterion beside item and system"
-                    raise ValueError(
-                        f"{where}: columns {', '.join(own) or 'none'}, expected {expected}"
-                    )
-            row: dict[str, object] = _who(where, cells, uri)
-            _once(seen, (row[ITEM], row[SYSTEM], row[ANNOTATOR]), where)
-            for name in names:
-                row[name] = (
-                    whole_number(where, name, cells[name], low, high) if cells[name] else np.nan
-                )
-            rows.append(row)
-    return _checked(pd.DataFrame(rows), uris, names)
-
-
-def read_rankings(uris: Sequence[str], systems: Sequence[str]) -> pd.DataFrame:
-    """Columns item, system, annotator, rank: 1 is the best, ties allowed.
-
-    uris: CSV or TSV, either a row for each item, system and annotator with the column rank, or (systems
-    given) a row for each item and annotator, and a column with the rank of each system. Raises as
-    read_ratings does.
-    """
-    rows = []
-    seen: dict[tuple, str] = {}
-    for uri in uris:
-        for where, cells in read_lines(uri, [ITEM, *(systems or (SYSTEM, RANK))]):
-            given = [(name, cells[name]) for name in systems] or [(cells[SYSTEM], cells[RANK])]
-            for system, text in given:
-                row: dict[str, object] = _who(where, cells | {SYSTEM: system}, uri)
-                _once(seen, (row[ITEM], row[SYSTEM], row[ANNOTATOR]), where)
-                name = system if systems else RANK
-                rank = whole_number(where, name, text, 1, 1_000) if text else np.nan
-                rows.append(row | {RANK: rank})
-    return _checked(pd.DataFrame(rows), uris, [RANK])
-
-
-def _who(where: str, cells: dict[str, str], uri: str) -> dict[str, object]:
-    for name in (ITEM, SYSTEM):
-        if not cells[name]:
-            raise ValueError(f"{where}: {name} is empty")
-    stem = uri.rpartition("/")[2].rpartition(".")[0]
-    annotator = cells.get(ANNOTATOR) or stem
-    return {ITEM: cells[ITEM], SYSTEM: cells[SYSTEM], ANNOTATOR: annotator}
-
-
-def _once(seen: dict[tuple, str], key: tuple, where: str) -> None:
-    if key in seen:
-        raise ValueError(
-            f"{where}: item {key[0]!r}, system {key[1]!r} and annotator {key[2]!r} stand already in {seen[key]}"
+        rows = read_rows(uri)
+        rows["where"] = [f"{uri}, row {k}" for k in range(1, len(rows) + 1)]
+        if "annotator" not in rows:
+            rows["annotator"] = uri.rpartition("/")[2].rpartition(".")[0]
+        for name in ("item", *(systems or ["system"]), *criteria):
+            if name not in rows:
+                there = ", ".join(rows.columns.drop(["where", "annotator"]))
+                raise ValueError(f"{uri}: no column '{name}', it has: {there}")
+        if systems:
+            kept = ["item", "annotator", "where"]
+            rows = rows.rename_axis(columns=None).melt(kept, [*systems], "system", RANK)
+        own = criteria or (
+            [RANK] if systems else [*rows.columns.drop([*KEY, "where", "note"], "ignore")]
         )
-    seen[key] = where
-
-
-def _checked(table: pd.DataFrame, uris: Sequence[str], names: list[str]) -> pd.DataFrame:
-    if table.empty or table[names].isna().all(axis=None):
+        if not own or (parts and [*parts[0].columns[4:]] != [*own]):
+            raise ValueError(f"{uri}: columns {', '.join(own) or 'none'} beside {', '.join(KEY)}")
+        for name in ("item", "system"):
+            for row in rows[rows[name] == ""].itertuples():
+                raise ValueError(f"{row.where}: {name} is empty")
+        for name in own:
+            rows[name] = whole_numbers(rows[name], name, *scale, rows["where"], empty=True)
+        parts.append(rows[[*KEY, "where", *own]])
+    table = pd.concat(parts, ignore_index=True)
+    for row in table[table.duplicated(KEY)].itertuples():
+        raise ValueError(
+            f"{row.where}: item {row.item!r}, system {row.system!r} and annotator"
+            f" {row.annotator!r} stand in an earlier row already"
+        )
+    table = table.drop(columns="where")
+    if table.drop(columns=KEY).isna().all(axis=None):
         raise ValueError(f"{', '.join(uris)}: no answers")
-    systems = sorted(set(table[SYSTEM]))
-    if len(systems) < 2:
-        raise ValueError(f"{', '.join(uris)}: one system, {systems[0]!r}; expected two or more")
+    if table["system"].nunique() < 2:
+        only = table["system"].iloc[0]
+        raise ValueError(f"{', '.join(uris)}: one system, {only!r}; expected two or more")
     return table
+
+
+def with_average(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the mean of several criteria as one more (MCTS, Table 6)."""
+    criteria = table.columns.drop(KEY)
+    if len(criteria) < 2:
+        return table
+    return table.assign(**{AVERAGE: table[criteria].mean(axis=1, skipna=False)})
 
 
 def analyse(
     table: pd.DataFrame, name: str, lower_is_better: bool, samples: int, seed: int = 0
-) -> Criterion:
-    """All of a criterion, from a table of read_ratings or read_rankings."""
+) -> dict[str, Any]:
+    """A criterion: alpha by level, kappa, systems (the best first) and comparisons of each two of
+    them.
+
+    systems: mean of the items with its 95 % interval; sd, the standard deviation of all answers;
+    place, 1 for the best, with its interval. comparisons: of the items that both have; wins, ties
+    and losses are the first's; p values are two-sided, holm is Wilcoxon's adjusted for the
+    comparisons of this criterion.
+    """
     table = table.dropna(subset=[name])
-    annotators = sorted(set(table[ANNOTATOR]))
-    wide = table.pivot(index=[ITEM, SYSTEM], columns=ANNOTATOR, values=name)
-    answers = wide.reindex(columns=annotators).to_numpy(float)
-    means = table.groupby([ITEM, SYSTEM])[name].mean().unstack(SYSTEM)
-    values, systems = means.to_numpy(float), [str(system) for system in means.columns]
-    drawn = np.array([*resamples(len(values), samples, seed)])
-    resampled = np.stack([_means(values[rows]) for rows in drawn])
-    standings = _standings(values, systems, resampled, lower_is_better)
-    order = [systems.index(standing.system) for standing in standings]
-    by_place = [systems[k] for k in order]
-    return Criterion(
-        name,
-        lower_is_better,
-        {
-            "ordinal": krippendorff(answers, "ordinal", samples, seed),
-            "interval": krippendorff(answers, "interval", samples, seed),
-        },
-        kappas(answers, annotators),
-        standings,
-        _comparisons(values[:, order], by_place, lower_is_better, samples, seed),
-    )
-
-
-def _means(values: np.ndarray) -> np.ndarray:
-    """Mean of each column without NaN; NaN where a column has nothing else."""
-    there = ~np.isnan(values)
-    count = there.sum(axis=0)
-    total = np.where(there, values, 0).sum(axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-def _standings(
-    values: np.ndarray, systems: list[str], resampled: np.ndarray, lower_is_better: bool
-) -> list[Standing]:
+    wide = table.pivot(index=["item", "system"], columns="annotator", values=name)
+    answers = wide.to_numpy(float)
+    means = table.groupby(["item", "system"])[name].mean().unstack("system")
+    drawn = np.array([*resamples(len(means), samples, seed)])
+    with np.errstate(invalid="ignore"):
+        resampled = np.stack([pd.DataFrame(means.to_numpy()[rows]).mean() for rows in drawn])
     sign = 1 if lower_is_better else -1
-    means = _means(values)
-    places = rankdata(sign * means)
-    in_samples = rankdata(sign * resampled, axis=1, nan_policy="omit")
+    places = rankdata(sign * means.mean().to_numpy())
+    sampled = rankdata(sign * resampled, axis=1, nan_policy="omit")
     standings = []
-    for k, system in enumerate(systems):
-        ends = np.nanquantile(in_samples[:, k], (0.025, 0.975))
+    for k, system in enumerate(means):
         low, high = interval(resampled[:, k])
-        standings.append(
-            Standing(
-                system,
-                int((~np.isnan(values[:, k])).sum()),
-                float(means[k]),
-                low,
-                high,
-                float(places[k]),
-                int(np.floor(ends[0])),
-                int(np.ceil(ends[1])),
-            )
-        )
-    return sorted(standings, key=lambda standing: (standing.place, standing.system))
+        best, worst = np.nanquantile(sampled[:, k], (0.025, 0.975))
+        row = {"system": str(system), "items": int(means[system].count())}
+        row |= {"mean": float(means[system].mean()), "low": low, "high": high}
+        row |= {"sd": float(table[table["system"] == system][name].std())}
+        row |= {"place": float(places[k]), "best": int(best), "worst": int(np.ceil(worst))}
+        standings.append(row)
+    standings.sort(key=lambda row: (row["place"], row["system"]))
+    comparisons = [
+        {"first": a, "second": b, **compared}
+        for a, b in combinations([row["system"] for row in standings], 2)
+        if (compared := compare((means[a] - means[b]).dropna(), lower_is_better, samples, seed))
+    ]
+    for row, p in zip(comparisons, holm([row["wilcoxon"] for row in comparisons]), strict=True):
+        row["holm"] = p
+    levels = {"ordinal", "interval"}
+    return {
+        "lower_is_better": lower_is_better,
+        "alpha": {of: krippendorff(answers, of, samples, seed) for of in sorted(levels)[::-1]},
+        "kappa": [] if name == AVERAGE else kappas(wide),
+        "systems": standings,
+        "comparisons": comparisons,
+    }
 
 
-def _comparisons(
-    values: np.ndarray, systems: list[str], lower_is_better: bool, samples: int, seed: int
-) -> list[Comparison]:
-    rows = []
-    for a, b in combinations(range(len(systems)), 2):
-        apart = values[:, a] - values[:, b]
-        apart = apart[~np.isnan(apart)]
-        if not len(apart):
-            continue
-        better = -apart if lower_is_better else apart
-        drawn = np.array([*resamples(len(apart), samples, seed)])
-        means = apart[drawn].mean(axis=1)
-        low, high = interval(means)
-        rows.append(
-            Comparison(
-                systems[a],
-                systems[b],
-                len(apart),
-                int((better > 0).sum()),
-                int((apart == 0).sum()),
-                int((better < 0).sum()),
-                float(apart.mean()),
-                low,
-                high,
-                signed_ranks(apart),
-                np.nan,
-                bootstrap_p(means),
-            )
-        )
-    adjusted = holm([row.wilcoxon for row in rows])
-    return [row._replace(holm=p) for row, p in zip(rows, adjusted, strict=True)]
+def compare(
+    apart: pd.Series, lower_is_better: bool, samples: int, seed: int = 0
+) -> dict[str, Any] | None:
+    """Counts, mean with interval, and tests of two systems' differences; None without items."""
+    if apart.empty:
+        return None
+    values = apart.to_numpy(float)
+    better = -values if lower_is_better else values
+    drawn = np.array([*resamples(len(values), samples, seed)])
+    means = values[drawn].mean(axis=1)
+    low, high = interval(means)
+    counts = {"wins": better > 0, "ties": values == 0, "losses": better < 0}
+    return {
+        "items": len(values),
+        **{name: int(of.sum()) for name, of in counts.items()},
+        **{"difference": float(values.mean()), "low": low, "high": high},
+        "wilcoxon": signed_ranks(values),
+        "bootstrap": bootstrap_p(means),
+    }
 
 
 def signed_ranks(differences: np.ndarray) -> float:
@@ -262,8 +167,87 @@ def bootstrap_p(means: np.ndarray) -> float:
 
 def holm(p: Sequence[float]) -> list[float]:
     """p values adjusted for their number, in the same order."""
-    adjusted, largest = [0.0] * len(p), 0.0
-    for place, k in enumerate(np.argsort(p, kind="stable")):
-        largest = max(largest, min(1.0, (len(p) - place) * p[k]))
-        adjusted[k] = largest
-    return adjusted
+    order = np.argsort(p, kind="stable")
+    rising = np.maximum.accumulate(np.asarray(p)[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(rising, 1)
+    return adjusted.tolist()
+
+
+def sections(table: pd.DataFrame, found: dict[str, dict[str, Any]]) -> list[Section]:
+    """The report. table: as it was read; found: by criterion, of ``analyse``."""
+    systems, people = (", ".join(sorted(set(table[name]))) for name in ("system", "annotator"))
+    counts = (
+        ("items", f"{table['item'].nunique():,}"),
+        ("systems", systems),
+        ("annotators", people),
+    )
+    parts = [Section("What was judged", ("what", "which"), counts)]
+    alphas = tuple(
+        (name, *map(estimate, own["alpha"].values()), f"{own['alpha']['ordinal']['units']:,}")
+        for name, own in found.items()
+    )
+    columns = ("criterion", "ordinal", "interval", "units with 2 answers")
+    note = "A unit is an item of a system. 95 % intervals by bootstrap over units."
+    parts.append(Section("Krippendorff's alpha", columns, alphas, (note,)))
+    rows = tuple(
+        (
+            f"{name}: {k['first']}, {k['second']}",
+            f"{k['units']:,}",
+            number(k["value"]),
+            f"{k['same']:.0%}",
+        )
+        for name, own in found.items()
+        for k in own["kappa"]
+    )
+    columns, note = (
+        ("annotators", "units", "kappa", "equal"),
+        "Cohen's kappa with quadratic weights.",
+    )
+    parts += [Section("Weighted kappa", columns, rows, (note,))] * bool(rows)
+    for name, own in found.items():
+        parts += _of_criterion(name, own)
+    return parts
+
+
+def _of_criterion(name: str, own: dict[str, Any]) -> list[Section]:
+    better = "lower is better" if own["lower_is_better"] else "higher is better"
+    standings = tuple(
+        (
+            row["system"],
+            f"{row['items']:,}",
+            f"{row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
+            number(row["sd"], 2),
+            f"{row['place']:g} ({row['best']} to {row['worst']})",
+        )
+        for row in own["systems"]
+    )
+    comparisons = tuple(
+        (
+            f"{row['first']} – {row['second']}",
+            f"{row['items']:,}",
+            f"{row['wins']} / {row['ties']} / {row['losses']}",
+            f"{row['difference']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f})",
+            *(_p(row[test]) for test in ("wilcoxon", "holm", "bootstrap")),
+        )
+        for row in own["comparisons"]
+    )
+    columns = ("system", "items", "mean (95 % interval)", "sd", "place (95 % interval)")
+    tests = ("Wilcoxon p", "Holm", "bootstrap p")
+    note = (
+        "Over items, each the mean of its annotators. Holm: Wilcoxon's p, adjusted for the"
+        " comparisons of this criterion."
+    )
+    return [
+        Section(f"{name}: systems ({better})", columns, standings),
+        Section(
+            f"{name}: each two systems",
+            ("systems", "items", "wins / ties / losses", "difference", *tests),
+            comparisons,
+            (note,),
+        ),
+    ]
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else number(value)

@@ -11,7 +11,13 @@ import pytest
 from scipy.stats import wilcoxon
 
 from gaixie.research import analyse_human_evaluation as script
-from gaixie.research.annotation.systems import analyse, bootstrap_p, holm, signed_ranks
+from gaixie.research.annotation.systems import (
+    analyse,
+    bootstrap_p,
+    holm,
+    signed_ranks,
+    with_average,
+)
 
 
 def ratings(seed: int = 0, items: int = 40) -> pd.DataFrame:
@@ -49,24 +55,23 @@ def test_bootstrap_p_by_hand():
 
 def test_systems_are_told_apart_where_they_differ():
     found = analyse(ratings(), "meaning", False, 300)
-    assert found.standings[0].system == "c"
-    best, *others = found.standings
-    assert (best.place, best.best, best.worst) == (1, 1, 1)
-    assert {(row.best, row.worst) for row in others} == {(2, 3)}
-    by_pair = {(row.first, row.second): row for row in found.comparisons}
-    order = [row.system for row in found.standings]
+    best, *others = found["systems"]
+    assert (best["system"], best["place"], best["best"], best["worst"]) == ("c", 1, 1, 1)
+    assert {(row["best"], row["worst"]) for row in others} == {(2, 3)}
+    by_pair = {(row["first"], row["second"]): row for row in found["comparisons"]}
+    order = [row["system"] for row in found["systems"]]
     assert [*by_pair] == [("c", order[1]), ("c", order[2]), (order[1], order[2])]
-    assert by_pair["c", "a"].holm < 0.001
-    assert by_pair["c", "a"].bootstrap < 0.01
-    assert by_pair["c", "a"].wins > by_pair["c", "a"].losses
+    assert by_pair["c", "a"]["holm"] < 0.001
+    assert by_pair["c", "a"]["bootstrap"] < 0.01
+    assert by_pair["c", "a"]["wins"] > by_pair["c", "a"]["losses"]
     alike = by_pair[order[1], order[2]]
-    assert alike.wilcoxon > 0.05
-    assert alike.low < 0 < alike.high
-    assert alike.wins + alike.ties + alike.losses == alike.items == 40
-    assert found.alphas["ordinal"].value > 0.8
-    [kappa] = found.kappas
-    assert kappa.value > 0.8
-    assert kappa.units == 120
+    assert alike["wilcoxon"] > 0.05
+    assert alike["low"] < 0 < alike["high"]
+    assert alike["wins"] + alike["ties"] + alike["losses"] == alike["items"] == 40
+    assert found["alpha"]["ordinal"]["value"] > 0.8
+    [kappa] = found["kappa"]
+    assert kappa["value"] > 0.8
+    assert kappa["units"] == 120
 
 
 def test_a_mean_is_over_items_not_over_answers():
@@ -74,9 +79,24 @@ def test_a_mean_is_over_items_not_over_answers():
     rows = [("1", "a", str(k), 5) for k in range(10)] + [("2", "a", "0", 1)]
     rows += [("1", "b", "0", 3), ("2", "b", "0", 3)]
     table = pd.DataFrame(rows, columns=["item", "system", "annotator", "x"])
-    found = analyse(table, "x", False, 50)
-    assert [row.mean for row in found.standings] == [3, 3]
-    assert [row.place for row in found.standings] == [1.5, 1.5]
+    found = analyse(table, "x", False, 50)["systems"]
+    assert [row["mean"] for row in found] == [3, 3]
+    assert [row["place"] for row in found] == [1.5, 1.5]
+
+
+def test_standard_deviations_and_the_average_of_criteria():
+    """MCTS, Table 6: of all answers to a criterion, and of their mean."""
+    rows = [
+        ("1", "a", "x", 1, 3),
+        ("2", "a", "x", 3, 5),
+        ("1", "b", "x", 5, 5),
+        ("2", "b", "x", 5, 5),
+    ]
+    columns = ["item", "system", "annotator", "meaning", "fluency"]
+    table = with_average(pd.DataFrame(rows, columns=columns))
+    found = analyse(table, "average", False, 20)["systems"]
+    assert [(row["system"], row["mean"]) for row in found] == [("b", 5), ("a", 3)]
+    assert [row["sd"] for row in found] == pytest.approx([0, 2**0.5])
 
 
 def test_likert_sheets_one_for_each_annotator(tmp_path, capsys):
@@ -89,7 +109,7 @@ def test_likert_sheets_one_for_each_annotator(tmp_path, capsys):
     line = ["likert", *map(str, sheets), "--output", str(tmp_path / "out"), "--samples", "100"]
     assert script.main(line) == 0
     told = json.loads((tmp_path / "out/human_evaluation.json").read_text("utf-8"))
-    assert [*told] == ["meaning", "fluency"]
+    assert [*told] == ["meaning", "fluency", "average"]
     assert told["meaning"]["systems"][0]["system"] == "c"
     page = (tmp_path / "out/human_evaluation.md").read_text("utf-8")
     assert "## fluency: each two systems" in page
@@ -128,28 +148,28 @@ def test_ranking_sheets(tmp_path, wide):
         (
             "item,system,x\n1,a,3\n1,b,9\n",
             [],
-            "line 3: x is '9', expected a whole number from 0 to 5",
+            "row 2: x is '9', expected a whole number from 0 to 5",
         ),
         (
             "item,system,x\n1,a,3\n1,a,4\n",
             [],
-            "line 3: item '1', system 'a' and annotator 's' stand already in",
+            "row 2: item '1', system 'a' and annotator 's' stand in an earlier row",
         ),
-        ("item,system,x\n1,,3\n", [], "line 2: system is empty"),
-        ("item,x\n1,3\n", [], "line 1: no column 'system', it has: item, x"),
+        ("item,system,x\n1,,3\n", [], "row 1: system is empty"),
+        ("item,x\n1,3\n", [], "s.csv: no column 'system', it has: item, x"),
         ("item,system,x\n1,a,3\n", [], "one system, 'a'; expected two or more"),
         ("item,system,x\n1,a,\n1,b,\n", [], "s.csv: no answers"),
         (
             "item,system\n1,a\n",
             [],
-            "line 2: columns none, expected a criterion beside item and system",
+            "s.csv: columns none beside item, system, annotator",
         ),
         (
             "item,system,x\n1,a,3\n1,b,4\n",
             ["--scale", "5", "1"],
             "--scale 5 1: expected the lowest",
         ),
-        ("item,system,x\n1,a,3\n1,b,4\n", ["--criteria", "y"], "line 1: no column 'y'"),
+        ("item,system,x\n1,a,3\n1,b,4\n", ["--criteria", "y"], "s.csv: no column 'y'"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path: Path, capsys, text, given, message):

@@ -1,0 +1,94 @@
+"""Who rates which pair: the plan of an annotation, and its tasks for Label Studio.
+
+The plan is a table with one row per task. It leads from a task that an annotator sees back to its
+pair, and it knows which tasks are checks; annotators do not see it. Tasks look alike, whether they
+are a pair of the sample, the same pair a second time, or a pair whose right answers are known.
+
+Format: labelstud.io/guide/task_format. The configuration uses Choices, because Label Studio's
+Rating has no 0.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from gaixie.udfs.reports import render
+from gaixie.udfs.spscore import JUDGEMENTS
+from gaixie.udfs.storage import storage
+
+RATINGS = [*JUDGEMENTS, "overall"]
+"""Questions answered from 0 to 5: the paper's three criteria, readability, and the whole."""
+IS_PARAPHRASE = "is_paraphrase"
+"""The question answered by 0 or 1: do both sentences say the same?"""
+HIGHEST = {**dict.fromkeys(RATINGS, 5), IS_PARAPHRASE: 1}
+FIELDS = [*HIGHEST]
+PLAN = "plan.json"
+HERE = Path(__file__).parent
+
+
+def assign(
+    pairs: pd.DataFrame, annotators: list[str], overlap: int, repeats: float, seed: int
+) -> pd.DataFrame:
+    """The plan: a row for each task, with its annotator and all columns of its pair.
+
+    pairs: a column ``kind`` says which pairs are of the sample ("pair"); every annotator gets all
+    others. Each pair of the sample goes to ``overlap`` annotators, who all get equally many and
+    meet equally often, as far as the numbers allow. repeats: share of an annotator's pairs that
+    come again, at least a third of the tasks later.
+    """
+    draw = np.random.default_rng(seed)
+    teams = {team: draw.random() for team in combinations(annotators, overlap)}
+    load = dict.fromkeys(annotators, 0)
+    own: dict[str, list[int]] = {name: [] for name in annotators}
+    for row in np.flatnonzero(pairs["kind"] == "pair").tolist():
+        team = min(teams, key=lambda team: (sum(load[name] for name in team), teams[team]))
+        teams[team] += 1
+        for name in team:
+            load[name] += 1
+            own[name].append(row)
+    checks = np.flatnonzero(pairs["kind"] != "pair").tolist()
+    parts = []
+    for name, rows in own.items():
+        order = draw.permutation([*rows, *checks]).tolist()
+        early = [row for row in order[: len(order) // 2] if row not in checks]
+        again = set()
+        for row in early[: round(repeats * len(rows))]:
+            least = min(order.index(row) + max(len(rows) // 3, 1), len(order))
+            again.add(row)
+            order.insert(int(draw.integers(least, len(order) + 1)), row)
+        part = pairs.iloc[order].assign(annotator=name)
+        part.loc[part["pair"].duplicated(), "kind"] = "repeat"
+        part.insert(0, "task", [f"{name}-{number:04d}" for number in range(1, len(order) + 1)])
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def write_plan(plan: pd.DataFrame, folder: str) -> list[str]:
+    """Writes plan, guideline, configuration and each annotator's tasks; the URIs of the tasks."""
+    files = []
+    for name, own in plan.groupby("annotator", sort=False):
+        tasks = own[["task", "source", "paraphrase"]].to_dict("records")
+        files.append(storage.join(folder, "label_studio", f"{name}.json"))
+        storage.write(files[-1], storage.to_json([{"data": task} for task in tasks]))
+    config = render(HERE / "config.xml.j2", highest=HIGHEST)
+    storage.write(storage.join(folder, "label_studio", "config.xml"), config)
+    storage.write(storage.join(folder, "guideline.md"), render(HERE / "guideline.md.j2"))
+    rows = plan.astype(object).where(plan.notna(), None).to_dict("records")
+    storage.write(storage.join(folder, PLAN), storage.to_json(rows))
+    return files
+
+
+def read_plan(folder: str) -> pd.DataFrame:
+    """The plan that annotate.py export wrote. Raises FileNotFoundError or ValueError."""
+    uri = storage.join(folder, PLAN)
+    try:
+        plan = pd.DataFrame(storage.read_json(uri))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{uri}: no such file; annotate.py export writes it") from None
+    if not {"task", "annotator", "pair", "kind"} <= {*plan}:
+        raise ValueError(f"{uri}: not a plan of annotate.py export")
+    return plan

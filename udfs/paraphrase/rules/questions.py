@@ -1,143 +1,134 @@
-"""Questions."""
+"""Questions and reported speech."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from gaixie.udfs.paraphrase.rules.connectives import subject_only
-from gaixie.udfs.paraphrase.rules.view import Edit, Words, rule, subject, view
+from gaixie.udfs.paraphrase.rules.tables import expression, words
+from gaixie.udfs.paraphrase.rules.view import (
+    QUESTION,
+    THIRD,
+    Edit,
+    View,
+    balanced,
+    filled,
+    rule,
+    subject,
+    subject_only,
+)
+
+TWICE = {
+    "有没有": "有",
+    "能不能": "能",
+    "会不会": "会",
+    "可不可以": "可以",
+    "是不是": "是",
+    "要不要": "要",
+    "知不知道": "知道",
+    "该不该": "该",
+}
+"""A verb asked with its negation, and the verb."""
+ONCE = {verb: twice for twice, verb in TWICE.items()}
+ASKED, SAYING = words("asked"), expression("saying")
 
 
 # 24 of 24 right
 @rule
-def have_or_not(text: str, words: Words) -> Iterator[Edit]:
+def have_or_not(v: View) -> Iterator[Edit]:
     """有没有人试过？ → 有人试过吗？"""
-    v = view(text, words)
     for k, (a, b) in enumerate(v.sentences):
-        if v.mark(k) not in {"？", "?"} or re.search("吗|还是|谁|什么|怎么|如何|为什么", text[a:b]):
+        text = v.text[a:b]
+        if not v.asks(k) or re.search("吗|还是|谁|什么|怎么|如何|为什么", text):
             continue
-        for m in re.finditer("有没有|能不能|会不会|可不可以|要不要|是不是|知不知道", text[a:b]):
-            single = {
-                "有没有": "有",
-                "能不能": "能",
-                "会不会": "会",
-                "可不可以": "可以",
-                "要不要": "要",
-                "是不是": "是",
-            }
-            word = single.get(m.group(), "知道")
-            tail = text[a + m.end() : b]
-            clause = re.split("[，：]", text[a : a + m.start()])[-1]
+        for m in re.finditer("有没有|能不能|会不会|可不可以|要不要|是不是|知不知道", text):
+            tail, clause = text[m.end() :], re.split("[，：]", text[: m.start()])[-1]
             if re.search("知道|想|问|不管|无论|看看|确认|[不没]", clause + tail):
                 continue
-            if "，" not in tail and not re.search("[呢呀啊吧了]$", tail) and len(tail) > 1:
-                yield a + m.start(), b, f"{word}{tail}吗"
+            if not re.search("，|[呢呀啊吧了]$", tail) and len(tail) > 1:
+                yield a + m.start(), b, f"{TWICE[m.group()]}{tail}吗"
 
 
 # 36 of 36 right
 @rule
-def ma_to_whether(text: str, words: Words) -> Iterator[Edit]:
+def ma_to_whether(v: View) -> Iterator[Edit]:
     """你会来吗？ → 你会不会来？ / 你是否会来？"""
-    v = view(text, words)
+    bad = "[了过]$|什么|谁|哪|多少|还是|已经|没|怎么|为什么|如何"
     for c in v.clauses:
-        end = v.sentences[c.sentence][1]
-        if v.mark(c.sentence) not in {"？", "?"} or c.end != end or text[end - 1] != "吗":
+        end, k = v.sentences[c.sentence][1], subject(v, c.first)
+        if not v.asks(c.sentence) or c.end != end or v.text[end - 1] != "吗" or k is None:
             continue
-        k = subject(v, c.first)
-        if k is None:
-            continue
-        word, old = v.word(k), text[c.start : c.end]
-        if (
-            word
-            not in {
-                "会",
-                "能",
-                "可以",
-                "应该",
-                "知道",
-                "是",
-                "有",
-                "要",
-                "喜欢",
-                "认为",
-                "觉得",
-                "需要",
-                "相信",
-                "愿意",
-                "同意",
-                "记得",
-                "支持",
-            }
-            or "不" in old
-        ):
-            continue
-        twice = {
-            "可以": "可不可以",
-            "知道": "知不知道",
-            "会": "会不会",
-            "能": "能不能",
-            "有": "有没有",
-            "是": "是不是",
-        }
-        at = v.tokens[k].start
-        rest = text[v.tokens[k].end : c.end - 1]
-        if not re.search("[了过]$|什么|谁|哪|多少|还是|已经|没|怎么|为什么|如何", rest) and rest:
-            if word in twice:
-                yield at, c.end, twice[word] + rest
+        word, at, rest = v.word(k), v.tokens[k].start, v.text[v.tokens[k].end : end - 1]
+        if word in ASKED and "不" not in v.span(c) and rest and not re.search(bad, rest):
+            if word in {"可以", "知道", "会", "能", "有", "是"}:
+                yield at, c.end, ONCE[word] + rest
             yield at, c.end, f"是否{word}{rest}"
 
 
-# 9 of 9 right
+# 16 of 16 right
 @rule
-def anyone(text: str, words: Words) -> Iterator[Edit]:
-    """有人知道吗？ → 有没有人知道？"""
-    for m in re.finditer(
-        "(?:^|(?<=[，。！？：\n]))(请问)?有(人|谁)([^，。！？；：]{2,30})吗(?=[？?])", text
-    ):
-        if m[2] == "人" and not re.search("什么|怎么|谁|哪|不|没", m[3]):
-            yield m.start(), m.end(), f"{m[1] or ''}有没有人{m[3]}"
+def reason_question(v: View) -> Iterator[Edit]:
+    """天空为什么变红？ → 天空变红的原因是什么？"""
+    bad = "要|[你我您]|就|才|还|竟|偏|呢|的$|这么|那么|却|总|不能|是"
+    for k, (a, b) in enumerate(v.sentences):
+        m = re.fullmatch("(?:(.*，))?([^，]{0,12})为(?:什么|何)([^，]{3,24})", v.text[a:b])
+        if not m or not v.asks(k) or re.search(bad, m[2] + m[3]):
+            continue
+        start = a + len(m[1] or "")
+        named = subject_only(v, v.starts.get(start, 0), start + len(m[2]))
+        if named if m[2] else subject(v, v.starts.get(a + m.start(3), 0)):
+            yield start, b, f"{m[2]}{m[3]}的原因是什么"
 
 
-# 24 of 24 right
+# 38 of 42 right
 @rule
-def why_first(text: str, words: Words) -> Iterator[Edit]:
-    """他为什么不来 → 为什么他不来"""
-    v = view(text, words)
-    for m in re.finditer("为什么|为何|什么时候", text):
-        c = next((c for c in v.clauses if c.start < m.start() < c.end), None)
-        if c and v.at(m.start(), m.end()) and subject_only(v, c.first, m.start()):
-            yield c.start, m.end(), m.group() + text[c.start : m.start()]
+def whether(v: View) -> Iterator[Edit]:
+    """我不知道有没有票 → 我不知道是否有票"""
+    for m in re.finditer("有没有|能不能|会不会|可不可以|是不是|该不该", v.text):
+        after = v.text[m.end() :]
+        if not after or after[0] in "，。？！；呢" or not v.at(*m.span()):
+            continue
+        if re.search("你|吧$|呀|^[^。]*你们", v.text[: m.start()][-4:]):
+            continue
+        if re.match("[^，。？！；]{0,20}[呢呀啊]|别|麻烦|请|帮|给|已经|都", after):
+            continue
+        following = v.tag(v.ends[m.end()])
+        if m.group() != "有没有" or following != "v":
+            bare = m.group() == "是不是" and following in {"d", "v", "a", "zg", "p"}
+            yield m.start(), m.end(), "是否" + ("" if bare else TWICE[m.group()])
+    for m in re.finditer("是否(有|能|会|可以)(?=[一-龥])(?![助效关权利意])", v.text):
+        if v.at(*m.span()):
+            yield m.start(), m.end(), ONCE[m[1]]
 
 
-# 24 of 25 right
+# 15 of 15 right
 @rule
-def why_after_subject(text: str, words: Words) -> Iterator[Edit]:
-    """为什么他不来 → 他为什么不来"""
-    v = view(text, words)
-    for m in re.finditer("为什么|为何", text):
-        if m.end() in v.starts and m.start() in v.starts:
-            k = subject(v, v.starts[m.end()])
-            end = next((c.end for c in v.clauses if c.start <= m.start() < c.end), 0)
-            if text[end : end + 1] == "，":
-                continue
-            if (
-                k
-                and v.word(k) not in {"就", "是"}
-                and (m.start() == 0 or text[m.start() - 1] in "，。！？：；“但")
-            ):
-                at = v.tokens[k].start
-                yield m.start(), at, text[m.end() : at] + m.group()
+def said_last(v: View) -> Iterator[Edit]:
+    """专家说，今年会更冷。 → 今年会更冷，专家说。"""
+    for k, (a, b) in enumerate(v.sentences):
+        m = re.fullmatch(f"([^，：]{{2,14}}{SAYING})，(.+)", v.text[a:b])
+        if not m or v.mark(k) != "。" or THIRD.search(m[2]) or QUESTION.search(m[2]):
+            continue
+        if re.match("据|但|而|所以|因此|不过|有|又|也|还|[我你对]", m[1]) or "，" in m[2][:3]:
+            continue
+        end = a + len(m[1])
+        if balanced(m[1]) and v.at(a, end):
+            if subject_only(v, v.starts[a], v.tokens[v.ends[end] - 1].start):
+                yield a, b, f"{m[2]}，{m[1]}"
 
 
-# 23 of 24 right
+# 27 of 29 right
 @rule
-def le_ma(text: str, words: Words) -> Iterator[Edit]:
-    """你吃饭了吗？ → 你吃饭了没有？"""
-    for m in re.finditer("(?<=[一-龥]{2}了)吗(?=[？?])", text):
-        before = re.split("[，。！？；：]", text[: m.start()])[-1]
-        if (
-            not re.search("不|没|难道|什么|谁|都|太|就|也|是|才|得了|能|会|知道|还有", before)
-            and len(before) < 16
-        ):
-            yield m.start(), m.end(), "没有"
+def in_my_view(v: View) -> Iterator[Edit]:
+    """我认为这不公平 → 在我看来，这不公平"""
+    find = re.compile("(我|他|她|他们|她们|我们|[一-龥]{2,6}?)(认为|觉得)，?")
+    for c in v.clauses:
+        m = find.match(v.text, c.start)
+        if not m or not filled(v, *m.span(1)) or c.end - m.end() <= 4:
+            continue
+        if QUESTION.search(v.text[c.start : v.sentences[c.sentence][1]]) or m[1] == "个人":
+            continue
+        if v.text.count("认为") + v.text.count("觉得") > 1 or v.text[m.end()] in "很太非好有":
+            continue
+        if v.subject_at(m.end()) and v.word(v.starts[m.end()]) != m[1]:
+            yield c.start, m.end(), f"在{m[1]}看来，"

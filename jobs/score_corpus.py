@@ -13,7 +13,7 @@ Reads Parquet, JSON lines, CSV or TSV, and writes one run:
   OUTPUT/runs/RUN_ID/manifest.json                        counts, settings; written last
 
 A run without a manifest does not exist for readers. Killed at any moment, the job run again with
-the same --run-id starts over, or with --resume goes on behind the last finished chunk of input;
+the same --run-id starts over, or with --resume goes on behind the last finished unit of input;
 --clean deletes what killed runs left behind. One process at a time has a run; a second one is
 refused. Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
 """
@@ -25,27 +25,36 @@ import atexit
 import gc
 import sys
 
+from pydantic import ValidationError
+
 from gaixie.jobs.corpus.early import check_local_inputs
 from gaixie.jobs.corpus.paths import check_apart
 from gaixie.jobs.corpus.publish import clean_runs
-from gaixie.jobs.corpus.settings import Input
+from gaixie.jobs.corpus.settings import Csv, Input
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
 from gaixie.udfs.command_line import make_parser, positive
-from gaixie.udfs.defaults import TIER_NAMES
-from gaixie.udfs.spscore.stages import ORIGINS
-
-SETTINGS = set(ScoreSettings.model_fields) - {"inputs", "thresholds", "read_from", "csv"}
-"""Settings that have an option of their own."""
+from gaixie.udfs.storage.options import add_config, add_options
+from gaixie.udfs.storage.settings import first_fault
 
 INTERRUPTED = "the run can be resumed with --resume"
+READ = ("origin", "origin_column", "source_column", "paraphrase_column", "license", "format")
+"""Settings of an input that are options."""
+WRITE = ("output", "run_id", "target_file_mb")
+LENGTHS = ("min_characters", "max_characters")
+HOW = ("tier", "model", "segmenter", *LENGTHS, "on_corrupt_file", "unit_mb")
 
 
 def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
-    overrides = {name: value for name, value in vars(args).items() if name in SETTINGS}
+    overrides = {name: getattr(args, name) for name in (*WRITE, *HOW)}
     if args.input:
-        overrides["inputs"] = [_input_from(args)]
+        given = {name: getattr(args, name) for name in READ}
+        given = {name: value for name, value in given.items() if value is not None}
+        try:
+            overrides["inputs"] = [Input(path=args.input, **given)]
+        except ValidationError as error:
+            raise JobError(f"--input {args.input}: {first_fault(error, 'origin')}") from error
     encoding = [f"csv.encoding={args.encoding}"] if args.encoding else []
     settings = load_settings(args.config, overrides, [*encoding, *args.set])
     if not settings.output:
@@ -64,38 +73,21 @@ def main(argv: list[str] | None = None) -> int:
     return score_corpus(settings, args)
 
 
-def _input_from(args: argparse.Namespace) -> Input:
-    if bool(args.origin) == bool(args.origin_column):
-        raise JobError(f"--input {args.input}: give --origin or --origin-column")
-    if args.origin and args.origin not in ORIGINS:
-        raise JobError(f"--origin {args.origin}: unknown, expected one of {', '.join(ORIGINS)}")
-    given = {name: getattr(args, name) for name in Input.model_fields if hasattr(args, name)}
-    return Input(path=args.input, **{k: v for k, v in given.items() if v is not None})
-
-
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("score_corpus.py", __doc__)
     read = parser.add_argument_group("what to read (several inputs: in the config file)")
-    for name, metavar, text in (
-        ("input", "PATH", "file, folder or glob; replaces the config's"),
-        ("origin", "ORIGIN", " | ".join(ORIGINS)),
-        ("origin-column", "NAME", "column that holds each row's origin"),
-        ("source-column", "NAME", "by default source"),
-        ("paraphrase-column", "NAME", "by default paraphrase"),
-        ("license", "NAME", "of these pairs, for a release's card"),
-        ("encoding", "NAME", "of text files: utf-8 or such as gb18030"),
-    ):
-        read.add_argument(f"--{name}", metavar=metavar, help=text)
-    read.add_argument("--format", choices=["parquet", "jsonl", "csv", "tsv"], help="by its name")
+    replaces = "file, folder or glob; replaces the config's inputs"
+    read.add_argument("--input", metavar="PATH", help=replaces)
+    add_options(read, Input, *READ)
+    add_options(read, Csv, "encoding")
     read.add_argument("--limit", metavar="N", type=positive, help="only the first N rows")
     write = parser.add_argument_group("what to write")
-    write.add_argument("--output", metavar="ROOT", help="root of the tables: a folder or a URI")
-    write.add_argument("--run-id", metavar="ID", help="by default the time of the start, in UTC")
+    add_options(write, ScoreSettings, *WRITE)
     for name, text in (
         ("resume", "go on with a run that was killed"),
         ("take-over", "take the run from a process on another host, which must be gone"),
-        ("clean", "delete what killed runs left, no other work; with --run-id, of that run"),
-        ("dry-run", "check and score a sample, say what all takes; no output"),
+        ("clean", "delete what killed runs left, and do nothing else; with --run-id, of that run"),
+        ("dry-run", "check and score a sample, say what all takes; writes nothing"),
     ):
         write.add_argument(f"--{name}", action="store_true", help=text)
     hours = "for --clean: leave alone what was written to since; default 24"
@@ -103,23 +95,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     write.add_argument("--cores", metavar="N", type=positive, help="of a cluster, for --dry-run")
     pairs = "for --dry-run, by default those of the inputs"
     write.add_argument("--pairs", metavar="N", type=positive, help=pairs)
-    write.add_argument("--target-file-mb", metavar="MB", help="size of output files")
     how = parser.add_argument_group("how to score")
-    for name, metavar, text in (
-        ("min-characters", "N", "shorter: to quarantine"),
-        ("max-characters", "N", "longer: to quarantine"),
-        ("model", "PATH", "folder of a fitted SPScore-zh"),
-        ("segmenter", "SPEC", "jieba | ltp:NAME_OR_FOLDER"),
-        ("unit-mb", "MB", "input between two resume points"),
-    ):
-        how.add_argument(f"--{name}", metavar=metavar, help=text)
-    how.add_argument("--tier", choices=TIER_NAMES, help="what SPScore-zh sees; by default core")
-    how.add_argument("--on-corrupt-file", choices=["stop", "quarantine"])
-    how.add_argument(
-        "--config", metavar="YAML", default=str(CONFIG), help="default conf/score.yaml"
-    )
-    setting = "any setting of the config"
-    how.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=setting)
+    add_options(how, ScoreSettings, *HOW)
+    add_config(how, CONFIG, "conf/score.yaml")
     return parser.parse_args(argv)
 
 

@@ -11,7 +11,14 @@ from pydantic import AfterValidator, Field, model_validator
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage.settings import Strict
 
-Origin = Literal[ORIGINS]  # type: ignore[valid-type]
+
+def _known_origin(name: str) -> str:
+    if name not in ORIGINS:
+        raise ValueError(f"unknown, expected one of {', '.join(ORIGINS)}")
+    return name
+
+
+Origin = Annotated[str, AfterValidator(_known_origin)]
 
 
 def _for_spark(uri: str) -> str:
@@ -31,15 +38,23 @@ def _known_encoding(name: str) -> str:
 
 
 class Csv(Strict):
-    """How CSV and TSV are written; encoding: JSON lines too."""
+    """How CSV and TSV are written; the encoding is that of JSON lines too."""
 
     quote: str | None = Field(default=None, max_length=1)
-    """What encloses fields; empty: nothing does. None: a double quote, in TSV where a writer set
-    it."""
+    """what encloses fields: by default " in CSV and nothing in TSV; empty: nothing"""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
+    """by default , in CSV and a tab in TSV"""
     encoding: Annotated[str, AfterValidator(_known_encoding)] = "utf-8"
+    """of text files: utf-8 or such as gb18030"""
     columns: list[str] | None = Field(default=None, min_length=1)
-    """Names of the columns of files without a header; None: the first line has them."""
+    """names of the columns of files without a header"""
+
+    def quote_of(self, kind: str) -> str:
+        """Returns the quote of a format, csv or tsv; empty where there is none."""
+        return ("" if kind == "tsv" else '"') if self.quote is None else self.quote
+
+    def delimiter_of(self, kind: str) -> str:
+        return self.delimiter or ("\t" if kind == "tsv" else ",")
 
 
 LICENSE = "license"
@@ -51,12 +66,17 @@ class Input(Strict):
 
     path: Uri
     origin: Origin | None = None
+    """parallel | back_translation | llm | human"""
     origin_column: str | None = None
+    """column that holds each row's origin"""
     format: Literal["parquet", "jsonl", "csv", "tsv"] | None = None
+    """by default from the file's name"""
     source_column: str = "source"
+    """by default source"""
     paraphrase_column: str = "paraphrase"
+    """by default paraphrase"""
     license: str | None = Field(default=None, min_length=1)
-    """Of its pairs: each of them carries it, to a release's card."""
+    """of these pairs, for a release's card"""
     csv: Csv = Field(default_factory=Csv)
 
     @property

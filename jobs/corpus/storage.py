@@ -1,7 +1,7 @@
-"""Reads and writes the files of a run through Hadoop: local paths, S3 and HDFS alike.
+"""Reads and writes files through Hadoop, with a Spark session's settings and credentials.
 
-For jobs that have a Spark session, with its settings and credentials; hdfs:// too. What needs no
-session is in udfs/storage/storage.py, whose names the methods here have.
+For jobs that may read and write hdfs:// as well as local paths and S3. What needs no session is in
+udfs/storage/storage.py, whose functions have the names of the methods here.
 """
 
 from __future__ import annotations
@@ -42,67 +42,75 @@ class Storage:
         self._jvm: Any = spark._jvm
         self._conf = spark._jsc.hadoopConfiguration()
 
-    def _open(self, path: str) -> tuple[Any, Any]:
-        """Returns Hadoop's (FileSystem, Path) of a path."""
+    @contextmanager
+    def _at(self, path: str) -> Iterator[tuple[Any, Any]]:
+        """Yields Hadoop's (FileSystem, Path) of a path; turns what a store refuses into JobError.
+
+        Any other error passes: a store that is down is no user error, and a scheduler starts the
+        job again.
+        """
+        system = None
         try:
-            with explained(path):
-                hadoop_path = self._jvm.org.apache.hadoop.fs.Path(path)
-                system = hadoop_path.getFileSystem(self._conf)
-        except Py4JJavaError as error:  # no such scheme, no URI
-            raise JobError(f"{path}: {error.java_exception.toString().splitlines()[0]}") from error
-        if system.getScheme() == "file":
-            system.setWriteChecksum(False)
-        return system, hadoop_path
+            place = self._jvm.org.apache.hadoop.fs.Path(path)
+            system = place.getFileSystem(self._conf)
+            if system.getScheme() == "file":
+                system.setWriteChecksum(False)
+            yield system, place
+        except Py4JJavaError as error:
+            reasons = (reason for sign, reason in REFUSALS.items() if sign in str(error))
+            if reason := next(reasons, None):
+                raise JobError(f"{path}: {reason}") from error
+            if system is None:  # no such scheme, no URI
+                fault = error.java_exception.toString().splitlines()[0]
+                raise JobError(f"{path}: {fault}") from error
+            raise
+
+    @contextmanager
+    def _stream(self, path: str, overwrite: bool | None = None) -> Iterator[Any]:
+        """Opens a file to read, or to write it: over another one, or only where there is none."""
+        with self._at(path) as (system, place):
+            stream = system.open(place) if overwrite is None else system.create(place, overwrite)
+            try:
+                yield stream
+            finally:
+                stream.close()
 
     def exists(self, path: str) -> bool:
-        system, hadoop_path = self._open(path)
-        with explained(path):
-            return system.exists(hadoop_path)
+        with self._at(path) as (system, place):
+            return system.exists(place)
 
     def list_files(self, path: str) -> list[File]:
-        """Data files of a file, folder (all levels) or glob, in order of their paths.
+        """Lists the data files of a file, folder (all levels) or glob, in order of their paths.
 
         Names that begin with "_" or "." are not data. Raises JobError where nothing is there.
         """
-        system, pattern = self._open(path)
-        with explained(path):
+        with self._at(path) as (system, pattern):
             if system.exists(pattern):  # a name may hold what else makes a pattern
                 roots = [pattern]
             else:
                 roots = [status.getPath() for status in system.globStatus(pattern) or ()]
             if not roots:
                 raise JobError(f"{path}: no such file or folder")
-            files = [
-                file
-                for root in roots
-                for file in self._files(system, system.getFileStatus(root).getPath())
-            ]
+            files = [file for root in roots for file in self._files(system, root)]
         return sorted(files, key=lambda file: file.uri)
 
     def _files(self, system: Any, root: Any) -> Iterator[File]:
-        base = root.toString()
+        base = system.getFileStatus(root).getPath().toString()
         iterator = system.listFiles(root, True)
         while iterator.hasNext():
             status = iterator.next()
             name = status.getPath().toString()
-            parts = name[len(base) :].split("/") if name != base else []
-            if not any(part.startswith(("_", ".")) for part in parts):
+            if is_data(name.removeprefix(base)):
                 modified = datetime.fromtimestamp(status.getModificationTime() / 1000, UTC)
                 yield File(name, status.getLen(), modified)
 
     def delete(self, path: str) -> None:
-        system, hadoop_path = self._open(path)
-        with explained(path):
-            system.delete(hadoop_path, True)
+        with self._at(path) as (system, place):
+            system.delete(place, True)
 
     def read_bytes(self, path: str) -> bytes:
-        system, hadoop_path = self._open(path)
-        with explained(path):
-            stream = system.open(hadoop_path)
-            try:
-                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-            finally:
-                stream.close()
+        with self._stream(path) as stream:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
 
     def read_json(self, path: str) -> dict[str, Any]:
         return json.loads(self.read_bytes(path))
@@ -113,23 +121,15 @@ class Storage:
         On a file system, through a hidden sibling and a rename; an object store shows an object
         only once it is complete.
         """
-        system, hadoop_path = self._open(path)
         data = content.encode() if isinstance(content, str) else content
-        target = hadoop_path
-        renames = system.getScheme() in ("file", "hdfs", "viewfs")
-        if renames:
-            target = self._jvm.org.apache.hadoop.fs.Path(
-                hadoop_path.getParent(), f".{hadoop_path.getName()}.part"
-            )
-        with explained(path):
-            stream = system.create(target, True)
-            try:
+        with self._at(path) as (system, place):
+            renames = system.getScheme() in ("file", "hdfs", "viewfs")
+            hidden = f"{place.getParent().toString()}/.{place.getName()}.part"
+            with self._stream(hidden if renames else path, overwrite=True) as stream:
                 stream.write(bytearray(data))
-            finally:
-                stream.close()
             if renames:
-                system.delete(hadoop_path, False)
-                system.rename(target, hadoop_path)
+                system.delete(place, False)
+                system.rename(self._jvm.org.apache.hadoop.fs.Path(hidden), place)
 
     def write_json(self, path: str, value: dict[str, Any]) -> None:
         self.write(path, to_json(value))
@@ -139,41 +139,20 @@ class Storage:
 
         Raises FileExistsError for the others.
         """
-        system, hadoop_path = self._open(path)
         try:
-            with explained(path):
-                stream = system.create(hadoop_path, False)
+            with self._stream(path, overwrite=False) as stream:
+                stream.write(bytearray(content.encode()))
         except Py4JJavaError as error:
             if "FileAlreadyExistsException" in str(error):
                 raise FileExistsError(path) from error
             raise
-        try:
-            stream.write(bytearray(content.encode()))
-        finally:
-            stream.close()
 
     def sha256(self, path: str) -> str:
-        """SHA-256 of a file as 64 hexadecimal digits; Java reads it in blocks."""
-        system, hadoop_path = self._open(path)
-        with explained(path):
-            stream = system.open(hadoop_path)
-            try:
-                return self._jvm.org.apache.commons.codec.digest.DigestUtils.sha256Hex(stream)
-            finally:
-                stream.close()
+        """Returns the SHA-256 of a file as 64 hexadecimal digits; Java reads it in blocks."""
+        with self._stream(path) as stream:
+            return self._jvm.org.apache.commons.codec.digest.DigestUtils.sha256Hex(stream)
 
 
-@contextmanager
-def explained(path: str) -> Iterator[None]:
-    """Turns what an object store refuses into a JobError.
-
-    Anything else passes: a store that is down is no user error, and a scheduler starts the job
-    again.
-    """
-    try:
-        yield
-    except Py4JJavaError as error:
-        reasons = (reason for sign, reason in REFUSALS.items() if sign in str(error))
-        if reason := next(reasons, None):
-            raise JobError(f"{path}: {reason}") from error
-        raise
+def is_data(path: str) -> bool:
+    """Says whether a file below an input is data: no part of its path begins with "_" or "."."""
+    return not any(part.startswith(("_", ".")) for part in path.split("/"))

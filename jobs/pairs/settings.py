@@ -93,29 +93,51 @@ class BuildSettings(Strict):
 
     method: Literal[METHODS] | None = None  # type: ignore[valid-type]
     input: Uri | None = None
+    """a table: file, folder or glob; versions and parallel take a .tmx too"""
     format: Literal["parquet", "jsonl", "csv", "tsv"] | None = None
+    """by default from the file's name"""
     csv: Csv = Field(default_factory=Csv)
     foreign_column: str | None = None
+    """the foreign sentence, whose equal values make a group"""
     text_column: str | None = None
+    """the Chinese sentence (versions: or a list of them); by default text"""
     max_pairs: int | None = Field(None, ge=1)
+    """at most so many of a group"""
     human_column: str | None = None
+    """by default human"""
     machine_column: str | None = None
+    """by default machine"""
     human: Uri | None = None
+    """a file of sentences, one a line"""
     machine: Uri | None = None
+    """a file of translations, line by line"""
     foreign: Uri | None = None
+    """a file of what they translate, line by line"""
     source_lang: str | None = None
+    """the foreign language, such as en"""
     target_lang: str = "zh"
+    """the Chinese of a TMX; by default zh, which zh-CN and zh-TW are too"""
     translator: Uri | None = None
+    """the model that makes the machine translations"""
     output: Uri | None = None
+    """a folder or URI without pairs"""
     origin: Origin | None = None
+    """parallel | back_translation | llm | human; by default the method's"""
     model: Uri | None = None
+    """the model that writes: a folder or a name; parallel: what translated, for the lineage"""
     model_version: str | None = None
+    """for the lineage"""
     directions: Literal["one", "both"] = "one"
+    """both: each pair the other way round too"""
     seed: int = Field(1, ge=0, lt=2**63)
+    """of the hash that chooses"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
+    """shorter sentences go to quarantine"""
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
+    """longer sentences go to quarantine"""
     piece_sentences: int = Field(2000, ge=1)
     target_file_mb: float = Field(128, gt=0)
+    """size of output files"""
     back_translation: BackTranslationSettings = Field(default_factory=BackTranslationSettings)
     simplify: SimplifySettings = Field(default_factory=SimplifySettings)
     translation: TranslationSettings = Field(default_factory=TranslationSettings)

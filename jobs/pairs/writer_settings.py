@@ -29,6 +29,7 @@ class BackTranslationSettings(WriterSettings):
     """back_translation in conf/pairs.yaml."""
 
     pivots: tuple[str, ...] = Field(default=("ar",), min_length=1)
+    """languages to translate through, a pair for each; by default ar"""
     samples: int = Field(default=1, ge=1)
     """Of each pivot, where translation.sample is set."""
 
@@ -58,6 +59,7 @@ class SimplifySettings(WriterSettings):
     """simplify in conf/pairs.yaml."""
 
     simplifier: Uri | None = None
+    """the model that simplifies English sentences"""
     through: str = "en"
     prefix: str = ""
     min_level_fall: float = 0.1

@@ -54,18 +54,28 @@ class ScoreSettings(Strict):
 
     inputs: list[Input] = Field(default_factory=list)
     output: Uri | None = None
+    """root of the tables: a folder or a URI"""
     run_id: Annotated[str, AfterValidator(_file_name)] | None = None
+    """by default the time of the start, in UTC"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
+    """shorter sentences go to quarantine"""
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
+    """longer sentences go to quarantine"""
     tier: Literal[TIER_NAMES] | None = None  # type: ignore[valid-type]
+    """what SPScore-zh sees; by default core"""
     model: str | None = None
+    """folder of a fitted SPScore-zh"""
     read_from: float = Field(0.0, ge=0, le=1)
     csv: Csv = Field(default_factory=Csv)
     segmenter: Annotated[str, AfterValidator(_known_segmenter)] = "jieba"
+    """jieba | ltp:NAME_OR_FOLDER"""
     thresholds: dict[Origin, Thresholds] = Field({}, alias="cuts")
     on_corrupt_file: Literal["stop", "quarantine"] = "stop"
+    """what to do about a file that cannot be read among good ones"""
     target_file_mb: float = Field(128, gt=0)
+    """size of output files"""
     unit_mb: float | None = Field(None, gt=0)
+    """input read between two points from which a killed run resumes"""
 
     @model_validator(mode="after")
     def _complete(self) -> ScoreSettings:
@@ -83,10 +93,7 @@ class ScoreSettings(Strict):
 
 
 def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) -> ScoreSettings:
-    """Reads the YAML file, with overrides (None = not given) and KEY=VALUE assignments on top.
-
-    Raises JobError with the file, the key and what was expected there.
-    """
+    """Loads the settings as gaixie.udfs.storage.settings does. Raises JobError for what is wrong."""
     try:
         return settings.load_settings(ScoreSettings, path, overrides, assignments)
     except (OSError, ValueError) as error:

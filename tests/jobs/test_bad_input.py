@@ -211,7 +211,7 @@ def test_unknown_origin(score, tmp_path):
     path = write_parquet(tmp_path / "in.parquet", table)
     known = "expected one of parallel, back_translation, llm, human"
     run = score(tmp_path / "out", "--input", path, "--origin", "gpt")
-    refused(run, f"--origin gpt: unknown, {known}")
+    refused(run, f"--input {path}: origin: unknown, {known}")
     run = score(tmp_path / "out", "--input", path, "--origin-column", "kind")
     refused(run, f"{path}: column 'kind' holds the unknown origin 'gpt', {known}")
 

@@ -15,7 +15,7 @@ from gaixie.udfs.storage import storage
 class Strict(BaseModel):
     """Settings of which every key is known."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
 Model = TypeVar("Model", bound=BaseModel)

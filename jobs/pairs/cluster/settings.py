@@ -29,19 +29,24 @@ class ClusterSettings(WriterSettings):
     FREE: ClassVar[frozenset[str]] = frozenset({"references"})
 
     key_columns: tuple[Annotated[str, AfterValidator(_known_key)], ...] = ()
+    """compare only within these: topic, url, topic+created:day; by default all sentences"""
     clusters: Uri | None = None
+    """output of the months before, which these sentences join"""
     references: int | None = Field(default=None, ge=2)
+    """also write sources with so many paraphrases or more"""
     ngram: int = Field(default=2, ge=1, le=10)
     near_duplicate: float = Field(default=0.8, gt=0, le=1)
     near_duplicate_bands: int = Field(default=10, ge=1, le=500)
     near_duplicate_rows: int = Field(default=6, ge=1, le=50)
     overlap: float = Field(default=0.2, ge=0, lt=1)
     encoder: str | None = None
+    """a folder: candidates by embedding, not by overlap"""
     cosine: float = Field(default=0.8, ge=-1, le=1)
     bands: int | None = Field(default=None, ge=1, le=500)
     rows: int | None = Field(default=None, ge=1, le=63)
     neighbours: int = Field(default=16, ge=1, le=1000)
     identify: str = "core"
+    """core | full | a classifier's folder: what decides that two say the same; by default core"""
     min_meaning: float = Field(default=0.6, ge=0, le=1)
     min_probability: float = Field(default=0.5, ge=0, le=1)
     min_share: float = Field(default=0.5, ge=0, le=1)

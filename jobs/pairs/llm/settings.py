@@ -63,23 +63,26 @@ class LlmSettings(WriterSettings):
     )
 
     local: bool = False
-    """Load the model with transformers, on Spark's executors, rather than call an endpoint."""
+    """load the model with transformers, on Spark's executors, in place of an endpoint"""
     base_url: Annotated[str, AfterValidator(_without_secret)] | None = None
-    """Null: the openai package's own default, or OPENAI_BASE_URL."""
+    """of an OpenAI-compatible endpoint; by default openai's own, or OPENAI_BASE_URL"""
     api_key_variable: str = "OPENAI_API_KEY"
     """Environment variable that holds the key: it stands in no setting."""
     cache: Uri | None = None
-    """Folder of the answers, local or s3a://; null: OUTPUT/answers."""
+    """folder of answers, to be used again; by default OUTPUT/answers"""
 
     prompt: Annotated[str, AfterValidator(_known_prompt)] = "zero_shot"
+    """zero_shot (default) | few_shot | degree | a template NAME.j2"""
     system: str | None = None
     degrees: tuple[Annotated[int, Field(ge=1, le=5)], ...] = ()
-    """Of change, from 1 (a light touch) to 5 (a rewrite): each is asked for."""
+    """of change, 1 (a light touch) to 5 (a rewrite): each is asked for"""
     paraphrases: int = Field(default=1, ge=1, le=100)
-    """Of a sentence and degree."""
+    """of a sentence and degree"""
     sentences_per_request: int = Field(default=1, ge=1, le=100)
+    """by default 1"""
 
     temperature: float | None = Field(default=0.9, ge=0)
+    """by default 0.9"""
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = None
     """Sent plus the paraphrase's number; a local model draws by it and the sentence."""
@@ -89,8 +92,11 @@ class LlmSettings(WriterSettings):
     extra_body: dict[str, Any] = Field(default_factory=dict)
 
     concurrency: int = Field(default=16, ge=1)
+    """requests at a time; by default 16"""
     requests_per_minute: float | None = Field(default=None, gt=0)
+    """at most"""
     tokens_per_minute: float | None = Field(default=None, gt=0)
+    """at most"""
     request_seconds: float = Field(default=120, gt=0)
     attempts: int = Field(default=6, ge=1)
     backoff_seconds: float = Field(default=1, gt=0)
@@ -99,12 +105,15 @@ class LlmSettings(WriterSettings):
     """Requests in a row that failed for good: the run stops."""
 
     max_tokens_total: int | None = Field(default=None, ge=1)
+    """of prompts and answers: the run stops before it would exceed them"""
     max_cost: float | None = Field(default=None, gt=0)
+    """the same, by price-in and price-out"""
     price_in: float | None = Field(default=None, ge=0)
-    """Of a million tokens of prompts, in any currency; max_cost is in the same."""
+    """of a million tokens of prompts, in any currency"""
     price_out: float | None = Field(default=None, ge=0)
+    """of a million tokens of answers"""
     publish_partial: bool = False
-    """Where the budget ends before the sentences do: publish, with the rest in quarantine."""
+    """where the budget ends early: publish, with the rest in quarantine"""
 
     device: str = "auto"
     """Of a local model; auto: the GPU where there is one."""

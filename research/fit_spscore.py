@@ -93,7 +93,6 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
         default=str(data.CONFIG.with_name("pair_encoder.yaml")),
         help="how the encoder of tier full is trained; by default conf/pair_encoder.yaml",
     )
-    add("--backend", choices=["lightgbm", "neural"])
     add("--segmenter", help="jieba or ltp:NAME_OR_FOLDER")
     add("--seeds", type=int, help="each head is the mean of this many fits")
     add("--folds", type=int, help="of the cross-validation by group")
@@ -121,8 +120,6 @@ def settings(arguments: argparse.Namespace) -> data.Config:
             source_column=arguments.source_column,
             paraphrase_column=arguments.paraphrase_column,
         )
-    if arguments.backend and arguments.backend != config.backend:
-        config.backend, config.parameters = arguments.backend, {}
     for name, least in (("segmenter", None), ("seeds", 1), ("folds", 2)):
         value = getattr(arguments, name)
         if value is not None:

@@ -1,6 +1,6 @@
 """The baseline: the same work in readable Python, with jieba and lightgbm.
 
-Every feature by its definition (the `reference` functions), words from jieba, outputs from
+Every feature by its definition (tests/support/plain_*.py), words from jieba, outputs from
 LightGBM's own Boosters, one process a core. Reads and writes Parquet as the job does.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -16,12 +17,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gaixie.udfs.features import FEATURES, acs, lis, lr, pmd, sbleu, sl, spa, wpa
-from gaixie.udfs.meaning.extract import Resources, reference
+from gaixie.udfs.features import FEATURES
+from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.penalties import PENALISED, penalty
 from gaixie.udfs.spscore.stages import stage
 from gaixie.udfs.text.normalise import normalise
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests/support"))
+import plain_facts
+import plain_features
+import plain_language_model
+import plain_surface
+import plain_vectors
 
 CUTS = (0.45, 0.55, 0.65)
 
@@ -39,18 +47,16 @@ def score_rows(rows: list[dict], cutter, model: SPScore, boosters) -> list[dict]
         if not (_has_han(a) and _has_han(b)):
             continue
         words_a, words_b = cutter(a), cutter(b)
-        found = {
-            "acs": acs.reference(a, b),
-            "spa": spa.reference(a, b),
-            "pmd": pmd.reference(a, b),
-            "wpa": wpa.reference(words_a, words_b),
-            "lis": lis.reference(a, b),
-            "sbleu": sbleu.reference(a, b),
-            "sl": sl.reference(a),
-            "lr": lr.reference(a, b),
-        }
+        found = plain_features.reference(a, b, words_a, words_b)
         if model.tier == "core":
-            found |= reference(a, b, words_a, words_b, Resources.load())
+            families = (
+                plain_surface.reference(a, b, words_a, words_b),
+                plain_facts.reference(a, b, words_a, words_b),
+                plain_vectors.reference(words_a, words_b, Resources.load().vectors),
+                plain_language_model.reference(a, b, Resources.load().language_model),
+            )
+            values = [value for family in families for value in family.values()]
+            found |= dict(zip(CORE_FEATURES[len(FEATURES) :], values, strict=True))
         features.append([found[name] for name in model.columns])
         identity = "\x1f".join([source, paraphrase, "parallel"]).encode()
         own = {name: found[name] for name in FEATURES}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -89,7 +88,6 @@ class Config(Strict):
     """conf/spscore.yaml; what each setting means stands there."""
 
     segmenter: str = "jieba"
-    backend: Literal["lightgbm", "neural"] = "lightgbm"
     seeds: int = Field(default=3, ge=1)
     folds: int = Field(default=5, ge=2)
     rated: Rated
@@ -98,7 +96,7 @@ class Config(Strict):
     penalties: dict[str, float] = Field(default={})
     never_raise: dict[str, list[str]] = Field(default={})
     parameters: dict[str, dict] = Field(default={})
-    """By tier: what differs from the back-end's defaults."""
+    """By tier: what differs from LightGBM's settings in udfs/spscore/fit.py."""
 
     @model_validator(mode="after")
     def _columns(self) -> Config:

@@ -93,10 +93,9 @@ def fit(
             target,
             weight,
             chosen,
-            config.backend,
             config.seeds,
             config.parameters.get(tier),
-            dict.fromkeys(monotone, -1) if config.backend == "lightgbm" else None,
+            dict.fromkeys(monotone, -1),
         )
         heads[output] = Head(model, chosen)
     resources = Resources.load().digests() if tier != "paper" else {}

@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from plain_vectors import partners
 from tiny_models import tiny_bert
 
 from gaixie.research import make_vectors
-from gaixie.udfs.meaning.vectors import VectorTable, partners
+from gaixie.udfs.meaning.vectors import VectorTable
 
 TEXTS = ["我今天去北京了。", "你知道今天天气很好吗", "他去上海了,是吗", "今天是好天气。", None]
 

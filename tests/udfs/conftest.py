@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pyarrow as pa
 import pytest
+from plain_features import reference
 
-from gaixie.udfs.features import FEATURES, extract, reference
-from gaixie.udfs.text.code_points import CodePoints, Words, to_strings
+from gaixie.udfs.features import FEATURES, extract
+from gaixie.udfs.text.code_points import CodePoints, Words, to_strings, word_ends
+from gaixie.udfs.text.normalise import normalise
 
 
 class ToySegmenter:
@@ -25,10 +26,7 @@ class ToySegmenter:
         return [self.cut_one(text) for text in texts]
 
     def word_ends(self, text: CodePoints) -> Words:
-        cuts = self.cut(to_strings(text))
-        ends = [np.cumsum([len(word) for word in words]) for words in cuts]
-        offsets = np.cumsum([0] + [len(words) for words in cuts])
-        return Words(np.concatenate([*ends, []]).astype(np.int32), offsets.astype(np.int64))
+        return word_ends(self.cut(to_strings(text)))
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +58,8 @@ def both(characters):
 
     def feature(name, source, paraphrase, segmenter=characters) -> tuple[float, float]:
         row = extract(pa.array([source]), pa.array([paraphrase]), segmenter)[0]
-        definition = reference(source, paraphrase, segmenter)
+        a, b = normalise(source), normalise(paraphrase)
+        definition = reference(a, b, *segmenter.cut([a, b]))
         return definition[name], float(row[FEATURES.index(name)])
 
     return feature

@@ -9,10 +9,11 @@
     consistency   sl     sentence length
                   lr     length ratio
 
-Each file states its feature, computes it slowly in ``reference`` and fast in ``kernel``.
+Each file states its feature and computes it in ``kernel``. tests/support/plain_features.py has
+the same in plain Python.
 Neither pyspark nor torch is imported from here.
 """
 
-from gaixie.udfs.features.extract import FEATURES, extract, extract_code_points, reference
+from gaixie.udfs.features.extract import FEATURES, extract, extract_code_points
 
-__all__ = ["FEATURES", "extract", "extract_code_points", "reference"]
+__all__ = ["FEATURES", "extract", "extract_code_points"]

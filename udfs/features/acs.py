@@ -13,14 +13,6 @@ import numpy as np
 from numba import njit
 
 
-def reference(source: str, paraphrase: str) -> float:
-    """ACS of two normalised sentences."""
-    longer = max(len(source), len(paraphrase))
-    if longer == 0:
-        return float("nan")
-    return sum(a == b for a, b in zip(source, paraphrase, strict=False)) / longer
-
-
 @njit(cache=True, nogil=True)
 def kernel(a, b):
     """ACS of two rows of code points (uint32)."""

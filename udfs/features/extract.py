@@ -8,28 +8,12 @@ from numba import njit
 
 from gaixie.udfs.features import acs, lis, lr, pmd, sbleu, sl, spa, tiles, wpa
 from gaixie.udfs.text.code_points import CodePoints, Words
-from gaixie.udfs.text.normalise import NULL, UNDECODABLE, normalise, normalise_column
+from gaixie.udfs.text.normalise import NULL, UNDECODABLE, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter
 
 FEATURES = ("acs", "spa", "pmd", "wpa", "lis", "sbleu", "sl", "lr")
 """The order of the columns, everywhere."""
 ACS, SPA, PMD, WPA, LIS, SBLEU, SL, LR = range(len(FEATURES))
-
-
-def reference(source: str, paraphrase: str, segmenter: Segmenter) -> dict[str, float]:
-    """The features of one pair by their definitions: slow, and what the kernels are held to."""
-    a, b = normalise(source), normalise(paraphrase)
-    words_a, words_b = segmenter.cut([a, b])
-    return {
-        "acs": acs.reference(a, b),
-        "spa": spa.reference(a, b),
-        "pmd": pmd.reference(a, b),
-        "wpa": wpa.reference(words_a, words_b),
-        "lis": lis.reference(a, b),
-        "sbleu": sbleu.reference(a, b),
-        "sl": sl.reference(a),
-        "lr": lr.reference(a, b),
-    }
 
 
 def extract(source: pa.Array, paraphrase: pa.Array, segmenter: Segmenter) -> np.ndarray:

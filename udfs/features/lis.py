@@ -12,21 +12,6 @@ import numpy as np
 from numba import njit
 
 
-def reference(source: str, paraphrase: str) -> float:
-    """LIS of two normalised sentences, by the textbook table of common suffix lengths."""
-    if not source:
-        return float("nan")
-    longest = 0
-    previous = [0] * (len(paraphrase) + 1)
-    for a in source:
-        current = [0]
-        for j, b in enumerate(paraphrase):
-            current.append(previous[j] + 1 if a == b else 0)
-        longest = max(longest, max(current))
-        previous = current
-    return longest / len(source)
-
-
 @njit(cache=True, nogil=True)
 def kernel(longest_run, n):
     """LIS from the longest run that gaixie.udfs.features.tiles.shared_runs found."""

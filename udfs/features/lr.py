@@ -9,11 +9,6 @@ import numpy as np
 from numba import njit
 
 
-def reference(source: str, paraphrase: str) -> float:
-    """LR of two normalised sentences."""
-    return len(paraphrase) / len(source) if source else float("nan")
-
-
 @njit(cache=True, nogil=True)
 def kernel(n, m):
     """LR of a source of n and a paraphrase of m characters."""

@@ -21,21 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gaixie.udfs.features.spa import shared_starts
-from gaixie.udfs.text.clauses import clause_spans, split_clauses
-
-
-def reference(source: str, paraphrase: str) -> float:
-    """PMD of two normalised sentences."""
-    clauses_a, clauses_b = split_clauses(source), split_clauses(paraphrase)
-    shared = shared_starts(clauses_a, clauses_b)
-    if not shared:
-        return float("nan")
-    mixing_a, mixing_b = (
-        sum(abs(x - y) for i, x in enumerate(starts) for y in starts[i:]) / len(clauses)
-        for starts, clauses in zip(zip(*shared, strict=True), (clauses_a, clauses_b), strict=True)
-    )
-    return abs(mixing_a - mixing_b) / len(shared)
+from gaixie.udfs.text.clauses import clause_spans
 
 
 @njit(cache=True, nogil=True)

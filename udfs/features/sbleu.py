@@ -12,46 +12,10 @@ Unit: share (sacrebleu's score / 100).
 
 from __future__ import annotations
 
-from collections import Counter
-from math import exp, log
-
 import numpy as np
 from numba import njit
 
 from gaixie.udfs.features.tiles import unpack
-
-ORDERS = (4, 5, 6, 7)
-
-
-def statistics(source: str, paraphrase: str) -> tuple[list[int], list[int], int, int]:
-    """(matches of each order, n-grams of each order, characters of paraphrase, of source)."""
-    a, b = source.replace(" ", ""), paraphrase.replace(" ", "")
-    matches, totals = [], []
-    for order in ORDERS:
-        grams_a = Counter(a[k : k + order] for k in range(len(a) - order + 1))
-        grams_b = Counter(b[k : k + order] for k in range(len(b) - order + 1))
-        matches.append(sum((grams_a & grams_b).values()))
-        totals.append(max(len(b) - order + 1, 0))
-    return matches, totals, len(b), len(a)
-
-
-def reference(source: str, paraphrase: str) -> float:
-    """SBLEU of two normalised sentences."""
-    matches, totals, m, n = statistics(source, paraphrase)
-    if totals[0] == 0:
-        return float("nan")
-    if not any(matches):
-        return 0.0
-    logs, smoothing = [], 1.0
-    for match, total in zip(matches, totals, strict=True):
-        if total == 0:
-            break
-        if match == 0:
-            smoothing *= 2
-            logs.append(log(1 / (smoothing * total)))
-        else:
-            logs.append(log(match / total))
-    return min(1.0, exp(1 - n / m)) * exp(sum(logs) / len(logs))
 
 
 @njit(cache=True, nogil=True)

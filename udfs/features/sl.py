@@ -8,11 +8,6 @@ from __future__ import annotations
 from numba import njit
 
 
-def reference(source: str) -> float:
-    """SL of a normalised source."""
-    return float(len(source))
-
-
 @njit(cache=True, nogil=True)
 def kernel(n):
     """SL of a source of n characters."""

@@ -17,37 +17,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gaixie.udfs.features import tiles
-
-
-def shared_starts(a: list[tuple[int, str]], b: list[tuple[int, str]]) -> list[tuple[int, int]]:
-    """Starts in A and in B of the items, (start, text), that both have: k-th with k-th occurrence."""
-    left, shared = list(b), []
-    for start, text in a:
-        partner = next((other for other in left if other[1] == text), None)
-        if partner:
-            left.remove(partner)
-            shared.append((start, partner[0]))
-    return shared
-
-
-def positional_alignment(starts: list[tuple[int, int]], n: int, m: int) -> float:
-    """Equation (1) for items that start at (in A, in B), listed in the order of A."""
-    size = len(starts)
-    if size == 0:
-        return float("nan")
-    total = 0.0
-    for i in range(size):
-        for _ in range(i, size):
-            total += abs(starts[i][0] / n - starts[i][1] / m)
-    return total / size**2
-
-
-def reference(source: str, paraphrase: str) -> float:
-    """SPA of two normalised sentences."""
-    starts = [(i, j) for i, j, _ in tiles.reference(source, paraphrase)]
-    return positional_alignment(starts, len(source), len(paraphrase))
-
 
 @njit(cache=True, nogil=True)
 def positional_alignment_kernel(partner, size, n, m):

@@ -22,41 +22,6 @@ MAXIMUM_CHARACTERS = 2**21 - 1
 BUCKETS = 1024
 
 
-def reference(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
-    """Tiles (start in source, start in paraphrase, length), in the order of the source.
-
-    Wise's algorithm as he states it: each round takes every longest match between unmarked
-    characters, in the order of source and then paraphrase, unless a tile of its round covers it.
-    """
-    marked_a, marked_b = [False] * len(source), [False] * len(paraphrase)
-    tiles: list[tuple[int, int, int]] = []
-    while True:
-        longest, matches = MINIMUM_TILE, []
-        for i in range(len(source)):
-            for j in range(len(paraphrase)):
-                if source[i] != paraphrase[j]:
-                    continue
-                k = 0
-                while (
-                    i + k < len(source)
-                    and j + k < len(paraphrase)
-                    and source[i + k] == paraphrase[j + k]
-                    and not marked_a[i + k]
-                    and not marked_b[j + k]
-                ):
-                    k += 1
-                if k > longest:
-                    longest, matches = k, [(i, j)]
-                elif k == longest:
-                    matches.append((i, j))
-        if not matches:
-            return sorted(tiles)
-        for i, j in matches:
-            if not any(marked_a[i : i + longest]) and not any(marked_b[j : j + longest]):
-                marked_a[i : i + longest] = marked_b[j : j + longest] = [True] * longest
-                tiles.append((i, j, longest))
-
-
 @njit(cache=True, nogil=True)
 def shared_runs(a, b, buckets, chain, runs):
     """Runs of two characters or more of code points a and b.
@@ -118,7 +83,7 @@ def unpack(run):
 
 @njit(cache=True, nogil=True)
 def kernel(runs, count, marked_a, marked_b, partner):
-    """Tiles from the runs of :func:`shared_runs`: the tiles of :func:`reference`.
+    """Tiles from the runs of :func:`shared_runs`: greedy string tiling.
 
     marked_a, marked_b: uint8, all 0 on entry, a cell for each character; left marked under tiles.
     partner: int32; partner[i] = start in b of the tile that starts at i in a; not set elsewhere.

@@ -13,24 +13,6 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from gaixie.udfs.features.spa import positional_alignment, shared_starts
-
-
-def reference(words_a: list[str], words_b: list[str]) -> float:
-    """WPA of two normalised sentences, given as all their words in order."""
-    shared = shared_starts(_starts(words_a), _starts(words_b))
-    return positional_alignment(shared, sum(map(len, words_a)), sum(map(len, words_b)))
-
-
-def _starts(words: list[str]) -> list[tuple[int, str]]:
-    starts, position = [], 0
-    for word in words:
-        if any(character.isalnum() for character in word):
-            starts.append((position, word))
-        position += len(word)
-    return starts
-
-
 _ASSIGNED = 0x40000
 """No letter lies above: planes without characters, tags, private use."""
 

@@ -12,11 +12,7 @@ second sequence keeps, for all positions of the first at once, 64 to a machine w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import numpy as np
-from Levenshtein import distance
 
 from gaixie.udfs.text.compiled import entry, inner
 
@@ -26,44 +22,6 @@ ORDERS = 4
 NO_PARTNER = -1
 
 _ONE, _ZERO, _63 = np.uint64(1), np.uint64(0), np.uint64(63)
-
-
-class Scan(NamedTuple):
-    """What :func:`scan` finds."""
-
-    lcs: int
-    """Length of the longest common subsequence."""
-    distance: int
-    """Insertions, deletions and substitutions that make y of x."""
-    grams: tuple[int, ...]
-    """Places in y of n-grams that x has as well, for n from 1 to ORDERS."""
-
-
-def reference(x: Sequence[object], y: Sequence[object]) -> tuple[Scan, list[tuple[int, int]]]:
-    """The scan by its definitions, and the pairs (index in x, index in y) of one longest common subsequence.
-
-    Where several are longest, it is the one that is met by walking back from both ends, over x first.
-    """
-    n, m = len(x), len(y)
-    table = [[0] * (n + 1) for _ in range(m + 1)]  # LCS of the first i of x and the first j of y
-    for j in range(1, m + 1):
-        for i in range(1, n + 1):
-            longer = max(table[j - 1][i], table[j][i - 1])
-            table[j][i] = table[j - 1][i - 1] + 1 if x[i - 1] == y[j - 1] else longer
-    i, j, pairs = n, m, []
-    while i and j:
-        if table[j][i] == table[j][i - 1]:
-            i -= 1
-        elif table[j - 1][i] > table[j - 1][i - 1]:
-            j -= 1
-        else:
-            i, j = i - 1, j - 1
-            pairs.append((i, j))
-    grams = []
-    for k in range(1, ORDERS + 1):
-        of_x = {tuple(x[i : i + k]) for i in range(n - k + 1)}
-        grams.append(sum(tuple(y[j : j + k]) in of_x for j in range(m - k + 1)))
-    return Scan(table[m][n], distance(x, y), tuple(grams)), pairs[::-1]
 
 
 @entry

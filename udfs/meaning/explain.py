@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gaixie.udfs.meaning import facts, language_model, surface, vectors
+from gaixie.udfs.meaning import counted, facts, language_model, vectors
 from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.text.code_points import from_strings, word_ends
 from gaixie.udfs.text.normalise import is_han, normalise
 from gaixie.udfs.text.segmenters import Segmenter
 
@@ -36,11 +37,13 @@ def explain(
             return [f"no Chinese in the {name}"]
     words_a, words_b = segmenter.cut([a, b])
     reasons: list[str] = []
-    kept = surface.reference(a, b, words_a, words_b)
-    if "structure" in low and kept["words_moved"] < 0.2 and kept["words_kept"] > 0.2:
-        reasons.append(f"{1 - kept['words_moved']:.0%} of the shared words in the same order")
-    if "synonyms" in low and kept["words_kept"] > 0.5:
-        reasons.append(f"{kept['words_kept']:.0%} of the words kept")
+    texts = from_strings([a]), from_strings([b])
+    row = counted.features(*texts, word_ends([words_a]), word_ends([words_b]))[0]
+    kept, moved = (float(row[counted.NAMES.index(name)]) for name in ("words_kept", "words_moved"))
+    if "structure" in low and moved < 0.2 and kept > 0.2:
+        reasons.append(f"{1 - moved:.0%} of the shared words in the same order")
+    if "synonyms" in low and kept > 0.5:
+        reasons.append(f"{kept:.0%} of the words kept")
     if "meaning" in low:
         lines = facts.explain(a, b, words_a, words_b)
         changed = [line for line in lines if not line.startswith(SOFT)]

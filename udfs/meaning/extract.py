@@ -56,23 +56,6 @@ def _load(vectors_folder: str | None, language_model_folder: str | None) -> Reso
     return Resources(VectorTable.load(vectors_folder), LanguageModel.load(language_model_folder))
 
 
-def reference(
-    a: str, b: str, words_a: list[str], words_b: list[str], resources: Resources
-) -> dict[str, float]:
-    """The columns of the families for a normalised pair, given with its words: their definitions."""
-    values = {
-        "surface": surface.reference(a, b, words_a, words_b),
-        "facts": facts.reference(a, b, words_a, words_b),
-        "vectors": vectors.reference(words_a, words_b, resources.vectors),
-        "language_model": language_model.reference(a, b, resources.language_model),
-    }
-    return {
-        column: value
-        for family, columns in FAMILIES.items()
-        for column, value in zip(columns, values[family].values(), strict=True)
-    }
-
-
 def extract_core(
     a: CodePoints, b: CodePoints, words_a: Words, words_b: Words, resources: Resources
 ) -> np.ndarray:

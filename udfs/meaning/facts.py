@@ -24,7 +24,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from gaixie.udfs.meaning import numbering
 from gaixie.udfs.meaning.fact_tables import (
     ANYWHERE,
     FOREIGN_CHARACTERS,
@@ -76,31 +75,6 @@ def differences(a: str, b: str, words_a: list[str], words_b: list[str]) -> Diffe
         foreign=(_foreign(a) - set(b), _foreign(b) - set(a)),
         items=(items_a - items_b, items_b - items_a),
     )
-
-
-def reference(a: str, b: str, words_a: list[str], words_b: list[str]) -> dict[str, float]:
-    """The columns of a normalised pair, given with its words: the definition."""
-    if max(len(a), len(b)) > numbering.LONGEST:
-        return dict.fromkeys(NAMES, float("nan"))
-    facts = differences(a, b, words_a, words_b)
-    lost, new = facts.items
-    facts_lost, facts_new = (_total(side) - side[NEGATION] for side in facts.items)
-    negation = new[NEGATION] - lost[NEGATION]
-    values = [
-        *map(len, facts.numbers),
-        *(side.total() for side in facts.latin),
-        *map(len, facts.names),
-        *map(len, facts.foreign),
-        _total(lost, "pronoun") + _total(new, "pronoun"),
-        _total(lost, "question") + _total(new, "question"),
-        facts_lost,
-        facts_new,
-        negation,
-        negation % 2,
-        len(_switched(lost, new)),
-    ]
-    changed = sum(values[:6]) + facts_lost + facts_new + abs(negation) + values[-1]
-    return dict(zip(NAMES, map(float, [*values, changed]), strict=True))
 
 
 def explain(a: str, b: str, words_a: list[str], words_b: list[str]) -> list[str]:

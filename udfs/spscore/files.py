@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from gaixie.udfs.spscore.trees import TreeModel
 
 FORMAT_VERSION = 2
 DESCRIPTION = "spscore.json"
@@ -17,6 +20,37 @@ KEYS = (
     *("version", "tier", "columns", "heads", "penalties"),
     *("normalisation", "segmenter", "resources", "digest"),
 )
+
+
+class Head(NamedTuple):
+    """What predicts an output."""
+
+    model: TreeModel
+    columns: tuple[str, ...]
+    """The columns that the model reads: features of the tier, and outputs of earlier heads."""
+
+
+def pack(heads: Mapping[str, Head]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Returns the description of each head, and the content of each of their files by name."""
+    descriptions: dict[str, Any] = {}
+    contents: dict[str, bytes] = {}
+    for name, head in heads.items():
+        own = {f"lightgbm-{seed}.txt": text.encode() for seed, text in enumerate(head.model.texts)}
+        columns, backend = list(head.columns), TreeModel.backend
+        descriptions[name] = {"backend": backend, "columns": columns, "files": sorted(own)}
+        contents |= {f"{name}/{file}": content for file, content in own.items()}
+    return descriptions, contents
+
+
+def unpack(descriptions: Mapping[str, Any], contents: Mapping[str, bytes]) -> dict[str, Head]:
+    """Returns the heads of what pack gives. Raises ValueError for an unknown back-end."""
+    heads = {}
+    for name, head in descriptions.items():
+        if head["backend"] != TreeModel.backend:
+            raise ValueError(f"back-end {head['backend']!r}, expected {TreeModel.backend!r}")
+        texts = [contents[f"{name}/{file}"].decode() for file in sorted(head["files"])]
+        heads[name] = Head(TreeModel(texts), tuple(head["columns"]))
+    return heads
 
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -62,7 +96,7 @@ def write(folder: Path, description: dict[str, Any], contents: dict[str, bytes])
     """Writes what ``read`` reads; the description last. Removes files of the heads before it."""
     for name in description["heads"]:
         (folder / name).mkdir(parents=True, exist_ok=True)
-        for stale in [*(folder / name).glob("lightgbm-*.txt"), *(folder / name).glob("*.npz")]:
+        for stale in (folder / name).glob("lightgbm-*.txt"):
             stale.unlink()
     for name, content in contents.items():
         (folder / name).write_bytes(content)

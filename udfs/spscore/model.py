@@ -32,8 +32,9 @@ from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources, extract_core
 from gaixie.udfs.meaning.pair_encoder import check_folder, load_pair_encoder
 from gaixie.udfs.spscore import files, pickled
 from gaixie.udfs.spscore.columns import ENCODER_FEATURES, JUDGEMENTS, OUTPUTS, TIERS, named
-from gaixie.udfs.spscore.heads import Head, pack, unpack
+from gaixie.udfs.spscore.files import Head, pack, unpack
 from gaixie.udfs.spscore.penalties import PENALISED, penalty
+from gaixie.udfs.spscore.trees import TreeModel
 from gaixie.udfs.text.code_points import CodePoints, Words, to_strings
 from gaixie.udfs.text.normalise import HAN, NORMALISATION, NULL, UNDECODABLE, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
@@ -53,7 +54,7 @@ Texts: TypeAlias = Sequence[str | None] | pa.Array | pa.ChunkedArray
 
 
 class SPScore:
-    """A fitted metric. Get one from :meth:`load` or :meth:`fit`."""
+    """A fitted metric. Get one from :meth:`load`; research/fit_spscore.py fits one."""
 
     def __init__(
         self,
@@ -104,48 +105,6 @@ class SPScore:
             if unknown:
                 raise ValueError(f"head {name}: the tier {tier} has no column {unknown[0]!r}")
             self._places.append(np.array([given.index(c) for c in head.columns], np.int64))
-
-    @classmethod
-    def fit(
-        cls,
-        features: np.ndarray,
-        targets: np.ndarray,
-        weight: np.ndarray | None = None,
-        tier: str = "paper",
-        backend: str = "lightgbm",
-        seeds: int = 3,
-        segmenter: str = "",
-        summary: dict[str, Any] | None = None,
-        parameters: dict[str, Any] | None = None,
-    ) -> SPScore:
-        """A head for each output, each the mean of ``seeds`` regressions on all features.
-
-        features: float, shape (rows, features of the tier), NaN for missing.
-        targets: shape (rows, 5), columns as in OUTPUTS, in [0, 1].
-        weight: shape (rows,), not negative (default: 1 each).
-        backend: ``lightgbm`` or ``neural``. parameters: what differs from the back-end's defaults
-        (``LIGHTGBM`` and ``NEURAL`` in ``udfs/spscore/fit.py``). Deterministic.
-
-        Raises ValueError where shapes disagree, a target lies outside [0, 1], a weight is
-        negative or not finite, there are no rows, or tier or back-end is unknown.
-        """
-        # LightGBM and scikit-learn take seconds to import
-        from gaixie.udfs.spscore.fit import fit_model
-
-        if tier not in TIERS:
-            raise ValueError(f"tier {tier!r}: expected one of {', '.join(TIERS)}")
-        targets = np.asarray(targets, np.float64)
-        if targets.ndim != 2 or targets.shape[1] != len(OUTPUTS):
-            raise ValueError(f"targets {targets.shape}: expected (rows, {len(OUTPUTS)})")
-        names = TIERS[tier]
-        heads = {
-            output: Head(
-                fit_model(features, target, weight, names, backend, seeds, parameters), names
-            )
-            for output, target in zip(OUTPUTS, targets.T, strict=True)
-        }
-        resources = Resources.load().digests() if tier == "core" else {}
-        return cls(tier, heads, segmenter, resources, summary)
 
     def predict(self, features: np.ndarray) -> np.ndarray:
         """The outputs: float32 in [0, 1], shape (rows, 5), columns as in OUTPUTS.
@@ -270,7 +229,6 @@ class SPScore:
     def signature(self, segmenter: Segmenter | None = None) -> str:
         """What decides a score, in sacrebleu's manner. Scores compare only under one signature."""
         segmenter = segmenter or load_segmenter()
-        backends = "+".join(sorted({head.model.backend for head in self.heads.values()}))
         return "|".join(
             (
                 "SPScore-zh",
@@ -280,7 +238,7 @@ class SPScore:
                 f"seg:{segmenter.name}-{segmenter.version}",
                 f"feat:{named(self.columns)}",
                 *(f"{name}:{digest}" for name, digest in self.resources.items()),
-                f"model:{backends}-{self.digest}",
+                f"model:{TreeModel.backend}-{self.digest}",
             )
         )
 

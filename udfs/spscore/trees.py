@@ -10,7 +10,6 @@ V-QuickScorer's, 2016.) LightGBM itself is not imported.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -40,24 +39,6 @@ class TreeModel:
     def predict(self, features: np.ndarray) -> np.ndarray:
         """float64, shape (rows,), unbounded. features: shape (rows, columns), NaN for missing."""
         return predict_trees(np.ascontiguousarray(features.T, np.float32), *self.tables)
-
-    @cached_property
-    def monotone(self) -> tuple[int, ...]:
-        """For each column: 1 where a higher value never lowers the prediction, -1 where it never
-        raises it, else 0; as the models themselves state it."""
-        stated = [_header(text).get("monotone_constraints", "").split() for text in self.texts]
-        columns = len(_header(self.texts[0])["feature_names"].split())
-        rows = [[int(sign) for sign in signs] or [0] * columns for signs in stated]
-        return tuple(signs[0] if len(set(signs)) == 1 else 0 for signs in zip(*rows, strict=True))
-
-    def files(self) -> dict[str, bytes]:
-        """What ``from_files`` reads, by file name."""
-        return {f"lightgbm-{seed}.txt": text.encode() for seed, text in enumerate(self.texts)}
-
-    @classmethod
-    def from_files(cls, files: dict[str, bytes]) -> TreeModel:
-        """The model of what files gave."""
-        return cls([text.decode() for _, text in sorted(files.items())])
 
 
 class Tables(NamedTuple):
@@ -147,11 +128,6 @@ def read_trees(models: list[str]) -> Tables:
         multiplier,
         shift,
     )
-
-
-def _header(model: str) -> dict[str, str]:
-    lines = model.partition("\nTree=")[0].splitlines()
-    return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
 def _splits(tree: int, fields: dict[str, str]) -> list[Split]:

@@ -10,36 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-ALWAYS_CUTS = ";!?。"
-CUTS_UNLESS_INSIDE_A_TOKEN = ",.:"
-
-
-def split_clauses(text: str) -> list[tuple[int, str]]:
-    """(start, clause) of each clause of a normalised sentence, in order: the definition.
-
-    Clauses exclude the punctuation and the spaces around them; empty ones do not count.
-    """
-    clauses = []
-    start = 0
-    for end in range(len(text) + 1):
-        if end < len(text) and not _cuts(text, end):
-            continue
-        piece = text[start:end]
-        if piece.strip(" "):
-            clauses.append((start + len(piece) - len(piece.lstrip(" ")), piece.strip(" ")))
-        start = end + 1
-    return clauses
-
-
-def _cuts(text: str, position: int) -> bool:
-    character = text[position]
-    if character in ALWAYS_CUTS:
-        return True
-    if character not in CUTS_UNLESS_INSIDE_A_TOKEN:
-        return False
-    neighbours = text[max(position - 1, 0) : position] + text[position + 1 : position + 2]
-    return not (len(neighbours) == 2 and neighbours.isascii() and neighbours.isalnum())
-
 
 @njit(cache=True, nogil=True)
 def clause_spans(text, starts, ends):

@@ -7,6 +7,7 @@ so that "the character at position 7" is an array access.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -44,6 +45,14 @@ def from_strings(texts: list[str]) -> CodePoints:
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([len(text) for text in texts], out=offsets[1:])
     return CodePoints(np.frombuffer(data, np.uint32), offsets)
+
+
+def word_ends(rows: Sequence[Sequence[str]]) -> Words:
+    """Where the words of each row end, from the words themselves."""
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(words) for words in rows], out=offsets[1:])
+    ends = [np.cumsum([len(word) for word in words], dtype=np.int32) for words in rows]
+    return Words(np.concatenate([*ends, np.empty(0, np.int32)]), offsets)
 
 
 def to_strings(text: CodePoints) -> list[str]:

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_features import reference
 
-from gaixie.udfs.features import FEATURES, extract, extract_code_points, reference
+from gaixie.udfs.features import FEATURES, extract, extract_code_points
 from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
@@ -24,7 +25,8 @@ def strings(texts) -> pa.Array:
 
 def assert_as_reference(pairs, segmenter):
     actual = extract(*map(strings, zip(*pairs, strict=True)), segmenter)
-    expected = [list(reference(a, b, segmenter).values()) for a, b in pairs]
+    texts = [(normalise(a), normalise(b)) for a, b in pairs]
+    expected = [list(reference(a, b, *segmenter.cut([a, b])).values()) for a, b in texts]
     assert actual.shape == (len(pairs), 8)
     for k, name in enumerate(FEATURES):
         column = np.array([row[k] for row in expected])
@@ -177,7 +179,8 @@ def test_columns_stand_in_the_order_of_features(characters):
         "lr": 8 / 7,
     }
     assert tuple(expected) == FEATURES
-    assert reference("早上,他去公园", "他去公园,早上呀", characters) == pytest.approx(expected)
+    texts = "早上,他去公园", "他去公园,早上呀"
+    assert reference(*texts, *characters.cut(texts)) == pytest.approx(expected)
     values = extract(strings(["早上，他去公园"]), strings(["他去公园，早上呀"]), characters)
     assert values.dtype == np.float32
     assert values[0].tolist() == pytest.approx(list(expected.values()), rel=1e-6)

@@ -3,8 +3,7 @@
 import math
 
 import pytest
-
-from gaixie.udfs.features.spa import positional_alignment
+from plain_features import positional_alignment
 
 GOLDEN = [
     # 早上 0/6 → 4/6, counted twice; 他去公园 2/6 → 0/6, once: (2 · 2/3 + 1/3) / 2².

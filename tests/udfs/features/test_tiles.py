@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import plain_features
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,29 +56,10 @@ def by_kernel(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
     return found
 
 
-def by_table(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
-    """Wise's rounds over a table of match lengths: what `reference` finds, sooner."""
-    a, b = (np.array([ord(c) for c in text], np.int64) for text in (source, paraphrase))
-    a, b = np.append(a, -1), np.append(b, -2)  # an end that matches nothing
-    found = []
-    while True:
-        table = np.zeros((len(a), len(b)), np.int32)
-        for i in range(len(a) - 2, -1, -1):
-            table[i, :-1] = (table[i + 1, 1:] + 1) * (b[:-1] == a[i])
-        longest = int(table.max())
-        if longest < tiles.MINIMUM_TILE:
-            return sorted(found)
-        for i, j in np.argwhere(table == longest).tolist():
-            if (a[i : i + longest] >= 0).all() and (b[j : j + longest] >= 0).all():
-                found.append((i, j, longest))
-                a[i : i + longest], b[j : j + longest] = -1, -2
-
-
 @pytest.mark.parametrize(("source", "paraphrase", "expected"), GOLDEN)
 def test_golden(source, paraphrase, expected):
-    assert tiles.reference(source, paraphrase) == expected
+    assert plain_features.tiles(source, paraphrase) == expected
     assert by_kernel(source, paraphrase) == expected
-    assert by_table(source, paraphrase) == expected
 
 
 # U+0401 falls into the bucket of U+0001: the lists of places that the kernel walks hold both.
@@ -87,9 +69,7 @@ TEXTS = st.one_of(*(st.text(letters, max_size=24) for letters in ("ab", "的一�
 @settings(max_examples=300)
 @given(TEXTS, TEXTS)
 def test_kernel_is_reference(source, paraphrase):
-    expected = tiles.reference(source, paraphrase)
-    assert by_kernel(source, paraphrase) == expected
-    assert by_table(source, paraphrase) == expected
+    assert by_kernel(source, paraphrase) == plain_features.tiles(source, paraphrase)
 
 
 @settings(max_examples=30)
@@ -102,7 +82,7 @@ def test_kernel_on_long_repetitive_texts(data):
     source, paraphrase = (
         "".join(text * times for text, times in data.draw(side))[:300] for _ in range(2)
     )
-    assert by_kernel(source, paraphrase) == by_table(source, paraphrase)
+    assert by_kernel(source, paraphrase) == plain_features.tiles(source, paraphrase)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -113,14 +93,14 @@ def test_kernel_on_long_texts(seed):
     cuts = [0, *sorted(rng.choice(np.arange(1, 1000), 40, replace=False).tolist()), 1000]
     blocks = [source[i:j] for i, j in pairwise(cuts)]
     rng.shuffle(blocks)
-    assert by_kernel(source, "".join(blocks)) == by_table(source, "".join(blocks))
+    assert by_kernel(source, "".join(blocks)) == plain_features.tiles(source, "".join(blocks))
 
 
 def test_kernel_on_random_texts_of_two_letters():
     """The most runs that a pair can have, and the scratch array outgrown."""
     rng = np.random.default_rng(3)
     source, paraphrase = ("".join(rng.choice(["的", "一"], 250)) for _ in range(2))
-    assert by_kernel(source, paraphrase) == by_table(source, paraphrase)
+    assert by_kernel(source, paraphrase) == plain_features.tiles(source, paraphrase)
 
 
 @settings(max_examples=200)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import shutil
 
 import numpy as np
+import plain_facts
+import plain_language_model
+import plain_surface
+import plain_vectors
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,9 +50,14 @@ def test_columns_are_what_their_definitions_say(pairs):
     assert found.shape == (len(pairs), len(CORE_FEATURES))
     np.testing.assert_array_equal(found[:, :8], extract_code_points(*sides))
     for row, (a, b) in zip(found, pairs, strict=True):
-        expected = extract.reference(a, b, *SEGMENTER.cut([a, b]), Resources.load())
-        assert tuple(expected) == CORE_FEATURES[8:]
-        np.testing.assert_allclose(row[8:], [*expected.values()], rtol=1e-4, atol=1e-4)
+        words = SEGMENTER.cut([a, b])
+        expected = [
+            *plain_surface.reference(a, b, *words).values(),
+            *plain_facts.reference(a, b, *words).values(),
+            *plain_vectors.reference(*words, Resources.load().vectors).values(),
+            *plain_language_model.reference(a, b, Resources.load().language_model).values(),
+        ]
+        np.testing.assert_allclose(row[8:], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_blocks_do_not_show(monkeypatch):

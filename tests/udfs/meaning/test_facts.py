@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import plain_facts
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +29,7 @@ def columns(source: str, paraphrase: str) -> dict[str, float]:
     """The columns that are not 0, by both ways."""
     a, b = from_strings([source]), from_strings([paraphrase])
     row = features(a, b, SEGMENTER.word_ends(a), SEGMENTER.word_ends(b))[0]
-    found = facts.reference(source, paraphrase, *SEGMENTER.cut([source, paraphrase]))
+    found = plain_facts.reference(source, paraphrase, *SEGMENTER.cut([source, paraphrase]))
     assert tuple(found) == facts.NAMES
     assert row.tolist() == [*found.values()]
     return {name: value for name, value in found.items() if value}
@@ -116,7 +117,7 @@ def test_every_word_counts_for_its_item():
 
 def test_too_long():
     text = "我" * (numbering.LONGEST + 1)
-    found = facts.reference(text, "我", list(text), ["我"])
+    found = plain_facts.reference(text, "我", list(text), ["我"])
     assert np.isnan([*found.values()]).all()
     a, b = from_strings([text, "我"]), from_strings(["我", "你"])
     rows = features(a, b, by_character(a), by_character(b))
@@ -152,6 +153,7 @@ def test_kernels_are_the_definitions(pairs, by_characters):
             else SEGMENTER.cut([source, paraphrase])
         )
     expected = [
-        [*facts.reference(*pair, *cut).values()] for pair, cut in zip(pairs, cuts, strict=True)
+        [*plain_facts.reference(*pair, *cut).values()]
+        for pair, cut in zip(pairs, cuts, strict=True)
     ]
     np.testing.assert_array_equal(features(a, b, *ends), np.array(expected, np.float32))

@@ -7,12 +7,13 @@ import math
 from itertools import pairwise
 
 import numpy as np
+import plain_language_model
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gaixie.udfs.meaning import language_model as lm
-from gaixie.udfs.meaning.language_model import NAMES, LanguageModel, features, odd_spots, reference
+from gaixie.udfs.meaning.language_model import NAMES, LanguageModel, features, odd_spots
 from gaixie.udfs.meaning.language_model_kernel import (
     BEGIN,
     END,
@@ -127,7 +128,7 @@ def test_columns_by_hand(by_hand):
 
 
 def test_nothing_new_is_missing(by_hand):
-    row = reference("甲乙", "甲乙", by_hand)
+    row = plain_language_model.reference("甲乙", "甲乙", by_hand)
     missing = {name for name in NAMES if math.isnan(row[name])}
     joint = {name for name in NAMES if name.startswith(("joint_", "new_"))}
     counted = {f"joint_{what}{end}" for what in ("loss", "weak") for end in ("", "_added")}
@@ -170,7 +171,7 @@ def test_kernel_and_definition_agree(trained, a, b):
     rows = features(*(from_strings(list(side)) for side in zip(*pairs, strict=True)), trained)
     assert rows.dtype == np.float32
     for pair, row in zip(pairs, rows, strict=True):
-        expected = reference(*pair, trained)
+        expected = plain_language_model.reference(*pair, trained)
         assert row.tolist() == pytest.approx(
             [expected[name] for name in NAMES], abs=1e-4, nan_ok=True
         )
@@ -178,7 +179,7 @@ def test_kernel_and_definition_agree(trained, a, b):
 
 @given(texts)
 def test_log_probabilities_and_definition_agree(trained, text):
-    expected = [position.log_p for position in lm.reference_positions(text, trained.tables)]
+    expected = [position.log_p for position in plain_language_model.positions(text, trained.tables)]
     assert trained.log_probabilities(text).tolist() == pytest.approx(expected, abs=1e-4)
 
 

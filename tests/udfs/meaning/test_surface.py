@@ -6,18 +6,13 @@ import math
 from itertools import combinations
 
 import numpy as np
+import plain_surface
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.meaning import counted, numbering, surface
-from gaixie.udfs.text.code_points import Words, from_strings
-
-
-def word_ends(rows: list[list[str]]) -> Words:
-    ends = [np.cumsum([len(word) for word in words]) for words in rows]
-    offsets = np.cumsum([0, *map(len, rows)])
-    return Words(np.concatenate([*ends, []]).astype(np.int32), offsets.astype(np.int64))
+from gaixie.udfs.text.code_points import from_strings, word_ends
 
 
 def by_kernel(sources: list[list[str]], paraphrases: list[list[str]]) -> np.ndarray:
@@ -27,7 +22,7 @@ def by_kernel(sources: list[list[str]], paraphrases: list[list[str]]) -> np.ndar
 
 
 def by_reference(source: list[str], paraphrase: list[str]) -> np.ndarray:
-    found = surface.reference("".join(source), "".join(paraphrase), source, paraphrase)
+    found = plain_surface.reference("".join(source), "".join(paraphrase), source, paraphrase)
     assert tuple(found) == surface.NAMES
     return np.array([*found.values()], np.float32)
 

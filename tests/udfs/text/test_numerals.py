@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+import plain_numerals
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gaixie.udfs.text import numerals
-from gaixie.udfs.text.code_points import from_strings
-from gaixie.udfs.text.numerals import Number
 
 VALUES = {
     "7": 7,
@@ -50,34 +48,13 @@ VALUES = {
 }
 
 
-def by_kernel(text: str, words: list[str]) -> list[Number]:
-    points = from_strings([text]).values
-    edges = np.zeros(len(text) + 1, np.uint8)
-    edges[[0, *np.cumsum([len(word) for word in words])]] = 1
-    cells = numerals.cells()
-    table = np.zeros(max(map(ord, cells)) + 2, np.uint32)
-    for character, cell in cells.items():
-        table[ord(character)] = cell
-    numbers, place = [], 0
-    while place < len(text):
-        if match := numerals.CODE.match(text, place):
-            place = match.end()
-        elif cells.get(text[place], 0) & numerals.NUMERAL:
-            value, weak, end = numerals.kernel(points, place, table, edges)
-            numbers.append(Number(value, bool(weak), place, end))
-            place = end
-        else:
-            place += 1
-    return numbers
-
-
 @pytest.mark.parametrize(("text", "value"), VALUES.items())
 def test_values(text, value):
-    (number,) = numerals.find(text, [text])
+    (number,) = plain_numerals.find(text, [text])
     assert number.value == pytest.approx(value, rel=1e-12)
     assert text[number.start : number.end] == text.removesuffix("余")
     assert not number.weak
-    assert by_kernel(text, [text]) == [number]
+    assert numerals.find(text, [text]) == [number]
 
 
 @pytest.mark.parametrize(
@@ -101,10 +78,10 @@ def test_values(text, value):
 )
 def test_in_sentences(words, values, weak):
     text = "".join(words)
-    numbers = numerals.find(text, words)
+    numbers = plain_numerals.find(text, words)
     assert [number.value for number in numbers] == values
     assert [number.weak for number in numbers] == weak
-    assert by_kernel(text, words) == numbers
+    assert numerals.find(text, words) == numbers
 
 
 PIECES = [*"0123456789,.%‰一二三两零〇十百千万亿点分之多余第年月个人a", "分之", "百分之", "10,000"]
@@ -115,9 +92,9 @@ PIECES = [*"0123456789,.%‰一二三两零〇十百千万亿点分之多余第�
 @example(["十多十"])
 def test_kernel_is_the_definition(words):
     text = "".join(words)
-    numbers = numerals.find(text, words)
-    assert [n._replace(value=0.0) for n in by_kernel(text, words)] == [
+    numbers = plain_numerals.find(text, words)
+    assert [n._replace(value=0.0) for n in numerals.find(text, words)] == [
         n._replace(value=0.0) for n in numbers
     ]
-    values = [n.value for n in by_kernel(text, words)]
+    values = [n.value for n in numerals.find(text, words)]
     assert values == pytest.approx([n.value for n in numbers], rel=1e-12)

@@ -1,0 +1,200 @@
+"""The eight features by their definitions, one pair at a time: what the kernels are held to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import exp, log
+
+import numpy as np
+
+from gaixie.udfs.features.tiles import MINIMUM_TILE
+
+ALWAYS_CUTS = ";!?。"
+CUTS_UNLESS_INSIDE_A_TOKEN = ",.:"
+
+
+def split_clauses(text: str) -> list[tuple[int, str]]:
+    """(start, clause) of each clause of a normalised sentence, in order: the definition.
+
+    Clauses exclude the punctuation and the spaces around them; empty ones do not count.
+    """
+    clauses = []
+    start = 0
+    for end in range(len(text) + 1):
+        if end < len(text) and not _cuts(text, end):
+            continue
+        piece = text[start:end]
+        if piece.strip(" "):
+            clauses.append((start + len(piece) - len(piece.lstrip(" ")), piece.strip(" ")))
+        start = end + 1
+    return clauses
+
+
+def _cuts(text: str, position: int) -> bool:
+    character = text[position]
+    if character in ALWAYS_CUTS:
+        return True
+    if character not in CUTS_UNLESS_INSIDE_A_TOKEN:
+        return False
+    neighbours = text[max(position - 1, 0) : position] + text[position + 1 : position + 2]
+    return not (len(neighbours) == 2 and neighbours.isascii() and neighbours.isalnum())
+
+
+def tiles(source: str, paraphrase: str) -> list[tuple[int, int, int]]:
+    """Tiles (start in source, start in paraphrase, length), in the order of the source.
+
+    Wise's rounds over a table of match lengths: each takes every longest match of unmarked
+    characters, in the order of source and then paraphrase, unless a tile of its round covers it.
+    """
+    a, b = (np.array([ord(c) for c in text], np.int64) for text in (source, paraphrase))
+    a, b = np.append(a, -1), np.append(b, -2)  # an end that matches nothing
+    found = []
+    while True:
+        table = np.zeros((len(a), len(b)), np.int32)
+        for i in range(len(a) - 2, -1, -1):
+            table[i, :-1] = (table[i + 1, 1:] + 1) * (b[:-1] == a[i])
+        longest = int(table.max())
+        if longest < MINIMUM_TILE:
+            return sorted(found)
+        for i, j in np.argwhere(table == longest).tolist():
+            if (a[i : i + longest] >= 0).all() and (b[j : j + longest] >= 0).all():
+                found.append((i, j, longest))
+                a[i : i + longest], b[j : j + longest] = -1, -2
+
+
+def shared_starts(a: list[tuple[int, str]], b: list[tuple[int, str]]) -> list[tuple[int, int]]:
+    """Starts in A and in B of the items, (start, text), that both have: k-th with k-th occurrence."""
+    left, shared = list(b), []
+    for start, text in a:
+        partner = next((other for other in left if other[1] == text), None)
+        if partner:
+            left.remove(partner)
+            shared.append((start, partner[0]))
+    return shared
+
+
+def positional_alignment(starts: list[tuple[int, int]], n: int, m: int) -> float:
+    """Equation (1) for items that start at (in A, in B), listed in the order of A."""
+    size = len(starts)
+    if size == 0:
+        return float("nan")
+    total = 0.0
+    for i in range(size):
+        for _ in range(i, size):
+            total += abs(starts[i][0] / n - starts[i][1] / m)
+    return total / size**2
+
+
+def spa(source: str, paraphrase: str) -> float:
+    """SPA of two normalised sentences."""
+    starts = [(i, j) for i, j, _ in tiles(source, paraphrase)]
+    return positional_alignment(starts, len(source), len(paraphrase))
+
+
+def acs(source: str, paraphrase: str) -> float:
+    """ACS of two normalised sentences."""
+    longer = max(len(source), len(paraphrase))
+    if longer == 0:
+        return float("nan")
+    return sum(a == b for a, b in zip(source, paraphrase, strict=False)) / longer
+
+
+def pmd(source: str, paraphrase: str) -> float:
+    """PMD of two normalised sentences."""
+    clauses_a, clauses_b = split_clauses(source), split_clauses(paraphrase)
+    shared = shared_starts(clauses_a, clauses_b)
+    if not shared:
+        return float("nan")
+    mixing_a, mixing_b = (
+        sum(abs(x - y) for i, x in enumerate(starts) for y in starts[i:]) / len(clauses)
+        for starts, clauses in zip(zip(*shared, strict=True), (clauses_a, clauses_b), strict=True)
+    )
+    return abs(mixing_a - mixing_b) / len(shared)
+
+
+def wpa(words_a: list[str], words_b: list[str]) -> float:
+    """WPA of two normalised sentences, given as all their words in order."""
+    shared = shared_starts(_starts(words_a), _starts(words_b))
+    return positional_alignment(shared, sum(map(len, words_a)), sum(map(len, words_b)))
+
+
+def _starts(words: list[str]) -> list[tuple[int, str]]:
+    starts, position = [], 0
+    for word in words:
+        if any(character.isalnum() for character in word):
+            starts.append((position, word))
+        position += len(word)
+    return starts
+
+
+def lis(source: str, paraphrase: str) -> float:
+    """LIS of two normalised sentences, by the textbook table of common suffix lengths."""
+    if not source:
+        return float("nan")
+    longest = 0
+    previous = [0] * (len(paraphrase) + 1)
+    for a in source:
+        current = [0]
+        for j, b in enumerate(paraphrase):
+            current.append(previous[j] + 1 if a == b else 0)
+        longest = max(longest, max(current))
+        previous = current
+    return longest / len(source)
+
+
+ORDERS = (4, 5, 6, 7)
+
+
+def statistics(source: str, paraphrase: str) -> tuple[list[int], list[int], int, int]:
+    """(matches of each order, n-grams of each order, characters of paraphrase, of source)."""
+    a, b = source.replace(" ", ""), paraphrase.replace(" ", "")
+    matches, totals = [], []
+    for order in ORDERS:
+        grams_a = Counter(a[k : k + order] for k in range(len(a) - order + 1))
+        grams_b = Counter(b[k : k + order] for k in range(len(b) - order + 1))
+        matches.append(sum((grams_a & grams_b).values()))
+        totals.append(max(len(b) - order + 1, 0))
+    return matches, totals, len(b), len(a)
+
+
+def sbleu(source: str, paraphrase: str) -> float:
+    """SBLEU of two normalised sentences."""
+    matches, totals, m, n = statistics(source, paraphrase)
+    if totals[0] == 0:
+        return float("nan")
+    if not any(matches):
+        return 0.0
+    logs, smoothing = [], 1.0
+    for match, total in zip(matches, totals, strict=True):
+        if total == 0:
+            break
+        if match == 0:
+            smoothing *= 2
+            logs.append(log(1 / (smoothing * total)))
+        else:
+            logs.append(log(match / total))
+    return min(1.0, exp(1 - n / m)) * exp(sum(logs) / len(logs))
+
+
+def sl(source: str) -> float:
+    """SL of a normalised source."""
+    return float(len(source))
+
+
+def lr(source: str, paraphrase: str) -> float:
+    """LR of two normalised sentences."""
+    return len(paraphrase) / len(source) if source else float("nan")
+
+
+def reference(a: str, b: str, words_a: list[str], words_b: list[str]) -> dict[str, float]:
+    """The features of a normalised pair, given with its words."""
+    return {
+        "acs": acs(a, b),
+        "spa": spa(a, b),
+        "pmd": pmd(a, b),
+        "wpa": wpa(words_a, words_b),
+        "lis": lis(a, b),
+        "sbleu": sbleu(a, b),
+        "sl": sl(a),
+        "lr": lr(a, b),
+    }

@@ -1,0 +1,109 @@
+"""Numbers by the grammar of udfs/text/numerals.py: what its kernel is held to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate
+
+from gaixie.udfs.text.numerals import BEFORE, BEHIND, CODE, DIGITS, MEASURES, UNITS, Number
+
+_CHINESE = "".join([*DIGITS, *UNITS])
+_DIGIT, _UNIT = f"[{''.join(DIGITS)}]", f"[{''.join(UNITS)}]"
+_UNITS = rf"(?:[多余](?={_UNIT}))?{_UNIT}*"
+_ARABIC = rf"(?:[0-9]{{1,3}}(?:,[0-9]{{3}})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?{_UNITS}"
+_DECIMAL = rf"点{_DIGIT}++(?![十分]){_UNIT}*"
+_NUMERAL = rf"(?:{_ARABIC}|[{_CHINESE}]++(?:{_DECIMAL}|{_UNITS}))"
+NUMBER = re.compile(rf"({_NUMERAL})(?:分之({_NUMERAL})|([%‰]))?")
+
+
+def find(text: str, words: Sequence[str]) -> list[Number]:
+    """The numbers of a normalised text, given with its words, in order: the definition."""
+    edges = [0, *accumulate(map(len, words))]
+    numbers, position = [], 0
+    while position < len(text):
+        if match := CODE.match(text, position):
+            position = match.end()
+        elif match := NUMBER.match(text, position):
+            numbers.append(_number(text, edges, match))
+            position = match.end()
+        else:
+            position += 1
+    return numbers
+
+
+def _number(text: str, edges: list[int], match: re.Match[str]) -> Number:
+    start, end = match.span()
+    numeral, share, sign = match.groups()
+    number = value(numeral)
+    if share:
+        number = value(share) / number if number else 0.0
+    elif sign:
+        number /= 100 if sign == "%" else 1000
+    first = max(edge for edge in edges if edge <= start)
+    last = min(edge for edge in edges if edge >= end)
+    inside = set(text[first:last]) - set(_CHINESE + MEASURES)
+    weak = (
+        numeral in ("一", "十")
+        or numeral[0] in "百千万亿"
+        or bool(not numeral[0].isascii() and inside)
+    )
+    strong = share or (start and text[start - 1] in BEFORE) or text[end : end + 1] in [*BEHIND]
+    return Number(number, weak and not strong, start, end)
+
+
+def value(numeral: str) -> float:
+    """What a numeral of the grammar says."""
+    arabic = rf"([0-9,]+)(?:\.([0-9]+))?[多余]?({_UNIT}*)"
+    chinese = rf"([{_CHINESE}]++)(?:点({_DIGIT}+)|[多余])?({_UNIT}*)"
+    match = re.fullmatch(arabic, numeral) or re.fullmatch(chinese, numeral)
+    if match is None:
+        raise ValueError(f"{numeral!r} is no numeral")
+    whole, decimals, units = match.groups(default="")
+    number = _row(whole.replace(",", "")) if whole[0].isascii() else _chinese(whole)
+    if decimals:
+        if whole[0].isascii():  # one division, as for the whole row of digits
+            number = _row(whole.replace(",", "") + decimals) / 10.0 ** len(decimals)
+        else:
+            number += _row(decimals) / 10.0 ** len(decimals)
+    for unit in units:
+        number *= UNITS[unit]
+    return number
+
+
+def _row(digits: str) -> float:
+    number = 0.0
+    for digit in digits:
+        number = number * 10 + (DIGITS[digit] if digit in DIGITS else int(digit))
+    return number
+
+
+def _chinese(numeral: str) -> float:
+    high = middle = low = 0.0  # multiples of 亿 and of 万, and the rest
+    row, unit = "", 1.0
+    for character in numeral:
+        if character in DIGITS:
+            row += character
+            continue
+        unit = UNITS[character]
+        counted = _few(row) if row else 0.0
+        if unit < UNITS["万"]:
+            low += (counted if row else 1.0) * unit
+        elif unit == UNITS["万"]:
+            middle += (low + counted if row or low else 1.0) * unit
+            low = 0.0
+        else:
+            high += (middle + low + counted if row or low or middle else 1.0) * unit
+            middle = low = 0.0
+        row = ""
+    rest = _few(row) if row else 0.0
+    if len(row) == 1 and unit > 1:
+        rest = rest * unit / 10
+    return high + middle + low + rest
+
+
+def _few(digits: str) -> float:
+    first, last = DIGITS[digits[0]], DIGITS[digits[-1]]
+    if len(digits) == 2 and 0 < first == last - 1:
+        return first + 0.5
+    return _row(digits)

@@ -1,1 +1,1 @@
-"""How fast the parts are, and the experiment on the stages. They need a checkout: its tests/support."""
+"""Benchmarks, and the experiment on the stages. They need a checkout: its tests/support."""

@@ -8,44 +8,27 @@ A row is a source, a paraphrase and a reference, three systems' Chinese for one 
 
 from __future__ import annotations
 
-import argparse
 import random
-import timeit
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
-from gaixie.research.benchmarks.pairs import TRANSLATIONS
+from gaixie.research.benchmarks.common import TRANSLATIONS, best_rate, parser, show, translations
+from gaixie.udfs.metrics import load_metric
 from gaixie.udfs.metrics.bertscore import BERTScore
-from gaixie.udfs.metrics.bleu import BLEU
-from gaixie.udfs.metrics.edit_distance import EditDistance
 from gaixie.udfs.metrics.encoder import load_encoder
-from gaixie.udfs.metrics.ibleu import IBLEU
 from gaixie.udfs.metrics.metric import Pairs
-from gaixie.udfs.metrics.pinc import PINC
-from gaixie.udfs.metrics.rouge import ROUGE
-from gaixie.udfs.metrics.self_bleu import SelfBLEU
 
 METRICS = (
-    BLEU(),
-    SelfBLEU(),
-    IBLEU(),
-    ROUGE("1"),
-    ROUGE("2"),
-    ROUGE("l"),
-    PINC(),
-    EditDistance(),
+    *("bleu", "self-bleu", "ibleu", "rouge-1", "rouge-2", "rouge-l", "pinc", "edit-distance"),
 )
 BASELINE_ROWS = 4_000
 
 
 def triples(data: Path, count: int, seed: int = 7) -> list[tuple[str, str, str]]:
     """Rows of a source, a paraphrase and a reference, drawn by the seed."""
-    table = pq.read_table(data / TRANSLATIONS, columns=["translations_zh"])
-    lists = [sorted({s for s in row if s and s.strip()}) for row in table.column(0).to_pylist()]
-    lists = [row for row in lists if len(row) >= 3]
+    lists = [row for row in translations(data) if len(row) >= 3]
     rng = random.Random(seed)
     return [tuple(rng.sample(rng.choice(lists), 3)) for _ in range(count)]
 
@@ -61,14 +44,15 @@ def bench_metrics(data: Path, pairs: int) -> dict[str, dict[str, float]]:
         sacrebleu.tokenizer.__class__.__call__.cache_clear()
         return [sacrebleu.sentence_score(p, [r]).score for _, p, r in rows[:BASELINE_ROWS]]
 
-    slow = _rate(min(pairs, BASELINE_ROWS), baseline, 2)
+    slow = best_rate(min(pairs, BASELINE_ROWS), baseline, 2)
     result = {
         "pairs": {"characters_a_sentence": float(np.mean([len(s) for row in rows for s in row]))},
         "sacrebleu": {"pairs_per_s_per_core": slow},
     }
-    for metric in METRICS:
-        rate = _rate(pairs, lambda metric=metric: metric.sentence_scores(columns), 5)
-        result[metric.name] = {"pairs_per_s_per_core": rate, "ratio_to_sacrebleu": rate / slow}
+    for name in METRICS:
+        metric = load_metric(name)
+        rate = best_rate(pairs, lambda metric=metric: metric.sentence_scores(columns))
+        result[name] = {"pairs_per_s_per_core": rate, "ratio_to_sacrebleu": rate / slow}
     return result
 
 
@@ -82,28 +66,14 @@ def bench_bertscore(data: Path, model: str, pairs: int = 1_000) -> dict[str, flo
     layers = load_encoder(metric.model, metric.layer, metric.device, metric.precision).layer
     theirs = bert_score.BERTScorer(model_type=model, num_layers=layers)
     paraphrases, references = [row[1] for row in rows], [row[2] for row in rows]
-    ours = _rate(pairs, lambda: metric.sentence_scores(columns), 2)
-    package = _rate(pairs, lambda: theirs.score(paraphrases, references), 2)
+    ours = best_rate(pairs, lambda: metric.sentence_scores(columns), 2)
+    package = best_rate(pairs, lambda: theirs.score(paraphrases, references), 2)
     return {"pairs_per_s": ours, "package_pairs_per_s": package, "ratio": ours / package}
 
 
-def _rate(rows: int, work, repeats: int) -> float:
-    """Rows a second of the fastest of some repeats; a first one compiles."""
-    work()
-    return rows / min(timeit.repeat(work, number=1, repeat=repeats))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True, help=f"folder of {TRANSLATIONS}")
-    parser.add_argument("--pairs", type=int, default=50_000)
-    args = parser.parse_args()
-    for name, figures in bench_metrics(args.data, args.pairs).items():
-        for figure, value in figures.items():
-            print(f"{name + '.' + figure:<46}{value:>16,.1f}")
-
-
 if __name__ == "__main__":
-    main()
+    options = parser(__doc__)
+    options.add_argument("--data", type=Path, required=True, help=f"folder of {TRANSLATIONS}")
+    options.add_argument("--pairs", type=int, default=50_000)
+    args = options.parse_args()
+    show(bench_metrics(args.data, args.pairs))

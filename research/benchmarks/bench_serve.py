@@ -1,8 +1,11 @@
-"""How fast the service answers: pairs a second at full load, and latencies at half of it. Loopback, bounded.
+"""How fast the service answers: pairs a second at full load, and latencies at half of it.
 
 python research/benchmarks/bench_serve.py --data DATA --workers 2 --pairs 100
-python research/benchmarks/bench_serve.py --data DATA --url http://127.0.0.1:8000      of a service that runs
-python research/benchmarks/bench_serve.py --data DATA --model exported --texts 256      paraphrases, beside training/generate.py
+python research/benchmarks/bench_serve.py --data DATA --url http://127.0.0.1:8000    one that runs
+python research/benchmarks/bench_serve.py --data DATA --model exported --texts 256   paraphrases
+
+By loopback, client and service on the same cores. Paraphrases are timed beside
+training/generate.py.
 """
 
 from __future__ import annotations
@@ -16,156 +19,137 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
+import timeit
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import numpy as np
-import pyarrow.parquet as pq
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "support"))
-
-from servers import free_port, wait_for  # noqa: E402
-
-from gaixie.service.client import Client  # noqa: E402
+from gaixie.research.benchmarks.common import ROOT, parser, show, translations
+from gaixie.service.client import Client
 
 
 def requests(data: Path, pairs: int, count: int) -> list[bytes]:
-    """Bodies of POST /v1/score, of real translations of one sentence."""
-    table = pq.read_table(data / "wmt_en_zh_translations.parquet", columns=["translations_zh"])
-    texts = [row[:2] for row in table["translations_zh"].to_pylist() if len(row) > 1]
-    bodies = []
+    """Requests of POST /v1/score, of real translations of one sentence."""
+    texts = [row[:2] for row in translations(data) if len(row) > 1]
+    found = []
     for k in range(count):
         own = [texts[(k * pairs + i) % len(texts)] for i in range(pairs)]
-        made = {"pairs": [{"source": a[:1000], "paraphrase": b[:1000]} for a, b in own]}
-        bodies.append(json.dumps(made).encode())
-    return bodies
+        rows = [{"source": a[:1000], "paraphrase": b[:1000]} for a, b in own]
+        body = json.dumps({"pairs": rows}).encode()
+        head = "POST /v1/score HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+        found.append(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    return found
 
 
-async def ask(
-    host: str, port: int, bodies: list[bytes], starts: list[float], out: list[float]
-) -> None:
-    """One connection: each body at its time (seconds from now; 0: at once), its latency into out."""
-    reader, writer = await asyncio.open_connection(host, port)
-    head = f"POST /v1/score HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+async def ask(url: str, own: list[tuple[float, bytes]], latencies: list[float]) -> None:
+    """One connection: each request at its time (seconds from now; 0: at once)."""
+    where = urlsplit(url)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port or 80)
     began = time.perf_counter()
-    for body, start in zip(bodies, starts, strict=True):
-        due = began + start
-        if (wait := due - time.perf_counter()) > 0:
-            await asyncio.sleep(wait)
-        elif not start:
-            due = time.perf_counter()
-        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    for start, request in own:
+        await asyncio.sleep(max(0.0, began + start - time.perf_counter()))
+        # A late start is waiting too, so a request counts from when it was due.
+        due = began + start if start else time.perf_counter()
+        writer.write(request)
         answer = await reader.readuntil(b"\r\n\r\n")
         if not answer.startswith(b"HTTP/1.1 200"):
             raise RuntimeError(answer.decode())
         length = int(answer.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
         await reader.readexactly(length)
-        out.append(time.perf_counter() - due)  # from when it was due: a late start is waiting too
+        latencies.append(time.perf_counter() - due)
     writer.close()
 
 
-async def load(
-    url: str, bodies: list[bytes], connections: int, rate: float = 0.0
-) -> tuple[float, list[float]]:
-    """(seconds, latencies) of all bodies. rate: requests a second over all connections; 0: as fast as it goes."""
-    where, latencies = urlsplit(url), []
-    began = time.perf_counter()
-    tasks = []
-    for k in range(connections):
-        own = bodies[k::connections]
-        starts = [(i * connections + k) / rate if rate else 0.0 for i in range(len(own))]
-        tasks.append(ask(str(where.hostname), int(where.port or 80), own, starts, latencies))
-    await asyncio.gather(*tasks)
-    return time.perf_counter() - began, latencies
+def load(url: str, bodies: list[bytes], connections: int, rate: float = 0) -> tuple[float, dict]:
+    """(requests a second, latencies). rate: requests a second; 0 is as fast as it goes."""
+    latencies: list[float] = []
+    timed = [(k / rate if rate else 0.0, body) for k, body in enumerate(bodies)]
+
+    async def run() -> None:
+        tasks = (ask(url, timed[k::connections], latencies) for k in range(connections))
+        await asyncio.gather(*tasks)
+
+    seconds = timeit.timeit(lambda: asyncio.run(run()), number=1)
+    found = {f"p{p}_ms": 1000 * np.percentile(latencies, p) for p in (50, 99)}
+    return len(bodies) / seconds, found
 
 
 @contextmanager
 def service(*given: str) -> Iterator[str]:
     """The address of a service of its own."""
-    url = f"http://127.0.0.1:{free_port()}"
-    line = [sys.executable, "service/serve.py", *given, "--port", url.rpartition(":")[2]]
+    from servers import free_port, wait_for
+
+    port = str(free_port())
+    url = f"http://127.0.0.1:{port}"
+
+    def ready() -> bool:
+        try:
+            return urlopen(f"{url}/ready", timeout=5).status == 200
+        except OSError:
+            return False
+
+    line = [sys.executable, "service/serve.py", *given, "--port", port]
     server = subprocess.Popen(line, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
-        wait_for(lambda: ready(url), "the service", server)
+        wait_for(ready, "the service", server)
         yield url
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait()
 
 
-def bench_serve(args: argparse.Namespace) -> dict[str, float]:
-    bodies = requests(Path(args.data), args.pairs, args.requests)
+def bench_serve(args: argparse.Namespace) -> dict[str, float | dict[str, float]]:
+    """Pairs and requests a second, and latencies in milliseconds."""
+    bodies = requests(args.data, args.pairs, args.requests)
     with nullcontext(args.url) if args.url else service("--workers", str(args.workers)) as url:
-        asyncio.run(load(url, bodies[: len(bodies) // 4], args.connections))  # warm
-        seconds, latencies = asyncio.run(load(url, bodies, args.connections))
-        full = len(bodies) / seconds
-        _, half = asyncio.run(load(url, bodies, args.connections, full / 2))
-    return {
-        "serve.pairs_per_second": full * args.pairs,
-        "serve.requests_per_second": full,
-        "serve.full_load.p50_ms": 1000 * np.percentile(latencies, 50),
-        "serve.full_load.p99_ms": 1000 * np.percentile(latencies, 99),
-        "serve.half_load.p50_ms": 1000 * np.percentile(half, 50),
-        "serve.half_load.p99_ms": 1000 * np.percentile(half, 99),
-    }
+        load(url, bodies[: len(bodies) // 4], args.connections)  # warm
+        rate, full = load(url, bodies, args.connections)
+        _, half = load(url, bodies, args.connections, rate / 2)
+    rates = {"pairs_per_second": rate * args.pairs, "requests_per_second": rate}
+    return rates | {"full_load": full, "half_load": half}
 
 
 def bench_paraphrasing(args: argparse.Namespace) -> dict[str, float]:
-    """Seconds of the same texts by HTTP and by training/generate.py, from the first to the last; model loaded."""
-    table = pq.read_table(Path(args.data) / "wmt_en_zh_translations.parquet")
-    rows = table["translations_zh"].to_pylist()
-    texts = [row[0] for row in rows if row and 15 <= len(row[0]) <= 40][: args.texts]
+    """Texts a second by HTTP and by training/generate.py, once the model is loaded."""
+    firsts = [row[0].replace("\n", " ") for row in translations(args.data) if row]
+    texts = [text for text in firsts if 15 <= len(text) <= 40][: args.texts]
     options = ["--beams", "4", "--draws", "4", "--rank-by", "spscore", "--min-meaning", "0.7"]
     options += ["--reverse", "0.1", "--forward", "0.1", "--temperature", "0.6"]
     with service(args.model, *options) as url:
         client = Client(url, timeout=600)
         client.paraphrase(texts[:8])
-        began = time.perf_counter()
-        client.paraphrase(texts)
-        served = time.perf_counter() - began
+        served = timeit.timeit(lambda: client.paraphrase(texts), number=1)
+    seconds = []
     with tempfile.TemporaryDirectory() as folder:
-        seconds = []
+        file = Path(folder, "texts.txt")
+        line = [sys.executable, "training/generate.py", args.model, str(file), *options]
         for count in (8, len(texts)):  # what both take is loading
-            file = Path(folder, "texts.txt")
-            file.write_text("\n".join(text.replace("\n", " ") for text in texts[:count]), "utf-8")
-            line = [sys.executable, "training/generate.py", args.model, str(file), *options]
+            file.write_text("\n".join(texts[:count]), "utf-8")
             began = time.perf_counter()
             subprocess.run(line, cwd=ROOT, check=True, capture_output=True)
             seconds.append(time.perf_counter() - began)
     generated = (seconds[1] - seconds[0]) / (len(texts) - 8) * len(texts)
-    return {
-        "paraphrase.http.texts_per_second": len(texts) / served,
-        "paraphrase.generate.texts_per_second": len(texts) / generated,
-        "paraphrase.http_by_generate": generated / served,
-    }
-
-
-def ready(url: str) -> bool:
-    try:
-        return urllib.request.urlopen(f"{url}/ready", timeout=5).status == 200
-    except OSError:
-        return False
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="../shared/data", metavar="FOLDER")
-    parser.add_argument("--url", help="by default a service of its own")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--connections", type=int, default=16)
-    parser.add_argument("--pairs", type=int, default=100, help="of a request (%(default)s)")
-    parser.add_argument("--requests", type=int, default=1_000)
-    parser.add_argument("--model", metavar="FOLDER", help="time paraphrases of this model instead")
-    parser.add_argument("--texts", type=int, default=128)
-    args = parser.parse_args()
-    figures = bench_paraphrasing(args) if args.model else bench_serve(args)
-    for name, value in figures.items():
-        print(f"{name:<40}{value:>12,.2f}")
+    rates = {"http": len(texts) / served, "generate": len(texts) / generated}
+    return {**rates, "http_by_generate": generated / served}
 
 
 if __name__ == "__main__":
-    main()
+    options = parser(__doc__)
+    add = options.add_argument
+    add("--data", type=Path, default=Path("../shared/data"), metavar="FOLDER")
+    add("--url", help="by default a service of its own")
+    add("--workers", type=int, default=2)
+    add("--connections", type=int, default=16)
+    add("--pairs", type=int, default=100, help="of a request (%(default)s)")
+    add("--requests", type=int, default=1_000)
+    add("--model", metavar="FOLDER", help="time paraphrases of this model instead")
+    add("--texts", type=int, default=128)
+    given = options.parse_args()
+    if given.model:
+        show(bench_paraphrasing(given), "paraphrase")
+    else:
+        show(bench_serve(given), "serve")

@@ -5,7 +5,6 @@ python research/benchmarks/bench_stage_data.py --data ROOT/runs/RUN_ID --tokeniz
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from contextlib import closing
@@ -15,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from gaixie.research.benchmarks.common import parser, show
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.stage_data import StageStream, StreamSettings
 from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader
@@ -31,8 +31,8 @@ BATCHES = 800
 def bench_stage_data(data: str, tokenizer: str, stage: int = 1) -> dict[str, float]:
     """Some batches of a stage; tokens: of sources and paraphrases, without padding.
 
-    made: its tokens are made, by all cores. first_batch_s: from the manifest to the
-    first batch, in this process, once they are. on_the_fly: made anew each time, and in no file.
+    made: all cores make its tokens. first_batch_s: from the manifest to the first batch, in this
+    process, once they are made. on_the_fly: made anew each time, and kept in no file.
     """
     torch.set_num_threads(1)
     encode = PairEncoder(EntityAlignedTokenizer.from_pretrained(tokenizer))
@@ -45,12 +45,14 @@ def bench_stage_data(data: str, tokenizer: str, stage: int = 1) -> dict[str, flo
             return StageStream(Corpus(data), stage, settings, tokens=TokenFiles(folder, encode))
 
         started = time.perf_counter()
-        whole = StageLoader(stream(), _nothing, cores)
+        whole = StageLoader(stream(), lambda *_, **__: None, cores)
         with closing(whole.batches()) as batches:
             while not whole.position.epoch:
                 next(batches)
         made_s = time.perf_counter() - started
-        made = sum(_tokens(file) for file in Path(folder).rglob("*.tokens"))
+        # Two bytes a token, after the ends of ROWS pairs.
+        sizes = [file.stat().st_size for file in Path(folder).rglob("*.tokens")]
+        made = sum((size - 8 * (2 * ROWS + 1)) // 2 for size in sizes)
         started = time.perf_counter()
         with closing(StageLoader(stream(), cut).batches()) as batches:
             next(batches)
@@ -68,15 +70,6 @@ def bench_stage_data(data: str, tokenizer: str, stage: int = 1) -> dict[str, flo
         "padding_share": padding,
         "on_the_fly_tokens_per_s": on_the_fly,
     }
-
-
-def _tokens(file: Path) -> int:
-    """Of a file of uint16 for up to ROWS pairs; what a few of them are short of ROWS is left out."""
-    return (file.stat().st_size - 8 * (2 * ROWS + 1)) // 2
-
-
-def _nothing(*_: object, **__: object) -> None:
-    """Of a batch."""
 
 
 def _encoded(encode: PairEncoder, source: list[str], paraphrase: list[str]) -> Work:
@@ -99,15 +92,10 @@ def _tokens_per_s(loader: StageLoader) -> tuple[float, float]:
         return tokens / (time.perf_counter() - started), 1 - tokens / cells
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", required=True, help="a published run or release")
-    parser.add_argument("--tokenizer", type=Path, required=True)
-    parser.add_argument("--stage", type=int, default=1)
-    args = parser.parse_args()
-    for name, value in bench_stage_data(args.data, str(args.tokenizer), args.stage).items():
-        print(f"stage_data.{name:<30}{value:>16,.3f}")
-
-
 if __name__ == "__main__":
-    main()
+    options = parser(__doc__)
+    options.add_argument("--data", required=True, help="a published run or release")
+    options.add_argument("--tokenizer", required=True, help="folder")
+    options.add_argument("--stage", type=int, default=1)
+    args = options.parse_args()
+    show(bench_stage_data(args.data, args.tokenizer, args.stage), "stage_data")

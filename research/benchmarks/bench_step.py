@@ -1,11 +1,10 @@
-"""What a step of training asks of its device: operations, and waits for an answer. A model of conf/curriculum.yaml.
+"""What a training step of a model asks of its device: operations, and waits for an answer.
 
 python research/benchmarks/bench_step.py --config conf/curriculum.yaml
 """
 
 from __future__ import annotations
 
-import argparse
 from types import SimpleNamespace
 
 import accelerate
@@ -13,18 +12,17 @@ import numpy as np
 import torch
 from transformers import BartConfig, BartForConditionalGeneration
 
+from gaixie.research.benchmarks.common import parser, show
 from gaixie.training.data.stage_loader import PairEncoder
 from gaixie.training.loop.step import Work, make_optimizer, prepare, train_step
 from gaixie.training.settings import load_settings
 
-TOKENS = 8_000
-PAIRS = 4
-MICRO_BATCHES = 4
+TOKENS, PAIRS, MICRO_BATCHES = 8_000, 4, 4
 WAITS = ("aten::item", "aten::nonzero")
 """Operations whose answer Python has to know; those of the fused AdamW are the CPU's own."""
 
 
-def bench_step(config: str) -> dict[str, float]:
+def bench_step(config: str) -> dict[str, int]:
     """Of one step: operations that consist of no others, views among them, and waits."""
     settings = load_settings(config, [])
     torch.manual_seed(0)
@@ -37,30 +35,20 @@ def bench_step(config: str) -> dict[str, float]:
     micro = PairEncoder(SimpleNamespace(pad_token_id=0)).tensors(rows, rows)
     labels = int(lengths.sum()) * MICRO_BATCHES
     work = Work([micro] * MICRO_BATCHES, labels, 2 * labels)
-
-    def step() -> None:
-        train_step(accelerator, model, optimizer, work, settings.label_smoothing, settings.clip)
-
-    step()
+    step = (accelerator, model, optimizer, work, settings.label_smoothing, settings.clip)
+    train_step(*step)
     with torch.profiler.profile() as profile:
-        step()
+        train_step(*step)
     events = [event for event in profile.events() if event.name.startswith("aten::")]
-    return {
-        "operations": sum(not event.cpu_children for event in events),
-        "waits": sum(
-            event.name in WAITS
-            and (event.cpu_parent is None or event.cpu_parent.name != "aten::_fused_adamw_")
-            for event in events
-        ),
-    }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", default="conf/curriculum.yaml", metavar="YAML")
-    for name, value in bench_step(parser.parse_args().config).items():
-        print(f"step.{name:<30}{value:>16,}")
+    parents = [event.cpu_parent.name if event.cpu_parent else "" for event in events]
+    waits = [
+        event.name in WAITS and parent != "aten::_fused_adamw_"
+        for event, parent in zip(events, parents, strict=True)
+    ]
+    return {"operations": sum(not event.cpu_children for event in events), "waits": sum(waits)}
 
 
 if __name__ == "__main__":
-    main()
+    options = parser(__doc__)
+    options.add_argument("--config", default="conf/curriculum.yaml", metavar="YAML")
+    show(bench_step(options.parse_args().config), "step")

@@ -3,12 +3,12 @@
 Pairs to train on, from the shared data: WMT system outputs of one English sentence in both
 directions (parallel), and post-edited machine translations and idioms that people paraphrased
 (human). Their column `group` is the English sentence, or the row. Splits go by group: no group of
-validation or test has a pair, and no pair or plain sentence is a sentence of theirs.
+validation or test is trained on, nor is any sentence of theirs.
 
-    test.parquet         table    source                       beside it
-                         wmt      one system's translation     mt: another's of the same English sentence
-                         mlqe     a machine translation        human: its post-edit
-                         idioms   a sentence with an idiom     human: its paraphrase without
+    test.parquet         table    source                     beside it
+                         wmt      one system's translation   mt: another's of that sentence
+                         mlqe     a machine translation      human: its post-edit
+                         idioms   a sentence with an idiom   human: its paraphrase without
                          and in each, noised: the source with words dropped, swapped and doubled
     validation.parquet   source: as in wmt, for the evaluations while training
 """
@@ -16,6 +16,7 @@ validation or test has a pair, and no pair or plain sentence is a sentence of th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -35,13 +36,14 @@ TRIES = 50
 def write_experiment(
     data: Path, output: Path, tested: int, validated: int, noise: float, limit: int | None = None
 ) -> None:
-    """Writes OUTPUT/pairs/ORIGIN/*.parquet, sentences.parquet, validation.parquet and test.parquet.
+    """Writes OUTPUT/pairs/ORIGIN/pairs.parquet, validation.parquet and test.parquet.
 
     tested: sources of each test table; validated: sources of validation. noise: see noised. limit:
     English sentences of WMT at most, and rows of every other set.
     """
     random = np.random.default_rng(SEED)
-    texts, shared = _wmt(data, limit)  # sentences by English sentence; those that have two or more
+    texts = _wmt(data, limit)
+    shared = [group for group, own in texts.items() if len(own) > 1]
     shared = [shared[k] for k in random.permutation(len(shared))]
     held_out = {"wmt": shared[:tested], "validation": shared[tested : tested + validated]}
     drawn = {
@@ -60,50 +62,32 @@ def write_experiment(
     test = test.drop_duplicates("source").astype(object).where(lambda frame: frame.notna(), None)
     test["noised"] = noised(test["source"].tolist(), noise)
     known |= {text for name in ("source", "mt", "human") for text in test[name] if text}
-
+    both = [
+        (a, b, group)
+        for group, row in texts.items()
+        if group not in apart
+        for a, b in permutations(row, 2)
+    ]
     pairs = {
-        "parallel": pd.DataFrame(
-            [
-                (a, b, group)
-                for group, row in texts.items()
-                if group not in apart
-                for a in row
-                for b in row
-                if a != b
-            ],
-            columns=["source", "paraphrase", "group"],
-        ),
+        "parallel": pd.DataFrame(both, columns=["source", "paraphrase", "group"]),
         "human": pd.concat([mlqe[:-tested], idioms[0]]).rename(columns={"human": "paraphrase"}),
     }
     for origin, frame in pairs.items():
         out = frame["source"].isin(known) | frame["paraphrase"].isin(known)
         pairs[origin] = frame[~out].sample(frac=1, random_state=SEED)
         _write(pairs[origin], output / "pairs" / origin / "pairs.parquet")
-        print(
-            f"{origin}: {len(pairs[origin]):,} pairs, {out.sum():,} left out as held-out sentences"
-        )
-    plain = [
-        *_plain(data, limit),
-        *(f[c] for f in pairs.values() for c in ("source", "paraphrase")),
-    ]
-    sentences = pd.concat(plain).drop_duplicates().sample(frac=1, random_state=SEED)
-    sentences = sentences[~sentences.isin(known)]
-    _write(sentences.to_frame("text"), output / "sentences.parquet")
+        print(f"{origin}: {len(pairs[origin]):,} pairs, {out.sum():,} left out as held out")
     _write(drawn["validation"], output / "validation.parquet")
     _write(test.reset_index(drop=True), output / "test.parquet")
-    counts = ", ".join(
-        f"{count:,} of {name}" for name, count in test["table"].value_counts().items()
-    )
-    print(
-        f"{len(sentences):,} sentences; {len(drawn['validation']):,} validation sources; test: {counts}"
-    )
+    counts = test["table"].value_counts().to_dict()
+    print(f"{validated} validation sources; test sources: {counts}")
 
 
 def noised(texts: Sequence[str], rate: float, seed: int = SEED) -> list[str]:
     """The sentences with a share of their words dropped, swapped with the next one, or doubled.
 
-    Which of the three is chance; marks of punctuation stay, and every sentence changes. What a metric gives these is what
-    it gives to noise.
+    Which of the three is chance; marks of punctuation stay, and every sentence changes. What a
+    metric gives these is what it gives to noise.
     """
     random = np.random.default_rng(seed)
     lines = []
@@ -138,19 +122,14 @@ def _fits(text: str) -> bool:
     return MIN_CHARACTERS <= len(text) <= MAX_CHARACTERS
 
 
-def _wmt(data: Path, limit: int | None) -> tuple[dict[str, list[str]], list[str]]:
-    """Different sentences of fitting length by English sentence, and the groups that have two of them."""
-    table = pq.read_table(data / "wmt_en_zh_translations.parquet").slice(0, limit)
+def _wmt(data: Path, limit: int | None) -> dict[str, list[str]]:
+    """Different sentences of fitting length by English sentence."""
+    table = pq.read_table(data / "wmt_en_zh_translations.parquet").slice(0, limit).to_pydict()
     groups: dict[str, dict[str, None]] = {}
-    numbers: dict[str, str] = {}
-    for english, row in zip(
-        *(table[n].to_pylist() for n in ("source_en", "translations_zh")), strict=True
-    ):
-        group = numbers.setdefault(" ".join(english.split()), f"wmt-{len(numbers)}")
-        own = groups.setdefault(group, {})
+    for english, row in zip(table["source_en"], table["translations_zh"], strict=True):
+        own = groups.setdefault(" ".join(english.split()), {})
         own |= dict.fromkeys(filter(_fits, map(normalise, filter(None, row))))
-    texts = {group: sorted(own) for group, own in groups.items()}
-    return texts, [group for group, own in texts.items() if len(own) > 1]
+    return {f"wmt-{number}": sorted(own) for number, own in enumerate(groups.values())}
 
 
 def _mlqe(data: Path) -> pd.DataFrame:
@@ -169,15 +148,6 @@ def _usable(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     frame = frame[frame.map(_fits).all(axis=1) & (frame["source"] != frame["human"])]
     frame = frame.drop_duplicates("source").sample(frac=1, random_state=SEED)
     return frame.assign(group=[f"{name}-{k}" for k in range(len(frame))])
-
-
-def _plain(data: Path, limit: int | None) -> list[pd.Series]:
-    """Sentences without a partner, where the data has them."""
-    path = data / "zh_sentences.parquet"
-    if not path.exists():
-        return []
-    texts = pq.read_table(path, columns=["text"]).slice(0, limit)["text"].to_pylist()
-    return [pd.Series([text for text in map(normalise, filter(None, texts)) if _fits(text)])]
 
 
 def _write(frame: pd.DataFrame, path: Path) -> None:

@@ -34,49 +34,43 @@ import plain_vectors
 CUTS = (0.45, 0.55, 0.65)
 
 
-def score_rows(rows: list[dict], cutter, model: SPScore, boosters) -> list[dict]:
+def score_rows(rows: list[dict], cutter, model: SPScore, boosters: dict) -> list[dict]:
     """Validates and scores pairs one by one; drops those that the job would quarantine."""
     kept, features = [], []
     for row in rows:
-        source, paraphrase = row["source"], row["paraphrase"]
-        if not source or not paraphrase:
-            continue
-        a, b = normalise(source), normalise(paraphrase)
+        a, b = normalise(row["source"] or ""), normalise(row["paraphrase"] or "")
         if min(len(a), len(b)) < 15 or max(len(a), len(b)) > 1000 or a == b:
             continue
-        if not (_has_han(a) and _has_han(b)):
+        if not all(any("\u4e00" <= character <= "\u9fff" for character in text) for text in (a, b)):
             continue
-        words_a, words_b = cutter(a), cutter(b)
-        found = plain_features.reference(a, b, words_a, words_b)
+        words = cutter(a), cutter(b)
+        found = plain_features.reference(a, b, *words)
         if model.tier == "core":
             families = (
-                plain_surface.reference(a, b, words_a, words_b),
-                plain_facts.reference(a, b, words_a, words_b),
-                plain_vectors.reference(words_a, words_b, Resources.load().vectors),
+                plain_surface.reference(a, b, *words),
+                plain_facts.reference(a, b, *words),
+                plain_vectors.reference(*words, Resources.load().vectors),
                 plain_language_model.reference(a, b, Resources.load().language_model),
             )
             values = [value for family in families for value in family.values()]
             found |= dict(zip(CORE_FEATURES[len(FEATURES) :], values, strict=True))
         features.append([found[name] for name in model.columns])
-        identity = "\x1f".join([source, paraphrase, "parallel"]).encode()
+        identity = "\x1f".join([row["source"], row["paraphrase"], "parallel"]).encode()
         own = {name: found[name] for name in FEATURES}
         kept.append({"pair_id": hashlib.md5(identity).hexdigest(), **row, **own})
-    if kept:
-        known = dict(zip(model.columns, np.array(features, float).T, strict=True))
-        for name, head in model.heads.items():
-            values = np.column_stack([known[column] for column in head.columns])
-            found = [booster.predict(values, num_threads=1) for booster in boosters[name]]
-            known[name] = np.clip(np.mean(found, axis=0), 0, 1)
-            if name in PENALISED:
-                known[name] *= penalty(np.float32(features), model.columns, model.penalties)
-        for place, row in enumerate(kept):
-            row |= {name: float(known[name][place]) for name in OUTPUTS}
-            row["stage"] = int(stage(np.float32(row["spscore"]), CUTS))
+    if not kept:
+        return kept
+    known = dict(zip(model.columns, np.array(features, float).T, strict=True))
+    for name, head in model.heads.items():
+        values = np.column_stack([known[column] for column in head.columns])
+        predicted = [booster.predict(values, num_threads=1) for booster in boosters[name]]
+        known[name] = np.clip(np.mean(predicted, axis=0), 0, 1)
+        if name in PENALISED:
+            known[name] *= penalty(np.float32(features), model.columns, model.penalties)
+    for place, row in enumerate(kept):
+        row |= {name: float(known[name][place]) for name in OUTPUTS}
+        row["stage"] = int(stage(np.float32(row["spscore"]), CUTS))
     return kept
-
-
-def _has_han(text: str) -> bool:
-    return any("\u4e00" <= character <= "\u9fff" for character in text)
 
 
 def _work(job: tuple[list[dict], str, str | None]) -> float:

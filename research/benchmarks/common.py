@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 TRANSLATIONS = "wmt_en_zh_translations.parquet"
 
 sys.path.append(str(ROOT / "tests/support"))  # for its servers and manifests

@@ -49,7 +49,7 @@ from gaixie.udfs.metrics import Pairs, load_metric
 from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.storage.settings import Strict, load_settings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 ARMS = {
     "curriculum": [[1], [2], [3]],
     "together": [[1, 2, 3]],

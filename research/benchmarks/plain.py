@@ -24,7 +24,7 @@ from gaixie.udfs.spscore.penalties import PENALISED, penalty
 from gaixie.udfs.spscore.stages import stage
 from gaixie.udfs.text.normalise import normalise
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests/support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/support"))
 import plain_facts
 import plain_features
 import plain_language_model

@@ -1,4 +1,4 @@
-"""Make a character language model of sentences: what SPScore-zh judges fluency by.
+"""Makes a character language model of sentences: what SPScore-zh judges fluency by.
 
 examples:
   # a column of a table: .parquet, .jsonl, .csv, .tsv; or .txt, a sentence a line
@@ -13,10 +13,10 @@ examples:
   python research/make_language_model.py --input s3a://bucket/corpus.parquet --order 4 --max-mb 8 \\
       --output s3a://bucket/language-model
 
-Interpolated modified Kneser-Ney (research/fitting/kneser_ney.py), pruned and packed to a size. Sentences
-are normalised as every sentence of this project is; one that occurs again does not count again.
-Rated sentences must not be trained on, or the model finds them more fluent than they are: --exclude
-leaves them out, and whatever shares a run of characters with them. Writes
+Interpolated modified Kneser-Ney (research/fitting/kneser_ney.py), pruned and packed to a size.
+Sentences are normalised as every sentence of this project is; one that occurs again does not count
+again. Rated sentences must not be trained on, or the model finds them more fluent than they are:
+--exclude leaves them out, and whatever shares a run of characters with them. Writes
 
     OUTPUT/language_model.json                           settings, counts, sources, digest
     OUTPUT/{characters,unigrams,slots,scales}.npy        see udfs/meaning/language_model_kernel.py
@@ -67,14 +67,14 @@ class Sentences(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; 0, or 2 after one line on standard error for a user error."""
-    options = parse_arguments(argv)
+    """Runs the job: 0, or 2 after one line on standard error for a user error."""
+    options = _arguments(argv)
     work = partial(run_command, "make_language_model", partial(run, options))
     return run_job("make_language_model", work, "nothing was written")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, count, prune, pack, save."""
+    """Reads, counts, prunes, packs, saves."""
     started = time.monotonic()
     inputs = [split_column(given) for given in options.input]
     given = [path for path, _ in inputs]
@@ -101,64 +101,26 @@ def run(options: argparse.Namespace) -> None:
     )
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("make_language_model", __doc__)
     add = parser.add_argument
-    add(
-        "--input",
-        required=True,
-        action="append",
-        metavar="FILE[:COLUMN]",
-        help="a table of"
-        " sentences, and its column (default: text), in Parquet of strings or lists of strings;"
-        " may be given several times",
-    )
+    table = "a table of sentences, or of lists of them, and its column (text); may be repeated"
+    add("--input", required=True, action="append", metavar="FILE[:COLUMN]", help=table)
     add("--output", required=True, metavar="FOLDER", help="the folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it holds a language model")
-    add(
-        "--per-group",
-        type=positive,
-        metavar="N",
-        help="of each list, N sentences drawn by chance; default: all",
-    )
-    add(
-        "--exclude",
-        metavar="FILE",
-        help="sentences not to train on, nor on lists that have one:"
-        " a table with the columns source and paraphrase",
-    )
-    add(
-        "--overlap",
-        type=positive,
-        default=10,
-        metavar="N",
-        help="what shares N characters in a"
-        " row with an excluded sentence is excluded too; default: 10",
-    )
+    per_group = "of each list, N sentences drawn by chance; default: all"
+    add("--per-group", type=positive, metavar="N", help=per_group)
+    excluded = "columns source and paraphrase: sentences not to train on, nor on lists with one"
+    add("--exclude", metavar="FILE", help=excluded)
+    overlap = "what shares N characters in a row with an excluded sentence is excluded too; 10"
+    add("--overlap", type=positive, default=10, metavar="N", help=overlap)
     add("--order", type=int, choices=ORDERS, default=5, help="longest n-gram; default: 5")
-    add(
-        "--least",
-        type=_counts,
-        default=(2, 1, 2, 2, 2, 2),
-        metavar="N,N,...",
-        help="n-grams that"
-        " occur less often are left out, by order, the last for all above; characters become"
-        " unknown; default: 2,1,2",
-    )
-    add(
-        "--max-mb",
-        type=float,
-        default=16,
-        metavar="MB",
-        help="size of all files, in millions of bytes; default: 16",
-    )
-    add(
-        "--source",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="name and licence of a source, for the description; may be given several times",
-    )
+    least = "rarer n-grams are left out, by order, the last for all above; default: 2,1,2"
+    add("--least", type=_counts, default=(2, 1, 2), metavar="N,N,...", help=least)
+    size = "size of all files, in millions of bytes; default: 16"
+    add("--max-mb", type=float, default=16, metavar="MB", help=size)
+    source = "name and licence of a source, for the description; may be repeated"
+    add("--source", action="append", default=[], metavar="TEXT", help=source)
     add("--seed", type=int, default=0, help="of what is drawn from lists; default: 0")
     options = parser.parse_args(argv)
     if options.max_mb < SMALLEST_MB:
@@ -252,7 +214,8 @@ def make_tables(text: CodePoints, options: argparse.Namespace) -> tuple[Tables, 
 
 
 def number_characters(text: CodePoints, least: int) -> tuple[np.ndarray, int]:
-    """Tables.characters, the most frequent first, so that those share cache lines; how many numbers."""
+    """Tables.characters, the most frequent first, so that those share cache lines; how many
+    numbers."""
     counts = np.bincount(text.values[text.values < LAST_CODE])
     codes = np.flatnonzero(counts >= least)
     if not len(codes):

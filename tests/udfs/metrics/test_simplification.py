@@ -78,9 +78,9 @@ def test_reordered():
 @pytest.mark.parametrize(
     ("source", "paraphrase", "expected"),
     [
-        # 他 1, 罹患 in no list, 疾病 6; 他, 生病, 了 1 each; 。 is no word
-        ("他罹患疾病。", "他生病了。", 1 / ((1 + 64 + 36) / 3)),
-        ("他生病了。", "他罹患疾病。", (1 + 64 + 36) / 3),
+        # 他 1, 罹患 in no list, 疾病 6; 他 and 生病 1, 了 3; 。 is no word
+        ("他罹患疾病。", "他生病了。", (1 + 1 + 9) / (1 + 64 + 36)),
+        ("他生病了。", "他罹患疾病。", (1 + 64 + 36) / (1 + 1 + 9)),
         # 我 很 高兴, all of level 1; 我 很 精致, the last of level 7–9
         ("我很高兴", "我很精致", (1 + 1 + 49) / 3),
         ("。", "高兴", math.nan),

@@ -1,1 +1,1 @@
-"""What identify_paraphrases calls: sets of labelled pairs, training, thresholds, noisy labels, the matrix."""
+"""What identify_paraphrases calls: labelled pairs, training, thresholds, noisy labels."""

@@ -1,4 +1,4 @@
-"""Labelled pairs of sentences: settings, reading, splits by source, pairs that follow from others."""
+"""Labelled pairs: settings, reading, splits by source, pairs that follow from others."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 
 from gaixie.research.comparison.datasets import DataSet, read_data_set, source_share
 from gaixie.udfs.storage.settings import Strict
 
 HELD_OUT, TEST = 0.15, 0.2
-"""Shares of the sources: of a training part, for thresholds and λ; of a set without a test file, to test on."""
+"""Shares of the sources: for thresholds and λ, and to test on where a set has no test file."""
 COPIED = 0.95
-"""Target of a pair that follows from two others: two paraphrases of a sentence are mostly of each other too."""
+"""Target of two paraphrases of a sentence: mostly they are paraphrases of each other too."""
 
 
 class PairSet(DataSet):
-    """A set of labelled pairs. ``path`` is all of it, or its training part where ``test`` names a file."""
+    """A set of labelled pairs. ``path`` is all of it, or the training part beside ``test``."""
 
     test: str | None = None
     positive: float = 1.0
-    """Human score from which a pair counts as a paraphrase."""
+    """Human score from which a pair counts as a paraphrase: of six crowd judgements, 4 (MultiPIT,
+    section 3.1)."""
+    tie: float | None = None
+    """Human score of pairs that are left out, such as 3 of six judgements."""
 
 
 class Config(Strict):
@@ -50,7 +54,7 @@ class Labelled(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What is trained on, what thresholds and λ are chosen on, and what is reported: no source in two."""
+    """For training, for thresholds and λ, and for the report: no source is in two of them."""
 
     train: Labelled
     held_out: Labelled
@@ -60,8 +64,8 @@ class Parts(NamedTuple):
 def read_parts(pairs: PairSet, folder: Path, limit: int = 0) -> Parts:
     """The parts of a set. limit: training pairs, held-out ones among them; 0 is all.
 
-    Raises FileNotFoundError, or ValueError that names the file, where a part cannot be read or has one
-    class alone.
+    Raises FileNotFoundError, or ValueError that names the file, where a part cannot be read or has
+    one class alone.
     """
     whole = read_pairs(pairs, folder)
     if pairs.test:
@@ -83,23 +87,23 @@ def read_parts(pairs: PairSet, folder: Path, limit: int = 0) -> Parts:
 
 
 def read_pairs(pairs: PairSet, folder: Path) -> Labelled:
+    """All pairs of a file, ties left out. Raises FileNotFoundError or ValueError."""
     table = read_data_set(pairs, folder)
+    table = table[table["human"] != pairs.tie] if pairs.tie is not None else table
     label = (table["human"].to_numpy(float) >= pairs.positive).astype(float)
     return Labelled(table["source"].to_numpy(object), table["paraphrase"].to_numpy(object), label)
 
 
 def share(pairs: Labelled, salt: str) -> np.ndarray:
     """A number in [0, 1) for each pair, the same for all of a source."""
-    import pandas as pd
-
     return source_share(pd.Series(pairs.source), salt)
 
 
 def transitive(pairs: Labelled, count: int, seed: int) -> Labelled:
     """Pairs that follow: of two paraphrases of a source (COPIED), of one and of what is none (0).
 
-    Half of each. Nothing where no source has two paraphrases. A set whose sources have many candidates
-    teaches a model few sentences on the left; these have others there.
+    Half of each. Nothing where no source has two paraphrases. A set whose sources have many
+    candidates teaches a model few sentences on the left; these have others there.
     """
     rng = np.random.default_rng(seed)
     of_source: dict[str, tuple[list[str], list[str]]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gaixie.research.comparison.datasets import source_share
 from gaixie.research.identification.data import Labelled
@@ -12,7 +13,7 @@ from gaixie.udfs.metrics.bootstrap import bootstrap_interval
 
 
 def best_threshold(label: np.ndarray, probability: np.ndarray) -> float:
-    """The threshold of the highest F1, in the middle between two probabilities; the lowest of equals."""
+    """The threshold of the highest F1, between two probabilities; the lowest of equals."""
     values = np.unique(probability)
     middles = np.concatenate([values[:1] - 1e-6, (values[1:] + values[:-1]) / 2])
     return float(
@@ -31,9 +32,7 @@ def accuracy(label: np.ndarray, said: np.ndarray) -> float:
 
 
 def crossed(pairs: Labelled, probability: np.ndarray) -> np.ndarray:
-    """What is said of each half of the sources with the threshold of the other: bool, shape (rows,)."""
-    import pandas as pd
-
+    """Answers for each half of the sources with the other's threshold: bool, shape (rows,)."""
     label = pairs.label >= 0.5
     first = source_share(pd.Series(pairs.source), "halves") < 0.5
     said = np.zeros(len(label), bool)
@@ -66,7 +65,7 @@ def report(
     samples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Figures of the test part at 0.5, at the held-out part's threshold, and at the other half's."""
+    """Figures of the test part at 0.5, at the held-out part's threshold, at the other half's."""
     pairs, probability = test
     label = pairs.label >= 0.5
     threshold = best_threshold(held_out[0].label >= 0.5, held_out[1])

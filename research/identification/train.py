@@ -1,4 +1,4 @@
-"""Fine-tunes an encoder to say which pairs of sentences are paraphrases; goes on where it was stopped."""
+"""Fine-tunes an encoder to identify paraphrases; goes on where it was stopped."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Recipe:
     freeze: int = 2
     """Lowest layers that are not trained; the embeddings never are."""
     transitive: float = 0.0
-    """Share of an epoch's pairs that follow from others, but in the last; an epoch has as many as there are."""
+    """Share of an epoch's pairs, but of the last, that follow from others of their source."""
     seed: int = 0
 
 
@@ -97,9 +97,8 @@ def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path, clock: Cloc
         optimizer.zero_grad()
         if (step + 1) % 100 == 0:
             left = (time.monotonic() - started) / (step + 1 - first) * (len(plan) - step - 1)
-            say(
-                f"  step {step + 1:,} of {len(plan):,}, loss {loss.item():.3f}, {left / 60:.0f} min left"
-            )
+            loss_and_left = f"loss {loss.item():.3f}, {left / 60:.0f} min left"
+            say(f"  step {step + 1:,} of {len(plan):,}, {loss_and_left}")
     network.eval().save_pretrained(folder)
     identifier.tokenizer.save_pretrained(folder)
     done.write_text(json.dumps({"digest": digest, "recipe": asdict(recipe)}, indent=1) + "\n")

@@ -13,7 +13,7 @@ pytest.importorskip("transformers", reason="the models are of transformers")
 
 from tiny_models import tiny_bert
 
-from gaixie.research.identification.data import COPIED, Labelled, transitive
+from gaixie.research.identification.data import COPIED, Labelled, PairSet, read_pairs, transitive
 from gaixie.research.identification.noise import cleaned
 from gaixie.research.identification.scores import accuracy, best_threshold, crossed, f1, report
 from gaixie.research.identify_paraphrases import main
@@ -61,14 +61,24 @@ def test_pairs_that_follow():
 
 
 def test_labels_that_a_teacher_doubts():
+    """MultiPIT, section 3.2: where P(label) <= λ; here 0.25, 0.35 and 0.8, so 0.35 is doubted at 0.35."""
     noisy = labelled(("a", "b", 1), ("c", "d", 0), ("e", "f", 1))
-    said = np.array([0.1, 0.6, 0.8])  # d = 0.9, 0.6, 0.2
-    assert cleaned(noisy, said, "keep", 2).label.tolist() == [1, 0, 1]
-    assert cleaned(noisy, said, "filter", 0.5).source.tolist() == ["e"]
-    assert cleaned(noisy, said, "filter", 0.7).source.tolist() == ["c", "e"]
-    assert cleaned(noisy, said, "flip", 0.5).label.tolist() == [0, 1, 1]
+    said = np.array([0.25, 0.65, 0.8])
+    assert cleaned(noisy, said, "keep", -1).label.tolist() == [1, 0, 1]
+    assert cleaned(noisy, said, "filter", 0.35).source.tolist() == ["e"]
+    assert cleaned(noisy, said, "filter", 0.34).source.tolist() == ["c", "e"]
+    assert cleaned(noisy, said, "filter", 0.05).source.tolist() == ["a", "c", "e"]
+    assert cleaned(noisy, said, "flip", 0.25).label.tolist() == [0, 0, 1]
+    assert cleaned(noisy, said, "flip", 0.45).label.tolist() == [0, 1, 1]
     with pytest.raises(ValueError, match="expected one of keep, filter, flip"):
         cleaned(noisy, said, "drop", 0.5)
+
+
+def test_ties_of_crowd_judgements_are_left_out(tmp_path):
+    rows = "".join(f"s{k}\tp{k}\t{votes}\n" for k, votes in enumerate((0, 2, 3, 4, 6)))
+    (tmp_path / "crowd.tsv").write_text("source\tparaphrase\thuman\n" + rows)
+    crowd = PairSet(name="crowd", path="crowd.tsv", positive=4, tie=3)
+    assert read_pairs(crowd, tmp_path).label.tolist() == [0, 0, 1, 1]
 
 
 # The command

@@ -1,17 +1,17 @@
 """Reports simplifications with several references as MCTS does: the set, HSK levels, systems.
 
   python research/report_simplifications.py --data mcts --output report/
-  python research/report_simplifications.py --data mcts --system ours=ours.txt --system gpt=gpt.txt --output report/
+  python research/report_simplifications.py --data mcts --system ours=ours.txt --output report/
 
---data is a folder of files of lines: NAME.PART.orig, and NAME.PART.simp.0, .1, … line by line of it. A
-system's file has the simplification of each line. Prints and writes
+--data is a folder of files of lines: NAME.PART.orig, and NAME.PART.simp.0, .1, … line by line of
+it. A system's file has the simplification of each line. Prints and writes
 
-  OUTPUT/simplifications.md     the set (the paper's Table 2), HSK levels (Table 3), systems (Table 5)
+  OUTPUT/simplifications.md     the set (Table 2), HSK levels (Table 3), systems (Table 5)
   OUTPUT/simplifications.json   the same figures
 
-Rows "source" and "a person" are always there: the originals as they are, and each reference against the
-others. SARI and BLEU are of words, deletions of SARI count by F1, as the paper has them.
-training/evaluate.py --reference compares systems of a table, and models.
+Rows "source" and "a person" are always there: the originals as they are, and each reference against
+the others. SARI and BLEU are of words, deletions of SARI count by F1, as in the paper. The paper's
+figures stand beside ours. training/evaluate.py --reference compares systems of a table, and models.
 
 Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset*.
 
@@ -25,16 +25,19 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import yaml
+
 from gaixie.research.simplification.measure import measure, read_column, read_set
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.metrics.sari import DELETIONS
 from gaixie.udfs.reports import render, write_json
 
 TEMPLATE = Path(__file__).parent / "simplification/simplifications.md.j2"
+PUBLISHED = Path(__file__).parent / "papers/published.yaml"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the job; its exit code."""
+    """Runs the job and gives its exit code."""
     return run_command("report_simplifications", partial(report, _arguments(argv)))
 
 
@@ -50,7 +53,8 @@ def report(args: argparse.Namespace) -> None:
     result = measure(data, systems, args.segmenter, args.deletion, args.samples, args.seed)
     args.output.mkdir(parents=True, exist_ok=True)
     write_json(args.output / "simplifications.json", result)
-    text = render(TEMPLATE, **result)
+    published = yaml.safe_load(PUBLISHED.read_text("utf-8"))["mcts"]
+    text = render(TEMPLATE, **result, published=published)
     (args.output / "simplifications.md").write_text(text, "utf-8")
     print(text)
 
@@ -58,16 +62,11 @@ def report(args: argparse.Namespace) -> None:
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("report_simplifications.py", __doc__)
     add = parser.add_argument
-    add("--data", type=Path, required=True, metavar="FOLDER")
+    add("--data", type=Path, required=True, metavar="FOLDER", help="of the files of lines")
     add("--part", default="dev", metavar="NAME", help="of the files' names (%(default)s)")
-    add(
-        "--system",
-        action="append",
-        default=[],
-        metavar="NAME=FILE",
-        help="may be given several times",
-    )
-    add("--output", type=Path, required=True, metavar="FOLDER")
+    system = "the file of a system's simplifications; may be given several times"
+    add("--system", action="append", default=[], metavar="NAME=FILE", help=system)
+    add("--output", type=Path, required=True, metavar="FOLDER", help="for the report")
     add("--segmenter", default="jieba", metavar="NAME", help="jieba or ltp:FOLDER (%(default)s)")
     add("--deletion", default="f1", choices=DELETIONS, help="how SARI counts it (%(default)s)")
     add("--samples", type=positive, default=1000, metavar="N", help="resamples (%(default)s)")

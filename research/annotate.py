@@ -31,6 +31,7 @@ import re
 import sys
 from functools import partial
 
+from gaixie.jobs.errors import run as run_job
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.storage import storage
 
@@ -38,8 +39,9 @@ from gaixie.udfs.storage import storage
 def main(argv: list[str] | None = None) -> int:
     """Runs the job and gives its exit code."""
     args = _arguments(argv)
-    work = export if args.what == "export" else import_answers
-    return run_command("annotate", partial(work, args))
+    work = partial(export if args.what == "export" else import_answers, args)
+    command = partial(run_command, "annotate", work)
+    return run_job("annotate", command, "nothing was written")
 
 
 def export(args: argparse.Namespace) -> None:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable
@@ -289,6 +294,22 @@ def test_mistakes_are_one_line(folder, tmp_path, capsys):
         err = capsys.readouterr().err
         assert message in err
         assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["-m", "gaixie.jobs.cli", "annotate"], [annotate.__file__]])
+def test_an_interrupt_is_one_line(tmp_path, command):
+    """While it waits for its table: a pipe that nobody writes."""
+    os.mkfifo(tmp_path / "pairs.csv")
+    line = [sys.executable, *command, "export", str(tmp_path / "pairs.csv")]
+    line += ["--output", str(tmp_path / "out"), "--annotators", "a", "b"]
+    job = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
+    time.sleep(4)
+    job.send_signal(signal.SIGINT)
+    _, said = job.communicate(timeout=60)
+    assert job.returncode == 130
+    assert said.startswith("annotate: interrupted; nothing was ")
+    assert said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_in_an_object_store(folder, plan, known, store, tmp_path, monkeypatch):

@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import sys
 from functools import partial
+from pathlib import Path
 
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.storage import storage
@@ -36,8 +37,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def analyse_sheets(args: argparse.Namespace) -> None:
     """Reads, analyses, writes."""
-    from gaixie.research.annotation.systems import KEY, analyse, read_sheets, sections, with_average
-    from gaixie.udfs.reports import markdown_of, print_sections, write_json
+    from gaixie.research.annotation.systems import KEY, analyse, read_sheets, with_average
+    from gaixie.udfs.reports import render, write_json
     from gaixie.udfs.storage.local_copy import local_copy
 
     low, high = args.scale
@@ -48,14 +49,19 @@ def analyse_sheets(args: argparse.Namespace) -> None:
     table = with_average(read_sheets(args.sheets, (low, high), criteria, args.systems))
     names = table.columns.drop(KEY)
     found = {name: analyse(table, name, ranking, args.samples, args.seed) for name in names}
-    parts = sections(table, found)
+    text = render(
+        Path(__file__).parent / "annotation/human_evaluation.md.j2",
+        items=table["item"].nunique(),
+        systems=sorted(set(table["system"])),
+        annotators=sorted(set(table["annotator"])),
+        criteria=found,
+    )
     with local_copy(args.output) as (folder,):
         folder.mkdir(parents=True, exist_ok=True)
-        text = markdown_of("Human evaluation", parts)
         (folder / "human_evaluation.md").write_text(text, "utf-8")
         write_json(folder / "human_evaluation.json", found)
-    print_sections(parts)
-    print(f"\nreport: {storage.join(args.output, 'human_evaluation.md')}")
+    print(text)
+    print(f"report: {storage.join(args.output, 'human_evaluation.md')}")
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

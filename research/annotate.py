@@ -30,6 +30,7 @@ import argparse
 import re
 import sys
 from functools import partial
+from pathlib import Path
 
 from gaixie.jobs.errors import run as run_job
 from gaixie.udfs.command_line import make_parser, positive, run_command
@@ -79,7 +80,7 @@ def import_answers(args: argparse.Namespace) -> None:
     from gaixie.research.annotation import report
     from gaixie.research.annotation.answers import read_answers
     from gaixie.research.annotation.tasks import read_plan, write_plan
-    from gaixie.udfs.reports import markdown_of, print_sections, write_json
+    from gaixie.udfs.reports import render, write_json
     from gaixie.udfs.storage.local_copy import local_copy
 
     plan = read_plan(args.plan)
@@ -89,36 +90,42 @@ def import_answers(args: argparse.Namespace) -> None:
     people = report.annotators(plan, own)
     careless = report.find_careless(people, own)
     dropped = [*careless] if args.drop_careless else []
-    sections = report.people_sections(people, careless, args.drop_careless)
-    alphas, found = report.agreement(own, "everybody", args.samples)
-    sections += found
+    agreements = {"everybody": report.agreement(own, args.samples)}
     if dropped:
         rest = own[~own["annotator"].isin(dropped)]
-        alphas, found = report.agreement(rest, "without the careless", args.samples)
-        sections += found
+        agreements["without the careless"] = report.agreement(rest, args.samples)
     table = report.adjudicate(answers, dropped, args.apart)
     left = table["disputed"] & (table["decided_by"] != report.THIRD) & (args.adjudicate == "third")
     waiting, kept = table[left], table[~left].drop(columns="pair")
     if kept.empty:
         raise ValueError("no pair has a rating that counts; nothing was written")
     sample = plan[plan["kind"] == "pair"]["pair"].nunique()
-    sections.append(report.pairs_section(kept, sample, len(waiting), args.adjudicate))
+    text = render(
+        Path(__file__).parent / "annotation/annotation.md.j2",
+        people=people.to_dict("index"),
+        careless=careless,
+        dropped=dropped,
+        agreements=agreements,
+        rule=args.adjudicate,
+        **report.outcome(kept, sample, len(waiting)),
+    )
+    alphas = [*agreements.values()][-1]["alpha"]
     figures = {"alpha": alphas, "careless": careless, "dropped": dropped, "pairs": len(kept)}
     figures |= {"disputed": int(table["disputed"].sum()), "left_to_a_third": len(waiting)}
     with local_copy(args.output) as (folder,):
         folder.mkdir(parents=True, exist_ok=True)
         kept.to_parquet(folder / "ratings.parquet", index=False)
         kept.to_csv(folder / "ratings.csv", index=False, encoding="utf-8-sig")
-        (folder / "annotation.md").write_text(markdown_of("Annotation", sections), "utf-8")
+        (folder / "annotation.md").write_text(text, "utf-8")
         write_json(folder / "annotation.json", figures)
-    print_sections(sections)
+    print(text)
     if len(waiting):
         third = plan[plan["pair"].isin(waiting["pair"])].drop_duplicates("pair")
         third = third.assign(annotator=report.THIRD, kind="pair")
         third["task"] = [f"{report.THIRD}-{number:04d}" for number in range(1, len(third) + 1)]
         [file] = write_plan(third, storage.join(args.output, "third"))
-        print(f"\nfor a third person: {file}")
-    print(f"\nratings: {storage.join(args.output, 'ratings.parquet')}")
+        print(f"for a third person: {file}")
+    print(f"ratings: {storage.join(args.output, 'ratings.parquet')}")
     print(f"report: {storage.join(args.output, 'annotation.md')}")
 
 

@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from gaixie.udfs.metrics.bootstrap import interval, resamples
-from gaixie.udfs.reports import number
 
 Level = Literal["nominal", "ordinal", "interval"]
 
@@ -84,11 +83,3 @@ def kappas(table: pd.DataFrame) -> list[dict[str, Any]]:
             row = {"first": first, "second": second, "units": len(both)}
             found.append(row | {"value": float(value), "same": same})
     return found
-
-
-def estimate(of: dict[str, float], digits: int = 2) -> str:
-    """A value with its interval; a dash where there is none."""
-    if of["value"] != of["value"]:
-        return "–"
-    interval_text = f"{number(of['low'], digits)} to {number(of['high'], digits)}"
-    return f"{number(of['value'], max(digits, 3))} ({interval_text})"

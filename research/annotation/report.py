@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gaixie.research.annotation.agreement import Level, estimate, kappas, krippendorff
+from gaixie.research.annotation.agreement import Level, kappas, krippendorff
 from gaixie.research.annotation.tasks import FIELDS, IS_PARAPHRASE, RATINGS
-from gaixie.udfs.reports import Section, number
 
 LEVELS: tuple[Level, ...] = ("ordinal", "interval", "nominal")
 THIRD = "third"
@@ -104,73 +103,17 @@ def _one_answer(table: pd.DataFrame, name: str) -> bool:
     return bool(own >= SAME and not others >= SAME)
 
 
-def agreement(
-    answers: pd.DataFrame, who: str, samples: int
-) -> tuple[dict[str, dict[str, Any]], list[Section]]:
-    """Alpha by question and level, and sections. who: names the annotators in titles."""
+def agreement(answers: pd.DataFrame, samples: int) -> dict[str, dict[str, Any]]:
+    """By question: alpha by level, and the kappa of each two annotators."""
     tables = tables_of(answers)
-    alphas: dict[str, dict[str, Any]] = {
+    alphas = {
         name: {
             level: krippendorff(table.to_numpy(float), level, samples)
             for level in (LEVELS if name in RATINGS else ("nominal",))
         }
         for name, table in tables.items()
     }
-    rows = tuple(
-        (
-            name,
-            *(estimate(own[level]) if level in own else "" for level in LEVELS),
-            *(f"{own['nominal'][size]:,}" for size in ("units", "answers")),
-        )
-        for name, own in alphas.items()
-    )
-    columns = ("question", *LEVELS, "pairs with 2 answers", "answers")
-    note = "95 % intervals by bootstrap over pairs."
-    sections = [Section(f"Krippendorff's alpha, {who}", columns, rows, (note,))]
-    rows = tuple(
-        (
-            f"{found[0]['first']}, {found[0]['second']}",
-            f"{found[0]['units']:,}",
-            *(number(kappa["value"], 2) for kappa in found),
-            f"{found[FIELDS.index('overall')]['same']:.0%}",
-        )
-        for found in zip(*map(kappas, tables.values()), strict=True)
-    )
-    columns = ("annotators", "pairs", *FIELDS, "equal (overall)")
-    note = "Cohen's kappa with quadratic weights."
-    return alphas, [*sections, Section(f"Weighted kappa, {who}", columns, rows, (note,))]
-
-
-def people_sections(
-    people: pd.DataFrame, careless: dict[str, list[str]], dropped: bool
-) -> list[Section]:
-    """A line for each annotator, and who is careless."""
-    rows = tuple(
-        (
-            str(name),
-            f"{row['done']:,} of {row['tasks']:,}",
-            f"{sum(row['failed'].values())} of {row['checks']}",
-            *(number(row[key], 2) for key in ("moved", "spearman")),
-            "–" if np.isnan(row["milder"]) else f"{row['milder']:+.2f}",
-            number(row["apart"], 2),
-        )
-        for name, row in people.iterrows()
-    )
-    columns = (
-        *("annotator", "tasks done", "attention pairs failed", "repeats apart"),
-        *("Spearman with the rest", "milder by", "apart by"),
-    )
-    note = (
-        "Repeats: mean difference over the five ratings. The last three columns compare overall"
-        " with the mean of the others."
-    )
-    notes = [f"{name}: {'; '.join(why)}" for name, why in careless.items()]
-    rule = "do not count below" if dropped else "count; --drop-careless leaves them out"
-    notes.append(f"Their answers {rule}." if careless else "Nobody.")
-    return [
-        Section("Annotators", columns, rows, (note,)),
-        Section("Careless annotators", notes=tuple(notes)),
-    ]
+    return {"alpha": alphas, "kappa": {name: kappas(table) for name, table in tables.items()}}
 
 
 def adjudicate(answers: pd.DataFrame, careless: Collection[str], apart: float) -> pd.DataFrame:
@@ -202,10 +145,10 @@ def adjudicate(answers: pd.DataFrame, careless: Collection[str], apart: float) -
     return table.reset_index(names="pair")
 
 
-def pairs_section(table: pd.DataFrame, sample: int, waiting: int, rule: str) -> Section:
+def outcome(table: pd.DataFrame, sample: int, waiting: int) -> dict[str, Any]:
     """What became of the sample. table: rated pairs; waiting: number left to a third person."""
     decided = table["decided_by"] == THIRD
-    rows = {
+    pairs = {
         "in the sample": sample,
         "without an answer that counts": sample - len(table) - waiting,
         "disputed, left to a third person": waiting,
@@ -213,10 +156,11 @@ def pairs_section(table: pd.DataFrame, sample: int, waiting: int, rule: str) -> 
         "decided by a third person": int(decided.sum()),
         "rated": len(table),
     }
-    means = ", ".join(f"{name} {table[name].mean():.2f}" for name in RATINGS)
-    notes = [f"Means: {means}; {IS_PARAPHRASE} {table[IS_PARAPHRASE].mean():.0%}."]
-    if (scored := table["spscore"].count()) > 2:
-        rho = number(table["overall"].corr(table["spscore"], "spearman"), 2)
-        notes.append(f"Spearman of overall with spscore: {rho} ({scored:,} pairs).")
-    shown = tuple((name, f"{count:,}") for name, count in rows.items())
-    return Section(f"Pairs (disputed ones: {rule})", ("pairs", "count"), shown, tuple(notes))
+    spearman = table["overall"].corr(table["spscore"], "spearman")
+    scored = int(table["spscore"].count())
+    return {
+        "pairs": pairs,
+        "means": table[FIELDS].mean().to_dict(),
+        "scored": scored,
+        "spearman": spearman if scored > 2 else None,
+    }

@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, wilcoxon
 
-from gaixie.research.annotation.agreement import estimate, kappas, krippendorff
+from gaixie.research.annotation.agreement import Level, kappas, krippendorff
 from gaixie.research.annotation.answers import read_rows, whole_numbers
 from gaixie.udfs.metrics.bootstrap import interval, resamples
-from gaixie.udfs.reports import Section, number
 
 KEY = ["item", "system", "annotator"]
 RANK, AVERAGE = "rank", "average"
+LEVELS: tuple[Level, ...] = ("ordinal", "interval")
 
 
 def read_sheets(
@@ -62,10 +62,8 @@ def read_sheets(
         parts.append(rows[[*KEY, "where", *own]])
     table = pd.concat(parts, ignore_index=True)
     for row in table[table.duplicated(KEY)].itertuples():
-        raise ValueError(
-            f"{row.where}: item {row.item!r}, system {row.system!r} and annotator"
-            f" {row.annotator!r} stand in an earlier row already"
-        )
+        which = f"item {row.item!r}, system {row.system!r} and annotator {row.annotator!r}"
+        raise ValueError(f"{row.where}: {which} stand in an earlier row already")
     table = table.drop(columns="where")
     if table.drop(columns=KEY).isna().all(axis=None):
         raise ValueError(f"{', '.join(uris)}: no answers")
@@ -121,10 +119,9 @@ def analyse(
     ]
     for row, p in zip(comparisons, holm([row["wilcoxon"] for row in comparisons]), strict=True):
         row["holm"] = p
-    levels = {"ordinal", "interval"}
     return {
         "lower_is_better": lower_is_better,
-        "alpha": {of: krippendorff(answers, of, samples, seed) for of in sorted(levels)[::-1]},
+        "alpha": {of: krippendorff(answers, of, samples, seed) for of in LEVELS},
         "kappa": [] if name == AVERAGE else kappas(wide),
         "systems": standings,
         "comparisons": comparisons,
@@ -172,82 +169,3 @@ def holm(p: Sequence[float]) -> list[float]:
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(rising, 1)
     return adjusted.tolist()
-
-
-def sections(table: pd.DataFrame, found: dict[str, dict[str, Any]]) -> list[Section]:
-    """The report. table: as it was read; found: by criterion, of ``analyse``."""
-    systems, people = (", ".join(sorted(set(table[name]))) for name in ("system", "annotator"))
-    counts = (
-        ("items", f"{table['item'].nunique():,}"),
-        ("systems", systems),
-        ("annotators", people),
-    )
-    parts = [Section("What was judged", ("what", "which"), counts)]
-    alphas = tuple(
-        (name, *map(estimate, own["alpha"].values()), f"{own['alpha']['ordinal']['units']:,}")
-        for name, own in found.items()
-    )
-    columns = ("criterion", "ordinal", "interval", "units with 2 answers")
-    note = "A unit is an item of a system. 95 % intervals by bootstrap over units."
-    parts.append(Section("Krippendorff's alpha", columns, alphas, (note,)))
-    rows = tuple(
-        (
-            f"{name}: {k['first']}, {k['second']}",
-            f"{k['units']:,}",
-            number(k["value"]),
-            f"{k['same']:.0%}",
-        )
-        for name, own in found.items()
-        for k in own["kappa"]
-    )
-    columns, note = (
-        ("annotators", "units", "kappa", "equal"),
-        "Cohen's kappa with quadratic weights.",
-    )
-    parts += [Section("Weighted kappa", columns, rows, (note,))] * bool(rows)
-    for name, own in found.items():
-        parts += _of_criterion(name, own)
-    return parts
-
-
-def _of_criterion(name: str, own: dict[str, Any]) -> list[Section]:
-    better = "lower is better" if own["lower_is_better"] else "higher is better"
-    standings = tuple(
-        (
-            row["system"],
-            f"{row['items']:,}",
-            f"{row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
-            number(row["sd"], 2),
-            f"{row['place']:g} ({row['best']} to {row['worst']})",
-        )
-        for row in own["systems"]
-    )
-    comparisons = tuple(
-        (
-            f"{row['first']} – {row['second']}",
-            f"{row['items']:,}",
-            f"{row['wins']} / {row['ties']} / {row['losses']}",
-            f"{row['difference']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f})",
-            *(_p(row[test]) for test in ("wilcoxon", "holm", "bootstrap")),
-        )
-        for row in own["comparisons"]
-    )
-    columns = ("system", "items", "mean (95 % interval)", "sd", "place (95 % interval)")
-    tests = ("Wilcoxon p", "Holm", "bootstrap p")
-    note = (
-        "Over items, each the mean of its annotators. Holm: Wilcoxon's p, adjusted for the"
-        " comparisons of this criterion."
-    )
-    return [
-        Section(f"{name}: systems ({better})", columns, standings),
-        Section(
-            f"{name}: each two systems",
-            ("systems", "items", "wins / ties / losses", "difference", *tests),
-            comparisons,
-            (note,),
-        ),
-    ]
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else number(value)

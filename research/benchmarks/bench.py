@@ -27,6 +27,7 @@ import shutil
 import sys
 import timeit
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ from gaixie.udfs.meaning import counted, language_model, vectors
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import read_run
+from gaixie.udfs.storage.manifest import NAME, read_run
 from gaixie.udfs.text.code_points import to_strings
 from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.pair_id import pair_ids
@@ -136,26 +137,34 @@ def bench_tokenizer(pairs: Path, work: Path) -> dict[str, float]:
     }
 
 
-def bench_job(pairs: str, output: str, count: int, options: list[str]) -> dict[str, Any]:
+def bench_job(
+    pairs: str,
+    output: str,
+    options: list[str],
+    launcher: Sequence[str] = (sys.executable,),
+    **given: Any,
+) -> dict[str, Any]:
     """The job as its users run it, in a process of its own, watched from outside."""
     storage.delete(output)
-    command = [sys.executable, "jobs/score_corpus.py", "--input", pairs, *options]
+    command = [*launcher, "jobs/score_corpus.py", "--input", pairs, *options]
     command += ["--origin", "parallel", "--output", output, "--run-id", "bench"]
-    watched = watch(command)
-    manifest = read_run(f"{output}/runs/bench")
+    watched = watch(command, **given)
+    uri = f"{output}/runs/bench"
+    manifest = read_run(uri)
     scored = manifest.files["scored"]
     return {
-        "pairs": count,
-        "pairs_per_s": count / sum(manifest.seconds.values()),
+        "pairs": manifest.total.read,
+        "pairs_per_s": manifest.total.read / sum(manifest.seconds.values()),
         "seconds": manifest.seconds,
         **watched,
         "rows": manifest.model_dump()["rows"],
         "output_files": len(scored),
+        "manifest_bytes": len(storage.read_bytes(storage.join(uri, NAME))),
         "output_mb": sum(file.bytes for file in scored) / 1e6,
     }
 
 
-def bench_s3(pairs: Path, work: Path, count: int, options: list[str]) -> dict[str, Any]:
+def bench_s3(pairs: Path, work: Path, options: list[str]) -> dict[str, Any]:
     """The same job from s3a:// to s3a://; the object store's processes share the machine."""
     from servers import ObjectStore
 
@@ -167,7 +176,7 @@ def bench_s3(pairs: Path, work: Path, count: int, options: list[str]) -> dict[st
     try:
         for file in sorted(pairs.glob("*.parquet")):
             storage.copy(str(file), f"{root}/pairs/{file.name}")
-        return bench_job(f"{root}/pairs", f"{root}/out", count, options)
+        return bench_job(f"{root}/pairs", f"{root}/out", options)
     finally:
         store.stop()
 
@@ -202,7 +211,7 @@ def bench_all(args: argparse.Namespace, pairs: Path, options: list[str]) -> dict
         result["metric"]["bertscore"] = bench_bertscore(args.data, str(ENCODER))
     baseline = plain.pairs_per_s(pairs, args.work / "plain", BASELINE_ROWS, args.model)
     result["baseline"] = {"pairs_per_s": baseline}
-    local = bench_job(str(pairs), str(args.work / "output"), args.pairs, options)
+    local = bench_job(str(pairs), str(args.work / "output"), options)
     result["job"] = local | {"ratio": local["pairs_per_s"] / baseline}
     if "tokenizer" in result:
         from gaixie.research.benchmarks.bench_stage_data import bench_stage_data
@@ -210,7 +219,7 @@ def bench_all(args: argparse.Namespace, pairs: Path, options: list[str]) -> dict
         run = args.work / "output/runs/bench"
         result["stage_data"] = bench_stage_data(str(run), str(args.work / "tokenizer"))
     if args.s3:
-        far = bench_s3(pairs, args.work / "store", args.pairs, options)
+        far = bench_s3(pairs, args.work / "store", options)
         result["job_s3"] = far | {"ratio_to_local": far["pairs_per_s"] / local["pairs_per_s"]}
     return result
 
@@ -243,7 +252,7 @@ def main() -> None:
     print(machine)
     if args.job:
         output = args.work / f"output-{args.tier or 'core'}"
-        show({"job": bench_job(str(pairs), str(output), args.pairs, options)})
+        show({"job": bench_job(str(pairs), str(output), options)})
         return
     result = {"machine": machine, **bench_all(args, pairs, options)}
     (ROOT / "bench.json").write_text(json.dumps(result, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""Labelled pairs: settings, reading, splits by source, pairs that follow from others."""
+"""Labelled pairs: settings, reading, splits by source."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from gaixie.udfs.storage.settings import Strict
 
 HELD_OUT, TEST = 0.15, 0.2
 """Shares of the sources: for thresholds and λ, and to test on where a set has no test file."""
-COPIED = 0.95
-"""Target of two paraphrases of a sentence: mostly they are paraphrases of each other too."""
 
 
 class PairSet(DataSet):
@@ -97,26 +95,3 @@ def read_pairs(pairs: PairSet, folder: Path) -> Labelled:
 def share(pairs: Labelled, salt: str) -> np.ndarray:
     """A number in [0, 1) for each pair, the same for all of a source."""
     return source_share(pd.Series(pairs.source), salt)
-
-
-def transitive(pairs: Labelled, count: int, seed: int) -> Labelled:
-    """Pairs that follow: of two paraphrases of a source (COPIED), of one and of what is none (0).
-
-    Half of each. Nothing where no source has two paraphrases. A set whose sources have many
-    candidates teaches a model few sentences on the left; these have others there.
-    """
-    rng = np.random.default_rng(seed)
-    of_source: dict[str, tuple[list[str], list[str]]] = {}
-    for a, b, label in zip(*pairs, strict=True):
-        if a != b:
-            of_source.setdefault(a, ([], []))[int(label >= 0.5)].append(b)
-    usable = [(no, yes) for no, yes in of_source.values() if len(yes) > 1 and no]
-    if not usable:
-        return pairs.take(np.arange(0))
-    rows: list[tuple[str, str, float]] = []
-    for _ in range(count // 2):
-        no, yes = usable[rng.integers(len(usable))]
-        a, b = rng.choice(len(yes), 2, replace=False)
-        rows += [(yes[a], yes[b], COPIED), (yes[a], no[rng.integers(len(no))], 0.0)]
-    columns = [np.array(column, object) for column in zip(*rows, strict=True)]
-    return Labelled(columns[0], columns[1], columns[2].astype(float))

@@ -11,7 +11,6 @@ choices, so that what is reported has no part in it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +64,7 @@ def learn_from_noise(
             kept = cleaned(noisy, said, mode, -1.0 if limit is None else limit)
             name = mode if limit is None else f"{mode}-{limit:g}"
             say(f"noisy labels, {name}: {len(kept):,} of {len(noisy):,} pairs")
-            own = replace(recipe, transitive=0.0)
-            student = fit(teacher[1], parts.train.join(kept), own, folder / name, clock)
+            student = fit(teacher[1], parts.train.join(kept), recipe, folder / name, clock)
             turned = int(np.sum(kept.label != noisy.label)) if mode == "flip" else 0
             row = {"pairs": len(kept), "flipped": turned}
         held, label = parts.held_out, parts.held_out.label >= 0.5

@@ -14,7 +14,7 @@ import torch
 from torch.nn import functional
 from transformers.utils import logging
 
-from gaixie.research.identification.data import Labelled, transitive
+from gaixie.research.identification.data import Labelled
 from gaixie.udfs.command_line import Clock, OutOfTime, say
 from gaixie.udfs.metrics.encoder import choose_device, load_tokenizer, loading, model_signature
 from gaixie.udfs.metrics.identification import Identifier
@@ -39,8 +39,6 @@ class Recipe:
     max_tokens: int = 96
     freeze: int = 2
     """Lowest layers that are not trained; the embeddings never are."""
-    transitive: float = 0.0
-    """Share of an epoch's pairs, but of the last, that follow from others of their source."""
     seed: int = 0
 
 
@@ -65,7 +63,7 @@ def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path, clock: Cloc
         ],
         weight_decay=0.01,
     )
-    plan, sets = _plan(pairs, recipe)
+    plan = _plan(pairs, recipe)
     first = 0
     if state_file.is_file():
         state = torch.load(state_file, map_location=network.device)
@@ -89,8 +87,7 @@ def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path, clock: Cloc
         rate = min(1, (step + 1) / max(1, WARM_UP * len(plan))) * (1 - step / len(plan))
         for group in optimizer.param_groups:
             group["lr"] = group["highest"] * rate
-        epoch, rows = plan[step]
-        loss = _loss(identifier, sets[epoch].take(rows), swap=bool(step % 2))
+        loss = _loss(identifier, pairs.take(plan[step]), swap=bool(step % 2))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
@@ -139,27 +136,20 @@ def _freeze(network: Any, layers: int) -> tuple[list[Any], list[Any]]:
     return [p for p in trained if id(p) in own], [p for p in trained if id(p) not in own]
 
 
-def _plan(pairs: Labelled, recipe: Recipe) -> tuple[list[tuple[int, np.ndarray]], list[Labelled]]:
-    """(epoch, rows) of each step, and the pairs of each epoch."""
+def _plan(pairs: Labelled, recipe: Recipe) -> list[np.ndarray]:
+    """The rows of each step: of like length, in random order, all of them in every epoch."""
     rng = np.random.default_rng(recipe.seed)
-    sets, plan = [], []
-    for epoch in range(recipe.epochs):
-        own = pairs
-        if recipe.transitive and epoch < recipe.epochs - 1:
-            made = transitive(pairs, int(recipe.transitive * len(pairs)), int(rng.integers(2**31)))
-            own = pairs.take(rng.permutation(len(pairs))[: len(pairs) - len(made)]).join(made)
-        lengths = np.array(
-            [len(a) + len(b) for a, b in zip(own.source, own.paraphrase, strict=True)]
-        )
-        order = rng.permutation(len(own))
+    lengths = np.array([len(a) + len(b) for a, b, _ in zip(*pairs, strict=True)])
+    plan: list[np.ndarray] = []
+    for _ in range(recipe.epochs):
+        order = rng.permutation(len(pairs))
         batches = []
         for start in range(0, len(order), POOL):
             pool = order[start : start + POOL]
             pool = pool[np.argsort(lengths[pool], kind="stable")]
             batches += [pool[k : k + recipe.batch] for k in range(0, len(pool), recipe.batch)]
-        plan += [(epoch, batches[k]) for k in rng.permutation(len(batches))]
-        sets.append(own)
-    return plan, sets
+        plan += [batches[k] for k in rng.permutation(len(batches))]
+    return plan
 
 
 def _loss(identifier: Identifier, pairs: Labelled, swap: bool) -> torch.Tensor:

@@ -13,7 +13,7 @@ pytest.importorskip("transformers", reason="the models are of transformers")
 
 from tiny_models import tiny_bert
 
-from gaixie.research.identification.data import COPIED, Labelled, PairSet, read_pairs, transitive
+from gaixie.research.identification.data import Labelled, PairSet, read_pairs
 from gaixie.research.identification.noise import cleaned
 from gaixie.research.identification.scores import accuracy, best_threshold, crossed, f1, report
 from gaixie.research.identify_paraphrases import main
@@ -46,18 +46,6 @@ def test_a_half_is_judged_by_the_other():
     found = report((pairs, pairs.label), (pairs, pairs.label), samples=20)
     assert found["half"]["f1"] == {"score": 1, "low": 1, "high": 1}
     assert found["auc"] == {"score": 1, "low": 1, "high": 1}
-
-
-def test_pairs_that_follow():
-    pairs = labelled(("a", "b", 1), ("a", "c", 1), ("a", "x", 0), ("d", "e", 1), ("f", "f", 1))
-    made = transitive(pairs, 40, seed=0)
-    assert len(made) == 40
-    assert {(a, b) for a, b, t in zip(*made, strict=True) if t == COPIED} == {
-        ("b", "c"),
-        ("c", "b"),
-    }
-    assert {(a, b) for a, b, t in zip(*made, strict=True) if t == 0} == {("b", "x"), ("c", "x")}
-    assert not len(transitive(labelled(("a", "b", 1), ("a", "x", 0)), 40, seed=0))
 
 
 def test_labels_that_a_teacher_doubts():

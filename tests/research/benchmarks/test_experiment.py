@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
 import torch
 from accelerate.state import AcceleratorState, GradientState, PartialState
 from manifests import write_manifest
-from safetensors.torch import load_file
 from tiny_run import pairs
 from tiny_seq2seq import tiny_seq2seq
 
@@ -27,8 +25,6 @@ from gaixie.research.benchmarks.experiment import ARMS, Experiment
 from gaixie.research.benchmarks.experiment_data import noised, write_experiment
 from gaixie.research.benchmarks.experiment_report import SAMPLES, SEED, _line, crossed_means
 from gaixie.training import curriculum, evaluate
-from gaixie.training.loop import run as loop
-from gaixie.training.modeling.generation import load_model
 from gaixie.udfs.metrics import bootstrap
 from gaixie.udfs.storage.settings import load_settings
 from gaixie.udfs.text.normalise import normalise
@@ -319,20 +315,3 @@ def test_a_small_one(prepared, tmp_path, monkeypatch, capsys):
     assert experiment.main([*line, "--set", "floors.min_meaning=0.1"]) == 2
     assert "what is there differs in floors" in capsys.readouterr().err
     assert calls == []
-
-
-def test_last_weights_are_a_model(prepared, tmp_path, monkeypatch):
-    """Where the best are others: the score falls, for it is told."""
-    root, start = prepared
-    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
-    settings = load(SMALL).training_of("together", 1, root, str(start))
-    settings = settings.model_copy(update={"output": str(tmp_path / "run")})
-    scores = iter([0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
-    real = loop.validate
-    monkeypatch.setattr(loop, "validate", lambda *a: replace(real(*a), score=next(scores)))
-    monkeypatch.setattr(experiment, "run_script", in_this_process([]))
-    experiment._train(settings)
-    states = [load_file(tmp_path / f"run/{name}/model.safetensors") for name in ("model", "last")]
-    assert states[0].keys() == states[1].keys()
-    assert any(not torch.equal(states[0][name], states[1][name]) for name in states[0])
-    assert load_model(str(tmp_path / "run/last"))

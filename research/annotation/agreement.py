@@ -73,7 +73,8 @@ def kappas(table: pd.DataFrame) -> list[dict[str, Any]]:
     for first, second in combinations(table.columns, 2):
         both = table[[first, second]].dropna().astype(int)
         if len(both):
-            scale = range(both.min(axis=None), both.max(axis=None) + 1)
+            answers = both.to_numpy()
+            scale = range(int(answers.min()), int(answers.max()) + 1)
             value = (
                 cohen_kappa_score(both[first], both[second], labels=[*scale], weights="quadratic")
                 if len(scale) > 1

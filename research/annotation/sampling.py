@@ -93,7 +93,7 @@ def _candidates(uri: str, most: int, seed: int) -> tuple[pd.DataFrame, Counter[s
     kept: list[pd.DataFrame] = []
     for batch in dataset.to_batches(columns=names):
         rows = _keyed(batch.to_pandas(), seed)
-        there.update(rows["stratum"].value_counts().to_dict())
+        there.update(rows["stratum"].tolist())
         rows = pd.concat([*kept, rows]).sort_values(["key", "pair_id"])
         kept = [rows.groupby("stratum").head(most)]
     return kept[0] if kept else pd.DataFrame(), there

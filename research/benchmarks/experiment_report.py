@@ -64,13 +64,12 @@ def report(root: Path, arms: Sequence[str], seeds: int, shown: int) -> str:
             if not np.isnan(scores["written"]).all()
         ]
         differences = [
-            _line(f"{arm}, {which}", columns, groups, pair)
-            for which in ("best", "last")
-            for place, arm in enumerate(arms)
-            if (
-                pair := [(there[f"{REFERENCE}, {which}"], 0), (there[f"{arm}, {which}"], 1 + place)]
+            _line(
+                name, columns, groups, [(there[f"{REFERENCE}, {which}"], 0), (there[name], place)]
             )
-            and arm != REFERENCE
+            for which in ("best", "last")
+            for place, name in enumerate((f"{arm}, {which}" for arm in arms), 1)
+            if not name.startswith(REFERENCE)
         ]
         tables.append({"name": name, "rows": len(rows), "means": means, "differences": differences})
     folders = [(arm, k, root / arm / f"seed-{k}") for arm in arms for k in range(1, seeds + 1)]
@@ -91,27 +90,27 @@ def _systems(
     root: Path, arms: Sequence[str], seeds: int, names: Sequence[str]
 ) -> tuple[dict[str, Scores], dict[str, list[str | None]]]:
     """By system its scores, and the texts of its first seed."""
-    frames: dict[str, list[pd.DataFrame]] = {}
-    given = pd.read_parquet(root / "baselines/evaluation/scores.parquet")
-    for name, own in given.groupby("system", sort=False):
-        frames[name] = [own]
+    given = _judged(root / "baselines")
+    frames = {name: [own] for name, own in given.items()}
     for arm in arms:
-        folders = [root / arm / f"seed-{k + 1}/evaluation/scores.parquet" for k in range(seeds)]
-        found = [pd.read_parquet(path) for path in folders]
-        for which in ("best", "last"):
-            # Where the last weights are the best ones, they were judged once.
-            names_there = [which if which in {*f["system"]} else "best" for f in found]
-            frames[f"{arm}, {which}"] = [
-                f[f["system"] == name] for f, name in zip(found, names_there, strict=True)
-            ]
+        found = [_judged(root / arm / f"seed-{k + 1}") for k in range(seeds)]
+        # Where the last weights are the best ones, they were judged once.
+        frames[f"{arm}, best"] = [own["best"] for own in found]
+        frames[f"{arm}, last"] = [own.get("last", own["best"]) for own in found]
     scores = {
         name: {m: np.stack([frame[m].to_numpy(float) for frame in own]) for m in names}
         | {"written": np.stack([100.0 * frame["paraphrase"].notna() for frame in own])}
         for name, own in frames.items()
     }
-    for name in {*frames} & {*given["system"]} - {"copy"}:  # a column, without texts in some tables
+    for name in {*given} - {"copy"}:  # a column, without texts in some tables
         scores[name]["written"][scores[name]["written"] == 0] = np.nan
     return scores, {name: own[0]["paraphrase"].tolist() for name, own in frames.items()}
+
+
+def _judged(folder: Path) -> dict[str, pd.DataFrame]:
+    """By system a row for each source, with its paraphrase and scores."""
+    table = pd.read_parquet(folder / "evaluation/scores.parquet")
+    return {str(name): own for name, own in table.groupby("system", sort=False)}
 
 
 def _line(

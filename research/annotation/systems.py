@@ -47,30 +47,25 @@ def read_sheets(
                 there = ", ".join(rows.columns.drop(["where", "annotator"]))
                 raise ValueError(f"{uri}: no column '{name}', it has: {there}")
         if systems:
-            kept = ["item", "annotator", "where"]
-            rows = rows.rename_axis(columns=None).melt(kept, [*systems], "system", RANK)
-        own = criteria or (
-            [RANK] if systems else [*rows.columns.drop([*KEY, "where", "note"], "ignore")]
-        )
-        if not own or (parts and [*parts[0].columns[4:]] != [*own]):
-            raise ValueError(f"{uri}: columns {', '.join(own) or 'none'} beside {', '.join(KEY)}")
-        for name in ("item", "system"):
-            for row in rows[rows[name] == ""].itertuples():
-                raise ValueError(f"{row.where}: {name} is empty")
-        for name in own:
-            rows[name] = whole_numbers(rows[name], name, *scale, rows["where"], empty=True)
-        parts.append(rows[[*KEY, "where", *own]])
-    table = pd.concat(parts, ignore_index=True)
+            rows = rows.melt(["item", "annotator", "where"], systems, "system", RANK)
+        parts.append(rows)
+    table = pd.concat(parts, ignore_index=True).fillna("")
+    names = criteria or [*table.columns.drop([*KEY, "where", "note"], errors="ignore")]
+    all_of = ", ".join(uris)
+    if not names:
+        raise ValueError(f"{all_of}: columns none beside {', '.join(KEY)}")
+    for row in table[(table["item"] == "") | (table["system"] == "")].itertuples():
+        raise ValueError(f"{row.where}: {'system' if row.item else 'item'} is empty")
+    for name in names:
+        table[name] = whole_numbers(table[name], name, *scale, table["where"], empty=True)
     for row in table[table.duplicated(KEY)].itertuples():
         which = f"item {row.item!r}, system {row.system!r} and annotator {row.annotator!r}"
         raise ValueError(f"{row.where}: {which} stand in an earlier row already")
-    table = table.drop(columns="where")
-    if table.drop(columns=KEY).isna().all(axis=None):
-        raise ValueError(f"{', '.join(uris)}: no answers")
+    if table[names].isna().all(axis=None):
+        raise ValueError(f"{all_of}: no answers")
     if table["system"].nunique() < 2:
-        only = table["system"].iloc[0]
-        raise ValueError(f"{', '.join(uris)}: one system, {only!r}; expected two or more")
-    return table
+        raise ValueError(f"{all_of}: one system, {table['system'].iloc[0]!r}; expected two or more")
+    return table[[*KEY, *names]]
 
 
 def with_average(table: pd.DataFrame) -> pd.DataFrame:

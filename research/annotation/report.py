@@ -56,11 +56,19 @@ def annotators(plan: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
             "failed": answers["kind"][own & failed].value_counts().to_dict(),
             "repeats": len(twice := moved[moved.index.get_level_values(0) == name]),
             "moved": twice.mean(),
-            "spearman": overall[name].corr(rest, "spearman") if len(apart) else np.nan,
+            "spearman": _spearman(overall[name], rest) if len(apart) else np.nan,
             "milder": apart.mean(),
             "apart": apart.abs().mean(),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _spearman(own: pd.Series, rest: pd.Series, least: int = 3) -> float:
+    """Over the pairs that both have; NaN for fewer than so many, or where one side is constant."""
+    both = pd.concat([own, rest], axis=1).dropna()
+    if len(both) < least or (both.nunique() < 2).any():
+        return float("nan")
+    return float(both.iloc[:, 0].corr(both.iloc[:, 1], "spearman"))
 
 
 def find_careless(people: pd.DataFrame, answers: pd.DataFrame) -> dict[str, list[str]]:
@@ -84,7 +92,7 @@ def find_careless(people: pd.DataFrame, answers: pd.DataFrame) -> dict[str, list
     while len(trusted := [name for name in mean if not reasons[name]]) > 2:
         rest = {name: mean[[other for other in trusted if other != name]] for name in trusted}
         like = {
-            name: mean[name].corr(others.mean(axis=1), "spearman", min_periods=LEAST_PAIRS)
+            name: _spearman(mean[name], others.mean(axis=1), LEAST_PAIRS)
             for name, others in rest.items()
         }
         worst = min(like, key=lambda name: (np.nan_to_num(like[name], nan=1.0), name))

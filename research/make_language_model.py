@@ -159,10 +159,7 @@ class Excluded:
 
 
 def gather(
-    tables: Iterable[Iterable[list[str]]],
-    excluded: Excluded,
-    per_group: int | None,
-    seed: int = 0,
+    tables: Iterable[Iterable[list[str]]], excluded: Excluded, per_group: int | None, seed: int = 0
 ) -> Sentences:
     """The normalised sentences to train on, none empty, none twice."""
     chance = random.Random(seed)

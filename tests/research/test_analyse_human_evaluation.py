@@ -159,11 +159,7 @@ def test_ranking_sheets(tmp_path, wide):
         ("item,x\n1,3\n", [], "s.csv: no column 'system', it has: item, x"),
         ("item,system,x\n1,a,3\n", [], "one system, 'a'; expected two or more"),
         ("item,system,x\n1,a,\n1,b,\n", [], "s.csv: no answers"),
-        (
-            "item,system\n1,a\n",
-            [],
-            "s.csv: columns none beside item, system, annotator",
-        ),
+        ("item,system\n1,a\n", [], "s.csv: columns none beside item, system, annotator"),
         (
             "item,system,x\n1,a,3\n1,b,4\n",
             ["--scale", "5", "1"],

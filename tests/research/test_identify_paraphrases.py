@@ -102,7 +102,8 @@ def encoder(tmp_path_factory) -> str:
 
 def line(data: Path, encoder: str, output: Path, *more: str) -> list[str]:
     first = ["--config", str(data / "sets.yaml"), "--data", str(data), "--encoder", encoder]
-    return [*first, "--output", str(output), *"--samples 20 --epochs 1 --freeze 0".split(), *more]
+    small = ["--samples", "20", "--epochs", "1", "--freeze", "0"]
+    return [*first, "--output", str(output), *small, *more]
 
 
 def test_a_training_that_is_stopped_goes_on_to_the_same_model(data, encoder, tmp_path, capsys):

@@ -10,7 +10,6 @@ import sys
 import time
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -275,7 +274,10 @@ def test_mistakes_are_one_line(folder, tmp_path, capsys):
         (tmp_path / name).write_text(text, "utf-8")
     (tmp_path / "other.json").write_text('{"task": 3}')
     to = ["--output", str(tmp_path / "t")]
-    back: Callable[[str], list[str]] = lambda name: ["import", tasks, str(tmp_path / name), *to]  # noqa: E731
+
+    def back(name: str) -> list[str]:
+        return ["import", tasks, str(tmp_path / name), *to]
+
     out = ["export", pairs, *to, "--annotators"]
     cases = [
         (["import", str(tmp_path), "x.json", *to], "plan.json: no such file; annotate.py export"),

@@ -26,7 +26,7 @@ def read_answers(plan: pd.DataFrame, uris: Sequence[str]) -> pd.DataFrame:
         own = read_rows(uri)
         for name in ("task", *FIELDS):
             if name not in own:
-                raise ValueError(f"{uri}: no column '{name}', it has: {', '.join(own)}")
+                raise ValueError(f"{uri}: no column '{name}', it has: {', '.join(map(str, own))}")
         parts.append(own[["task", *FIELDS]][(own[FIELDS] != "").any(axis=1)].assign(uri=uri))
     given = pd.concat(parts)
     if given.empty:

@@ -40,7 +40,8 @@ def show(figures: Mapping[str, Any], part: str = "") -> None:
         if isinstance(value, Mapping):
             show(value, whole)
         elif not isinstance(value, str):
-            print(f"{whole:<50}{value:>16,.{0 if value >= 1000 else 3}f}")
+            digits = 0 if isinstance(value, int) or value >= 1000 else 3
+            print(f"{whole:<50}{value:>16,.{digits}f}")
 
 
 def translations(data: Path) -> list[list[str]]:

@@ -4,36 +4,28 @@ A resample draws source sentences with replacement, all candidates of a source t
 as the number of times that each row was drawn, and every statistic here takes such numbers as
 weights: it is that of the sample in which each row stands so many times. No sort is repeated.
 
-Sources: gaixie.udfs.metrics.bootstrap; Koehn 2004, *Statistical
-Significance Tests for Machine Translation Evaluation* (paired bootstrap); Kendall 1945 (tau-b).
+Sources: gaixie.udfs.metrics.bootstrap; Koehn 2004, *Statistical Significance Tests for Machine
+Translation Evaluation* (paired bootstrap); Kendall 1945 (tau-b).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gaixie.udfs.metrics import bootstrap
 
 SAMPLES = 1_000
-
-
-class Estimate(NamedTuple):
-    """A statistic with its 95 % interval. NaN where it is not defined, a constant metric's."""
-
-    value: float
-    low: float
-    high: float
+BLOCK = 1_024
+"""Rows that Kendall's tau compares with all others at a time."""
 
 
 def draw(groups: np.ndarray, samples: int = SAMPLES, seed: int = 0) -> np.ndarray:
     """Times that each row is drawn: int64, shape (1 + samples, rows).
 
-    groups: number of the source of each row, shape (rows,). The first line is the sample itself:
-    every row once.
+    groups: the source of each row, shape (rows,). The first line is the sample itself: every row
+    once.
     """
     names, of_row = np.unique(groups, return_inverse=True)
     times = [np.ones(len(of_row), np.int64)]
@@ -42,13 +34,8 @@ def draw(groups: np.ndarray, samples: int = SAMPLES, seed: int = 0) -> np.ndarra
     return np.vstack(times)
 
 
-def estimate(statistics: np.ndarray) -> Estimate:
-    """From a statistic of the sample itself and of the resamples, in the order of ``draw``."""
-    return Estimate(float(statistics[0]), *bootstrap.interval(statistics[1:]))
-
-
 def p_value(first: np.ndarray, other: np.ndarray) -> float:
-    """Two-sided, that two statistics of the same resamples differ by chance alone."""
+    """Two-sided, that two statistics of the same resamples differ by chance."""
     difference = (first - other)[1:]
     difference = difference[np.isfinite(difference)]
     if not len(difference):
@@ -66,173 +53,74 @@ def statistics_of(
     NaN; 0 or 1 where labels. times: as from ``draw``.
     """
     there = ~np.isnan(scores)
-    scores, human = scores[there], human[there]
-    times = np.ascontiguousarray(times[:, there])
+    scores, human, times = scores[there], human[there], times[:, there].astype(float)
     kinds: dict[str, Callable] = (
         {"auc": auc, "average_precision": average_precision}
         if labels
         else {"pearson": pearson, "spearman": spearman, "kendall": kendall}
     )
-    return {name: statistic(scores, human, times) for name, statistic in kinds.items()}
+    nothing = np.full(len(times), np.nan)
+    return {
+        name: statistic(scores, human, times) if len(scores) else nothing
+        for name, statistic in kinds.items()
+    }
 
 
 def pearson(x: np.ndarray, y: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Pearson's r of each line of times: float64, shape (samples,)."""
-    if not len(x):
-        return np.full(len(times), np.nan)
-    x, y = x - x.mean(), y - y.mean()  # keeps the sums of squares exact enough
-    sums = times.astype(float) @ np.column_stack([np.ones(len(x)), x, y, x * y, x * x, y * y])
-    n, sx, sy, sxy, sxx, syy = sums.T
-    variances = (n * sxx - sx**2, n * syy - sy**2)
-    varied = (variances[0] > 1e-12 * n * sxx) & (variances[1] > 1e-12 * n * syy)  # else rounding
+    """Pearson's r of each line of times, shape (samples,). x, y: (rows,), or of each sample."""
+    total = times.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(varied, (n * sxy - sx * sy) / np.sqrt(variances[0] * variances[1]), np.nan)
+        x, y = (side - (times * side).sum(axis=1, keepdims=True) / total for side in (x, y))
+        xx, yy, xy = ((times * product).sum(axis=1) for product in (x * x, y * y, x * y))
+        return np.where((xx > 1e-12 * total[:, 0]) & (yy > 0), xy / np.sqrt(xx * yy), np.nan)
 
 
 def spearman(x: np.ndarray, y: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Spearman's rho of each line of times: float64, shape (samples,)."""
-    if not len(x):
-        return np.full(len(times), np.nan)
-    return _spearman(*_order(x), *_order(y), times)
+    return pearson(_mid_ranks(x, times), _mid_ranks(y, times), times)
 
 
 def kendall(x: np.ndarray, y: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Kendall's tau-b of each line of times: float64, shape (samples,)."""
-    if not len(x):
-        return np.full(len(times), np.nan)
-    order, ends = _order(x)
-    return _kendall(order, ends, np.unique(y, return_inverse=True)[1], times)
+    concordant = np.zeros(len(times))
+    for start in range(0, len(x), BLOCK):
+        rows = slice(start, start + BLOCK)
+        signs = np.sign(x[rows, None] - x) * np.sign(y[rows, None] - y)
+        concordant += (times[:, rows] * (times @ signs.T)).sum(axis=1) / 2
+    untied = [_pairs(times.sum(axis=1)) - _pairs(_runs(side, times)[0]).sum(axis=1) for side in (x, y)]
+    scale = np.sqrt(untied[0] * untied[1])
+    return np.divide(concordant, scale, out=np.full(len(times), np.nan), where=scale > 0)
 
 
 def auc(x: np.ndarray, labels: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Area under the ROC curve of each line of times: float64, shape (samples,)."""
-    order, ends = _order(x)
-    return _curves(order, ends, labels > 0, times)[0]
+    hits, misses = (_runs(x, times * (labels == label))[0] for label in (1, 0))
+    area = (hits * (misses.cumsum(axis=1) - misses / 2)).sum(axis=1)
+    whole = hits.sum(axis=1) * misses.sum(axis=1)
+    return np.divide(area, whole, out=np.full(len(times), np.nan), where=whole > 0)
 
 
 def average_precision(x: np.ndarray, labels: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Average precision of each line of times, as scikit-learn has it: float64, shape (samples,)."""
-    order, ends = _order(-x)
-    return _curves(order, ends, labels > 0, times)[1]
+    """Average precision of each line of times, as scikit-learn has it: float64, (samples,)."""
+    hits, both = (_runs(-x, times * weight)[0] for weight in (labels == 1, np.ones(len(x))))
+    precision = hits.cumsum(axis=1) / np.maximum(both.cumsum(axis=1), 1)
+    whole = hits.sum(axis=1)
+    area = (hits * precision).sum(axis=1)
+    return np.divide(area, whole, out=np.full(len(times), np.nan), where=whole > 0)
 
 
-def _order(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(rows from the least x up, where each run of equal x ends in it)."""
-    order = np.argsort(x, kind="stable")
-    ends = np.flatnonzero(np.append(np.diff(x[order]) != 0, True)) + 1
-    return order, ends
+def _pairs(count: np.ndarray) -> np.ndarray:
+    return count * (count - 1) / 2
 
 
-@njit(cache=True, nogil=True)
-def _mid_ranks(order, ends, times, ranks):
-    """Mean rank of the copies of each row, 1 the least; returns the number of copies of all."""
-    below, start = 0, 0
-    for end in ends:
-        here = 0
-        for k in range(start, end):
-            here += times[order[k]]
-        for k in range(start, end):
-            ranks[order[k]] = below + (here + 1) / 2
-        below += here
-        start = end
-    return below
+def _runs(x: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Copies of each different x, the least first: (samples, values); the value of each row."""
+    values, of_row = np.unique(x, return_inverse=True)
+    starts = np.searchsorted(x[order := np.argsort(x, kind="stable")], values)
+    return np.add.reduceat(times[:, order], starts, axis=1), of_row
 
 
-@njit(cache=True, nogil=True)
-def _spearman(order_x, ends_x, order_y, ends_y, times):
-    rhos = np.empty(len(times))
-    ranks_x, ranks_y = np.empty((2, len(order_x)))
-    for sample in range(len(times)):
-        row_times = times[sample]
-        total = _mid_ranks(order_x, ends_x, row_times, ranks_x)
-        _mid_ranks(order_y, ends_y, row_times, ranks_y)
-        middle = (total + 1) / 2
-        xy, xx, yy = 0.0, 0.0, 0.0
-        for row in range(len(row_times)):
-            dx, dy = ranks_x[row] - middle, ranks_y[row] - middle
-            xy += row_times[row] * dx * dy
-            xx += row_times[row] * dx * dx
-            yy += row_times[row] * dy * dy
-        rhos[sample] = xy / np.sqrt(xx * yy) if xx * yy > 0 else np.nan
-    return rhos
-
-
-@njit(cache=True, nogil=True)
-def _kendall(order, ends, y, times):
-    """y: number of each row's value among the distinct ones. A tree of sums counts rows below."""
-    taus = np.empty(len(times))
-    values = y.max() + 1
-    tree, of_value = np.empty((2, values + 1), np.int64)
-    for sample in range(len(times)):
-        row_times = times[sample]
-        tree[:] = 0
-        of_value[:] = 0
-        before, concordant, ties_x, start = 0, 0, 0, 0
-        for end in ends:
-            here = 0
-            for k in range(start, end):
-                row = order[k]
-                if row_times[row] == 0:
-                    continue
-                below = _sum_below(tree, y[row])
-                above = before - below - of_value[y[row]]
-                concordant += row_times[row] * (below - above)
-                here += row_times[row]
-            for k in range(start, end):
-                row = order[k]
-                if row_times[row]:
-                    _add(tree, y[row], row_times[row])
-                    of_value[y[row]] += row_times[row]
-            ties_x += here * (here - 1) // 2
-            before += here
-            start = end
-        ties_y = 0
-        for count in of_value:
-            ties_y += count * (count - 1) // 2
-        pairs = before * (before - 1) // 2
-        scale = float(pairs - ties_x) * float(pairs - ties_y)
-        taus[sample] = concordant / np.sqrt(scale) if scale > 0 else np.nan
-    return taus
-
-
-@njit(cache=True, nogil=True)
-def _sum_below(tree, value):
-    total = 0
-    while value > 0:
-        total += tree[value]
-        value -= value & -value
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _add(tree, value, times):
-    node = value + 1
-    while node < len(tree):
-        tree[node] += times
-        node += node & -node
-
-
-@njit(cache=True, nogil=True)
-def _curves(order, ends, labels, times):
-    """(area under ROC of scores that rise, average precision of scores that fall) in this order."""
-    areas, precisions = np.empty((2, len(times)))
-    for sample in range(len(times)):
-        row_times = times[sample]
-        hits, misses, area, precision, start = 0, 0, 0.0, 0.0, 0
-        for end in ends:
-            hit, miss = 0, 0
-            for k in range(start, end):
-                row = order[k]
-                if labels[row]:
-                    hit += row_times[row]
-                else:
-                    miss += row_times[row]
-            area += hit * (misses + miss / 2)
-            hits += hit
-            misses += miss
-            if hit:
-                precision += hit * hits / (hits + misses)
-            start = end
-        areas[sample] = area / (hits * misses) if hits and misses else np.nan
-        precisions[sample] = precision / hits if hits else np.nan
-    return areas, precisions
+def _mid_ranks(x: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Mean rank of the copies of each row in each sample, 1 the least: (samples, rows)."""
+    copies, of_row = _runs(x, times)
+    return (copies.cumsum(axis=1) - (copies - 1) / 2)[:, of_row]

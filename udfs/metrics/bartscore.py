@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,20 +34,12 @@ from gaixie.udfs.metrics.encoder import (
     model_signature,
     pad,
 )
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
-
-if TYPE_CHECKING:
-    import torch
+from gaixie.udfs.metrics.metric import Metric, Pairs, complete, signature
 
 DIRECTIONS = ("source-paraphrase", "reference-paraphrase")
 
 BATCH_TOKENS = 2048
 """Tokens in a batch: each needs a row of the whole vocabulary in memory."""
-
-
-def reference(log_probabilities: np.ndarray, tokens: Sequence[int]) -> float:
-    """BARTScore of one sentence: log-probabilities (tokens, vocabulary), and its tokens."""
-    return sum(float(log_probabilities[t, token]) for t, token in enumerate(tokens)) / len(tokens)
 
 
 @dataclass(frozen=True)
@@ -80,18 +72,9 @@ class BARTScore(Metric):
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         self.check(pairs)
         scores = np.full(len(pairs), np.nan)
-        paraphrases = pairs.paraphrase.to_pylist()
         for side in (pairs.source,) if self.needs_source else pairs.references:
-            given = side.to_pylist()
-            rows = [
-                row
-                for row, texts in enumerate(zip(given, paraphrases, strict=True))
-                if None not in texts
-            ]
-            likelihoods = self.log_likelihoods(
-                [given[row] for row in rows], [paraphrases[row] for row in rows]
-            )
-            scores[rows] = np.fmax(scores[rows], likelihoods)
+            rows, (given, paraphrases) = complete(side, pairs.paraphrase)
+            scores[rows] = np.fmax(scores[rows], self.log_likelihoods(given, paraphrases))
         return scores
 
     def log_likelihoods(self, given: Sequence[str], texts: Sequence[str]) -> np.ndarray:
@@ -106,31 +89,30 @@ class BARTScore(Metric):
         scores = np.empty(len(texts))
         if not len(texts):
             return scores
-        cut = {"truncation": True, "max_length": _max_tokens(tokenizer, network)}
-        inputs = tokenizer(list(given), **cut)["input_ids"]
-        targets = tokenizer(text_target=list(texts), **cut)["input_ids"]
+        positions = getattr(network.config, "max_position_embeddings", tokenizer.model_max_length)
+        most = min(tokenizer.model_max_length, positions)
+        inputs = tokenizer(list(given), truncation=True, max_length=most)["input_ids"]
+        targets = tokenizer(text_target=list(texts), truncation=True, max_length=most)["input_ids"]
         lengths = [max(len(x), len(y)) for x, y in zip(inputs, targets, strict=True)]
-        enabled = self.precision == "bfloat16"
+        kind, enabled = device.partition(":")[0], self.precision == "bfloat16"
         for rows in batches(lengths, BATCH_TOKENS):
             x, x_mask = pad([inputs[row] for row in rows], tokenizer.pad_token_id, device)
             y, y_mask = pad([targets[row] for row in rows], tokenizer.pad_token_id, device)
-            kind = device.partition(":")[0]
+            # Padding follows the tokens, so no token sees it.
+            shifted = network.prepare_decoder_input_ids_from_labels(labels=y)
             with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=enabled):
-                logits = _logits(network, x, x_mask, y)
-            losses = torch.nn.functional.cross_entropy(
-                logits.float().transpose(1, 2), y, reduction="none"
-            )
+                found = network(
+                    input_ids=x, attention_mask=x_mask.long(), decoder_input_ids=shifted
+                )
+            logits = found.logits.float().transpose(1, 2)
+            losses = torch.nn.functional.cross_entropy(logits, y, reduction="none")
             sums = (losses * y_mask).sum(dim=1) / y_mask.sum(dim=1)
             scores[rows] = -sums.double().cpu().numpy()
         return scores
 
     def signature(self) -> str:
-        return signature(
-            self.title,
-            ("model", model_signature(self.model)),
-            ("direction", self.direction),
-            ("precision", self.precision),
-        )
+        own = ("model", model_signature(self.model)), ("direction", self.direction)
+        return signature(self.title, *own, ("precision", self.precision))
 
 
 @functools.cache
@@ -145,18 +127,3 @@ def load_seq2seq(model: str, device: str) -> tuple[Any, Any]:
         tokenizer = load_tokenizer(model)
         network = load_network(transformers.AutoModelForSeq2SeqLM, model, config).to(device)
     return tokenizer, network
-
-
-def _max_tokens(tokenizer: Any, network: Any) -> int:
-    positions = getattr(network.config, "max_position_embeddings", tokenizer.model_max_length)
-    return min(tokenizer.model_max_length, positions)
-
-
-def _logits(
-    network: Any, given: torch.Tensor, given_mask: torch.Tensor, tokens: torch.Tensor
-) -> torch.Tensor:
-    """Logits of each token from what stands before it. Padding follows, so nothing looks at it."""
-    decoder_input = network.prepare_decoder_input_ids_from_labels(labels=tokens)
-    return network(
-        input_ids=given, attention_mask=given_mask.long(), decoder_input_ids=decoder_input
-    ).logits

@@ -25,13 +25,6 @@ from gaixie.udfs.metrics.metric import Metric, Pairs, settings_of, signature
 from gaixie.udfs.metrics.self_bleu import SelfBLEU
 
 
-def reference(bertscore: float, self_bleu: float, beta: float = 4.0) -> float:
-    """BERT-iBLEU of a BERTScore and a Self-BLEU, both as shares."""
-    if bertscore <= 0 or self_bleu >= 1:
-        return 0.0
-    return (beta + 1) / (beta / bertscore + 1 / (1 - self_bleu))
-
-
 @dataclass(frozen=True)
 class BERTiBLEU(Metric):
     """Harmonic mean of meaning kept and wording changed; beta is the weight of the meaning.

@@ -34,10 +34,11 @@ from gaixie.udfs.metrics.encoder import (
     DEFAULT_MODEL,
     Encoder,
     TokenEmbeddings,
+    distinct,
     load_encoder,
     model_signature,
 )
-from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
+from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, complete, signature
 
 if TYPE_CHECKING:
     import torch
@@ -47,26 +48,6 @@ PAIRS_AT_ONCE = 2048
 
 CELLS_AT_ONCE = 1 << 20
 """Cosines computed at a time."""
-
-
-def reference(
-    paraphrase: np.ndarray,
-    reference: np.ndarray,
-    paraphrase_weights: np.ndarray,
-    reference_weights: np.ndarray,
-) -> tuple[float, float, float]:
-    """(P, R, F1) of two sentences: token embeddings of length 1 (tokens, width), and their weights."""
-
-    def share(tokens: np.ndarray, weights: np.ndarray, others: np.ndarray) -> float:
-        best = [max(float(x @ y) for y in others) for x in tokens]
-        total = float(sum(weights))
-        return sum(w * b for w, b in zip(weights, best, strict=True)) / total if total else 0.0
-
-    precision = share(paraphrase, paraphrase_weights, reference)
-    recall = share(reference, reference_weights, paraphrase)
-    if not sum(paraphrase_weights) or not sum(reference_weights) or precision + recall == 0:
-        return 0.0, 0.0, 0.0
-    return precision, recall, 2 * precision * recall / (precision + recall)
 
 
 @dataclass(frozen=True)
@@ -102,16 +83,16 @@ class BERTScore(ReferenceMetric):
         """
         encoder = load_encoder(self.model, self.layer, self.device, self.precision)
         base = read_baseline(self.baseline, encoder.layer) if self.baseline else np.zeros(3)
-        texts = [side.to_pylist() for side in (paraphrase, *references)]
-        texts = [[None if text is None else text.strip() for text in side] for side in texts]
-        weights = token_weights(
-            encoder, [text for side in texts[1:] for text in side if text is not None], self.idf
-        )
+        weights = token_weights(encoder, references, self.idf)
         scores = np.full((len(paraphrase), 3), np.nan)
         for start in range(0, len(scores), PAIRS_AT_ONCE):
-            chunk = [side[start : start + PAIRS_AT_ONCE] for side in texts]
-            rows, values = _score_chunk(encoder, chunk, weights)
-            np.fmax.at(scores, start + rows, values)
+            chunk = [side.slice(start, PAIRS_AT_ONCE) for side in (paraphrase, *references)]
+            parts = [complete(chunk[0], other) for other in chunk[1:]]
+            rows = np.concatenate([start + rows for rows, _ in parts])
+            ours, theirs = (
+                [text.strip() for _, sides in parts for text in sides[k]] for k in (0, 1)
+            )
+            np.fmax.at(scores, rows, score_texts(encoder, ours, theirs, weights))
         return (scores - base) / (1 - base)
 
     def signature(self) -> str:
@@ -126,7 +107,7 @@ class BERTScore(ReferenceMetric):
         )
 
 
-def token_weights(encoder: Encoder, references: Sequence[str], idf: bool) -> np.ndarray:
+def token_weights(encoder: Encoder, references: Sequence[pa.Array], idf: bool) -> np.ndarray:
     """Weight of each number of the vocabulary, float32; special tokens at the ends weigh nothing."""
     size = encoder.network.config.vocab_size
     if not idf:
@@ -135,9 +116,10 @@ def token_weights(encoder: Encoder, references: Sequence[str], idf: bool) -> np.
         weights[[number for number in ends if number is not None]] = 0
         return weights
     seen = np.zeros(size, np.int64)
-    for ids in encoder.token_ids(references):
+    texts = [text.strip() for column in references for text in column.drop_null().to_pylist()]
+    for ids in encoder.token_ids(texts):
         seen[list(set(ids))] += 1
-    return (log(len(references) + 1) - np.log(seen + 1)).astype(np.float32)
+    return (log(len(texts) + 1) - np.log(seen + 1)).astype(np.float32)
 
 
 def read_baseline(path: str, layer: int) -> np.ndarray:
@@ -153,26 +135,18 @@ def read_baseline(path: str, layer: int) -> np.ndarray:
     raise ValueError(f"{path}: has no row of layer {layer}")
 
 
-def _score_chunk(
-    encoder: Encoder, texts: list[list[str | None]], weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """(row of each pair of paraphrase and reference, its P, R and F1)."""
-    numbers: dict[str, int] = {}
-    jobs = [
-        (row, numbers.setdefault(ours, len(numbers)), numbers.setdefault(theirs, len(numbers)))
-        for side in texts[1:]
-        for row, (ours, theirs) in enumerate(zip(texts[0], side, strict=True))
-        if ours is not None and theirs is not None
-    ]
-    embedded = encoder.token_embeddings(list(numbers))
-    rows, ours, theirs = np.array(jobs, np.int64).reshape(-1, 3).T
-    lengths = np.diff(embedded.offsets)
-    scores = np.empty((len(rows), 3))
-    longest = np.maximum(lengths[ours], lengths[theirs])
+def score_texts(
+    encoder: Encoder, paraphrases: list[str], references: list[str], weights: np.ndarray
+) -> np.ndarray:
+    """P, R and F1 of each pair of texts: (pairs, 3) float64."""
+    texts, numbers = distinct(paraphrases, references)
+    embedded = encoder.token_embeddings(texts)
+    longest = np.diff(embedded.offsets)[numbers].max(axis=0)
+    scores = np.empty((len(longest), 3))
     for batch in batches((longest**2).tolist(), CELLS_AT_ONCE):
-        a, b = (_pad(embedded, side[batch], weights) for side in (ours, theirs))
-        scores[batch] = match(*a, *b).double().cpu().numpy()
-    return rows, scores
+        ours, theirs = (_pad(embedded, side[batch], weights) for side in numbers)
+        scores[batch] = match(*ours, *theirs).double().cpu().numpy()
+    return scores
 
 
 def _pad(

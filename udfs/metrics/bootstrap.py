@@ -7,9 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+class Estimate(NamedTuple):
+    """A figure and its 95 % interval. NaN where the figure is not defined."""
+
+    score: float
+    low: float
+    high: float
+
+
+def estimate_of(statistics: np.ndarray | Sequence[float]) -> Estimate:
+    """From a statistic of the sample itself, followed by those of its resamples."""
+    return Estimate(float(statistics[0]), *interval(statistics[1:]))
 
 
 def resamples(groups: int, samples: int, seed: int = 0) -> Iterator[np.ndarray]:

@@ -8,8 +8,7 @@ et al. 2022, *On the Evaluation Metrics for Paraphrase Generation*), whose diver
 
 Decided here: every code point counts, white space too; the text is taken as it stands. Two empty
 sentences have distance 0. High means reworded, and says nothing of the meaning. A corpus scores the
-mean of its pairs. Unit: 0–1. RapidFuzz
-computes whole columns, on one core; the reference is python-Levenshtein's.
+mean of its pairs. Unit: 0–1. RapidFuzz computes whole columns, on one core.
 """
 
 from __future__ import annotations
@@ -17,17 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.metadata import version
 
-import Levenshtein
 import numpy as np
 from rapidfuzz.distance.Levenshtein import normalized_distance
 from rapidfuzz.process import cpdist
 
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
-
-
-def reference(source: str, paraphrase: str) -> float:
-    """Normalised edit distance of one pair."""
-    return Levenshtein.distance(source, paraphrase) / max(len(source), len(paraphrase), 1)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ download NAME`` puts it there: nothing is fetched here, where every worker of a 
 folder is looked for first; ``python research/make_encoder.py --output models/e5-small`` makes one
 without a network.
 
-Texts longer than the model's maximum are cut there, and counted. Matrix products differ in their
+Texts longer than the model's maximum are cut there. Matrix products differ in their
 last bits with the shape of a batch, so scores of one text agree to about six digits, not exactly.
 """
 
@@ -96,20 +96,12 @@ class Encoder:
         """Tokens whose embeddings are kept, so that several metrics read a text once: width × 4 bytes
         each. What would exceed them empties the store."""
         self._kept: dict[str, tuple[torch.Tensor, np.ndarray]] = {}
-        self.truncated = 0
-        """Cuts at max_tokens so far; a text that is read twice counts twice."""
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token numbers of each text, special tokens included, at most max_tokens."""
         if not texts:
             return []
-        ids = self.tokenizer(list(texts), verbose=False)["input_ids"]
-        for k, text in enumerate(texts):
-            if len(ids[k]) > self.max_tokens:
-                cut = self.tokenizer(text, truncation=True, max_length=self.max_tokens)
-                ids[k] = cut["input_ids"]
-                self.truncated += 1
-        return ids
+        return self.tokenizer(list(texts), truncation=True, max_length=self.max_tokens)["input_ids"]
 
     def token_embeddings(self, texts: Sequence[str]) -> TokenEmbeddings:
         """Contextual embeddings of every token."""
@@ -139,8 +131,9 @@ class Encoder:
             order = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in rows])
             unit = torch.nn.functional.normalize(hidden[mask], dim=-1)
             vectors[torch.from_numpy(order).to(self.device)] = unit
-        flat = np.concatenate([np.asarray(row, np.int64) for row in ids] or [np.empty(0, np.int64)])
-        return TokenEmbeddings(vectors, offsets, flat)
+        return TokenEmbeddings(
+            vectors, offsets, np.array([i for row in ids for i in row], np.int64)
+        )
 
     def sentence_vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Means over each text's token embeddings, of length 1: (texts, width) float32."""
@@ -186,11 +179,22 @@ def model_signature(model: str) -> str:
     if not folder.is_dir():
         return model
     digest = hashlib.sha256()
-    for path in sorted({p for glob in (*WEIGHTS, *VOCABULARIES) for p in folder.glob(glob)}):
+    for path in _files(folder, (*WEIGHTS, *VOCABULARIES)):
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     digest.update((folder / "config.json").read_bytes())
     return f"{folder.absolute().name}@{digest.hexdigest()[:8]}"
+
+
+def _files(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    return sorted({path for pattern in patterns for path in folder.glob(pattern)})
+
+
+def distinct(*columns: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    """The different texts, and the number of each text among them: int64, (columns, rows)."""
+    numbers: dict[str, int] = {}
+    rows = [[numbers.setdefault(text, len(numbers)) for text in column] for column in columns]
+    return list(numbers), np.array(rows, np.int64)
 
 
 def choose_device(device: str) -> str:
@@ -224,13 +228,8 @@ def load_network(kind: Any, model: str, config: Any) -> Any:
     """
     import torch
 
-    network, report = kind.from_pretrained(
-        model,
-        config=config,
-        dtype=torch.float32,
-        local_files_only=True,
-        output_loading_info=True,
-    )
+    options = {"config": config, "dtype": torch.float32, "output_loading_info": True}
+    network, report = kind.from_pretrained(model, local_files_only=True, **options)
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
         raise ValueError(f"its weights lack {missing[0]}, and {len(missing) - 1:,} others")
@@ -245,7 +244,7 @@ def load_tokenizer(model: str) -> Any:
     import transformers
 
     folder = Path(model)
-    if folder.is_dir() and not any(any(folder.glob(pattern)) for pattern in VOCABULARIES):
+    if folder.is_dir() and not _files(folder, VOCABULARIES):
         raise ValueError("it has no tokenizer")
     tokenizer = transformers.AutoTokenizer.from_pretrained(model, local_files_only=True)
     if tokenizer.pad_token_id is None:
@@ -265,10 +264,10 @@ def loading(model: str, hint: str = "") -> Iterator[None]:
 
     folder = Path(model)
     if not folder.is_dir() and not _in_hub_cache(model):
-        missing = (
-            f"{model}: no such folder, nor a model in the Hugging Face cache (hf download fills it)"
+        missing = f"{model}: no such folder, nor a model in the Hugging Face cache"
+        raise FileNotFoundError(
+            "; ".join(filter(None, [f"{missing} (hf download fills it)", hint]))
         )
-        raise FileNotFoundError("; ".join(filter(None, [missing, hint])))
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise ValueError(f"{model}: is no model folder, for it has no config.json")
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

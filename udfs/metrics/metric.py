@@ -40,10 +40,11 @@ class Pairs:
         return cls(columns[0], columns[1], tuple(columns[2:]))
 
     def __post_init__(self) -> None:
+        names = ["sources", "paraphrases", *["references"] * len(self.references)]
         lengths = [len(column) for column in (self.source, self.paraphrase, *self.references)]
         if len(set(lengths)) > 1:
-            named = zip(("sources", "paraphrases", *["references"] * len(lengths)), lengths)  # noqa: B905
-            raise ValueError(", ".join(f"{length:,} {name}" for name, length in named))
+            counts = zip(lengths, names, strict=True)
+            raise ValueError(", ".join(f"{length:,} {name}" for length, name in counts))
 
     def __len__(self) -> int:
         return len(self.source)
@@ -78,7 +79,7 @@ class Metric(ABC):
 
         NaN where no pair has a score.
         """
-        return mean(self.sentence_scores(pairs))
+        return float(self.score_of_sums(self.row_sums(pairs).sum(axis=0)))
 
     def row_sums(self, pairs: Pairs) -> np.ndarray:
         """What a corpus score is made of: float64, shape (rows, sums), 0 where a row has no score.
@@ -93,9 +94,9 @@ class Metric(ABC):
     def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
         """Corpus scores of added ``row_sums``: shape (..., sums) to (...,), NaN without a row.
 
-        They are ``corpus_score`` but for chrF and TER: here the mean of the sentences.
+        They equal ``corpus_score`` except for chrF and TER, where they are means of sentences.
         """
-        return _ratio(sums)
+        return ratio(sums[..., 0], sums[..., 1])
 
     @abstractmethod
     def signature(self) -> str:
@@ -124,16 +125,15 @@ class ReferenceMetric(Metric):
     needs_reference = True
 
 
-def mean(scores: np.ndarray) -> float:
-    """Mean of the scores that are there; NaN where there are none."""
-    scores = scores[~np.isnan(scores)]
-    return float(scores.mean()) if len(scores) else float("nan")
+def ratio(part: np.ndarray, whole: np.ndarray, otherwise: float = np.nan) -> np.ndarray:
+    """part / whole, element by element; ``otherwise`` where the whole is 0."""
+    return np.divide(part, whole, out=np.full(np.shape(part), otherwise), where=whole > 0)
 
 
-def _ratio(sums: np.ndarray) -> np.ndarray:
-    """What the first column is of the second; NaN where that is 0."""
-    part, whole = sums[..., 0], sums[..., 1]
-    return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
+def complete(*columns: pa.Array) -> tuple[np.ndarray, list[list[str]]]:
+    """The rows in which no column is null, and each column's texts in these rows."""
+    there = np.logical_and.reduce([np.asarray(column.is_valid()) for column in columns])
+    return np.flatnonzero(there), [column.filter(pa.array(there)).to_pylist() for column in columns]
 
 
 def signature(title: str, *settings: tuple[str, object]) -> str:

@@ -21,7 +21,6 @@ the threshold).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,12 +32,6 @@ from gaixie.udfs.metrics.metric import Metric, Pairs, settings_of, signature
 from gaixie.udfs.metrics.similarity import SentenceSimilarity
 
 SIMILARITIES = ("bertscore", "sentence")
-
-
-def reference(similarities: Sequence[float], distance: float, omega: float, gamma: float) -> float:
-    """ParaScore of the similarities to source and references, and the normalised edit distance."""
-    diversity = gamma if distance > gamma else distance * (gamma + 1) / gamma - 1
-    return max(similarities) + omega * diversity
 
 
 @dataclass(frozen=True)

@@ -18,20 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gaixie.udfs.metrics.grams import SACREBLEU_TOKENIZERS, overlap, tokenize_columns, tokenizer
+from gaixie.udfs.metrics.grams import SACREBLEU_TOKENIZERS, overlap, tokenize_columns
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
-
-
-def reference(source: str, paraphrase: str, tokenize: str = "char", order: int = 4) -> float:
-    """PINC of one pair."""
-    a, b = tokenizer(tokenize)(source), tokenizer(tokenize)(paraphrase)
-    orders = range(1, min(order, len(b)) + 1)
-    new = 0.0
-    for n in orders:
-        grams_a = {tuple(a[i : i + n]) for i in range(len(a) - n + 1)}
-        grams_b = {tuple(b[i : i + n]) for i in range(len(b) - n + 1)}
-        new += 1 - len(grams_a & grams_b) / len(grams_b)
-    return new / len(orders) if orders else 0.0
 
 
 @dataclass(frozen=True)

@@ -15,21 +15,13 @@ for every system and metric.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from gaixie.udfs.metrics import bootstrap
-from gaixie.udfs.metrics.metric import Metric, Pairs
-
-
-class Estimate(NamedTuple):
-    """A figure and its 95 % interval. NaN where there is nothing to score."""
-
-    score: float
-    low: float
-    high: float
+from gaixie.udfs.metrics.bootstrap import Estimate, estimate_of, resamples
+from gaixie.udfs.metrics.metric import Metric, Pairs, ratio
 
 
 class Resamples:
@@ -48,7 +40,7 @@ class Resamples:
         np.add.at(grouped, self._group, rows)
         sums = np.empty((1 + self._samples, rows.shape[1]))
         sums[0] = grouped.sum(axis=0)
-        drawn = bootstrap.resamples(self._count, self._samples, self._seed)
+        drawn = resamples(self._count, self._samples, self._seed)
         for row, groups in zip(sums[1:], drawn, strict=True):
             row[:] = np.bincount(groups, minlength=self._count) @ grouped
         return sums
@@ -57,8 +49,7 @@ class Resamples:
 def estimate(metric: Metric, sets: Sequence[Pairs], resamples: Resamples) -> Estimate:
     """The corpus score, or its mean over several sets of the same rows, as ``leave_one_out`` makes them."""
     scores = [metric.score_of_sums(resamples.sums(metric.row_sums(pairs))) for pairs in sets]
-    values = np.mean(scores, axis=0)
-    return Estimate(float(values[0]), *bootstrap.interval(values[1:]))
+    return estimate_of(np.mean(scores, axis=0))
 
 
 def leave_one_out(source: pa.Array, references: Sequence[pa.Array]) -> list[Pairs]:
@@ -94,8 +85,5 @@ def diversity(
         column = np.zeros(len(source))
         column[there] = of(scores[:, there], axis=0)
         sums = resamples.sums(np.column_stack([column, there]))
-        values = np.divide(
-            sums[:, 0], sums[:, 1], out=np.full(len(sums), np.nan), where=sums[:, 1] > 0
-        )
-        estimates[name] = Estimate(float(values[0]), *bootstrap.interval(values[1:]))
+        estimates[name] = estimate_of(ratio(sums[:, 0], sums[:, 1]))
     return estimates

@@ -33,16 +33,15 @@ Unit: 0 to 100. A corpus's score is of its sums, not the mean of its sentences.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from gaixie.udfs.metrics.grams import tokenizer
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
-from gaixie.udfs.metrics.words import lower_words, segmenter_version
+from gaixie.udfs.metrics.grams import tokenizer, tokenizer_version
+from gaixie.udfs.metrics.metric import Metric, Pairs, ratio, signature
+from gaixie.udfs.metrics.words import lower_words
 
 ORDERS = (1, 2, 3, 4)
 TOKENIZERS = ("char", "zh-word", "13a")
@@ -74,24 +73,19 @@ class SARI(Metric):
         scores[rows] = score_of(sums, self.deletion)
         return scores
 
-    def corpus_score(self, pairs: Pairs) -> float:
-        rows, sums = self._statistics(pairs)
-        return float(score_of(sums.sum(axis=0), self.deletion)) if len(rows) else float("nan")
-
     def row_sums(self, pairs: Pairs) -> np.ndarray:
-        """The statistics of each row, one behind the other."""
+        """The statistics of each row in one line, followed by 1 for a scored row."""
         rows, sums = self._statistics(pairs)
-        whole = np.zeros((len(pairs), len(ORDERS) * 9))
-        whole[rows] = sums.reshape(len(rows), -1)
+        whole = np.zeros((len(pairs), len(ORDERS) * 9 + 1))
+        whole[rows] = np.column_stack([sums.reshape(len(rows), -1), np.ones(len(rows))])
         return whole
 
     def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
-        return score_of(sums.reshape(*sums.shape[:-1], len(ORDERS), 3, 3), self.deletion)
+        statistics = sums[..., :-1].reshape(*sums.shape[:-1], len(ORDERS), 3, 3)
+        return np.where(sums[..., -1] > 0, score_of(statistics, self.deletion), np.nan)
 
     def signature(self) -> str:
-        cut = self.tokenize
-        if cut == "zh-word":
-            cut = f"{cut}-{segmenter_version(self.segmenter)}"
+        cut = tokenizer_version(self.tokenize, self.segmenter)
         return signature("SARI", ("case", "lc"), ("tok", cut), ("del", self.deletion))
 
     def _statistics(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
@@ -116,38 +110,6 @@ def tokens(column: pa.Array, tokenize: str, segmenter: str) -> list[list[str] | 
 
 
 Tokens = Sequence[str]
-
-
-def reference(
-    source: Tokens, paraphrase: Tokens, references: Sequence[Tokens], deletion: str = "f1"
-) -> float:
-    """SARI of one sentence as tokens, by the definition."""
-    total, times = 0.0, len(references)
-    for n in ORDERS:
-        o, p = _grams(source, n, times), _grams(paraphrase, n, times)
-        r = sum((_grams(reference, n, 1) for reference in references), Counter())
-        add = _ratios(
-            len((p.keys() & r.keys()) - o.keys()),
-            len(p.keys() - o.keys()),
-            len(r.keys() - o.keys()),
-        )
-        keep = _ratios((o & p & r).total(), (o & p).total(), (o & r).total())
-        delete = _ratios(((o - p) & (o - r)).total(), (o - p).total(), (o - r).total())
-        total += add["f1"] + keep["f1"] + delete[deletion]
-    return 100 * total / 3 / len(ORDERS)
-
-
-def _grams(tokens: Tokens, n: int, times: int) -> Counter[tuple[str, ...]]:
-    """Counts of the n-grams, as often as there are references."""
-    counts = Counter(tuple(tokens[k : k + n]) for k in range(len(tokens) - n + 1))
-    return Counter({gram: times * count for gram, count in counts.items()})
-
-
-def _ratios(both: int, paraphrase: int, references: int) -> dict[str, float]:
-    precision = both / paraphrase if paraphrase else 0.0
-    recall = both / references if references else 0.0
-    f1 = 2 * precision * recall / (precision + recall) if both else 0.0
-    return {"precision": precision, "f1": f1}
 
 
 def statistics(
@@ -196,10 +158,8 @@ def statistics(
 def score_of(sums: np.ndarray, deletion: str = "f1") -> np.ndarray:
     """SARI of statistics, shape (…, 4, 3, 3) to (…,)."""
     both, done, right = np.moveaxis(sums, -1, 0)
-    precision = np.divide(both, done, out=np.zeros_like(both), where=done > 0)
-    recall = np.divide(both, right, out=np.zeros_like(both), where=right > 0)
-    total = precision + recall
-    scores = np.divide(2 * precision * recall, total, out=np.zeros_like(both), where=total > 0)
+    precision, recall = ratio(both, done, 0.0), ratio(both, right, 0.0)
+    scores = ratio(2 * precision * recall, precision + recall, 0.0)
     if deletion == "precision":
         scores[..., 2] = precision[..., 2]
     return 100 * scores.mean(axis=(-1, -2))

@@ -3,27 +3,22 @@
     Self-BLEU(S, P) = BLEU(P, reference = S)
 
 Source: Sun and Zhou 2012, *Joint Learning of a Dual SMT System for Paraphrase Generation*, where it
-is the second part of iBLEU. Everything else, and the unit (0–100), is as in :mod:`gaixie.udfs.metrics.bleu`;
-references are not looked at.
+is the second part of iBLEU. Everything else, and the unit (0–100), is as in
+:mod:`gaixie.udfs.metrics.bleu`; references are not looked at.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
-
-from gaixie.udfs.metrics import bleu
+from gaixie.udfs.metrics.bleu import BLEU
+from gaixie.udfs.metrics.free import free
+from gaixie.udfs.metrics.grams import Overlap
 from gaixie.udfs.metrics.metric import Pairs
 
 
-def reference(source: str, paraphrase: str, tokenize: str = "char", order: int = 4) -> float:
-    """Self-BLEU of one pair, smoothed as ``exp`` does."""
-    return bleu.reference(paraphrase, [source], tokenize, order)
-
-
 @dataclass(frozen=True)
-class SelfBLEU(bleu.BLEU):
+class SelfBLEU(BLEU):
     """BLEU with the source as the only reference, with BLEU's settings."""
 
     name = "self-bleu"
@@ -33,11 +28,5 @@ class SelfBLEU(bleu.BLEU):
     needs_source = True
     needs_reference = False
 
-    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        return super().sentence_scores(replace(pairs, references=(pairs.source,)))
-
-    def corpus_score(self, pairs: Pairs) -> float:
-        return super().corpus_score(replace(pairs, references=(pairs.source,)))
-
-    def row_sums(self, pairs: Pairs) -> np.ndarray:
-        return super().row_sums(replace(pairs, references=(pairs.source,)))
+    def counts(self, pairs: Pairs) -> Overlap:
+        return super().counts(free(pairs))

@@ -16,16 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gaixie.udfs.metrics.encoder import DEFAULT_MODEL, load_encoder, model_signature
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
-
-PAIRS_AT_ONCE = 16_384
-
-
-def reference(source: np.ndarray, paraphrase: np.ndarray) -> float:
-    """Cosine of the means of two sentences' token embeddings, (tokens, width) each."""
-    a, b = source.mean(axis=0), paraphrase.mean(axis=0)
-    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+from gaixie.udfs.metrics.encoder import DEFAULT_MODEL, distinct, load_encoder, model_signature
+from gaixie.udfs.metrics.metric import Metric, Pairs, complete, signature
 
 
 @dataclass(frozen=True)
@@ -46,19 +38,11 @@ class SentenceSimilarity(Metric):
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         encoder = load_encoder(self.model, self.layer, self.device, self.precision)
-        sides = pairs.source.to_pylist(), pairs.paraphrase.to_pylist()
+        rows, sides = complete(pairs.source, pairs.paraphrase)
+        texts, numbers = distinct(*sides)
+        vectors = encoder.sentence_vectors([self.prefix + text for text in texts])
         scores = np.full(len(pairs), np.nan)
-        for start in range(0, len(pairs), PAIRS_AT_ONCE):
-            numbers: dict[str, int] = {}
-            rows, ours, theirs = [], [], []
-            chunk = (side[start : start + PAIRS_AT_ONCE] for side in sides)
-            for row, (source, paraphrase) in enumerate(zip(*chunk, strict=True), start):
-                if source is not None and paraphrase is not None:
-                    rows.append(row)
-                    ours.append(numbers.setdefault(source, len(numbers)))
-                    theirs.append(numbers.setdefault(paraphrase, len(numbers)))
-            vectors = encoder.sentence_vectors([self.prefix + text for text in numbers])
-            scores[rows] = (vectors[ours] * vectors[theirs]).sum(axis=1)
+        scores[rows] = np.prod(vectors[numbers], axis=0).sum(axis=1)
         return scores
 
     def signature(self) -> str:

@@ -42,8 +42,8 @@ import numpy as np
 import pyarrow as pa
 
 from gaixie.udfs.metrics import hsk
-from gaixie.udfs.metrics.metric import Metric, Pairs, signature
-from gaixie.udfs.metrics.words import segmenter_version, words
+from gaixie.udfs.metrics.metric import Metric, Pairs, ratio, signature
+from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters.ltp import open_neural
 
@@ -100,7 +100,7 @@ def reordered(source: Sentence, paraphrase: Sentence) -> float:
 
 def complexity(cut: Sequence[str], levels: Mapping[str, int]) -> float:
     """Mean squared level of the words, ``hsk.BEYOND`` where one has none; NaN without a word."""
-    squares = [levels.get(word, hsk.BEYOND) ** 2 for word in cut if any(map(str.isalnum, word))]
+    squares = [levels.get(word, hsk.BEYOND) ** 2 for word in cut if is_word(word)]
     return _ratio(sum(squares), len(squares))
 
 
@@ -173,7 +173,7 @@ class Feature(Metric):
             rows = zip(*map(self._sentences, columns), strict=True)
             return np.array([np.nan if None in row else of(*row) for row in rows], float)
         source, paraphrase = map(self._measure, columns)
-        return np.divide(paraphrase, source, out=np.full(len(source), np.nan), where=source > 0)
+        return ratio(paraphrase, source)
 
     def signature(self) -> str:
         if self.feature == "dependency-depth":
@@ -199,8 +199,7 @@ class Feature(Metric):
 def sentence_of(text: str, cut: Sequence[str]) -> Sentence:
     """A text and its words, as the features read them."""
     text = normalise(text)
-    parts = _SENTENCE_END.split(text)
-    count = sum(any(map(str.isalnum, part)) for part in parts)
+    count = sum(map(is_word, _SENTENCE_END.split(text)))
     return Sentence(text.replace(" ", ""), count, [word.lower() for word in cut])
 
 

@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 from gaixie.udfs.metrics.word_vectors import WordVectors, digest, load
-from gaixie.udfs.metrics.words import segmenter_version, words
+from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 
 LANGUAGES = ("zh", "en")
 
@@ -63,12 +63,8 @@ class WEEM4PG(Metric):
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         """Scores, shape (rows,). Raises what ``word_vectors.load`` does."""
         vectors = load(self.vectors)
-        scores = np.full(len(pairs), np.nan)
-        columns = self._words(pairs.source), self._words(pairs.paraphrase)
-        for row, (source, paraphrase) in enumerate(zip(*columns, strict=True)):
-            if source is not None and paraphrase is not None:
-                scores[row] = _score(source, paraphrase, vectors)
-        return scores
+        rows = zip(self._words(pairs.source), self._words(pairs.paraphrase), strict=True)
+        return np.array([np.nan if None in row else score_of(*row, vectors) for row in rows], float)
 
     def signature(self) -> str:
         cut = segmenter_version(self.segmenter) if self.language == "zh" else "whitespace"
@@ -80,35 +76,11 @@ class WEEM4PG(Metric):
             rows = words(column, self.segmenter)
         else:
             rows = [None if text is None else text.split() for text in column.to_pylist()]
-        return [None if row is None else [w.lower() for w in row if _is_word(w)] for row in rows]
+        return [None if row is None else [w.lower() for w in row if is_word(w)] for row in rows]
 
 
-def _is_word(token: str) -> bool:
-    return any(map(str.isalnum, token))
-
-
-def reference(source: Sequence[str], paraphrase: Sequence[str], vectors: WordVectors) -> float:
-    """WEEM4PG of two sentences as words, by the definition."""
-    if not source or not paraphrase:
-        return 0.0
-    total = 0.0
-    for word in paraphrase:
-        nearest = -1.0 if word in vectors.rows else 0.0
-        for other in source:
-            if word == other:
-                cosine = 1.0
-            elif word in vectors.rows and other in vectors.rows:
-                pair = (vectors.matrix[vectors.rows[w]] for w in (word, other))
-                cosine = float(np.dot(*pair))
-            else:
-                cosine = 0.0
-            nearest = max(nearest, cosine)
-        total += nearest
-    shared = sum((Counter(source) & Counter(paraphrase)).values())
-    return total / len(paraphrase) / sqrt(max(shared, 1))
-
-
-def _score(source: list[str], paraphrase: list[str], vectors: WordVectors) -> float:
+def score_of(source: Sequence[str], paraphrase: Sequence[str], vectors: WordVectors) -> float:
+    """WEEM4PG of two sentences as words."""
     if not source or not paraphrase:
         return 0.0
     index, matrix = vectors

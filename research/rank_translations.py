@@ -1,11 +1,12 @@
 """Compares metrics by how they rank the translations of a sentence, against people's judgements.
 
-  python research/rank_translations.py --data FOLDER --model models/spscore/full --encoder models/bge-small-zh
+  python research/rank_translations.py --data FOLDER --model full --encoder models/bge-small-zh
 
-Reads the judged translations of conf/pair_encoder.yaml (WMT 2024, ESA) and takes the documents that tier
-full was not trained on. Prints Kendall's tau-b within a segment, the mean over segments, with 95 %
-intervals by bootstrap over documents. A text's score is the mean of a metric over the pairs of another
-text of the segment and this one. A metric of which lower is better, by its own idea, counts with its sign turned.
+Reads the judged translations of conf/pair_encoder.yaml (WMT 2024, ESA) and takes the documents that
+tier full was not trained on. Prints Kendall's tau-b within a segment, the mean over segments, with
+95 % intervals by bootstrap over documents. A text's score is the mean of a metric over the pairs of
+another text of the segment and this one. A metric of which lower is better counts with its sign
+turned; one that fails is named and left out.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -39,57 +41,57 @@ def main(argv: list[str] | None = None) -> int:
     settings = load_settings(EncoderConfig, args.encoder_config)
     if not settings.esa:
         raise JobError(f"{args.encoder_config}: esa is not set, expected a file of translations")
-    metrics: dict[str, Score] = {}
+    left_out: set[str] = set()
     try:
+        metrics: dict[str, Score] = {}
         for folder in ("paper", "core", *args.model):
             metrics |= _outputs(SPScore.load(folder))
-        for spec in args.metric or METRICS:
-            metrics[spec] = partial(_scores, spec, args)
+        metrics |= {spec: partial(_scores, spec, args, left_out) for spec in args.metric or METRICS}
         ranking = translations(args.data / settings.esa, settings, metrics)
     except (ValueError, OSError, ImportError) as error:
         raise JobError(in_words(error)) from error
     print(
-        f"{ranking['texts']:,} translations of {ranking['segments']} segments in {ranking['documents']} documents"
+        f"{ranking['texts']:,} translations of {ranking['segments']} segments in"
+        f" {ranking['documents']} documents"
     )
     for row in ranking["metrics"]:
-        print(f"{row['metric']:28s} {row['tau']:.3f} ({row['low']:.3f} to {row['high']:.3f})")
+        if row["metric"] not in left_out:
+            print(f"{row['metric']:28s} {row['tau']:.3f} ({row['low']:.3f} to {row['high']:.3f})")
     return 0
 
 
 def _outputs(model: SPScore) -> dict[str, Score]:
     """The outputs of a model, computed once, and meaning times fluency."""
-    kept: dict[int, np.ndarray] = {}
+    kept: list[dict[str, np.ndarray]] = []
 
-    def score(of, sources, paraphrases):
-        if len(sources) not in kept:
-            started = time.perf_counter()
-            kept[len(sources)] = model.outputs(sources, paraphrases)
-            _say(f"spscore {model.tier}", sources, started)
-        return of(kept[len(sources)].T)
+    def score(name: str, sources: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
+        if not kept:
+            found = dict(zip(OUTPUTS, model.outputs(sources, paraphrases).T, strict=True))
+            kept.append(found | {"meaning x fluency": found["meaning"] * found["fluency"]})
+        return kept[0][name]
 
-    scores = {
-        f"spscore {model.tier}: {name}": partial(score, lambda rows, k=k: rows[k])
-        for k, name in enumerate(OUTPUTS)
-    }
-    both = OUTPUTS.index("meaning"), OUTPUTS.index("fluency")
-    product = partial(score, lambda rows: rows[both[0]] * rows[both[1]])
-    return scores | {f"spscore {model.tier}: meaning x fluency": product}
+    names = (*OUTPUTS, "meaning x fluency")
+    return {f"spscore {model.tier}: {name}": partial(score, name) for name in names}
 
 
-def _scores(spec: str, args: argparse.Namespace, sources, paraphrases) -> np.ndarray:
+def _scores(
+    spec: str,
+    args: argparse.Namespace,
+    left_out: set[str],
+    sources: Sequence[str],
+    paraphrases: Sequence[str],
+) -> np.ndarray:
+    """Scores of a metric, the higher the better; its name is added to left_out where it fails."""
     started = time.perf_counter()
     metric = load_metric(spec, model=args.encoder, vectors=args.word_vectors)
     try:
         scores = metric.sentence_scores(Pairs.of(sources, paraphrases))
     except (ValueError, OSError, ImportError) as error:
         say(f"{spec}: left out: {in_words(error)}")
+        left_out.add(spec)
         return np.zeros(len(sources))
-    _say(spec, sources, started)
+    say(f"{spec}: {len(sources):,} pairs, {time.perf_counter() - started:.1f} s")
     return scores if metric.higher_is_better else -scores
-
-
-def _say(name: str, pairs, started: float) -> None:
-    say(f"{name}: {len(pairs):,} pairs, {time.perf_counter() - started:.1f} s")
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

@@ -34,11 +34,12 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from gaixie.jobs.errors import run as run_job
 from gaixie.udfs.command_line import make_parser, positive, run_command
@@ -50,19 +51,24 @@ from gaixie.udfs.storage.text_tables import read_columns
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 
-SETTINGS = (
-    *("architecture", "dimensions", "window", "min_count", "negative"),
-    *("epochs", "seed", "workers"),
-)
+NUMBERS = {
+    "dimensions": (300, "of a vector"),
+    "window": (5, "words on each side"),
+    "min_count": (5, "words that occur less often have no vector"),
+    "negative": (5, "noise words"),
+    "epochs": (5, "passes over the sentences"),
+    "seed": (0, "of the training"),
+    "workers": (1, "threads; several give other vectors at every run"),
+}
+"""Settings of word2vec: the default, and what the help says."""
+ARCHITECTURES = ("skip-gram", "cbow")
 SUFFIXES = (".parquet", ".jsonl", ".txt")
-MANIFEST = "manifest.json"
 BATCH = 1_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the job; 0, or 2 after one line on standard error for a user error."""
-    options = parse_arguments(argv)
-    work = partial(run_command, "train_word_vectors", partial(run, options))
+    work = partial(run_command, "train_word_vectors", partial(run, _arguments(argv)))
     return run_job("train_word_vectors", work, "nothing was written")
 
 
@@ -80,61 +86,20 @@ def run(options: argparse.Namespace) -> None:
             "input": options.input,
             "column": options.column,
             "segmenter": f"{segmenter.name}-{segmenter.version}",
-            "settings": {name: getattr(options, name) for name in SETTINGS},
+            "settings": {name: getattr(options, name) for name in ("architecture", *NUMBERS)},
             **counts,
             "vocabulary": len(vectors),
             "versions": {name: version(name) for name in ("gaixie", "gensim", "numpy")},
         }
-        save(vectors, manifest, output)
+        with scratch_beside(output) as building:
+            vectors.save_word2vec_format(str(building / VECTORS_FILE), binary=True)
+            text = json.dumps(manifest, indent=2, ensure_ascii=False)
+            (building / "manifest.json").write_text(text + "\n", encoding="utf-8")
+            publish(building, output)
     print(
         f"{options.output}: {len(vectors):,} words, {options.dimensions} dimensions, from"
         f" {counts['sentences']:,} sentences ({time.monotonic() - started:.0f} s)"
     )
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = make_parser("train_word_vectors", __doc__)
-    add = parser.add_argument
-    add(
-        "--input",
-        required=True,
-        metavar="PATH",
-        help="a file, or a folder of files: .parquet, .jsonl, .txt (a sentence a line)",
-    )
-    add("--column", default="text", help="of Parquet and JSON lines; default: text")
-    add("--output", required=True, metavar="FOLDER", help="the folder to write")
-    add("--overwrite", action="store_true", help="replace FOLDER if it holds word vectors")
-    add("--segmenter", default="jieba", help="jieba (the default) or ltp:NAME_OR_FOLDER")
-    add("--limit", type=positive, metavar="N", help="read only the first N sentences")
-    add(
-        "--architecture",
-        choices=("skip-gram", "cbow"),
-        default="skip-gram",
-        help="default: skip-gram",
-    )
-    add("--dimensions", type=positive, default=300, metavar="N", help="default: 300")
-    add("--window", type=positive, default=5, metavar="N", help="words on each side; default: 5")
-    add(
-        "--min-count",
-        type=positive,
-        default=5,
-        metavar="N",
-        help="words that occur less often have no vector; default: 5",
-    )
-    add("--negative", type=positive, default=5, metavar="N", help="noise words; default: 5")
-    add("--epochs", type=positive, default=5, metavar="N", help="default: 5")
-    add("--seed", type=int, default=0, help="default: 0")
-    add(
-        "--workers",
-        type=positive,
-        default=1,
-        metavar="N",
-        help="threads, 1 by default; several give other vectors at every run",
-    )
-    return parser.parse_args(argv)
-
-
-# Reading
 
 
 def write_words(
@@ -147,10 +112,8 @@ def write_words(
     counts = {"sentences": 0, "running_words": 0}
     texts = (normalise(text) for text in read_sentences(corpus, options.column, options.input))
     wanted = islice(filter(None, texts), options.limit)
-    with (
-        path.open("w", encoding="utf-8") as file,
-        Progress("cutting", options.limit, "sentences") as shown,
-    ):
+    shown = Progress("cutting", options.limit, "sentences")
+    with path.open("w", encoding="utf-8") as file, shown:
         while batch := list(islice(wanted, BATCH)):
             for words in segmenter.cut(batch):
                 words = [word.lower() for word in words if word != " "]
@@ -168,64 +131,63 @@ def read_sentences(corpus: Path, column: str, given: str) -> Iterator[str]:
 
     given: the path as the user knows it, for messages. Raises FileNotFoundError and ValueError.
     """
-    files = sorted(p for p in corpus.rglob("*") if p.is_file()) if corpus.is_dir() else [corpus]
-    files = [file for file in files if file.suffix in SUFFIXES]
     if not corpus.exists():
         raise FileNotFoundError(f"{given}: no such file or folder")
+    files = sorted(corpus.rglob("*")) if corpus.is_dir() else [corpus]
+    files = [file for file in files if file.is_file() and file.suffix in SUFFIXES]
     if not files:
         raise ValueError(f"{given}: no file that ends in {', '.join(SUFFIXES)}")
     for file in files:
-        for (text,) in read_columns(str(file), [column], "strict"):
-            yield text or ""
-
-
-# Training
+        yield from (text or "" for (text,) in read_columns(str(file), [column], "strict"))
 
 
 class _Sentences:
     """The lines of a file as lists of words, as often as they are asked for."""
 
-    def __init__(self, path: Path, advance: Callable[[int], None]):
-        self.path, self.advance = path, advance
+    def __init__(self, path: Path, shown: Progress):
+        self.path, self.shown = path, shown
 
     def __iter__(self) -> Iterator[list[str]]:
         with self.path.open(encoding="utf-8") as file:
-            while batch := list(islice(file, BATCH)):
-                yield from (line.split() for line in batch)
-                self.advance(len(batch))
+            for line in file:
+                yield line.split()
+                self.shown.add(1)
 
 
-def train(path: Path, sentences: int, options: argparse.Namespace):
+def train(path: Path, sentences: int, options: argparse.Namespace) -> Any:
     """gensim's KeyedVectors. Raises ValueError where no word is frequent enough."""
     from gensim.models import Word2Vec
 
-    model = Word2Vec(
-        vector_size=options.dimensions,
-        window=options.window,
-        min_count=options.min_count,
-        sg=int(options.architecture == "skip-gram"),
-        negative=options.negative,
-        epochs=options.epochs,
-        seed=options.seed,
-        workers=options.workers,
-    )
+    numbers = {name: getattr(options, name) for name in NUMBERS}
+    skip_gram = int(options.architecture == ARCHITECTURES[0])
+    model = Word2Vec(vector_size=numbers.pop("dimensions"), sg=skip_gram, **numbers)
     with Progress("counting words", sentences, "sentences") as shown:
-        model.build_vocab(_Sentences(path, shown.add))
+        model.build_vocab(_Sentences(path, shown))
     if not len(model.wv):
         least = options.min_count
         raise ValueError(f"{options.input}: no word occurs {least} times; lower --min-count")
     with Progress("training", sentences * options.epochs, "sentences") as shown:
-        model.train(_Sentences(path, shown.add), total_examples=sentences, epochs=options.epochs)
+        model.train(_Sentences(path, shown), total_examples=sentences, epochs=options.epochs)
     return model.wv
 
 
-def save(vectors, manifest: dict, output: Path) -> None:
-    """Writes the folder beside the output and moves it there once it is whole."""
-    with scratch_beside(output) as building:
-        vectors.save_word2vec_format(str(building / VECTORS_FILE), binary=True)
-        text = json.dumps(manifest, indent=2, ensure_ascii=False)
-        (building / MANIFEST).write_text(text + "\n", encoding="utf-8")
-        publish(building, output)
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = make_parser("train_word_vectors", __doc__)
+    add = parser.add_argument
+    kinds = f"a file, or a folder of files: {', '.join(SUFFIXES)} (a sentence a line)"
+    add("--input", required=True, metavar="PATH", help=kinds)
+    add("--column", default="text", help="of Parquet and JSON lines; default: text")
+    add("--output", required=True, metavar="FOLDER", help="the folder to write")
+    add("--overwrite", action="store_true", help="replace FOLDER if it holds word vectors")
+    add("--segmenter", default="jieba", help="jieba (the default) or ltp:NAME_OR_FOLDER")
+    add("--limit", type=positive, metavar="N", help="read only the first N sentences")
+    choices = {"choices": ARCHITECTURES, "default": ARCHITECTURES[0]}
+    add("--architecture", help="default: %(default)s", **choices)
+    for name, (default, says) in NUMBERS.items():
+        kind = int if name == "seed" else positive
+        option = f"--{name.replace('_', '-')}"
+        add(option, type=kind, default=default, metavar="N", help=f"{says}; default: {default}")
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

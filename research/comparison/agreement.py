@@ -87,7 +87,9 @@ def kendall(x: np.ndarray, y: np.ndarray, times: np.ndarray) -> np.ndarray:
         rows = slice(start, start + BLOCK)
         signs = np.sign(x[rows, None] - x) * np.sign(y[rows, None] - y)
         concordant += (times[:, rows] * (times @ signs.T)).sum(axis=1) / 2
-    untied = [_pairs(times.sum(axis=1)) - _pairs(_runs(side, times)[0]).sum(axis=1) for side in (x, y)]
+    untied = [
+        _pairs(times.sum(axis=1)) - _pairs(_runs(side, times)[0]).sum(axis=1) for side in (x, y)
+    ]
     scale = np.sqrt(untied[0] * untied[1])
     return np.divide(concordant, scale, out=np.full(len(times), np.nan), where=scale > 0)
 

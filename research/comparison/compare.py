@@ -5,24 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from gaixie.research.comparison.agreement import draw, estimate, p_value, statistics_of
+from gaixie.research.comparison.agreement import draw, p_value, statistics_of
 from gaixie.research.comparison.analysis import why
 from gaixie.research.comparison.datasets import Config, DataSet
 from gaixie.research.comparison.scores import Scores, is_cross_fitted
 from gaixie.udfs.metrics import Metric
+from gaixie.udfs.metrics.bootstrap import estimate_of
 
 
 def compare(data_set: DataSet, scored: Scores, config: Config) -> list[dict[str, Any]]:
     """What is reported of a set, and of its extension where it has one."""
     added = scored.table["added"].to_numpy()
-    rows = scored.reported & ~added
-    results = [_compare_rows(data_set, scored, rows, config)]
-    results[0]["why"] = why(data_set, scored, rows)
+    parts = {data_set.name: scored.reported & ~added}
     if data_set.extended:
-        extended = _compare_rows(data_set, scored, scored.reported, config)
-        extended |= {"name": f"{data_set.name}-extended", "published": []}
-        results.append(extended | {"why": why(data_set, scored, scored.reported)})
+        parts[f"{data_set.name}-extended"] = scored.reported
+    results = []
+    for name, rows in parts.items():
+        found = _compare_rows(data_set, scored, rows, config)
+        published = found["published"] if name == data_set.name else []
+        found |= {"name": name, "published": published}
+        results.append(found | {"why": why(data_set, scored, rows, config)})
     return results
 
 
@@ -45,8 +49,8 @@ def _compare_rows(
     order = sorted(turned, key=lambda name: np.nan_to_num(turned[name][0], nan=-2), reverse=True)
     metrics = [
         {
-            **_description(scored.metrics[name], data_set),
-            **{key: estimate(values) for key, values in samples[name].items()},
+            **_description(name, scored, data_set),
+            **{key: estimate_of(values) for key, values in samples[name].items()},
             "p": p_value(turned[order[0]], turned[name]) if name != order[0] else float("nan"),
             "rows": int((~np.isnan(scored.scores[name][rows])).sum()),
         }
@@ -54,12 +58,12 @@ def _compare_rows(
     ]
     values = {name: samples[name][main][0] for name in order}
     free = [
-        (scored.metrics[name].title, values[name], values[f"{name}-free"])
+        (scored.titles[name], values[name], values[f"{name}-free"])
         for name in order
         if f"{name}-free" in values
     ]
     published = [
-        (scored.metrics[name].title, theirs, values[name])
+        (scored.titles[name], theirs, values[name])
         for name, theirs in data_set.published.items()
         if name in values
     ]
@@ -81,14 +85,14 @@ def _compare_rows(
     }
 
 
-def _description(metric: Metric, data_set: DataSet) -> dict[str, Any]:
-    crossed = is_cross_fitted(data_set, metric)
+def _description(name: str, scored: Scores, data_set: DataSet) -> dict[str, Any]:
+    metric = scored.metrics[name]
+    references = metric.uses_reference and bool(data_set.reference)
     return {
-        "name": metric.name,
-        "title": metric.title + (" ×" if crossed else ""),
+        "name": name,
+        "title": scored.titles[name] + (" ×" if is_cross_fitted(data_set, metric) else ""),
         "higher_is_better": metric.higher_is_better,
-        "with_reference": metric.needs_reference
-        or (metric.uses_reference and bool(data_set.reference)),
+        "with_reference": metric.needs_reference or references,
     }
 
 
@@ -101,13 +105,6 @@ def _turned(values: np.ndarray, metric: Metric, main: str) -> np.ndarray:
 
 def _between(scored: Scores, rows: np.ndarray, order: list[str]) -> dict[str, Any]:
     """Spearman between metrics, over the rows that both have a score of."""
-    once = np.ones((1, int(rows.sum())), np.int64)
-
-    def rho(first: np.ndarray, other: np.ndarray) -> float:
-        there = ~np.isnan(first)
-        statistics = statistics_of(other[there], first[there], once[:, there], False)
-        return float(statistics["spearman"][0])
-
-    scores = [scored.scores[name][rows] for name in order]
-    values = [[rho(first, other) for other in scores] for first in scores]
-    return {"metrics": [scored.metrics[name].title for name in order], "spearman": values}
+    table = pd.DataFrame({name: scored.scores[name][rows] for name in order})
+    between = table.corr("spearman", min_periods=2).to_numpy()
+    return {"metrics": [scored.titles[name] for name in order], "spearman": between.tolist()}

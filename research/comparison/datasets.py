@@ -14,7 +14,7 @@ from gaixie.udfs.storage.pair_tables import read_table, remove_spaces, source_ha
 from gaixie.udfs.storage.settings import Strict
 
 ADDED_SHARE = 0.2
-"""Share of the sources that an extended set adds as their own candidates (ParaScore, section 3.1)."""
+"""Share of the sources that an extended set adds as candidates (ParaScore, section 5.2)."""
 
 
 class DataSet(Strict):
@@ -54,6 +54,8 @@ class Config(Strict):
     metrics: dict[Literal["zh", "en"], list[str]]
     limit: int = Field(5000, ge=0)
     tune: float = Field(0.1, ge=0, lt=1)
+    tuning: Literal["spearman", "authors"] = "spearman"
+    stretch: bool = True
     samples: int = Field(1000, ge=1)
     data_sets: list[DataSet] = Field(min_length=1)
 
@@ -101,7 +103,7 @@ def _human(column: pd.Series, data_set: DataSet, path: Path) -> np.ndarray:
 
 
 def source_share(sources: pd.Series, salt: str) -> np.ndarray:
-    """A number in [0, 1) for each row, the same for all rows of a source: float64, shape (rows,)."""
+    """A number in [0, 1) for each row, equal for the rows of a source: float64, shape (rows,)."""
     return np.array([source_hash(f"{salt}{text}") for text in sources], float) / 2**32
 
 

@@ -1,7 +1,8 @@
 """Ways to make pairs compared: on the same sources, by what published runs say of their pairs.
 
-A unit is a source sentence (or a group). Rates and means are over the pairs of all units; intervals draw units with
-replacement, the same ones for all methods, so that differences between methods are paired.
+A unit is a source sentence (or a group). Rates and means are over the pairs of all units; intervals
+draw units with replacement, the same ones for all methods, so that differences between methods are
+paired.
 
 Source of the intervals: gaixie.udfs.metrics.bootstrap; Koehn 2004 (paired bootstrap).
 """
@@ -10,17 +11,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Literal, NamedTuple
+from itertools import combinations
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from gaixie.udfs.metrics.bootstrap import interval, resamples
-from gaixie.udfs.metrics.references import Estimate
+from gaixie.udfs.metrics.bootstrap import Estimate, estimate_of
+from gaixie.udfs.metrics.metric import ratio
+from gaixie.udfs.metrics.references import Resamples
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, PairsManifest, read_run
@@ -52,16 +56,6 @@ class Method:
     """Pairs in quarantine by reason."""
 
 
-class Difference(NamedTuple):
-    """Of the means of spscore."""
-
-    first: str
-    second: str
-    spscore: Estimate
-    kept: Estimate
-    """Of the shares that reach stage 1."""
-
-
 @dataclass
 class Comparison:
     by: By
@@ -69,11 +63,13 @@ class Comparison:
     """That all methods have (by all: that any has); and of which a sample was drawn."""
     drawn: int
     methods: list[Method]
-    differences: list[Difference]
+    differences: list[dict[str, Any]]
+    """first and second method, and Estimates of the difference: spscore, its mean, and kept, the
+    share that reaches stage 1."""
     examples: list[pd.DataFrame]
     """Pairs of one unit each: a row for each method, its best pair."""
-    builds: list[tuple[str, PairsManifest]]
-    """How the pairs were made, as far as their folders are still there."""
+    builds: dict[str, PairsManifest]
+    """How the pairs were made, by folder, as far as the folders are still there."""
     signature: str
 
 
@@ -86,8 +82,8 @@ def compare(
     for run_id, manifest in runs.items():
         if manifest.signature != first.signature:
             raise ValueError(
-                f"runs '{run_ids[0]}' and '{run_id}' have different metric signatures, so their scores "
-                f"do not compare: {first.signature} and {manifest.signature}"
+                f"runs '{run_ids[0]}' and '{run_id}' have different metric signatures, so their"
+                f" scores do not compare: {first.signature} and {manifest.signature}"
             )
     met: dict[str, list[np.ndarray]] = defaultdict(list)
     for run_id in run_ids:
@@ -110,36 +106,25 @@ def compare(
         for run_id in run_ids
         for batch in _batches(root, run_id, by, texts=True)
     ]
-    pairs = pd.concat(parts, ignore_index=True)
-    chosen = np.sort(chosen)
-    sums = {name: _sums(rows, chosen) for name, rows in pairs.groupby("name")}
-    draws = [*resamples(len(chosen), samples, seed)]
-    totals = {
-        name: np.stack([table.sum(axis=0), *(table[drawn].sum(axis=0) for drawn in draws)])
-        for name, table in sums.items()
-    }
-    methods = [_method(str(name), rows, totals[name]) for name, rows in pairs.groupby("name")]
+    pairs, chosen = pd.concat(parts, ignore_index=True), np.sort(chosen)
+    drawn = Resamples(range(len(chosen)), samples, seed)
+    tables = {str(name): rows for name, rows in pairs.groupby("name")}
+    totals = {name: drawn.sums(_sums(rows, chosen)) for name, rows in tables.items()}
+    methods = [_method(name, rows, totals[name]) for name, rows in tables.items()]
     methods.sort(key=lambda method: -method.means["spscore"].score)
-    names = [method.name for method in methods]
-    return Comparison(
-        by,
-        len(common),
-        len(chosen),
-        methods,
-        [
-            Difference(
-                a,
-                b,
-                _estimate(_mean(totals[a], "spscore") - _mean(totals[b], "spscore")),
-                _estimate(_rate(totals[a], 1) - _rate(totals[b], 1)),
-            )
-            for number, a in enumerate(names)
-            for b in names[number + 1 :]
-        ],
-        [] if by == "all" else _examples(pairs, examples, seed),
-        [*_builds(run.settings.get("inputs", []) for run in runs.values())],
-        first.signature,
-    )
+    differences = [
+        {
+            "first": a,
+            "second": b,
+            "spscore": estimate_of(_mean(totals[a], "spscore") - _mean(totals[b], "spscore")),
+            "kept": estimate_of(_rate(totals[a], 1) - _rate(totals[b], 1)),
+        }
+        for a, b in combinations([method.name for method in methods], 2)
+    ]
+    shown = [] if by == "all" else _examples(pairs, examples, seed)
+    builds = _builds(run.settings.get("inputs", []) for run in runs.values())
+    counts = len(common), len(chosen)
+    return Comparison(by, *counts, methods, differences, shown, builds, first.signature)
 
 
 def _batches(root: str, run_id: str, by: By, texts: bool) -> Iterator[pd.DataFrame]:
@@ -149,16 +134,9 @@ def _batches(root: str, run_id: str, by: By, texts: bool) -> Iterator[pd.DataFra
         if not storage.exists(folder):
             continue
         system, path = storage.arrow_filesystem(folder)
-        partitions = ds.partitioning(
-            pa.schema([("origin", pa.string()), ("stage", pa.int32()), ("reason", pa.string())]),
-            flavor="hive",
-        )
-        dataset = ds.dataset(
-            path,
-            filesystem=system,
-            format="parquet",
-            partitioning=partitions,
-        )
+        keys = pa.schema([("origin", pa.string()), ("stage", pa.int32()), ("reason", pa.string())])
+        partitions = ds.partitioning(keys, flavor="hive")
+        dataset = ds.dataset(path, filesystem=system, format="parquet", partitioning=partitions)
         there = dataset.schema.names
         if by == "group" and "group" not in there:
             raise ValueError(f"{folder}: no column 'group', which --by group needs")
@@ -208,18 +186,12 @@ def _sums(rows: pd.DataFrame, chosen: np.ndarray) -> np.ndarray:
 
 
 def _rate(totals: np.ndarray, what: str | int) -> np.ndarray:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return totals[:, _COUNTS.index(what)] / totals[:, 0]
+    return ratio(totals[:, _COUNTS.index(what)], totals[:, 0])
 
 
 def _mean(totals: np.ndarray, output: str) -> np.ndarray:
     column = totals[:, len(_COUNTS) + OUTPUTS.index(output)]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return column / (totals[:, 0] - totals[:, 1])
-
-
-def _estimate(statistics: np.ndarray) -> Estimate:
-    return Estimate(float(statistics[0]), *interval(statistics[1:]))
+    return ratio(column, totals[:, 0] - totals[:, 1])
 
 
 def _method(name: str, rows: pd.DataFrame, totals: np.ndarray) -> Method:
@@ -229,9 +201,9 @@ def _method(name: str, rows: pd.DataFrame, totals: np.ndarray) -> Method:
         sorted(set(rows["run"])),
         rows["unit"].nunique(),
         len(rows),
-        {least: _estimate(_rate(totals, least)) for least in KEPT},
-        _estimate(_rate(totals, "quarantined")),
-        {output: _estimate(_mean(totals, output)) for output in OUTPUTS},
+        {least: estimate_of(_rate(totals, least)) for least in KEPT},
+        estimate_of(_rate(totals, "quarantined")),
+        {output: estimate_of(_mean(totals, output)) for output in OUTPUTS},
         dict(Counter(reasons)),
     )
 
@@ -246,14 +218,12 @@ def _examples(pairs: pd.DataFrame, count: int, seed: int) -> list[pd.DataFrame]:
     return [best[best["unit"] == unit].sort_values("name") for unit in chosen]
 
 
-def _builds(inputs: Any) -> Iterator[tuple[str, PairsManifest]]:
-    """Manifests of the folders of build_pairs that runs read, each once."""
-    folders = {
-        given["path"].rstrip("/").removesuffix("/pairs"): None for run in inputs for given in run
-    }
-    for folder in folders:
-        try:
+def _builds(inputs: Any) -> dict[str, PairsManifest]:
+    """Manifests of the folders of build_pairs that runs read, by folder."""
+    found = {}
+    for given in (given for run in inputs for given in run):
+        folder = given["path"].rstrip("/").removesuffix("/pairs")
+        with suppress(OSError, ValueError):  # no folder of build_pairs, or gone
             built = storage.read_json(storage.join(folder, NAME))
-            yield folder, PairsManifest.model_validate(built)
-        except (OSError, ValueError):
-            continue  # no folder of build_pairs, or gone
+            found[folder] = PairsManifest.model_validate(built)
+    return found

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gaixie.research.comparison.methods import Comparison
-from gaixie.udfs.metrics.references import Estimate
+from gaixie.udfs.metrics.bootstrap import Estimate
 from gaixie.udfs.reports import Section
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage.manifest import PairsManifest
@@ -14,40 +14,28 @@ from gaixie.udfs.storage.manifest import PairsManifest
 WHAT = {
     "source": "sources that all methods have pairs of",
     "group": "groups that all methods have pairs of",
-    "all": "sources of any method: each method on its own, so differences may be those of the sources",
+    "all": "sources of any method: each method on its own, so differences may be those of sources",
 }
 
 
 def sections(found: Comparison) -> list[Section]:
     drawn = "" if found.drawn == found.units else f"; {found.drawn:,} of them drawn"
     methods = found.methods
-    kept = tuple(
-        (
-            method.name,
-            ", ".join(method.runs),
-            f"{method.units:,}",
-            f"{method.pairs:,}",
-            *(_share(estimate) for estimate in method.kept.values()),
-            _share(method.quarantined),
-        )
-        for method in methods
-    )
+    kept = []
+    for method in methods:
+        counts = ", ".join(method.runs), f"{method.units:,}", f"{method.pairs:,}"
+        shares = map(_share, (*method.kept.values(), method.quarantined))
+        kept.append((method.name, *counts, *shares))
+    stages = (f"stage {stage} and up" for stage in methods[0].kept)
+    note = f"{found.units:,} {WHAT[found.by]}{drawn}. 95 % intervals by bootstrap over them."
+    columns = ("method", "runs", "sources", "pairs", *stages, "quarantine")
     means = tuple((m.name, *(_mean(m.means[output]) for output in OUTPUTS)) for m in methods)
     apart = tuple(
-        (f"{row.first} – {row.second}", _mean(row.spscore, "+"), _share(row.kept, "+"))
+        (f"{row['first']} – {row['second']}", _mean(row["spscore"], "+"), _share(row["kept"], "+"))
         for row in found.differences
     )
     parts = [
-        Section(
-            "Pairs that are kept",
-            (
-                *("method", "runs", "sources", "pairs"),
-                *(f"stage {s} and up" for s in methods[0].kept),
-                "quarantine",
-            ),
-            kept,
-            (f"{found.units:,} {WHAT[found.by]}{drawn}. 95 % intervals by bootstrap over them.",),
-        ),
+        Section("Pairs that are kept", columns, tuple(kept), (note,)),
         Section("Mean judgements", ("method", *OUTPUTS), means),
         Section("Differences", ("methods", "spscore", "stage 1 and up"), apart),
     ]
@@ -70,33 +58,24 @@ def _line(row: dict[Any, Any]) -> tuple[str, ...]:
     return (row["name"], str(row["stage"]), *outputs, row["paraphrase"])
 
 
-def _costs(builds: list[tuple[str, PairsManifest]]) -> Section:
+def _costs(builds: dict[str, PairsManifest]) -> Section:
     """What the pairs took, from the manifests of their folders."""
     rows = []
-    for folder, built in builds:
+    for folder, built in builds.items():
         thousands = max(built.pairs, 1) / 1_000
         cost = built.figures.get("cost")
         tokens = [built.figures.get(f"tokens_{side}") for side in ("in", "out")]
-        rows.append(
-            (
-                folder,
-                built.method,
-                f"{built.read:,}",
-                f"{built.used:,}",
-                f"{built.pairs:,}",
-                f"{built.seconds:,.0f}",
-                f"{built.seconds / thousands:,.2f}",
-                "–" if None in tokens else f"{sum(t or 0 for t in tokens) / thousands:,.0f}",
-                "–" if cost is None else f"{cost / thousands:,.4g}",
-            )
-        )
+        counts = (f"{count:,}" for count in (built.read, built.used, built.pairs))
+        times = f"{built.seconds:,.0f}", f"{built.seconds / thousands:,.2f}"
+        spent = "–" if None in tokens else f"{sum(t or 0 for t in tokens) / thousands:,.0f}"
+        paid = "–" if cost is None else f"{cost / thousands:,.4g}"
+        rows.append((folder, built.method, *counts, *times, spent, paid))
     columns = (
         *("folder", "method", "read", "in pairs", "pairs", "seconds"),
         *("seconds a thousand", "tokens a thousand", "cost a thousand"),
     )
-    return Section(
-        "Time and cost", columns, tuple(rows), ("Wall time on the machine that made them.",)
-    )
+    notes = ("Wall time on the machine that made them.",)
+    return Section("Time and cost", columns, tuple(rows), notes)
 
 
 def _share(estimate: Estimate, sign: str = "") -> str:
@@ -113,28 +92,15 @@ def _mean(estimate: Estimate, sign: str = "") -> str:
 
 def figures(found: Comparison) -> dict[str, Any]:
     """The same as numbers."""
+    estimates = ("spscore", "kept")
+    keys = {"method", "pairs", "seconds", "figures"}
     return {
-        "by": found.by,
-        "units": found.units,
-        "drawn": found.drawn,
-        "signature": found.signature,
+        **{key: getattr(found, key) for key in ("by", "units", "drawn", "signature")},
         "methods": [asdict(method) for method in found.methods],
         "differences": [
-            {
-                "first": d.first,
-                "second": d.second,
-                "spscore": d.spscore._asdict(),
-                "kept": d.kept._asdict(),
-            }
-            for d in found.differences
+            row | {name: row[name]._asdict() for name in estimates} for row in found.differences
         ],
         "builds": {
-            folder: {
-                "method": b.method,
-                "pairs": b.pairs,
-                "seconds": b.seconds,
-                "figures": b.figures,
-            }
-            for folder, b in found.builds
+            folder: built.model_dump(include=keys) for folder, built in found.builds.items()
         },
     }

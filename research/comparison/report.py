@@ -40,7 +40,7 @@ def markdown(result: dict[str, Any]) -> str:
 
 
 def standing(data_sets: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each set's best metric, and SPScore-zh beside it: where it loses the report says so plainly."""
+    """Each set's best metric with SPScore-zh beside it, and whether SPScore-zh loses."""
     rows = []
     for data_set in data_sets:
         metrics = data_set["metrics"]
@@ -55,7 +55,7 @@ def standing(data_sets: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def forest(data_set: dict[str, Any], path: Path) -> None:
     """Every metric's statistic with its interval, the best on top."""
     main = data_set["statistic"]
-    rows = [row for row in data_set["metrics"][::-1] if not math.isnan(row[main].value)]
+    rows = [row for row in data_set["metrics"][::-1] if not math.isnan(row[main].score)]
     figure = Figure(figsize=(7, 1 + 0.26 * len(rows)), layout="constrained")
     axes = figure.subplots()
     for position, row in enumerate(rows):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
-from gaixie.jobs.corpus.beside import interruptible
 from gaixie.research.comparison.datasets import Config, DataSet, source_share
-from gaixie.research.comparison.tuning import tune, weight_of, with_weight
+from gaixie.research.comparison.tuning import tune, tune_as_authors, weight_of, with_weight
 from gaixie.research.fitting import data as fit_data
 from gaixie.research.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
 from gaixie.udfs.command_line import in_words, say
@@ -44,79 +42,93 @@ KEPT_TOKENS = 600_000
 
 @dataclass
 class Scores:
-    """Of one data set: by name of the metric, and why a metric has none."""
+    """Of one data set: by name of the metric, and why a metric has none.
+
+    The name is that of ``Metric``, or the whole text of the settings where another metric of the
+    same name came before: ``parascore:omega=0``.
+    """
 
     table: pd.DataFrame
     """As read_data_set gives it."""
     reported: np.ndarray
     """Rows that figures are reported on, bool: all but those that weights were chosen on."""
     metrics: dict[str, Metric] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
     scores: dict[str, np.ndarray] = field(default_factory=dict)
     signatures: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
 
 class Scorer:
-    """Scores data sets. spark: the session to do it on, None for this process."""
+    """Scores data sets, and keeps the scores in files of a folder."""
 
-    def __init__(self, config: Config, data: Path, folder: Path, spark: SparkSession | None):
-        self.config, self.data, self.folder, self.spark = config, data, folder, spark
+    def __init__(self, config: Config, data: Path, folder: Path):
+        self.config, self.data, self.folder = config, data, folder
         self._recipe: _Recipe | None = None
 
     def score(self, data_set: DataSet, table: pd.DataFrame) -> Scores:
         """Every metric of the set's language. One that needs what is not there is left out."""
-        scored = Scores(table, source_share(table["source"], "tune") >= self.config.tune)
-        pairs = pairs_of(table)
+        if self.config.tuning == "authors":
+            own = int((~table["added"]).sum())  # those that an extended set adds stand last
+            reported = np.arange(len(table)) >= self.config.tune * own
+        else:
+            reported = source_share(table["source"], "tune") >= self.config.tune
+        scored, pairs = Scores(table, reported), pairs_of(table)
         for spec in self.config.metrics.get(data_set.language, []):
             metric = load_metric(spec, model=self.config.encoder, vectors=self.config.word_vectors)
             if metric.needs_reference and not pairs.references:
                 continue
+            name = spec if metric.name in scored.scores else metric.name
             started = time.monotonic()
             try:
-                metric = self._tuned(metric, scored, pairs)
+                metric = self._tuned(metric, spec, scored, pairs)
                 signature = metric.signature()
-                scores = self._scores(data_set, metric, signature, table, pairs, spec)
+                scores = self._scores(data_set, metric, name, signature, table, pairs)
             except (ValueError, OSError, ImportError) as error:
-                scored.left_out[metric.name] = in_words(error)
-                say(f"{data_set.name}, {metric.name}: left out: {in_words(error)}")
+                scored.left_out[name] = in_words(error)
+                say(f"{data_set.name}, {name}: left out: {in_words(error)}")
                 continue
-            scored.metrics[metric.name], scored.scores[metric.name] = metric, scores
-            scored.signatures[metric.name] = signature
+            scored.metrics[name], scored.scores[name] = metric, scores
+            scored.signatures[name] = signature
+            settings = f" ({spec.partition(':')[2].replace(':', ', ')})" if name == spec else ""
+            scored.titles[name] = metric.title + settings.replace(" ()", "")
             seconds = time.monotonic() - started
-            say(f"{data_set.name}, {metric.name}: {len(table):,} pairs, {seconds:.1f} s")
+            say(f"{data_set.name}, {name}: {len(table):,} pairs, {seconds:.1f} s")
         return scored
 
-    def _tuned(self, metric: Metric, scored: Scores, pairs: Pairs) -> Metric:
-        """A metric with a weight has the one that is best on the rows that nothing is reported on."""
+    def _tuned(self, metric: Metric, spec: str, scored: Scores, pairs: Pairs) -> Metric:
+        """A metric whose weight the settings leave open has the best one on the rows kept apart."""
         weight = weight_of(metric)
-        if weight is None or scored.reported.all():
+        if weight is None or f":{weight}=" in spec or scored.reported.all():
             return metric
         rows = pa.array(~scored.reported)
         human = scored.table["human"].to_numpy()[~scored.reported]
-        part = Pairs(*[column.filter(rows) for column in (pairs.source, pairs.paraphrase)])
-        part = replace(part, references=tuple(c.filter(rows) for c in pairs.references))
-        return with_weight(metric, tune(metric, part, human, WEIGHTS[weight])[0])
+        source, paraphrase, *references = (
+            column.filter(rows) for column in (pairs.source, pairs.paraphrase, *pairs.references)
+        )
+        apart = Pairs(source, paraphrase, tuple(references))
+        if self.config.tuning == "authors":
+            return with_weight(metric, tune_as_authors(metric, apart, human))
+        return with_weight(metric, tune(metric, apart, human, WEIGHTS[weight])[0])
 
     def _scores(
         self,
         data_set: DataSet,
         metric: Metric,
+        name: str,
         signature: str,
         table: pd.DataFrame,
         pairs: Pairs,
-        spec: str,
     ) -> np.ndarray:
         crossed = is_cross_fitted(data_set, metric)
         key = f"{signature}|{'cross-fitted' if crossed else ''}|{_digest(table)}"
-        path = self.folder / "scores" / data_set.name / f"{metric.name}.parquet"
+        path = self.folder / "scores" / data_set.name / f"{name.replace('/', '_')}.parquet"
         if path.is_file():
             kept = pq.read_table(path)
             if (kept.schema.metadata or {}).get(b"gaixie") == key.encode():
                 return kept["score"].to_numpy()
         if crossed and isinstance(metric, SPScoreZh):
             scores = self._cross_fitted(table, metric)
-        elif self.spark is not None and weight_of(metric) is None:  # the spec has no tuned weight
-            scores = self._on_spark(self.spark, spec, table)
         else:
             of = metric.metric if isinstance(metric, Free) else metric
             if isinstance(of, BERTScore | ParaScore | BERTiBLEU):
@@ -130,16 +142,6 @@ class Scorer:
         part.replace(path)
         return scores
 
-    def _on_spark(self, spark: SparkSession, spec: str, table: pd.DataFrame) -> np.ndarray:
-        from gaixie.udfs.spark import metric
-
-        names = [name for name in ("source", "paraphrase", "reference") if name in table]
-        rows = spark.createDataFrame(table[names].assign(row=range(len(table))))
-        rows = rows.repartition(4 * spark.sparkContext.defaultParallelism)
-        score = metric(spec, model=self.config.encoder, vectors=self.config.word_vectors)
-        scored = interruptible(rows.select("row", score(*names).alias("score")).toArrow)
-        return scored.sort_by("row")["score"].to_numpy().astype(np.float64)
-
     def _cross_fitted(self, table: pd.DataFrame, metric: SPScoreZh) -> np.ndarray:
         """SPScore-zh of each row by a model that saw no group with either of its sentences."""
         if self._recipe is None:
@@ -148,7 +150,7 @@ class Scorer:
 
 
 def is_cross_fitted(data_set: DataSet, metric: Metric) -> bool:
-    """Whether the metric was fitted on the set, so that it is fitted again without what it scores."""
+    """Whether the metric was fitted on the set, so that it is fitted again without its rows."""
     return data_set.fitted and isinstance(metric, SPScoreZh) and metric.tier in CROSSED
 
 

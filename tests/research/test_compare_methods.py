@@ -99,8 +99,8 @@ def test_by_hand(root):
     assert versions.means["spscore"].score == pytest.approx((15 * 0.1 + 15 * 0.6) / 30)
     assert versions.means["spscore"].low < 0.35 < versions.means["spscore"].high
     [apart] = found.differences
-    assert apart.spscore.score == pytest.approx(0.25)
-    assert apart.kept.score == pytest.approx(1 - 15 / 40)
+    assert apart["spscore"].score == pytest.approx(0.25)
+    assert apart["kept"].score == pytest.approx(1 - 15 / 40)
 
 
 def test_examples_show_the_best_pair_of_each(root):
@@ -120,7 +120,7 @@ def test_a_sample_of_the_sources(root):
     found = compare(str(root), ["a", "b"], "source", 12, 2, 50, 1)
     assert (found.units, found.drawn) == (30, 12)
     assert {method.units for method in found.methods} == {12}
-    assert np.isfinite(found.differences[0].spscore).all()
+    assert np.isfinite(found.differences[0]["spscore"]).all()
 
 
 def test_by_group_and_each_on_its_own(root):

@@ -9,15 +9,13 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import kendalltau, pearsonr, spearmanr
 from sklearn.metrics import roc_auc_score
 
 from gaixie.jobs.errors import JobError
 from gaixie.research.compare_metrics import main
 from gaixie.research.comparison.analysis import correlations, subsets, why
-from gaixie.research.comparison.datasets import DataSet, read_data_set, source_share
+from gaixie.research.comparison.datasets import Config, DataSet, read_data_set, source_share
 from gaixie.research.comparison.scores import Scores
 from gaixie.udfs.metrics import load_metric
 from gaixie.udfs.metrics.metric import Pairs
@@ -124,15 +122,6 @@ def test_what_is_there_is_not_scored_again(folder):
     assert rows_of(compare(folder), "graded")["pinc"]["spearman"] != spearman
 
 
-def test_on_spark_the_same(spark, compiled, folder):
-    metrics = ["--metrics", ",".join([*METRICS, "ibleu"])]  # ibleu's weight is tuned
-    here = compare(folder, *metrics)
-    line = ["--output", str(folder / "spark"), "--spark", *metrics]
-    assert main(["--config", f"{folder}/metrics.yaml", "--data", str(folder), *line]) == 0
-    there = json.loads((folder / "spark" / "comparison.json").read_text("utf-8"))
-    assert there == here
-
-
 def test_weights_are_chosen_where_nothing_is_reported(folder, graded):
     """Human scores follow iBLEU's alpha 0.7 on a tenth of the sources and its opposite elsewhere."""
     sides = [list(graded[name]) for name in ("source", "paraphrase", "reference")]
@@ -145,6 +134,26 @@ def test_weights_are_chosen_where_nothing_is_reported(folder, graded):
     row = rows_of(result, "graded")["ibleu"]
     assert row["spearman"][0] == pytest.approx(-1)
     assert row["rows"] == (~tenth).sum()
+
+
+def test_a_fixed_weight_is_not_tuned_away(folder):
+    """Rows of one metric with other settings stand under their own names."""
+    result = compare(folder, "--sets", "graded", "--metrics", "ibleu,ibleu:alpha=0,bleu")
+    row = rows_of(result, "graded")["ibleu:alpha=0"]
+    assert row["title"] == "iBLEU (alpha=0)"
+    assert "|alpha:0.0|" in result["data_sets"][0]["signatures"]["ibleu:alpha=0"]
+    assert row["spearman"] == rows_of(result, "graded")["bleu"]["spearman"]
+
+
+def test_tuning_as_the_authors_code(folder, graded):
+    """By Pearson in steps of 0.01 on the first tenth of the rows; the step after the best is taken."""
+    sides = [list(graded[name]) for name in ("source", "paraphrase", "reference")]
+    scores = load_metric("ibleu:alpha=0.37").sentence_scores(Pairs.of(*sides))
+    first = np.arange(len(graded)) < 0.1 * len(graded)
+    table = graded.assign(human=np.where(first, scores, -scores))
+    table.to_json(folder / "graded.jsonl", orient="records", lines=True, force_ascii=False)
+    result = compare(folder, "--sets", "graded", "--metrics", "ibleu,pinc", "--tuning", "authors")
+    assert "|alpha:0.38|" in result["data_sets"][0]["signatures"]["ibleu"]
 
 
 def test_an_extended_set(folder, graded):
@@ -166,43 +175,53 @@ def test_a_limit_keeps_whole_sources(folder, graded):
     assert len(whole) == len(table)
 
 
-def test_subsets_by_hand():
-    """Of three candidates of one source: 0 and 1 diverge alike and differ in meaning (S_sim), 1 and
-    2 are alike in meaning and diverge by 0.2 (S_div), 0 and 2 are neither. d(1, 2) = min(0.32, 0.52)."""
-    table = pd.DataFrame({"source": ["a"] * 3, "human": [1.0, 0.2, 0.6]})
-    divergence, similarity = np.array([0.30, 0.32, 0.52]), np.array([0.9, 0.6, 0.62])
-    found = subsets(divergence, similarity, table, {"m": np.array([1.0, 2.0, 3.0])})
-    assert found["S_sim"]["pairs"] == 1
-    assert found["S_div"]["pairs"] == 1
-    assert found["S_div1, d ≤ 0.35"]["pairs"] == 1
-    assert found["S_div2, d > 0.35"]["pairs"] == 0
+def test_attribution_by_hand():
+    """Sources a and b. Of a, candidates 0 and 1 diverge alike and differ in meaning (S_sim), 1 and 2 are
+    alike in meaning and diverge by 0.2 (S_div1, d = 0.32); of b, 3 and 4 belong to S_sim, too."""
+    human = [1.0, 0.2, 0.6, 0.1, 0.6]
+    table = pd.DataFrame({"source": [*"aaabb"], "human": human})
+    divergence = np.array([0.30, 0.32, 0.52, 0.50, 0.51])
+    similarity = np.array([0.9, 0.6, 0.62, 0.3, 0.7])
+    metric = np.array([0.7, 0.4, 0.9, 0.6, 0.5])
+    found = subsets(divergence, similarity, table, {"m": metric})
+    assert [part["pairs"] for part in found.values()] == [2, 1, 1, 0]
+    # Differences of human scores 0.8 and -0.5, of the metric 0.3 and 0.1: the metric has the second pair
+    # the wrong way round. Σ ab / √(Σ a² Σ b²), each pair in both orders.
+    r = (0.8 * 0.3 - 0.5 * 0.1) / np.sqrt((0.8**2 + 0.5**2) * (0.3**2 + 0.1**2))
+    assert found["S_sim"]["pearson"]["m"].score == pytest.approx(r)
+    a, b = np.array([0.8, -0.5, -0.8, 0.5]), np.array([0.3, 0.1, -0.3, -0.1])
+    assert found["S_sim"]["spearman"]["m"].score == pytest.approx(spearmanr(a, b).statistic)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), *[st.floats(0, 1)] * 3), min_size=3, max_size=20))
-def test_s_div_has_two_parts(rows):
-    sources, divergence, similarity, human = map(np.array, zip(*rows, strict=True))
-    table = pd.DataFrame({"source": sources, "human": human})
-    found = subsets(divergence, similarity, table, {"m": human})
-    parts = [found[name]["pairs"] for name in ("S_div1, d ≤ 0.35", "S_div2, d > 0.35")]
-    assert sum(parts) == found["S_div"]["pairs"]
+def test_attribution_of_pairs_that_agree_in_sign():
+    """Turned so that one sign is always positive, these differences would correlate at 0.2."""
+    rng = np.random.default_rng(0)
+    human = rng.normal(size=600)
+    metric = 0.84 * human + np.sqrt(1 - 0.84**2) * rng.normal(size=600)
+    table = pd.DataFrame({"source": np.arange(600) // 2, "human": human})
+    alike, apart = np.zeros(600), np.tile([0.0, 1.0], 300)
+    found = subsets(alike, apart, table, {"m": metric}, samples=50)["S_sim"]["pearson"]["m"]
+    assert found.score == pytest.approx(0.84, abs=0.05)
+    assert found.low < found.score < found.high
 
 
 def test_correlations():
     x, y = np.array([1.0, 2, 3, 9, np.nan]), np.array([1.0, 2, 4, 3, 5])
     found = correlations({"m": x}, y)
-    assert found["spearman"]["m"] == pytest.approx(spearmanr(x[:4], y[:4]).statistic)
-    assert found["pearson"]["m"] == pytest.approx(pearsonr(x[:4], y[:4]).statistic)
-    assert np.isnan(correlations({"m": x[3:]}, y[3:])["pearson"]["m"])
+    assert found["spearman"]["m"].score == pytest.approx(spearmanr(x[:4], y[:4]).statistic)
+    assert found["pearson"]["m"].score == pytest.approx(pearsonr(x[:4], y[:4]).statistic)
+    assert np.isnan(correlations({"m": x[3:]}, y[3:])["pearson"]["m"].score)
 
 
 def test_meaning_is_judged_by_a_sentence_encoder(graded):
     """By ``similarity``, whatever else there is; without it there are no subsets."""
     data_set, every = DataSet(name="g", path="graded.jsonl"), np.ones(len(graded), bool)
+    config = Config(metrics={}, data_sets=[data_set], samples=5)
     values = np.random.default_rng(0).random((2, len(graded)))
     scored = Scores(graded, every, scores={"bertscore-free": values[0]})
-    assert "subsets" not in why(data_set, scored, every)
+    assert "subsets" not in why(data_set, scored, every, config)
     scored.scores["similarity"] = values[1]
-    assert why(data_set, scored, every)["subsets"]["similarity"] == "similarity"
+    assert why(data_set, scored, every, config)["subsets"]["S_sim"]["pairs"] > 0
 
 
 def test_an_extended_set_has_its_own_analysis(folder):

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 pytest.importorskip("torch", reason="the networks are of torch")
 
 from gaixie.research.evaluate_generators import main
-from gaixie.research.generators.evaluate import GENERATORS, agreement
+from gaixie.research.generators.classifiers import PAPER, vocabulary
+from gaixie.research.generators.evaluate import GENERATORS, agreement, by_review
 from gaixie.research.generators.reviews import neighbours, paraphrase, read_reviews
 from gaixie.udfs.metrics.word_vectors import load
 
@@ -89,6 +91,32 @@ def test_agreement_by_hand():
     assert found["correlation"]["weem4pg"]["GRU"]["score"] == pytest.approx(1)
 
 
+def test_by_review_as_in_table_3():
+    """The metric of a paraphrase against the probability of its label, over the test reviews alone."""
+    rng = np.random.default_rng(0)
+    score, noise = rng.normal(size=(2, 60))
+    scores = {"PG1": {"weem4pg": score}}
+    test = np.arange(20, 60)
+    [row] = by_review(scores, {("PG1", "CNN"): score[test] + noise[test]}, test, 50)
+    assert (row["generator"], row["network"], row["metric"]) == ("PG1", "CNN", "weem4pg")
+    for kind, of in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr)):
+        expected = of(score[test], score[test] + noise[test])
+        assert row[kind]["score"] == pytest.approx(expected.statistic)
+        assert row[kind]["p"] == pytest.approx(expected.pvalue)
+        assert row[kind]["low"] < row[kind]["score"] < row[kind]["high"]
+
+
+def test_the_sizes_of_the_paper(table, vectors, tmp_path, capsys):
+    assert PAPER[:3] == (5_000, 500, 30)
+    assert (PAPER.batch, PAPER.cnn_batch) == (128, 16)
+    ids, matrix = vocabulary([["房间", "高兴"], ["高兴", "无"]], load(vectors), most=1)
+    assert list(ids) == ["高兴"]
+    assert matrix.shape == (3, 3)
+    line = ["--reviews", table, "--vectors", vectors, "--output", str(tmp_path), "--paper"]
+    assert main(line) == 2
+    assert "3 dimensions, --paper expects 300" in capsys.readouterr().err
+
+
 def test_the_command_goes_on_where_it_was(table, vectors, tmp_path, capsys):
     output = tmp_path / "out"
     line = ["--reviews", table, "--vectors", vectors, "--output", str(output)]
@@ -99,6 +127,7 @@ def test_the_command_goes_on_where_it_was(table, vectors, tmp_path, capsys):
     result = json.loads((output / "generators.json").read_text("utf-8"))
     assert {*result["accuracy"]} == {*GENERATORS}
     assert max(value["score"] for value in result["accuracy"]["original"].values()) > 0.9
+    assert len(result["by_review"]) == 3 * 4 * 2
     assert result["intrinsic"]["original"]["pinc"]["score"] == 0
     assert result["intrinsic"]["PG1"]["pinc"]["score"] > 0.2
     trained = {path: path.stat().st_mtime_ns for path in output.rglob("*.npy")}

@@ -1,17 +1,17 @@
 """Scores paraphrases with any of the metrics.
 
-  python -m gaixie.udfs.metrics source.txt paraphrase.txt                        lines, by SPScore-zh
-  python -m gaixie.udfs.metrics --metrics bleu,ibleu:alpha=0.5 source.txt paraphrase.txt --reference r.txt
-  python -m gaixie.udfs.metrics --metrics self-bleu,pinc pairs.tsv               columns source, paraphrase
+  python -m gaixie.udfs.metrics source.txt paraphrase.txt            lines, by SPScore-zh
+  python -m gaixie.udfs.metrics --metrics bleu,ibleu:alpha=0.5 a.txt b.txt --reference r.txt
+  python -m gaixie.udfs.metrics --metrics self-bleu,pinc pairs.tsv   columns source, paraphrase
   python -m gaixie.udfs.metrics --metrics rouge-l pairs.jsonl --reference human  a column of it
   cat pairs.tsv | python -m gaixie.udfs.metrics --metrics spscore,spscore-meaning - --json
 
-Sentence scores go to standard output, one line a pair: TSV with a header, or JSON lines. The
-scores of the whole with their signatures follow on standard error (--corpus: they alone, on
-standard output). Files: lines of text, or with one FILE a table (.tsv or .csv with a header,
-.jsonl, .parquet; - is standard input, TSV or JSON lines). A metric's settings follow its name: parascore:omega=0.1.
-NAME-free reads the source in the reference's place.
-Exit codes: 0 done, 2 something to fix (one line says what).
+Sentence scores go to standard output, one line a pair: TSV with a header, or JSON lines. The scores
+of the whole with their signatures follow on standard error (--corpus: they alone, on standard
+output). Files: lines of text, or with one FILE a table (.tsv or .csv with a header, .jsonl,
+.parquet; - is standard input, TSV or JSON lines). A metric's settings follow its name:
+parascore:omega=0.1. NAME-free reads the source in the reference's place. Exit codes: 0 done, 2
+something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -53,14 +53,15 @@ def run(args: argparse.Namespace) -> None:
 
 
 def read_pairs(args: argparse.Namespace) -> Pairs:
-    """Columns of two files of lines, or of one table. Raises ValueError that names file and column."""
+    """Columns of two files of lines, or of one table. A ValueError names file and column."""
     if args.paraphrase:
         names = [args.source, args.paraphrase, *args.reference]
         columns: list[list[str | None]] = [[*read_lines(name, "strict")] for name in names]
         for name, column in zip(names, columns, strict=True):
             if len(column) != len(columns[0]):
                 raise ValueError(
-                    f"{name}: {len(column):,} lines, expected {len(columns[0]):,} as in {args.source}"
+                    f"{name}: {len(column):,} lines,"
+                    f" expected {len(columns[0]):,} as in {args.source}"
                 )
     else:
         names = [args.source_column, args.paraphrase_column, *args.reference]
@@ -71,7 +72,7 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
 
 
 def _table(name: str, columns: list[str]) -> list[list[str | None]]:
-    """The columns of a table; standard input is JSON lines where it begins with a brace, else TSV."""
+    """The columns of a table; standard input is TSV, or JSON lines where it begins with a brace."""
     if not name.endswith(TABLES) and name != STANDARD:
         raise ValueError(f"{name}: one file must be a table, {', '.join(TABLES)}; or give two")
     standard = TABLES[0]
@@ -111,7 +112,8 @@ def describe() -> str:
     for name, make in METRICS.items():
         metric: Any = make if hasattr(make, "range") else make()  # what depends on settings
         low, high = (f"{bound:g}" for bound in metric.range)
-        text = f"{metric.summary} {low} to {high}, {'higher' if metric.higher_is_better else 'lower'} is better"
+        better = "higher" if metric.higher_is_better else "lower"
+        text = f"{metric.summary} {low} to {high}, {better} is better"
         text += "; needs --reference." if metric.needs_reference else "."
         text = text[:-1] + "; reads --reference too." if metric.uses_reference else text
         wrapped = textwrap.wrap(text, 72)

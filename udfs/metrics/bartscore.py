@@ -46,8 +46,8 @@ BATCH_TOKENS = 2048
 class BARTScore(Metric):
     """Mean log-likelihood of the paraphrase's tokens.
 
-    model: folder or cached name of a sequence-to-sequence model. direction: ``source-paraphrase``, or
-    ``reference-paraphrase``, which needs references. device, precision: see ``Encoder``.
+    model: folder or cached name of a sequence-to-sequence model. direction: ``source-paraphrase``,
+    or ``reference-paraphrase``, which needs references. device, precision: see ``Encoder``.
     """
 
     model: str = ""

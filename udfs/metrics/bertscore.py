@@ -12,10 +12,10 @@ references each of P, R and F1 takes its best. A baseline b rescales x to (x −
 
 Decided here: padding is never matched (the package lets it stand for a cosine of 0, which matters
 only where all cosines are negative). The last layer is taken unless another is named. Which layer
-agrees best with people differs by model: with the encoder that ``research/make_encoder.py`` makes it was
-the last, on 36 sources of BQ-Para (Spearman 0.42 with the human scores of 360 paraphrases; 0.28 for
-the first layer, 0.37 for the sixth). Unit: share; 1 for a copy, and for
-unrelated sentences not 0 but what the model gives any two, which is why there are baselines.
+agrees best with people differs by model: with the encoder that ``research/make_encoder.py`` makes
+it was the last, on 36 sources of BQ-Para (Spearman 0.42 with the human scores of 360 paraphrases;
+0.28 for the first layer, 0.37 for the sixth). Unit: share; 1 for a copy, and for unrelated
+sentences not 0 but what the model gives any two, which is why there are baselines.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class BERTScore(ReferenceMetric):
 
 
 def token_weights(encoder: Encoder, references: Sequence[pa.Array], idf: bool) -> np.ndarray:
-    """Weight of each number of the vocabulary, float32; special tokens at the ends weigh nothing."""
+    """Weight of each token of the vocabulary, float32; special tokens at the ends weigh 0."""
     size = encoder.network.config.vocab_size
     if not idf:
         weights = np.ones(size, np.float32)
@@ -173,7 +173,7 @@ def match(
     their_weights: torch.Tensor,
     their_mask: torch.Tensor,
 ) -> torch.Tensor:
-    """(pairs, 3): P, R and F1 of paraphrases (ours) and references (theirs), padded as _pad does."""
+    """P, R and F1 of paraphrases (ours) and references (theirs), padded by _pad: (pairs, 3)."""
     import torch
 
     nothing = -float("inf")

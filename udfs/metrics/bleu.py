@@ -11,8 +11,9 @@ Scores*).
 Decided here, and as sacrebleu's own command does: the score of a sentence leaves out orders for
 which the paraphrase is too short (``effective_order``), that of a corpus does not. A corpus score
 comes from the counts of all pairs together. The text is taken as it stands; ``char`` drops white
-space. ``zh-word`` counts the words of the segmenter, of normalised text: sacrebleu's BLEU of text that
-was cut before, as Chong et al. 2024 (*MCTS*) print it. An empty paraphrase scores 0. Unit: 0–100.
+space. ``zh-word`` counts the words of the segmenter, of normalised text: sacrebleu's BLEU of text
+that was cut before, as Chong et al. 2024 (*MCTS*) print it. An empty paraphrase scores 0. Unit:
+0–100.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The bootstrap over groups: sources, documents or clusters drawn with replacement, each with all its rows.
+"""The bootstrap over groups: sources or documents drawn with replacement, each with all its rows.
 
-Source: Efron & Tibshirani 1993, *An Introduction to the Bootstrap*, chapter 13 (percentile intervals).
+Source: Efron & Tibshirani 1993, *An Introduction to the Bootstrap*, chapter 13 (percentile
+intervals).
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     chrF_β = 100 · (1 + β²) · P · R / (β² · P + R)
 
 P and R = precision and recall of character n-grams, averaged over the orders that both sides have
-(white space dropped); with ``word_order`` above 0, orders of words join them (chrF++ is 2). Sources:
-Popović 2015, *chrF: character n-gram F-score for automatic MT evaluation*; Popović 2017, *chrF++:
-words helping character n-grams*.
+(white space dropped); with ``word_order`` above 0, orders of words join them (chrF++ is 2).
+Sources: Popović 2015, *chrF: character n-gram F-score for automatic MT evaluation*; Popović 2017,
+*chrF++: words helping character n-grams*.
 
 The score is sacrebleu's own, sentence by sentence. Several references: the one with the best score;
 a corpus score comes from the counts of all pairs together. The text is taken as it stands. An empty

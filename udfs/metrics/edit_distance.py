@@ -3,8 +3,9 @@
     distance(S, P) = insertions, deletions and substitutions that make P of S / max(|S|, |P|)
 
 with the fewest operations, each of one character. Source: Levenshtein 1966, *Binary Codes Capable
-of Correcting Deletions, Insertions, and Reversals*; divided by the longer side as in ParaScore (Shen
-et al. 2022, *On the Evaluation Metrics for Paraphrase Generation*), whose diversity is made of it.
+of Correcting Deletions, Insertions, and Reversals*; divided by the longer side as in ParaScore
+(Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation*), whose diversity is made
+of it.
 
 Decided here: every code point counts, white space too; the text is taken as it stands. Two empty
 sentences have distance 0. High means reworded, and says nothing of the meaning. A corpus scores the

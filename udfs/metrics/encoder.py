@@ -56,10 +56,10 @@ class TokenEmbeddings:
 class Encoder:
     """A pretrained encoder on one device; ``load_encoder`` gives one for each process.
 
-    model: folder or cached name. layer: the layer whose output is taken, from 1; None is the last, and
-    what lies above the layer is not computed. device: ``auto`` is the GPU where there is one.
-    precision: float32, or bfloat16 (autocast: faster on a GPU, two to three digits).
-    batch_tokens: tokens in a batch, padding included; None is 1,024 on the CPU, 16,384 elsewhere.
+    model: folder or cached name. layer: the layer whose output is taken, from 1; None is the last,
+    and what lies above the layer is not computed. device: ``auto`` is the GPU where there is one.
+    precision: float32, or bfloat16 (autocast: faster on a GPU, two to three digits). batch_tokens:
+    tokens in a batch, padding included; None is 1,024 on the CPU, 16,384 elsewhere.
 
     Raises OSError or ValueError of one line where the model cannot be loaded or has no such layer.
     """
@@ -93,8 +93,8 @@ class Encoder:
         positions = getattr(config, "max_position_embeddings", self.tokenizer.model_max_length)
         self.max_tokens = min(self.tokenizer.model_max_length, positions)
         self.keep_tokens = 0
-        """Tokens whose embeddings are kept, so that several metrics read a text once: width × 4 bytes
-        each. What would exceed them empties the store."""
+        """Tokens whose embeddings are kept, so that several metrics read a text once: width × 4
+        bytes each. What would exceed them empties the store."""
         self._kept: dict[str, tuple[torch.Tensor, np.ndarray]] = {}
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:

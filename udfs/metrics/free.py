@@ -2,7 +2,8 @@
 
     X.Free(S, P) = X(S, P, reference = S)
 
-Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation* (ParaScore), section 3.
+Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation* (ParaScore), section
+2.1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tokens and n-grams that a paraphrase shares with other sentences: what BLEU, ROUGE and PINC count.
+"""Tokens and n-grams that a paraphrase shares with others: what BLEU, ROUGE and PINC count.
 
 A column of sentences becomes integers: code points, or numbers of words. For each place of the
 paraphrase the kernel visits the places of the other sentences that begin with the same token, and
@@ -27,7 +27,7 @@ TOKENIZERS = (*SACREBLEU_TOKENIZERS, "zh-word")
 """Those, and the words of the segmenter, normalised."""
 
 BUCKETS = 256
-"""Of the table from tokens to their places: a power of two, about five times a sentence's tokens."""
+"""Of the table from tokens to their places: about five times the tokens of a sentence."""
 _ROUGE_WORD = re.compile("[a-z0-9]+")
 
 
@@ -70,7 +70,7 @@ class Overlap(NamedTuple):
 
 
 def tokenizer(name: str) -> Callable[[str], list[str]]:
-    """The function from a sentence to its tokens: one of SACREBLEU_TOKENIZERS, or rouge_score's ``word``.
+    """The function from a sentence to its tokens: of SACREBLEU_TOKENIZERS, or ``word``.
 
     sacrebleu's are its own code. ``word`` is what rouge_score does without a stemmer: runs of
     lower-cased ASCII letters and digits.
@@ -163,7 +163,7 @@ def _overlap_rows(values, offsets, present, scored, counts):
 
 @njit(cache=True, nogil=True)
 def _count(a, b, from_here, counts):
-    """Adds to counts[i, n - 1] how often b has the n-gram at a[i]; from_here: only at i or later."""
+    """Adds to counts[i, n - 1] how often b has the n-gram at a[i]; from_here: not before i."""
     first = np.full(BUCKETS, -1, np.int32)  # place in b of the first token of each bucket,
     after = np.empty(len(b), np.int32)  # and of the next one of the same bucket
     for j in range(len(b) - 1, -1, -1):

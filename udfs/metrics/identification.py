@@ -1,12 +1,13 @@
 """Identification: how likely a classifier of sentence pairs holds the paraphrase to be one.
 
-    identification = P(paraphrase | S, P),  the mean over both orders of the pair unless told otherwise
+    identification = P(paraphrase | S, P),  the mean over both orders of the pair by default
 
-Source: Dou, Jiang & Xu 2022, *Improving Large-scale Paraphrase Acquisition and Generation* (MultiPIT),
-section 4. The model is any of transformers that classifies pairs of sentences into two classes, or has one
-output; ``research/identify_paraphrases.py`` fine-tunes one. The class is that named "paraphrase" or
-"entailment" in the model's config, else the second. A folder may have more classifiers in it, member-1,
-member-2 and so on: log-odds are averaged. A null gives NaN. Unit: probability, 0–1.
+Source: Dou, Jiang & Xu 2022, *Improving Large-scale Paraphrase Acquisition and Generation*
+(MultiPIT), section 3. The model is any of transformers that classifies pairs of sentences into two
+classes, or has one output; ``research/identify_paraphrases.py`` fine-tunes one. The class is that
+named "paraphrase" or "entailment" in the model's config, else the second. A folder may have more
+classifiers in it, member-1, member-2 and so on: log-odds are averaged. A null gives NaN. Unit:
+probability, 0–1.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ HOW_TO_MAKE = "python research/identify_paraphrases.py makes one"
 class Identifier:
     """A classifier of sentence pairs, and how its answers become probabilities.
 
-    network: of ``AutoModelForSequenceClassification`` with one output or two. max_tokens: of both sentences
-    together; the longer one is cut first. Raises ValueError where it has more classes.
+    network: of ``AutoModelForSequenceClassification`` with one output or two. max_tokens: of both
+    sentences together; the longer one is cut first. Raises ValueError where it has more classes.
     """
 
     def __init__(self, network: Any, tokenizer: Any, max_tokens: int = 128):
@@ -83,7 +84,7 @@ class Identifier:
 
 
 class Ensemble:
-    """Classifiers of one task that differ by chance, such as by their seeds: log-odds are averaged."""
+    """Classifiers that differ by chance, such as by their seeds: log-odds are averaged."""
 
     def __init__(self, members: Sequence[Identifier]):
         self.members = members
@@ -109,7 +110,7 @@ def member_folders(model: str) -> list[Path]:
 def load_identifier(
     model: str, device: str = "auto", max_tokens: int = 128
 ) -> Identifier | Ensemble:
-    """The classifier of a folder, with those in it, or of a name in the hub's cache; once in a process.
+    """The classifier of a folder and those in it, or of a cached name; loaded once in a process.
 
     Raises OSError or ValueError of one line where one cannot be loaded.
     """

@@ -84,8 +84,8 @@ class Metric(ABC):
     def row_sums(self, pairs: Pairs) -> np.ndarray:
         """What a corpus score is made of: float64, shape (rows, sums), 0 where a row has no score.
 
-        The sum over any rows is what ``score_of_sums`` takes, so that a bootstrap scores many resamples
-        of a corpus at the price of one.
+        The sum over any rows is what ``score_of_sums`` takes, so that a bootstrap scores many
+        resamples of a corpus at the price of one.
         """
         scores = self.sentence_scores(pairs)
         there = ~np.isnan(scores)

@@ -11,8 +11,8 @@ ablation (Table 10).
 
 Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation* (EMNLP), with its γ
 of 0.35. The paper has no ω for all sets: it tunes it on a tenth of each, as
-:mod:`gaixie.research.comparison.tuning` does. The best one depends on the model, whose similarities may
-spread less or more; 0.05 is only where this package begins.
+:mod:`gaixie.research.comparison.tuning` does. The best one depends on the model, whose similarities
+may spread less or more; 0.05 is only where this package begins.
 
 Sim is BERTScore's F1, or the cosine of sentence vectors. d is in characters, as in
 :mod:`gaixie.udfs.metrics.edit_distance`. Unit: that of Sim, plus −ω to ωγ (0 to ω without
@@ -39,7 +39,8 @@ class ParaScore(Metric):
     """Best similarity to source and references, plus what the wording differs.
 
     omega: weight of the difference. gamma: edit distance from which more is no better, above 0 up
-    to 1. threshold: False for DS = d. similarity: ``bertscore`` or ``sentence``. layer, device, precision: see ``Encoder``.
+    to 1. threshold: False for DS = d. similarity: ``bertscore`` or ``sentence``. layer, device,
+    precision: see ``Encoder``.
     """
 
     model: str = DEFAULT_MODEL

@@ -7,9 +7,9 @@ Evaluation*, section 4. High means reworded; a sentence about something else sco
 says nothing without a measure of meaning beside it.
 
 Decided here: orders for which the paraphrase is too short are left out of the mean, so that a copy
-scores 0 and a paraphrase without a shared character 1 at any length. An empty paraphrase has nothing
-new and scores 0. Tokens are BLEU's (:mod:`gaixie.udfs.metrics.bleu`); the text is taken as it stands.
-A corpus scores the mean of its pairs. Unit: 0–1.
+scores 0 and a paraphrase without a shared character 1 at any length. An empty paraphrase has
+nothing new and scores 0. Tokens are BLEU's (:mod:`gaixie.udfs.metrics.bleu`); the text is taken as
+it stands. A corpus scores the mean of its pairs. Unit: 0–1.
 """
 
 from __future__ import annotations

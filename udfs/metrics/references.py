@@ -1,15 +1,15 @@
-"""Scores of a corpus beside several references, with intervals; people against each other; how far they differ.
+"""Scores of a corpus beside several references, with intervals, and how far people differ.
 
-A system is scored against all references of a source together. A person is scored against the others:
-each column of references is once the paraphrase, and the mean over the columns is the figure of "a
-person", the gold row of Chong et al. 2024, *MCTS*, Table 5. With BLEU it says how much the references have in
-common, which for candidates is the Self-BLEU of Zhu et al. 2018, *Texygen*.
+A system is scored against all references of a source together. A person is scored against the
+others: each column of references is once the paraphrase, and the mean over the columns is the
+figure of "a person", the gold row of Chong et al. 2024, *MCTS*, Table 5. With BLEU it says how much
+the references have in common, which for candidates is the Self-BLEU of Zhu et al. 2018, *Texygen*.
 
 Diversity over references as in Dou et al. 2022, *Improving Large-scale Paraphrase Acquisition and
 Generation*: of each source the reference that has least, most, and their mean.
 
-Intervals: percentiles of a bootstrap over sources (gaixie.udfs.metrics.bootstrap); equal seeds draw equal resamples
-for every system and metric.
+Intervals: percentiles of a bootstrap over sources (gaixie.udfs.metrics.bootstrap); equal seeds draw
+equal resamples for every system and metric.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Resamples:
 
 
 def estimate(metric: Metric, sets: Sequence[Pairs], resamples: Resamples) -> Estimate:
-    """The corpus score, or its mean over several sets of the same rows, as ``leave_one_out`` makes them."""
+    """The corpus score, or its mean over sets of the same rows, such as ``leave_one_out`` makes."""
     scores = [metric.score_of_sums(resamples.sums(metric.row_sums(pairs))) for pairs in sets]
     return estimate_of(np.mean(scores, axis=0))
 
@@ -73,7 +73,8 @@ def diversity(
 ) -> dict[str, Estimate]:
     """``min``, ``mean`` and ``max`` of a source's references, as means over sources.
 
-    score: scores of sentences, as ``Metric.sentence_scores`` gives them, of a metric that needs no reference.
+    score: scores of sentences, as ``Metric.sentence_scores`` gives them, of a metric that needs no
+    reference.
     """
     scores = np.full((len(references), len(source)), np.nan)
     for row, column in zip(scores, references, strict=True):

@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
+from gaixie.udfs.metrics.as_called import VARIANTS, AsCalled
 from gaixie.udfs.metrics.bartscore import BARTScore
 from gaixie.udfs.metrics.bert_ibleu import BERTiBLEU
 from gaixie.udfs.metrics.bertscore import BERTScore
@@ -61,12 +62,13 @@ METRICS: dict[str, Callable[..., Metric]] = {
     "bert-ibleu": BERTiBLEU,
     "bartscore": BARTScore,
     "identification": Identification,
+    **{f"{name}-as-called": partial(AsCalled, name) for name in VARIANTS},
 }
 """What makes the metric of a name: a class, or a partial of one that fixes its first fields."""
 
 
 def load_metric(spec: str, **defaults: str) -> Metric:
-    """The metric of ``NAME`` or ``NAME:SETTING=VALUE:…``; ``NAME-free`` is its reference-free reading.
+    """The metric of ``NAME`` or ``NAME:SETTING=VALUE:…``; ``NAME-free`` is read without references.
 
     defaults: values of settings, for the metrics that have them. Raises ValueError of one line for
     a name or a setting that does not exist, and for a value that is not of the setting's type.

@@ -9,8 +9,8 @@ Lin 2004, *ROUGE: A Package for Automatic Evaluation of Summaries*, sections 2 a
 Decided here:
 - Chinese by character (``char``, white space dropped); ``word``, for English, is what the package
   rouge_score does without a stemmer: runs of lower-cased ASCII letters and digits.
-- The numbers are those of rouge_score, given the same tokens. rouge-chinese by default counts *sets*
-  of n-grams, so that a repeated one counts once, which is not Lin's definition; with
+- The numbers are those of rouge_score, given the same tokens. rouge-chinese by default counts
+  *sets* of n-grams, so that a repeated one counts once, which is not Lin's definition; with
   ``exclusive=False`` it counts as here, and differs by the 1e-8 that it adds to a denominator.
 - Each pair is one sentence: ROUGE-L is the sentence's, not the summary's union of several.
 - Several references: the best. A side without units, an empty sentence say, scores 0.

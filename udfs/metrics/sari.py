@@ -77,7 +77,8 @@ class SARI(Metric):
         """The statistics of each row in one line, followed by 1 for a scored row."""
         rows, sums = self._statistics(pairs)
         whole = np.zeros((len(pairs), len(ORDERS) * 9 + 1))
-        whole[rows] = np.column_stack([sums.reshape(len(rows), -1), np.ones(len(rows))])
+        whole[rows, :-1] = sums.reshape(len(rows), len(ORDERS) * 9)
+        whole[rows, -1] = 1
         return whole
 
     def score_of_sums(self, sums: np.ndarray) -> np.ndarray:

@@ -6,8 +6,8 @@ Source: Reimers and Gurevych 2019, *Sentence-BERT* (EMNLP), section 3, mean pool
 
 Decided here: each text is led by ``query: ``, as the E5 models (Wang et al. 2024, *Multilingual E5
 Text Embeddings*) were trained for symmetric tasks; set ``prefix`` to the empty string for models
-without one. Text is taken as it stands. Unit: cosine; E5's lie mostly between 0.7 and 1, as its model
-card warns, so look at ranks and not at values.
+without one. Text is taken as it stands. Unit: cosine; E5's lie mostly between 0.7 and 1, as its
+model card warns, so look at ranks and not at values.
 """
 
 from __future__ import annotations

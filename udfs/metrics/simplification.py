@@ -11,9 +11,9 @@ Each is one number for a pair; none says how good it is.
     lexical-complexity    C(P) / C(S),  C = mean of level² over the words, level of HSK
     dependency-depth      depth of P's deepest dependency tree / that of S's
 
-Source: Alva-Manchego et al. 2020, *ASSET*, section 4; Chong et al. 2024, *MCTS*, takes
-them over for Chinese (section 4.1): the difficulty of a word is its HSK level there, where ASSET has
-the logarithm of its rank. Martin et al. 2018 (tseval) and EASSE have them as code. Decided here:
+Source: Alva-Manchego et al. 2020, *ASSET*, section 4; Chong et al. 2024, *MCTS*, takes them over
+for Chinese (section 4.1): the difficulty of a word is its HSK level there, where ASSET has the
+logarithm of its rank. Martin et al. 2018 (tseval) and EASSE have them as code. Decided here:
 
 * Texts are normalised. Words are the segmenter's, in lower case, punctuation among them; a word
   that stands twice counts twice. Characters include punctuation, not spaces.

@@ -1,4 +1,4 @@
-"""SPScore-zh among the metrics, and each of its four judgements: what udfs/spscore gives. 0 to 1."""
+"""SPScore-zh and each of its four judgements, as udfs/spscore gives them. Unit: 0 to 1."""
 
 from __future__ import annotations
 

@@ -1,0 +1,88 @@
+"""BLEU and ROUGE as the code of the ParaScore paper calls them, to compare with its tables.
+
+``bleu-as-called``: NLTK's ``sentence_bleu`` gets the words of one reference where it expects
+several references. So every word of the reference is a reference of its own, and its letters are
+the tokens: what matches are words of one letter, in Chinese the characters that both sides have.
+``rouge-1-as-called``, ``-2-``, ``-l-``: the package ``rouge``, which counts different n-grams, not
+how often each occurs, between white space; here ``rouge-chinese``, which has the same code.
+
+Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation*, Table 1 and 2,
+whose BLEU and ROUGE come from these calls (``src/baseline.py`` of its code). Decided here: several
+references take the best. ``tokenize``: ``char``, characters with spaces between them, as its code
+writes Chinese, or ``word``. Unit: share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import numpy as np
+
+from gaixie.udfs.metrics.grams import tokenizer
+from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, complete, signature
+
+VARIANTS = ("bleu", "rouge-1", "rouge-2", "rouge-l")
+
+
+@dataclass(frozen=True)
+class AsCalled(ReferenceMetric):
+    """BLEU or ROUGE by the calls of the paper's code. ValueError for any other setting."""
+
+    variant: str = "bleu"
+    tokenize: str = "char"
+
+    range = (0.0, 1.0)
+    higher_is_better = True
+
+    def __post_init__(self) -> None:
+        self.check_setting("variant", VARIANTS)
+        self.check_setting("tokenize", ("char", "word"))
+        title = f"{self.variant.upper()} as called"
+        summary = f"{self.variant.upper()} as the code of the ParaScore paper calls it."
+        self.describe(name=f"{self.variant}-as-called", title=title, summary=summary)
+
+    def sentence_scores(self, pairs: Pairs) -> np.ndarray:
+        self.check(pairs)
+        score = self._scorer()
+        scores = np.full(len(pairs), np.nan)
+        for column in pairs.references:
+            rows, (references, paraphrases) = complete(column, pairs.paraphrase)
+            sides = zip(map(self._tokens, references), map(self._tokens, paraphrases), strict=True)
+            found = [score(*side) if all(side) else 0.0 for side in sides]
+            scores[rows] = np.fmax(scores[rows], found)
+        return scores
+
+    def signature(self) -> str:
+        package = "nltk" if self.variant == "bleu" else "rouge-chinese"
+        own = ("tok", self.tokenize), (package, version(package))
+        return signature(self.title, *own)
+
+    def _tokens(self, text: str) -> list[str]:
+        if self.tokenize == "char":
+            return tokenizer("char")(text)
+        if self.variant != "bleu":
+            return text.split()
+        from nltk.tokenize import word_tokenize
+
+        return word_tokenize(text.strip().lower(), preserve_line=True)
+
+    def _scorer(self) -> Callable[[list[str], list[str]], float]:
+        """What gives the score of the tokens of a reference and of a paraphrase."""
+        if self.variant == "bleu":
+            from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+            smooth = SmoothingFunction().method1
+            return lambda reference, paraphrase: float(
+                sentence_bleu(reference, paraphrase, smoothing_function=smooth)
+            )
+        from rouge_chinese import Rouge
+
+        package = Rouge(metrics=[self.variant])
+
+        def rouge(reference: list[str], paraphrase: list[str]) -> float:
+            found = package.get_scores(" ".join(paraphrase), " ".join(reference))
+            return float(found[0][self.variant]["f"])
+
+        return rouge

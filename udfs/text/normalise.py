@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from gaixie.udfs.text.code_points import CodePoints
+from gaixie.udfs.text.code_points import CodePoints, from_strings, to_strings
 
 NORMALISATION = "nfkc+ws"
 """Name of this normalisation in the metric's signature."""
@@ -75,14 +75,15 @@ def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
     byte_offsets = all_offsets[texts.offset : texts.offset + rows + 1]
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer else np.empty(0, np.uint8)
     text = CodePoints(*_normalise_rows(data, byte_offsets, flags, *_tables()))
-    slow = np.flatnonzero(flags & _NEEDS_DEFINITION)
-    if len(slow):
-        text = _replace_rows(text, slow, data, byte_offsets)
+    if (slow := np.flatnonzero(flags & _NEEDS_DEFINITION)).size:
+        sentences = to_strings(text)
         for row in slow:
-            characters = text.values[text.offsets[row] : text.offsets[row + 1]]
-            if any(is_han(code) for code in characters):
+            line = data[byte_offsets[row] : byte_offsets[row + 1]].tobytes().decode()
+            sentences[row] = normalise(line)
+            flags[row] &= ~np.uint8(_NEEDS_DEFINITION)
+            if any(is_han(ord(character)) for character in sentences[row]):
                 flags[row] |= HAN
-        flags &= ~np.uint8(_NEEDS_DEFINITION)
+        text = from_strings(sentences)
     return text, flags
 
 
@@ -209,23 +210,3 @@ def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offset
         flags[row] = flag
         offsets[row + 1] = w
     return values[:w], offsets
-
-
-def _replace_rows(
-    text: CodePoints, rows: np.ndarray, data: np.ndarray, byte_offsets: np.ndarray
-) -> CodePoints:
-    """The column with the given rows normalised by the definition."""
-    replacements = []
-    for row in rows:
-        line = data[byte_offsets[row] : byte_offsets[row + 1]].tobytes().decode()
-        replacements.append(np.frombuffer(normalise(line).encode("utf-32-le"), np.uint32))
-    lengths = np.diff(text.offsets)
-    pieces, cursor = [], 0
-    for row, replacement in zip(rows, replacements, strict=True):
-        pieces += [text.values[cursor : text.offsets[row]], replacement]
-        cursor = text.offsets[row + 1]
-        lengths[row] = len(replacement)
-    pieces.append(text.values[cursor:])
-    offsets = np.zeros_like(text.offsets)
-    np.cumsum(lengths, out=offsets[1:])
-    return CodePoints(np.concatenate(pieces), offsets)

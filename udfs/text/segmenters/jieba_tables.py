@@ -21,24 +21,21 @@ import contextlib
 import functools
 import importlib.metadata
 import importlib.util
-import io
 import math
 import runpy
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
-import xxhash
 from numba import njit
 
 from gaixie.udfs.storage.cache import cache_folder
 
 FORMAT = 1
 """Raise it with every change to what the arrays hold: it is part of the cache file's name."""
-DIGEST_BYTES = 16
-"""The cache file is the XXH3 digest of what follows, then an .npz of the arrays."""
 
 # The kernels in jieba.py are compiled with these values, and numba's cache of them heeds only that
 # file's own changes: after a change here, touch it.
@@ -117,7 +114,7 @@ def load() -> Tables:
 
 def cache_path() -> Path:
     """Where the tables are cached (see udfs/storage/cache.py)."""
-    return cache_folder() / f"jieba-{_version('jieba')}-tables-{FORMAT}.bin"
+    return cache_folder() / f"jieba-{_version('jieba')}-tables-{FORMAT}.npz"
 
 
 def _version(package: str) -> str:
@@ -130,26 +127,19 @@ def _version(package: str) -> str:
 def _read(path: Path) -> Tables | None:
     """The cached tables; None if the file is absent, unreadable, cut short or damaged."""
     try:
-        content = path.read_bytes()
-    except OSError:
+        with np.load(path, allow_pickle=False) as arrays:  # which compares checksums
+            return Tables(*(arrays[name] for name in Tables._fields))
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         return None
-    digest, data = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
-    if xxhash.xxh3_128_digest(data) != digest:
-        return None
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return Tables(*(arrays[name] for name in Tables._fields))
 
 
 def _write(path: Path, tables: Tables) -> None:
     """Caches the tables, or does nothing where the folder cannot be written."""
-    buffer = io.BytesIO()
-    np.savez(buffer, **tables._asdict())
-    data = buffer.getvalue()
     # Several workers may start at once: each writes a file of its own, the last rename wins.
-    scratch = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    scratch = path.with_name(f"{path.name}.{uuid.uuid4().hex}.npz")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        scratch.write_bytes(xxhash.xxh3_128_digest(data) + data)
+        np.savez(scratch, **tables._asdict())
         scratch.replace(path)
     except OSError:
         with contextlib.suppress(OSError):

@@ -24,9 +24,7 @@ from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from gaixie.udfs.text.code_points import CodePoints, Words, to_strings
+from gaixie.udfs.text.code_points import CodePoints, Words, to_strings, word_ends
 
 CONFIG = "config.json"
 NEURAL_WEIGHTS = "pytorch_model.bin"
@@ -37,10 +35,9 @@ _NEURAL_BATCH = 32
 _NEURAL_CHARACTERS = 500
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
-_SPACES_OR_WORD = re.compile(r"\s+|\S+")
+_SPACE, _SPACES_OR_WORD = re.compile(r"\s"), re.compile(r"\s+|\S+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Texts without these are the fast path: LTP's words cover them as they are.
-_SPACE_OR_SURROGATE = re.compile("[\\s\ud800-\udfff]")
+_TASK = re.compile(rb'"name"\s*:\s*"(cws|pos|ner)"')
 _GAP = -1
 
 
@@ -49,7 +46,7 @@ class LtpSegmenter:
 
     model: a local folder, or OWNER/NAME (optionally @REVISION) on the Hugging Face hub.
 
-    The constructor checks the folder and digests the model; the model itself is loaded at the first
+    The constructor checks the folder and digests the model. The model itself is loaded at the first
     cut, once per process: a pickled segmenter carries only where its model is and which version it
     must have. On a Spark worker a local folder must stand at the same path as on the driver.
 
@@ -68,16 +65,16 @@ class LtpSegmenter:
         self._config = _read_config(self._folder)
         self._neural = bool(self._config["nerual"])
         self._models: dict[str, Any] = {}
+        self._model = model if _is_hub_name(model) else str(self._folder)
         if self._neural:
-            short_name = model if _is_hub_name(model) else self._folder.name
-            self.name = "ltp-" + short_name.partition("@")[0].rpartition("/")[2].lower()
+            short_name = self._model.partition("@")[0].rpartition("/")[2]
+            self.name = f"ltp-{short_name.lower()}"
             backend, digest = "ltp", self._digest_neural()
         else:
             self.name = "ltp-legacy"
-            data = self._read_legacy_model("cws")
+            data = self._legacy_file("cws").read_bytes()
             backend, digest = "ltp-extension", hashlib.sha256(data).hexdigest()
         self.version = f"{package_version(backend)}-{digest[:12]}"
-        self._model = model if _is_hub_name(model) else str(self._folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self._model, self.version)
@@ -91,24 +88,15 @@ class LtpSegmenter:
         predict = self._legacy("CWSModel", "cws").predict
         rows = []
         for text in texts:
-            if _SPACE_OR_SURROGATE.search(text) is None:
-                words = predict(text)
-                if "".join(words) == text:
-                    rows.append(words)
-                    continue
             words = predict(_SURROGATE.sub("\ufffd", text))
-            rows.append([word for word, _ in _cover(text, words)])
+            if _SPACE.search(text) or "".join(words) != text:
+                words = [word for word, _ in _cover(text, words)]
+            rows.append(words)
         return rows
 
     def word_ends(self, text: CodePoints) -> Words:
         """The same cuts for a column of code points."""
-        rows = self.cut(to_strings(text))
-        counts = np.fromiter(map(len, rows), np.int64, len(rows))
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        lengths = np.fromiter((len(word) for row in rows for word in row), np.int64, offsets[-1])
-        row_starts = np.repeat(text.offsets[:-1] - text.offsets[0], counts)
-        return Words((np.cumsum(lengths) - row_starts).astype(np.int32), offsets)
+        return word_ends(self.cut(to_strings(text)))
 
     def tag(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
         """(word, part of speech) of each text: the words of :meth:`cut`, the tags of the model.
@@ -126,27 +114,22 @@ class LtpSegmenter:
             rows.append([(word, "" if word.isspace() else next(tags)) for word in words])
         return rows
 
-    # Legacy models
-
-    def _read_legacy_model(self, task: str) -> bytes:
-        """The checked bytes of the folder's model for a task."""
-        config = self._folder / CONFIG
-        tasks = self._config.get("tasks")
+    def _legacy_file(self, task: str) -> Path:
+        """The checked file of the folder's model for a task."""
+        config, tasks = self._folder / CONFIG, self._config.get("tasks")
         if not isinstance(tasks, dict) or not isinstance(tasks.get(task), str):
             raise ValueError(f'{config}: no {task} task; expected "tasks": {{"{task}": FILE}}')
         path = self._folder / tasks[task]
         if not path.is_file():
             raise FileNotFoundError(f"{path}: missing; {config} names it as the {task} model")
-        data = path.read_bytes()
-        _check_legacy_model(path, data, task)
-        return data
+        _check_avro(path, task)
+        return path
 
     def _legacy(self, model_class: str, task: str) -> Any:
         if task not in self._models:
-            self._read_legacy_model(task)
             from ltp_extension import perceptron
 
-            path = self._folder / self._config["tasks"][task]
+            path = self._legacy_file(task)
             try:
                 self._models[task] = getattr(perceptron, model_class).load(str(path))
             except RuntimeError as error:
@@ -154,11 +137,8 @@ class LtpSegmenter:
                 raise ValueError(f"{path}: not a {task} model of LTP ({reason})") from error
         return self._models[task]
 
-    # Neural models
-
     def _digest_neural(self) -> str:
-        heads = (self._config.get("model") or {}).get("heads") or {}
-        if "cws" not in heads:
+        if "cws" not in ((self._config.get("model") or {}).get("heads") or {}):
             raise ValueError(f"{self._folder / CONFIG}: no cws task among its model's heads")
         weights = self._folder / NEURAL_WEIGHTS
         if not weights.is_file():
@@ -170,21 +150,16 @@ class LtpSegmenter:
                 f"{self._folder}: a neural model needs ltp and torch: pip install 'gaixie[ltp]'"
             ) from error
         digest = hashlib.sha256()
-        for name in _NEURAL_FILES:
-            path = self._folder / name
-            if path.is_file():
-                with path.open("rb") as file:
-                    digest.update(name.encode() + hashlib.file_digest(file, "sha256").digest())
+        for path in filter(Path.is_file, map(self._folder.joinpath, _NEURAL_FILES)):
+            with path.open("rb") as file:
+                digest.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()
-
-    def _open_neural(self) -> Any:
-        if "neural" not in self._models:
-            self._models["neural"] = open_neural(self._folder)
-        return self._models["neural"]
 
     def _run_neural(self, texts: Sequence[str], tasks: list[str]) -> list[list[tuple[str, str]]]:
         """(word, tag) of each text; the tag is ``""`` for gaps and without the pos task."""
-        model = self._open_neural()
+        if "neural" not in self._models:
+            self._models["neural"] = open_neural(self._folder)
+        model = self._models["neural"]
         if not model.supported_tasks.issuperset(tasks):
             raise ValueError(f"{self._folder / CONFIG}: no pos task; its tasks are cws only")
         pieces = [
@@ -199,13 +174,9 @@ class LtpSegmenter:
             batch = pieces[start : start + _NEURAL_BATCH]
             output = model.pipeline([piece for _, piece in batch], tasks=tasks)
             for k, (row, _) in enumerate(batch):
+                count = len(output.cws[k])  # rows of a batch are padded to the longest
                 words[row] += output.cws[k]
-                # Rows of a batch are padded to the longest.
-                tags[row] += (
-                    output.pos[k][: len(output.cws[k])]
-                    if "pos" in tasks
-                    else [""] * len(output.cws[k])
-                )
+                tags[row] += output.pos[k][:count] if "pos" in tasks else [""] * count
         return [
             [(word, "" if k == _GAP else row_tags[k]) for word, k in _cover(text, row_words)]
             for text, row_words, row_tags in zip(texts, words, tags, strict=True)
@@ -252,25 +223,23 @@ def _find_folder(model: str) -> Path:
         raise FileNotFoundError(
             f"ltp:{model}: no such folder; expected one with {CONFIG}, or a name such as LTP/small"
         )
+    name, _, revision = model.partition("@")
     try:
+        # Not ltp's own download: it passes an argument that huggingface_hub 1.0 removed.
         from huggingface_hub import snapshot_download
+
+        kinds = ["*.json", "*.bin", "*.txt"]
+        return Path(snapshot_download(name, revision=revision or None, allow_patterns=kinds))
     except ImportError as error:
         raise ValueError(
             f"ltp:{model}: no such folder, and a model by name needs pip install 'gaixie[ltp]'"
         ) from error
-    # Not ltp's own download: it passes an argument that huggingface_hub 1.0 removed.
-    name, _, revision = model.partition("@")
-    try:
-        snapshot = snapshot_download(
-            name, revision=revision or None, allow_patterns=["*.json", "*.bin", "*.txt"]
-        )
     except Exception as error:  # the hub client raises errors of several libraries
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise OSError(
             f"ltp:{model}: no such folder, and no model of this name could be downloaded"
             f" ({reason}); without the network give a local folder"
         ) from error
-    return Path(snapshot)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
@@ -286,58 +255,22 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _check_legacy_model(path: Path, data: bytes, task: str) -> None:
-    """Raise ValueError unless the bytes are a whole Avro container of this task's model.
+def _check_avro(path: Path, task: str) -> None:
+    """Raises ValueError unless the file is a whole Avro container of this task's model.
 
     ltp_extension does not raise on a truncated model: it aborts the process, and a Spark worker
-    would die without a word.
+    would die without a word. The header of a container ends with a zero and a marker of 16 bytes,
+    which also ends each block.
     """
+    data = path.read_bytes()
     if data[:4] != b"Obj\x01":
         raise ValueError(f"{path}: not an LTP legacy model; expected an Avro file")
-    truncated = ValueError(f"{path}: truncated; copy or train the {task} model again")
-    try:
-        metadata, position = {}, 4
-        while True:
-            count, position = _read_long(data, position)
-            if count == 0:
-                break
-            if count < 0:  # a block that also states its size
-                _, position = _read_long(data, position)
-            for _ in range(abs(count)):
-                pair = []
-                for _ in range(2):
-                    length, position = _read_long(data, position)
-                    pair.append(data[position : position + length])
-                    position += length
-                metadata[pair[0]] = pair[1]
-        position += 16  # the marker that also ends every block
-        blocks = 0
-        while position < len(data):
-            _, position = _read_long(data, position)
-            length, position = _read_long(data, position)
-            position += length + 16
-            blocks += 1
-        schema = json.loads(metadata[b"avro.schema"])
-    except (IndexError, KeyError, ValueError) as error:
-        raise truncated from error
-    if position != len(data) or blocks == 0:
-        raise truncated
-    if schema.get("name") in {"cws", "pos", "ner"} - {task}:
-        raise ValueError(f"{path}: holds a {schema['name']} model; expected a {task} model")
-
-
-def _read_long(data: bytes, position: int) -> tuple[int, int]:
-    """An Avro long (zigzag, seven bits a byte) and the position after it. IndexError at the end."""
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits")
+    header, _, blocks = data.partition(b"\0")
+    if len(blocks) <= 32 or not blocks.endswith(blocks[:16]):
+        raise ValueError(f"{path}: truncated; copy or train the {task} model again")
+    holds = _TASK.search(header)
+    if holds and holds[1].decode() != task:
+        raise ValueError(f"{path}: holds a {holds[1].decode()} model; expected a {task} model")
 
 
 def _cover(text: str, words: list[str]) -> list[tuple[str, int]]:

@@ -8,8 +8,10 @@ from numba import njit
 
 from gaixie.udfs.features import acs, lis, lr, pmd, sbleu, sl, spa, tiles, wpa
 from gaixie.udfs.text.code_points import CodePoints, Words
+from gaixie.udfs.text.compiled import frozen
 from gaixie.udfs.text.normalise import NULL, UNDECODABLE, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter
+from gaixie.udfs.text.words import alphanumeric
 
 FEATURES = ("acs", "spa", "pmd", "wpa", "lis", "sbleu", "sl", "lr")
 """The order of the columns, everywhere."""
@@ -37,26 +39,18 @@ def extract_code_points(a: CodePoints, b: CodePoints, words_a: Words, words_b: W
 
     Raises ValueError for a sentence of more than tiles.MAXIMUM_CHARACTERS.
     """
-    for text in (a, b):
-        longest = int(np.diff(text.offsets).max(initial=0))
-        if longest > tiles.MAXIMUM_CHARACTERS:
-            raise ValueError(
-                f"a sentence of {longest} characters, expected at most {tiles.MAXIMUM_CHARACTERS}"
-            )
-    return _extract_rows(*a, *b, *words_a, *words_b, wpa.alphanumeric())
+    longest = max(int(np.diff(text.offsets).max(initial=0)) for text in (a, b))
+    if longest > tiles.MAXIMUM_CHARACTERS:
+        raise ValueError(
+            f"a sentence of {longest} characters, expected at most {tiles.MAXIMUM_CHARACTERS}"
+        )
+    return _extract_rows(*frozen(a, b), *frozen(words_a, words_b), alphanumeric(), longest)
 
 
 @njit(cache=True, nogil=True)
-def _extract_rows(
-    values_a, offsets_a, values_b, offsets_b, ends_a, words_a, ends_b, words_b, alnum
-):
-    rows = len(offsets_a) - 1
+def _extract_rows(texts_a, texts_b, words_a, words_b, alnum, longest):
+    rows = len(texts_a.offsets) - 1
     features = np.empty((rows, LR + 1), np.float32)
-    longest_a, longest_b = 0, 0
-    for row in range(rows):
-        longest_a = max(longest_a, offsets_a[row + 1] - offsets_a[row])
-        longest_b = max(longest_b, offsets_b[row + 1] - offsets_b[row])
-    longest = max(longest_a, longest_b)
     # Scratch for the longest row; every kernel leaves it as it found it.
     buckets = np.full(tiles.BUCKETS, -1, np.int32)
     chain = np.empty(longest, np.int32)
@@ -64,17 +58,15 @@ def _extract_rows(
     mark_a = np.zeros(longest, np.uint8)
     mark_b = np.zeros(longest, np.uint8)
     partner = np.full(longest, -1, np.int32)
-    clause_starts_a, clause_ends_a, clause_starts_b, clause_ends_b, shared_a, shared_b = np.empty(
-        (6, longest // 2 + 2), np.int32
-    )
+    clauses = np.empty((6, longest // 2 + 2), np.int32)
     keys = np.empty(longest, np.uint64)
-    starts = np.empty((longest, 2), np.int32)
+    starts = np.empty(longest, np.int32)
     dense_a = np.empty(longest, np.uint32)
     dense_b = np.empty(longest, np.uint32)
 
     for row in range(rows):
-        a = values_a[offsets_a[row] : offsets_a[row + 1]]
-        b = values_b[offsets_b[row] : offsets_b[row + 1]]
+        a = texts_a.values[texts_a.offsets[row] : texts_a.offsets[row + 1]]
+        b = texts_b.values[texts_b.offsets[row] : texts_b.offsets[row + 1]]
         n, m = len(a), len(b)
         features[row, ACS] = acs.kernel(a, b)
 
@@ -94,13 +86,11 @@ def _extract_rows(
             )
             features[row, SBLEU] = sbleu.kernel(runs, count, dense_n, dense_m, mark_a, mark_b)
 
-        features[row, PMD] = pmd.kernel(
-            a, b, clause_starts_a, clause_ends_a, clause_starts_b, clause_ends_b, shared_a, shared_b
-        )
+        features[row, PMD] = pmd.kernel(a, b, clauses)
 
-        row_ends_a = ends_a[words_a[row] : words_a[row + 1]]
-        row_ends_b = ends_b[words_b[row] : words_b[row + 1]]
-        shared = wpa.match_words(a, row_ends_a, b, row_ends_b, alnum, keys, starts, partner)
+        ends_a = words_a.ends[words_a.offsets[row] : words_a.offsets[row + 1]]
+        ends_b = words_b.ends[words_b.offsets[row] : words_b.offsets[row + 1]]
+        shared = wpa.match_words(a, ends_a, b, ends_b, alnum, keys, starts, partner)
         features[row, WPA] = spa.positional_alignment_kernel(partner, shared, n, m)
 
         features[row, SL] = sl.kernel(n)

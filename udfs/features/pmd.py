@@ -22,14 +22,16 @@ import numpy as np
 from numba import njit
 
 from gaixie.udfs.text.clauses import clause_spans
+from gaixie.udfs.text.words import same_text
 
 
 @njit(cache=True, nogil=True)
-def kernel(a, b, starts_a, ends_a, starts_b, ends_b, shared_a, shared_b):
+def kernel(a, b, scratch):
     """PMD of two rows of code points (uint32).
 
-    The other arguments are scratch: int32, a cell for each two characters and one more.
+    scratch: int32, shape (6, cells), a cell for each two characters and one more.
     """
+    starts_a, ends_a, starts_b, ends_b, shared_a, shared_b = scratch
     count_a = clause_spans(a, starts_a, ends_a)
     count_b = clause_spans(b, starts_b, ends_b)
     shared = 0
@@ -38,12 +40,7 @@ def kernel(a, b, starts_a, ends_a, starts_b, ends_b, shared_a, shared_b):
         length = ends_a[i] - begin
         for j in range(count_b):
             other = np.int64(starts_b[j])
-            if ends_b[j] - other != length:
-                continue
-            k = 0
-            while k < length and a[begin + k] == b[other + k]:
-                k += 1
-            if k == length:
+            if ends_b[j] - other == length and same_text(a, begin, b, other, length):
                 shared_a[shared] = begin
                 shared_b[shared] = other
                 shared += 1

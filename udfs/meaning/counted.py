@@ -8,7 +8,7 @@ from gaixie.udfs.meaning import facts, facts_kernel, numbering, surface, surface
 from gaixie.udfs.meaning.fact_tables import tables
 from gaixie.udfs.meaning.numbering import LONGEST
 from gaixie.udfs.text.code_points import CodePoints, Words
-from gaixie.udfs.text.compiled import entry
+from gaixie.udfs.text.compiled import entry, frozen, row_of
 
 NAMES = (*surface.NAMES, *facts.NAMES)
 """The columns, in order."""
@@ -24,23 +24,19 @@ def features(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     longest = numbering.longest(a, b)
     scratch = (surface_kernel.scratch(longest), facts_kernel.scratch(longest))
-    columns = numbering.flat(a, b, words_a, words_b)
+    columns = *frozen(a, b), *frozen(words_a, words_b)
     _fill(*columns, numbering.scratch(longest), *scratch, tables(), rows)
     return rows
 
 
 @entry
-def _fill(
-    values_a, offsets_a, values_b, offsets_b, ends_a, words_a, ends_b, words_b, s, t, f, names, rows
-):
+def _fill(texts_a, texts_b, words_a, words_b, s, t, f, names, rows):
     for row in range(len(rows)):
-        a = values_a[offsets_a[row] : offsets_a[row + 1]]
-        b = values_b[offsets_b[row] : offsets_b[row + 1]]
+        a, b = row_of(texts_a, row), row_of(texts_b, row)
         if max(len(a), len(b)) > LONGEST:
             rows[row] = np.nan
             continue
-        row_ends_a = ends_a[words_a[row] : words_a[row + 1]]
-        row_ends_b = ends_b[words_b[row] : words_b[row + 1]]
-        counts = numbering.number(a, row_ends_a, b, row_ends_b, s)
+        ends_a, ends_b = row_of(words_a, row), row_of(words_b, row)
+        counts = numbering.number(a, ends_a, b, ends_b, s)
         surface_kernel.kernel(a, b, counts, s, t, rows[row, :_SURFACE])
-        facts_kernel.kernel(a, row_ends_a, b, row_ends_b, counts, s, f, names, rows[row, _SURFACE:])
+        facts_kernel.kernel(a, ends_a, b, ends_b, counts, s, f, names, rows[row, _SURFACE:])

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.meaning.numbering import word_key
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.compiled import entry, inner
 from gaixie.udfs.text.segmenters import jieba_tables
+from gaixie.udfs.text.words import MULTIPLIER, word_key
 
 ANYWHERE = "不没我你您他她它"
 """Characters that count within words as well: 看不到, 他用. Any other word of one character counts only
@@ -95,7 +95,6 @@ LATIN, FOREIGN, IS_PLACE = 1 << 23, 1 << 24, 1 << 25
 EDGE_BITS = 12
 """The hash table of edges has 1 << EDGE_BITS cells."""
 NAME_BITS = 18
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Tables(NamedTuple):
@@ -190,7 +189,7 @@ def _add_names(values, offsets, table):
 
 @inner
 def name_slot(key):
-    """Where in Tables.names the word with this key (numbering.word_key) would stand, and as what."""
+    """Where in Tables.names the word with this key (udfs/text/words.py) would stand, and as what."""
     mixed = key * MULTIPLIER
     mixed = (mixed ^ (mixed >> np.uint64(32))) * MULTIPLIER
     mark = np.uint32((mixed >> np.uint64(8)) & np.uint64(0xFFFFFFFF)) | np.uint32(1)

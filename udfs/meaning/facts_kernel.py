@@ -10,13 +10,14 @@ from gaixie.udfs.meaning import fact_tables
 from gaixie.udfs.meaning.bucket import fetch
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.compiled import inlined, inner
+from gaixie.udfs.text.words import MULTIPLIER, same_text
 
 _PRONOUNS, _PRONOUNS_END = fact_tables.KIND_SPAN["pronoun"]
 _QUESTIONS, _QUESTIONS_END = fact_tables.KIND_SPAN["question"]
 _ITEMS = len(fact_tables.ITEMS)
 _OF_NOTE = fact_tables.LATIN | numerals.NUMERAL | fact_tables.ROOT_MASK << fact_tables.ROOT_SHIFT
 _QUESTION_MARK = ord("?")
-_MIX, _SEED = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xCBF29CE484222325)
+_SEED = np.uint64(0xCBF29CE484222325)
 
 
 class Scratch(
@@ -125,7 +126,7 @@ def _read(text, ends, noted, characters, tree, edges, items, values, weak, latin
                 ):
                     code = np.uint64(text[busy])
                     code |= np.uint64(0x20) * np.uint64(code > 0x40)  # lower case
-                    key = (key ^ code) * _MIX
+                    key = (key ^ code) * MULTIPLIER
                     key ^= key >> np.uint64(29)
                     busy += 1
                 latin[words] = key
@@ -234,10 +235,7 @@ def _missed_names(count, s, others, t, slots, marks, places):
 def _contains(text, word):
     size = len(word)
     for k in range(len(text) - size + 1):
-        p = 0
-        while p < size and text[k + p] == word[p]:
-            p += 1
-        if p == size:
+        if same_text(word, 0, text, k, size):
             return True
     return False
 

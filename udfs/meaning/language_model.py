@@ -49,7 +49,7 @@ from gaixie.udfs.meaning import language_model_kernel as kernels
 from gaixie.udfs.meaning.array_folder import read_arrays
 from gaixie.udfs.meaning.language_model_kernel import Positions, Tables
 from gaixie.udfs.text.code_points import CodePoints, from_strings
-from gaixie.udfs.text.compiled import read_only
+from gaixie.udfs.text.compiled import frozen
 from gaixie.udfs.text.normalise import NORMALISATION
 
 FOLDER = Path(__file__).parents[1] / "models/language-model-zh"
@@ -114,7 +114,7 @@ def features(a: CodePoints, b: CodePoints, model: LanguageModel) -> np.ndarray:
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     longest = sum(int(np.diff(text.offsets).max(initial=0)) for text in (a, b))
     room = columns.room(longest, model.order)
-    columns.fill_rows(*map(read_only, (*a, *b)), model.tables, room, rows)
+    columns.fill_rows(*frozen(a, b, model.tables), room, rows)
     return rows
 
 

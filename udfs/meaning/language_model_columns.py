@@ -8,7 +8,7 @@ import numpy as np
 
 from gaixie.udfs.meaning import language_model_kernel as model
 from gaixie.udfs.meaning.surface_order import ratio
-from gaixie.udfs.text.compiled import entry, inner, summing
+from gaixie.udfs.text.compiled import entry, inner, row_of, summing
 
 HEADS = 1024
 AT_ONCE = 1024
@@ -41,22 +41,20 @@ def room(longest: int, order: int) -> Room:
 
 
 @entry
-def fill_rows(values_a, offsets_a, values_b, offsets_b, tables, room, rows):
-    """Fills rows, float32 (pairs, len(NAMES)), for code points, uint32."""
+def fill_rows(texts_a, texts_b, tables, room, rows):
+    """Fills rows, float32 (pairs, len(NAMES)), for columns of code points."""
     ids, characters = room.positions.ids, tables.characters
     stop = 0
     while stop < len(rows):
         start, count = stop, 0
         while stop < len(rows) and count < AT_ONCE:
-            a = values_a[offsets_a[stop] : offsets_a[stop + 1]]
-            b = values_b[offsets_b[stop] : offsets_b[stop + 1]]
-            count = model.number(a, characters, ids, count)
-            count = model.number(b, characters, ids, count)
+            count = model.number(row_of(texts_a, stop), characters, ids, count)
+            count = model.number(row_of(texts_b, stop), characters, ids, count)
             stop += 1
         model.read(count, tables, room.positions)
         at = 0
         for row in range(start, stop):
-            n, m = offsets_a[row + 1] - offsets_a[row], offsets_b[row + 1] - offsets_b[row]
+            n, m = len(row_of(texts_a, row)), len(row_of(texts_b, row))
             _fill_row(at, n + 1, m + 1, room, rows[row])
             at += n + m + 4
 

@@ -12,9 +12,9 @@ from functools import cache
 
 import numpy as np
 
-from gaixie.udfs.features.wpa import alphanumeric
-from gaixie.udfs.text.code_points import CodePoints, Words
-from gaixie.udfs.text.compiled import inlined, inner, read_only
+from gaixie.udfs.text.code_points import CodePoints
+from gaixie.udfs.text.compiled import inlined, inner
+from gaixie.udfs.text.words import MULTIPLIER, alphanumeric, word_key
 
 LONGEST = 4096
 """Longest sentence that the families of this package describe: a longer text is no sentence."""
@@ -32,9 +32,6 @@ END_SHIFT, END_MASK = 5, 3  # 1 statement, 2 question, 3 exclamation
 CLOSING = 1 << 7
 BRACKET_SHIFT = 8  # 0 no bracket; else its kind, from 1
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_PLACE = np.uint64(21)  # bits of a code point, and of one more
-_ONE, _LONG = np.uint64(1), np.uint64(1 << 63)
 _HIGH = np.uint64(47)  # the well mixed bits of a product, enough for LONGEST
 
 
@@ -77,12 +74,6 @@ def classes() -> np.ndarray:
         table[ord(character)] |= (index // 2 + 1) << BRACKET_SHIFT | CLOSING * (index % 2)
     table[ord(QUOTE)] |= (len(BRACKETS) // 2 + 1) << BRACKET_SHIFT
     return table[: np.flatnonzero(table)[-1] + 2].copy()
-
-
-def flat(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> tuple[np.ndarray, ...]:
-    """The columns' arrays, always of the same types: numba compiles anew for writable ones."""
-    types = (np.uint32, np.int64, np.uint32, np.int64, np.int32, np.int64, np.int32, np.int64)
-    return tuple(map(read_only, (*a, *b, *words_a, *words_b), types))
 
 
 def longest(a: CodePoints, b: CodePoints) -> int:
@@ -175,7 +166,7 @@ def _words(text, ends, state, before, first_letter, count, known, here):
         end = np.int64(ends[k])
         if before[begin] < before[end]:
             key = word_key(text, begin, end)
-            slot = np.int64((key * _MULTIPLIER) >> _HIGH) & mask
+            slot = np.int64((key * MULTIPLIER) >> _HIGH) & mask
             word = np.int64(cells[slot])
             while (word != 0) & (keys[word] != key):
                 slot = (slot + 1) & mask
@@ -194,19 +185,3 @@ def _words(text, ends, state, before, first_letter, count, known, here):
             count += 1
         begin = end
     return count, known
-
-
-@inner
-def word_key(text, begin, end):
-    """A word as one number: its code points if there are up to three, else a hash; never 0."""
-    second = np.uint64(text[min(begin + 1, end - 1)]) + _ONE
-    third = np.uint64(text[min(begin + 2, end - 1)]) + _ONE
-    key = np.uint64(text[begin]) + _ONE
-    key = (key << _PLACE) | second * np.uint64(end - begin > 1)
-    key = (key << _PLACE) | third * np.uint64(end - begin > 2)
-    if end - begin > 3:
-        for k in range(begin + 3, end):
-            key = (key ^ np.uint64(text[k])) * _MULTIPLIER
-            key ^= key >> np.uint64(29)
-        key |= _LONG
-    return key

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaixie.udfs.features.wpa import alphanumeric
 from gaixie.udfs.meaning import vectors_kernel as kernels
 from gaixie.udfs.meaning.array_folder import read_arrays, write_arrays
 from gaixie.udfs.text.code_points import CodePoints, Words, from_strings, word_ends
-from gaixie.udfs.text.compiled import read_only
+from gaixie.udfs.text.compiled import frozen
+from gaixie.udfs.text.words import alphanumeric
 
 FOLDER = Path(__file__).parents[1] / "models/vectors-zh"
 MANIFEST, FORMAT, VERSION = "vectors.json", "gaixie-word-vectors", 1
@@ -145,8 +145,8 @@ def _fill(
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     n, m = (int(np.diff(words.offsets).max(initial=1)) for words in (words_a, words_b))
     room = kernels.room(n, m, table.tables.vectors.shape[1])
-    arrays = map(read_only, (*a, *b, *words_a, *words_b, alphanumeric()))
-    kernels.fill_rows(*arrays, Tables(*map(read_only, table.tables)), room, rows)
+    columns = *frozen(a, b), *frozen(words_a, words_b)
+    kernels.fill_rows(*columns, alphanumeric(), *frozen(table.tables), room, rows)
     return rows, room
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gaixie.udfs.features.wpa import _is_word
 from gaixie.udfs.meaning.bucket import fetch
-from gaixie.udfs.text.compiled import entry, inner, summing
+from gaixie.udfs.text.compiled import entry, inner, row_of, summing
+from gaixie.udfs.text.words import MULTIPLIER, is_word
 
 UNIT = 256
 """Length of a vector in the table; its values lie from -127 to 127."""
@@ -23,7 +23,6 @@ SIDE = SAME + 1
 F1, F1_PLAIN, INVERTED, MOVED, WORDS_A, WORDS_B, LEFT_COSINE = range(2 * SIDE, 2 * SIDE + 7)
 """Columns of both sides, behind those of each; vectors.NAMES has all in this order."""
 
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 ROW_BITS = 20
 _ROW = np.uint64((1 << ROW_BITS) - 1)
@@ -77,7 +76,7 @@ def word_hash(text, begin, end):
         code = np.uint64(text[k])
         if np.uint64(0x41) <= code <= np.uint64(0x5A):
             code += np.uint64(0x20)
-        value = (value ^ code) * _FACTOR
+        value = (value ^ code) * MULTIPLIER
         value ^= value >> _SHIFT
     return value
 
@@ -109,28 +108,12 @@ def insert_rows(cells, values):
 
 
 @entry
-def fill_rows(
-    values_a,
-    offsets_a,
-    values_b,
-    offsets_b,
-    ends_a,
-    words_a,
-    ends_b,
-    words_b,
-    alnum,
-    tables,
-    room,
-    rows,
-):
+def fill_rows(texts_a, texts_b, words_a, words_b, alnum, tables, room, rows):
     """Fills rows, float32 (pairs, len(NAMES)); see udfs.meaning.vectors."""
     for pair in range(len(rows)):
-        a = values_a[offsets_a[pair] : offsets_a[pair + 1]]
-        b = values_b[offsets_b[pair] : offsets_b[pair + 1]]
-        row_ends_a = ends_a[words_a[pair] : words_a[pair + 1]]
-        row_ends_b = ends_b[words_b[pair] : words_b[pair + 1]]
-        n = _read_words(a, row_ends_a, alnum, tables.cells, room.a)
-        m = _read_words(b, row_ends_b, alnum, tables.cells, room.b)
+        a, b = row_of(texts_a, pair), row_of(texts_b, pair)
+        n = _read_words(a, row_of(words_a, pair), alnum, tables.cells, room.a)
+        m = _read_words(b, row_of(words_b, pair), alnum, tables.cells, room.b)
         row = rows[pair]
         row[:] = np.nan
         if n > 0 and m > 0:
@@ -169,7 +152,7 @@ def _read_words(text, ends, alnum, cells, side):
     begin = np.int64(0)
     for k in range(len(ends)):
         end = np.int64(ends[k])
-        if _is_word(text, begin, end, alnum):
+        if is_word(text, begin, end, alnum):
             value = word_hash(text, begin, end)
             fetch(cells, value & mask)
             side.hashes[count] = value

@@ -6,7 +6,7 @@ that they hand over, and counting every view of a row took a third of the time.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -24,6 +24,8 @@ summing = njit(
 )
 """A kernel of which the compiler may add floats up in any order, so many at a time."""
 
+Column = TypeVar("Column", bound="tuple[np.ndarray, ...]")
+
 inlined = njit(nogil=True, _nrt=False, inline="always")
 """A kernel that is copied into those that call it."""
 
@@ -33,3 +35,14 @@ def read_only(array: np.ndarray, dtype: Any = None) -> np.ndarray:
     view: np.ndarray = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view
+
+
+def frozen(*columns: Column) -> list[Column]:
+    """Named tuples of arrays, such as CodePoints and Words, with their arrays read-only."""
+    return [type(column)(*map(read_only, column)) for column in columns]
+
+
+@inlined
+def row_of(column, row):
+    """A row of CodePoints, or of Words."""
+    return column[0][column[1][row] : column[1][row + 1]]

@@ -13,6 +13,7 @@ from numba import njit
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.text.code_points import CodePoints
 from gaixie.udfs.text.normalise import HAN, NULL, UNDECODABLE
+from gaixie.udfs.text.words import same_text
 
 REASONS = ("null", "undecodable", "empty", "too_short", "too_long", "no_han", "identical")
 """Names of the reasons, and of the quarantine's folders; index + 1 is the code of a reason."""
@@ -54,12 +55,8 @@ def _identical(values_a, offsets_a, values_b, offsets_b):
     identical = np.zeros(rows, np.bool_)
     for row in range(rows):
         n = offsets_a[row + 1] - offsets_a[row]
-        if n != offsets_b[row + 1] - offsets_b[row]:
-            continue
-        k = 0
-        while k < n and values_a[offsets_a[row] + k] == values_b[offsets_b[row] + k]:
-            k += 1
-        identical[row] = k == n
+        if n == offsets_b[row + 1] - offsets_b[row]:
+            identical[row] = same_text(values_a, offsets_a[row], values_b, offsets_b[row], n)
     return identical
 
 

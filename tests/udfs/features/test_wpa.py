@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from gaixie.udfs.features import wpa
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
+from gaixie.udfs.text.words import alphanumeric
 
 GOLDEN = [
     # n = m = 4. 我 0 → 2, thrice; 爱 1 → 3, twice; 北京 2 → 0, once: 2/4 · 6 / 3².
@@ -50,10 +50,10 @@ def test_with_jieba(both):
 
 
 def test_alphanumeric_is_what_python_says():
-    alphanumeric = wpa.alphanumeric()
-    assert alphanumeric.tolist() == [chr(code).isalnum() for code in range(sys.maxunicode + 1)]
-    assert all(alphanumeric[ord(c)] for c in "好〇3Aéがx𠮷")
-    assert not any(alphanumeric[ord(c)] for c in "，。,_ \u3000😀—…")
+    table = alphanumeric()
+    assert table.tolist() == [chr(code).isalnum() for code in range(sys.maxunicode + 1)]
+    assert all(table[ord(c)] for c in "好〇3Aéがx𠮷")
+    assert not any(table[ord(c)] for c in "，。,_ \u3000😀—…")
 
 
 @pytest.mark.parametrize("code", [0x4E00, 0x9FA5, 0x9FFE, 0x9FFF, 0x3400, 0x20000, 0x30000])

@@ -148,7 +148,9 @@ def test_scores(open_page):
     assert page.locator("#score-result .sentence .replaced").count() == 4  # two of each side
     page.click("#language")
     assert page.get_attribute("html", "lang") == "en"
-    assert any("of the shared words in the same order" in one for one in texts(page, ".reasons li"))
+    assert any(
+        "of the shared words stand in the same order" in one for one in texts(page, ".reasons li")
+    )
     page.click("text=Swap")
     assert [page.input_value("#source"), page.input_value("#rewrite")] == pair[::-1]
     page.fill("#source", "hello")

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from gaixie.udfs.meaning import facts, numbering
 from gaixie.udfs.meaning.fact_tables import NEGATION
-from gaixie.udfs.meaning.facts import NAMES
+from gaixie.udfs.meaning.facts import NAMES, opposite
 
 
 def reference(a: str, b: str, words_a: list[str], words_b: list[str]) -> dict[str, float]:
     """The columns of a normalised pair, given with its words: the definition."""
     if max(len(a), len(b)) > numbering.LONGEST:
         return dict.fromkeys(NAMES, float("nan"))
-    found = facts.differences(a, b, words_a, words_b)
-    lost, new = found.items
-    facts_lost, facts_new = (facts._total(side) - side[NEGATION] for side in found.items)
-    negation = new[NEGATION] - lost[NEGATION]
+    found = facts.find(a, words_a), facts.find(b, words_b)
+    sides = facts.missing(*found), facts.missing(*found[::-1])
+    kinds = [Counter(fact.kind for fact in side) for side in sides]
+    items = [Counter(fact.item for fact in side) for side in sides]
+    words = [
+        sum(fact.item not in (-1, NEGATION) and fact.kind != "opposite" for fact in side)
+        for side in sides
+    ]
+    negation = items[1][NEGATION] - items[0][NEGATION]
+    switched = {fact.item for fact in sides[0] if fact.kind == "opposite"}
     values = [
-        *map(len, found.numbers),
-        *(side.total() for side in found.latin),
-        *map(len, found.names),
-        *map(len, found.foreign),
-        facts._total(lost, "pronoun") + facts._total(new, "pronoun"),
-        facts._total(lost, "question") + facts._total(new, "question"),
-        facts_lost,
-        facts_new,
+        *(side[kind] for kind in ("number", "latin", "name", "foreign") for side in kinds),
+        *(kinds[0][kind] + kinds[1][kind] for kind in ("pronoun", "question")),
+        *words,
         negation,
         negation % 2,
-        len(facts._switched(lost, new)),
+        sum(items[1][opposite(item)] > 0 for item in switched),
     ]
-    changed = sum(values[:6]) + facts_lost + facts_new + abs(negation) + values[-1]
+    changed = sum(values[:6]) + sum(words) + abs(negation) + values[-1]
     return dict(zip(NAMES, map(float, [*values, changed]), strict=True))

@@ -26,7 +26,7 @@ _ONE, _ZERO, _63 = np.uint64(1), np.uint64(0), np.uint64(63)
 
 @entry
 def scan(x, y, masks, history, vectors):
-    """Scan of ids x and y, as a plain tuple (lcs, distance, grams of 1, 2, 3 and 4).
+    """Returns (lcs, distance, grams) of ids x and y; see the module.
 
     x, y: int32, ids from 0. With blocks = len(x) / 64 rounded up: masks: uint64, a row of blocks for
     each id, all 0 on entry and on return. history: uint64, len(y) * blocks, for :func:`align`.
@@ -34,7 +34,7 @@ def scan(x, y, masks, history, vectors):
     """
     n, m = len(x), len(y)
     if n == 0 or m == 0:
-        return 0, max(n, m), 0, 0, 0, 0
+        return 0, max(n, m), (0, 0, 0, 0)
     blocks = (n + 63) >> 6
     for i in range(n):
         masks[x[i] * blocks + (i >> 6)] |= _ONE << np.uint64(i & 63)
@@ -78,7 +78,7 @@ def _scan_block(n, y, masks, history):
         grams_2 += ends_2 != _ZERO
         grams_3 += ends_3 != _ZERO
         grams_4 += four != _ZERO
-    return _bits(~rest, n), distance, grams_1, grams_2, grams_3, grams_4
+    return _bits(~rest, n), distance, (grams_1, grams_2, grams_3, grams_4)
 
 
 @inner
@@ -138,7 +138,7 @@ def _scan_blocks(n, y, masks, history, vectors, blocks):
     lcs = 0
     for k in range(blocks):
         lcs += _bits(~vectors[k], n - 64 * k)
-    return lcs, distance, grams_1, grams_2, grams_3, grams_4
+    return lcs, distance, (grams_1, grams_2, grams_3, grams_4)
 
 
 @inner
@@ -152,26 +152,6 @@ def _bits(word, width):
     )
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@inner
-def runs(n, m, history):
-    """How many stretches without a gap, in x and in y, the pairs of :func:`reference` make."""
-    blocks = (n + 63) >> 6
-    i, j, count = n - 1, m - 1, 0
-    next_i = next_j = -2  # where a pair would go on with the last one
-    while i >= 0 and j >= 0:
-        block, bit = i >> 6, np.uint64(i & 63)
-        if (history[j * blocks + block] >> bit) & _ONE:
-            i -= 1
-        elif j > 0 and not (history[(j - 1) * blocks + block] >> bit) & _ONE:
-            j -= 1
-        else:
-            count += i != next_i or j != next_j
-            i -= 1
-            j -= 1
-            next_i, next_j = i, j
-    return count
 
 
 @entry

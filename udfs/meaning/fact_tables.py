@@ -79,6 +79,12 @@ def is_name(word: str, frequency: int, tag: str) -> bool:
 
 
 @cache
+def known_words() -> frozenset[str]:
+    """The words of the dictionary. Raises ModuleNotFoundError if jieba is not installed."""
+    return frozenset(word for word, _, _ in jieba_tables.dictionary())
+
+
+@cache
 def names() -> frozenset[str]:
     """The names of the dictionary. Raises ModuleNotFoundError if jieba is not installed."""
     return frozenset(line[0] for line in jieba_tables.dictionary() if is_name(*line))

@@ -19,9 +19,10 @@ numbering.LONGEST characters is NaN throughout.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
 from gaixie.udfs.meaning.fact_tables import (
@@ -48,112 +49,89 @@ NAMES = (
 """The columns, in order."""
 
 
-class Differences(NamedTuple):
-    """What one side has and the other has not: (lost, new) of each kind."""
+class Fact(NamedTuple):
+    """A fact that the other sentence does not have, text[start:end]."""
 
-    numbers: tuple[list[Number], list[Number]]
-    latin: tuple[Counter[str], Counter[str]]
-    names: tuple[list[str], list[str]]
-    foreign: tuple[set[str], set[str]]
-    items: tuple[Counter[int], Counter[int]]
-    """Numbers of ITEMS, and how many."""
-
-
-def differences(a: str, b: str, words_a: list[str], words_b: list[str]) -> Differences:
-    """The differences of a normalised pair, given with its words."""
-    numbers_a, numbers_b = numerals.find(a, words_a), numerals.find(b, words_b)
-    latin_a, latin_b = (Counter(map(str.lower, numerals.CODE.findall(text))) for text in (a, b))
-    letters_a, letters_b = _letters(a), _letters(b)
-    items_a, items_b = _items(a, words_a), _items(b, words_b)
-    return Differences(
-        numbers=(_missed(numbers_a, numbers_b), _missed(numbers_b, numbers_a)),
-        latin=(latin_a - latin_b, latin_b - latin_a),
-        names=(
-            [word for word in words_a if word in names() and _stem(word) not in letters_b],
-            [word for word in words_b if word in names() and _stem(word) not in letters_a],
-        ),
-        foreign=(_foreign(a) - set(b), _foreign(b) - set(a)),
-        items=(items_a - items_b, items_b - items_a),
-    )
+    kind: str
+    """``number``, ``latin``, ``name``, ``foreign`` (a character), or a kind of ITEMS."""
+    start: int
+    end: int
+    item: int = -1
+    """Its number in ITEMS."""
 
 
-def explain(a: str, b: str, words_a: list[str], words_b: list[str]) -> list[str]:
-    """The differences of a normalised pair for people: ``number 3000 lost``, ``negation dropped``, ``增加 became 减少``."""
-    facts = differences(a, b, words_a, words_b)
-    lines = []
-    for verb, numbers, latin, named, foreign, items in zip(("lost", "added"), *facts, strict=True):
-        lines += [f"number {number.value:.12g} {verb}" for number in numbers]
-        lines += [f"{word} {verb}" for word in latin.elements()]
-        lines += [f"name {word} {verb}" for word in named]
-        lines += [f"{character} of a foreign name {verb}" for character in sorted(foreign)]
-        for item, count in items.items():
-            kind, word = ITEMS[item]
-            if item == NEGATION:
-                dropped = "added" if verb == "added" else "dropped"
-                lines.append(f"negation {dropped}" + (f" {count} times" if count > 1 else ""))
-            elif item < OPPOSITES_FROM:
-                lines.append(f"{kind} {word} {verb}")
-    for gone, come in _switched(*facts.items):
-        lines.append(f"{ITEMS[gone][1]} became {ITEMS[come][1]}")
-    return lines
+class Found(NamedTuple):
+    """The facts of a normalised sentence, in order."""
+
+    text: str
+    numbers: list[Number]
+    latin: list[re.Match[str]]
+    names: list[tuple[int, int]]
+    foreign: list[int]
+    """Places of the characters of transliterated names."""
+    items: list[Fact]
 
 
-def _total(items: Counter[int], kind: str = "") -> int:
-    """Lost or new words of a kind, or of all."""
-    return sum(
-        count
-        for item, count in items.items()
-        if item < OPPOSITES_FROM and kind in ("", ITEMS[item][0])
-    )
+def find(text: str, words: Sequence[str]) -> Found:
+    """Returns the facts of a normalised sentence, given with its words."""
+    edges = pairwise([0, *accumulate(map(len, words))])
+    named = [(start, end) for start, end in edges if text[start:end] in names()]
+    foreign: list[int] = []
+    runs = groupby(range(len(text)), lambda place: text[place] in FOREIGN_CHARACTERS)
+    for is_foreign, places in runs:
+        if is_foreign and len(run := list(places)) >= FOREIGN_RUN:
+            foreign += [place for place in run if text[place] != "·"]
+    latin = list(numerals.CODE.finditer(text))
+    return Found(text, numerals.find(text, words), latin, named, foreign, _items(text, words))
 
 
-def _switched(lost: Counter[int], new: Counter[int]) -> list[tuple[int, int]]:
-    """(lost side, new side) of each pair of opposites that was switched."""
-    return [
-        (gone, come)
-        for first in range(OPPOSITES_FROM, len(ITEMS), 2)
-        for gone, come in ((first, first + 1), (first + 1, first))
-        if lost[gone] and new[come]
-    ]
+def missing(here: Found, there: Found) -> list[Fact]:
+    """Returns the facts of one sentence that the other does not have, one for one."""
+    facts = []
+    values = [number.value for number in there.numbers]
+    for number in here.numbers:
+        if number.value in values:
+            values.remove(number.value)
+        elif not number.weak:
+            facts.append(Fact("number", number.start, number.end))
+    others = Counter(match[0].lower() for match in there.latin)
+    for match in here.latin:
+        if others[match[0].lower()]:
+            others[match[0].lower()] -= 1
+        else:
+            facts.append(Fact("latin", *match.span()))
+    letters = "".join(filter(str.isalnum, there.text))
+    for start, end in here.names:
+        if _stem(here.text[start:end]) not in letters:
+            facts.append(Fact("name", start, end))
+    seen = set(there.text)
+    for place in here.foreign:
+        if here.text[place] not in seen:
+            seen.add(here.text[place])
+            facts.append(Fact("foreign", place, place + 1))
+    counts = Counter(fact.item for fact in here.items)
+    counts -= Counter(fact.item for fact in there.items)
+    # Of several words of an item, those that the other sentence has not are the missing ones.
+    for fact in sorted(here.items, key=lambda own: here.text[own.start : own.end] in there.text):
+        if counts[fact.item]:
+            counts[fact.item] -= 1
+            facts.append(fact)
+    return facts
+
+
+def opposite(item: int) -> int:
+    """Returns the other side of a pair of opposites."""
+    return OPPOSITES_FROM + (item - OPPOSITES_FROM ^ 1)
 
 
 def _stem(name: str) -> str:
     return name[:-1] if len(name) > 2 and name[-1] in PLACES else name
 
 
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text))
-
-
-def _missed(numbers: list[Number], others: list[Number]) -> list[Number]:
-    """Numbers without their equal among the others, one for one; no weak ones."""
-    values = [number.value for number in others]
-    missed = []
-    for number in numbers:
-        if number.value in values:
-            values.remove(number.value)
-        elif not number.weak:
-            missed.append(number)
-    return missed
-
-
-def _foreign(text: str) -> set[str]:
-    """The characters of transliterated names."""
-    characters, run = set(), ""
-    for character in [*text, ""]:
-        if character and character in FOREIGN_CHARACTERS:
-            run += character
-            continue
-        if len(run) >= FOREIGN_RUN:
-            characters |= set(run)
-        run = ""
-    return characters - {"·"}
-
-
-def _items(text: str, words: Sequence[str]) -> Counter[int]:
-    """How often a text has each item."""
+def _items(text: str, words: Sequence[str]) -> list[Fact]:
+    """The items of a text; a word may be of several."""
     edges = {0, *accumulate(map(len, words))}
-    counts: Counter[int] = Counter()
+    facts: list[Fact] = []
     position = matched = 0
     while position < len(text):
         for length in range(min(LONGEST_WORD, len(text) - position), 0, -1):
@@ -169,6 +147,6 @@ def _items(text: str, words: Sequence[str]) -> Counter[int]:
             after = text[end : end + 1]
             if after in ("", "?") or (length == 1 and position and after == text[position - 1]):
                 hits = [YES_NO]
-        counts.update(hits)
+        facts += [Fact(ITEMS[item][0], position, end, item) for item in hits]
         position = matched = end
-    return counts
+    return facts

@@ -7,7 +7,7 @@ from collections import namedtuple
 import numpy as np
 
 from gaixie.udfs.meaning import numbering, surface_order
-from gaixie.udfs.meaning.alignment import align, runs, scan
+from gaixie.udfs.meaning.alignment import NO_PARTNER, ORDERS, align, scan
 from gaixie.udfs.meaning.surface_order import ratio
 from gaixie.udfs.text.compiled import inlined, inner
 
@@ -69,7 +69,8 @@ def kernel(a, b, counts, s, t, row):
 
     shared = _shared(s.of_a, s.of_b, known)
     _unit(x, y, shared, t.masks, t.history, t.vectors, row[CHARS:WORDS])
-    row[RUNS] = runs(n, m, t.history)
+    align(n, m, t.history, t.partner_x, t.partner_y)
+    row[RUNS] = _runs(n, t.partner_x)
 
     x_words, y_words = s.words[:words_a], s.words[words_a : words_a + words_b]
     shared = _shared(s.words_of_a, s.words_of_b, known_words)
@@ -121,23 +122,27 @@ def _shared(of_a, of_b, known):
 
 
 @inner
+def _runs(n, partners):
+    """How many stretches without a gap in x and in y the pairs of alignment.align make."""
+    count, expected = 0, NO_PARTNER
+    for i in range(n):
+        count += partners[i] != NO_PARTNER and partners[i] != expected
+        expected = partners[i] + 1 if partners[i] != NO_PARTNER else NO_PARTNER
+    return count
+
+
+@inner
 def _unit(x, y, shared, masks, history, vectors, row):
     """The seven columns of a unit; returns the length of the common subsequence."""
     n, m = len(x), len(y)
     longer = max(n, m)
-    lcs, distance, grams_1, grams_2, grams_3, grams_4 = scan(x, y, masks, history, vectors)
+    lcs, distance, grams = scan(x, y, masks, history, vectors)
     new = 0.0
-    if m > 0:
-        new += 1 - grams_1 / m
-    if m > 1:
-        new += 1 - grams_2 / (m - 1)
-    if m > 2:
-        new += 1 - grams_3 / (m - 2)
-    if m > 3:
-        new += 1 - grams_4 / (m - 3)
+    for k in range(min(m, ORDERS)):
+        new += 1 - grams[k] / (m - k)
     row[0] = ratio(shared, n)
     row[1] = 1 - ratio(shared, m)
-    row[2] = ratio(new, min(m, 4))
+    row[2] = ratio(new, min(m, ORDERS))
     row[3] = ratio(lcs, n)
     row[4] = ratio(distance, longer)
     row[5] = ratio(n + m - 2 * lcs - distance, longer)

@@ -150,29 +150,25 @@ def _fill(
     return rows, room
 
 
-def explain(
+def unmatched(
     words_a: list[str], words_b: list[str], table: VectorTable, count: int = 2
-) -> list[str]:
-    """The content words whose loss or addition weighs most, in short English phrases.
+) -> tuple[list[int], list[int]]:
+    """Numbers of the words of either sentence whose loss weighs most, at most count of each.
 
     Both sentences have a content word at least.
     """
     texts = from_strings(["".join(words_a)]), from_strings(["".join(words_b)])
     _, room = _fill(*texts, word_ends([words_a]), word_ends([words_b]), table)
-    phrases = []
-    for words, side, verb in ((words_a, room.a, "lost"), (words_b, room.b, "new")):
-        content = [word for word in words if any(map(str.isalnum, word))]
-        rows, cosines = side.rows[: len(content)], side.best[: len(content)].tolist()
-        weights = table.tables.weights[rows].tolist()
-        losses = [
-            (weight * (1 - cosine), word)
-            for word, weight, cosine in zip(content, weights, cosines, strict=True)
-            if cosine < 0.5 and weight > 0.5
-        ]
-        phrases += [
-            f"{word} {verb}" for _, word in sorted(losses, key=lambda loss: -loss[0])[:count]
-        ]
-    return phrases
+    found = []
+    for words, side in ((words_a, room.a), (words_b, room.b)):
+        content = [k for k, word in enumerate(words) if any(map(str.isalnum, word))]
+        rows, cosines = side.rows[: len(content)], side.best[: len(content)]
+        weights = table.tables.weights[rows]
+        losses = np.where((cosines < 0.5) & (weights > 0.5), weights, 0)
+        losses *= 1 - cosines
+        worst = np.argsort(-losses, kind="stable")[:count]
+        found.append([content[k] for k in worst if losses[k] > 0])
+    return found[0], found[1]
 
 
 def cosines(words_a: Sequence[str], words_b: Sequence[str], table: VectorTable) -> np.ndarray:

@@ -3,7 +3,7 @@
     metric = SPScore.load()                        # tier core; SPScore.load("paper") is the paper's
     metric.score(sources, paraphrases)             # float32, one score a pair
     metric.judge(sources, paraphrases)             # structure, synonyms, meaning, fluency, spscore
-    metric.explain(source, paraphrase)             # ["number 3,000 lost", "odd: 的的"]
+    metric.explain(source, paraphrase)             # ["meaning: the number “3,000” is missing"]
     metric.signature()                             # print it with every score that you report
 
 The judgements are the criteria by which *Chinese Sentence Paraphrasing* has its annotators rate a
@@ -206,11 +206,16 @@ class SPScore:
         return pd.DataFrame(self.outputs(source, paraphrase, segmenter), columns=list(OUTPUTS))
 
     def explain(
-        self, source: str, paraphrase: str, segmenter: Segmenter | None = None
+        self,
+        source: str,
+        paraphrase: str,
+        segmenter: Segmenter | None = None,
+        language: str = "en",
     ) -> list[str]:
-        """What pulls the low ones of a pair's judgements down, in short English phrases; may be empty.
+        """Returns sentences that say what pulls the low ones of a pair's judgements down.
 
-        Only what the tier sees: for the tier ``paper``, nothing.
+        Each begins with its judgement and quotes the texts as they were written; language: ``en``
+        or ``zh``. Nothing for the tier ``paper``, which sees too little.
         """
         if self.tier == "paper":
             return []
@@ -219,7 +224,7 @@ class SPScore:
         segmenter = segmenter or load_segmenter()
         outputs = self.outputs([source], [paraphrase], segmenter)[0].tolist()
         judgements = dict(zip(OUTPUTS, outputs, strict=True))
-        return explain(source, paraphrase, segmenter, Resources.load(), judgements)
+        return explain(source, paraphrase, segmenter, Resources.load(), judgements, language)
 
     @cached_property
     def digest(self) -> str:

@@ -79,35 +79,23 @@ def pairs(text):
     return st.lists(st.one_of(edited, edited, st.tuples(text, text)), min_size=1, max_size=8)
 
 
+TEXTS = {
+    "few characters": st.text(SHARING, max_size=40),
+    "awkward characters": st.text(AWKWARD, max_size=25),
+    "any": st.text(UNICODE, max_size=25),
+    "words": st.text(st.one_of(st.sampled_from(WORDY), UNICODE), max_size=30),
+    "clauses": st.lists(st.sampled_from(CLAUSES), max_size=16).map("".join),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
 @settings(max_examples=60)
-@given(pairs(st.text(SHARING, max_size=40)))
-def test_small_alphabet(characters, chunks, batch):
-    assert_as_reference(batch, characters)
-    assert_as_reference(batch, chunks)
-
-
-@settings(max_examples=100)
-@given(pairs(st.text(AWKWARD, max_size=25)))
-def test_awkward_characters(chunks, batch):
-    assert_as_reference(batch, chunks)
-
-
-@settings(max_examples=60)
-@given(pairs(st.text(UNICODE, max_size=25)))
-def test_any_unicode(chunks, batch):
-    assert_as_reference(batch, chunks)
-
-
-@settings(max_examples=60)
-@given(pairs(st.text(st.one_of(st.sampled_from(WORDY), UNICODE), max_size=30)))
-def test_with_jieba(batch):
-    assert_as_reference(batch, JiebaSegmenter())
-
-
-@settings(max_examples=60)
-@given(pairs(st.lists(st.sampled_from(CLAUSES), max_size=16).map("".join)))
-def test_clauses_and_words_come_again(chunks, batch):
-    assert_as_reference(batch, chunks)
+@given(st.data())
+def test_any_text(characters, chunks, kind, data):
+    batch = data.draw(pairs(TEXTS[kind]))
+    assert_as_reference(batch, JiebaSegmenter() if kind == "words" else chunks)
+    if kind == "few characters":
+        assert_as_reference(batch, characters)
 
 
 REPETITIVE = [

@@ -94,29 +94,3 @@ def test_kernel_on_long_texts(seed):
     blocks = [source[i:j] for i, j in pairwise(cuts)]
     rng.shuffle(blocks)
     assert by_kernel(source, "".join(blocks)) == plain_features.tiles(source, "".join(blocks))
-
-
-def test_kernel_on_random_texts_of_two_letters():
-    """The most runs that a pair can have, and the scratch array outgrown."""
-    rng = np.random.default_rng(3)
-    source, paraphrase = ("".join(rng.choice(["的", "一"], 250)) for _ in range(2))
-    assert by_kernel(source, paraphrase) == plain_features.tiles(source, paraphrase)
-
-
-@settings(max_examples=200)
-@given(TEXTS, TEXTS)
-def test_what_a_tiling_is(source, paraphrase):
-    found = by_kernel(source, paraphrase)
-    covered_a, covered_b = set(), set()
-    for i, j, length in found:
-        assert length >= tiles.MINIMUM_TILE
-        assert source[i : i + length] == paraphrase[j : j + length]
-        assert covered_a.isdisjoint(range(i, i + length))
-        assert covered_b.isdisjoint(range(j, j + length))
-        covered_a.update(range(i, i + length))
-        covered_b.update(range(j, j + length))
-    # Nothing is left to tile.
-    for i in range(len(source) - 1):
-        for j in range(len(paraphrase) - 1):
-            if source[i : i + 2] == paraphrase[j : j + 2]:
-                assert {i, i + 1} & covered_a or {j, j + 1} & covered_b

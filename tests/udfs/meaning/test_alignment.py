@@ -30,7 +30,7 @@ def by_kernel(x, y) -> tuple[Scan, list[tuple[int, int]]]:
     blocks = len(x) // 64 + 1
     masks = np.zeros((len(ids) + 1) * blocks, np.uint64)
     history = np.full((len(y) + 1) * blocks, 7, np.uint64)
-    lcs, distance, *grams = scan(x, y, masks, history, np.full(6 * blocks, 7, np.uint64))
+    lcs, distance, grams = scan(x, y, masks, history, np.full(6 * blocks, 7, np.uint64))
     assert not masks.any()
     partner_x, partner_y = np.full((2, len(x) + len(y)), 7, np.int32)
     align(len(x), len(y), history, partner_x, partner_y)

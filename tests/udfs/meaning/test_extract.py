@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from gaixie.udfs.features import FEATURES, extract_code_points
 from gaixie.udfs.meaning import extract, language_model, vectors
-from gaixie.udfs.meaning.explain import explain
 from gaixie.udfs.meaning.extract import CORE_FEATURES, FAMILIES, Resources, extract_core
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.text.code_points import from_strings
@@ -99,36 +98,3 @@ def test_tables_that_are_missing_or_damaged(folder, place, tmp_path):
     with pytest.raises(ValueError, match=f"{tmp_path}/copy/.*digest") as error:
         Resources.load(*given)
     assert "\n" not in str(error.value)
-
-
-def test_reasons_of_a_pair():
-    source = "他在2019年花了3000元买下这座房子,没有后悔。"
-    good = "2019年,这座房子被他花3000元买了下来,他没有后悔。"
-    bad = "他在2019年花了5000元买下这座房子的的,后悔了。"
-    reasons = explain(source, bad, SEGMENTER, Resources.load())
-    assert "number 3000 lost" in reasons
-    assert "number 5000 added" in reasons
-    assert any("negation" in reason for reason in reasons)
-    assert any(reason.startswith("odd: ") for reason in reasons)
-    high = {"structure": 0.9, "synonyms": 0.9, "meaning": 0.9, "fluency": 0.9}
-    assert explain(source, bad, SEGMENTER, Resources.load(), high) == []
-    low = explain(source, bad, SEGMENTER, Resources.load(), high | {"fluency": 0.5})
-    assert low
-    assert all(reason.startswith("odd: ") for reason in low)
-    low = explain(source, bad, SEGMENTER, Resources.load(), high | {"synonyms": 0.1})
-    assert [reason.split("%")[1] for reason in low] == [" of the words kept"]
-    assert not any(
-        "number" in reason or "negation" in reason
-        for reason in explain(source, good, SEGMENTER, Resources.load())
-    )
-
-
-def test_reasons_name_a_number_once_and_no_order_of_strangers():
-    source = "今天上午警方在火车站抓获四百名嫌犯，缴获了大量毒品。"
-    shorter = "今天上午在火车站警方抓住了嫌犯，还缴获大量毒品。"
-    reasons = explain(source, shorter, SEGMENTER, Resources.load())
-    assert [reason for reason in reasons if "4" in reason or "四" in reason] == ["number 400 lost"]
-    stranger = "候鸟在迁徙途中能够利用太阳、星辰以及地球磁场来确定自己的方位。"
-    reasons = explain(source, stranger, SEGMENTER, Resources.load())
-    assert reasons
-    assert not any("same order" in reason for reason in reasons)

@@ -1,19 +1,16 @@
 """Static vectors: kernel and definition agree, tables say what is wrong with them."""
 
-import json
-
 import numpy as np
 import plain_vectors
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gaixie.udfs.meaning import vectors
 from gaixie.udfs.meaning.vectors import (
     NAMES,
     VectorTable,
-    explain,
     features,
+    unmatched,
     write_table,
 )
 from gaixie.udfs.text.code_points import from_strings, word_ends
@@ -103,53 +100,6 @@ def test_the_shipped_table_knows_synonyms():
     assert row[place] > 0.6 > other[place]
 
 
-def test_explain_names_what_is_lost_and_new(table):
-    assert explain(["医生", "治疗", "病人"], ["三", "治疗", "患者"], table) == [
-        "医生 lost",
-        "三 new",
-    ]
-
-
-@pytest.fixture
-def folder(tmp_path):
-    write_table(tmp_path / "table", WORDS, np.eye(10, 16), np.ones(11))
-    return tmp_path / "table"
-
-
-def test_a_missing_table(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"vectors\.json: no such file; expected word vec"):
-        VectorTable.load(tmp_path)
-
-
-@pytest.mark.parametrize("name", vectors.Tables._fields)
-def test_a_missing_array(folder, name):
-    (folder / f"{name}.npy").unlink()
-    with pytest.raises(FileNotFoundError, match=f"{name}.npy: no such file"):
-        VectorTable.load(folder)
-
-
-def test_a_damaged_array(folder):
-    content = bytearray((folder / "vectors.npy").read_bytes())
-    content[-1] ^= 1
-    (folder / "vectors.npy").write_bytes(content)
-    with pytest.raises(ValueError, match="they are not those that were saved"):
-        VectorTable.load(folder)
-
-
-def test_a_cut_array(folder):
-    (folder / "weights.npy").write_bytes((folder / "weights.npy").read_bytes()[:40])
-    with pytest.raises(ValueError, match=r"weights\.npy: expected an array"):
-        VectorTable.load(folder)
-
-
-def test_another_version(folder):
-    path = folder / vectors.MANIFEST
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 7}))
-    with pytest.raises(ValueError, match="version 7, but this version reads 1"):
-        VectorTable.load(folder)
-
-
-def test_no_manifest(folder):
-    (folder / vectors.MANIFEST).write_text("[1]")
-    with pytest.raises(ValueError, match="expected JSON"):
-        VectorTable.load(folder)
+def test_unmatched_words_are_what_is_lost_and_new(table):
+    words = ["医生", "，", "治疗", "病人"], ["三", "治疗", "患者"]
+    assert unmatched(*words, table) == ([0], [0])

@@ -60,9 +60,10 @@ def folder(ltp_folder, tmp_path):
 # The cuts
 
 
-def test_known_sentence(segmenter):
-    assert segmenter.cut(["中国人民的生活进一步改善。"]) == [
-        ["中国", "人民", "的", "生活", "进一步", "改善", "。"]
+def test_known_sentences(segmenter):
+    assert segmenter.cut(["中国人民的生活进一步改善。", "  我们 \t的  "]) == [
+        ["中国", "人民", "的", "生活", "进一步", "改善", "。"],
+        ["  ", "我们", " \t", "的", "  "],
     ]
 
 
@@ -72,10 +73,6 @@ def test_words_cover_awkward_text(segmenter, text):
     assert "".join(words) == text
     assert all(words)
     assert all(word.isspace() or not any(map(str.isspace, word)) for word in words)
-
-
-def test_a_run_of_spaces_is_a_word(segmenter):
-    assert segmenter.cut(["  我们 \t的  "]) == [["  ", "我们", " \t", "的", "  "]]
 
 
 characters = st.one_of(
@@ -104,15 +101,6 @@ def cuts_of(words, texts):
     return rows
 
 
-def test_word_ends_types(segmenter):
-    words = segmenter.word_ends(from_strings(["我们", "", "我们 的"]))
-    assert (words.ends.dtype, words.offsets.dtype) == ("int32", "int64")
-    assert words.ends.tolist() == [2, 2, 3, 4]
-    assert words.offsets.tolist() == [0, 1, 1, 4]
-    empty = segmenter.word_ends(from_strings([]))
-    assert (empty.ends.tolist(), empty.offsets.tolist()) == ([], [0])
-
-
 def test_words_that_ltp_altered_become_gaps():
     assert _cover("甲乙 丙丁", ["乙", "X", "丁"]) == [
         ("甲", -1),
@@ -131,16 +119,6 @@ def test_same_cuts_and_tags_as_ltp(ltp_folder, segmenter, sentences):
     assert len(sentences) == 200
     assert segmenter.cut(sentences) == output.cws
     assert [[tag for _, tag in row] for row in segmenter.tag(sentences)] == output.pos
-
-
-@needs_ltp
-def test_same_cuts_as_ltp_but_for_spaces(ltp_folder, segmenter):
-    from ltp import LTP
-
-    texts = ["我们 的 中国", "他说Hello World 123元。", " 中国 "]
-    output = LTP(str(ltp_folder)).pipeline(texts, tasks=["cws"], parallelism=False)
-    visible = [[word for word in row if not word.isspace()] for row in segmenter.cut(texts)]
-    assert visible == [[part for word in row for part in word.split()] for row in output.cws]
 
 
 # Name, version, workers
@@ -307,19 +285,11 @@ def refused(model, error=(ValueError, OSError)):
     return message
 
 
-def test_missing_folder(tmp_path):
-    missing = tmp_path / "none"
-    assert refused(missing) == (
-        f"ltp:{missing}: no such folder; expected one with config.json, or a name such as LTP/small"
-    )
-
-
-def test_file_in_place_of_the_folder(folder):
-    path = folder / "config.json"
+def test_what_is_no_model_folder(folder, tmp_path):
+    missing, path = tmp_path / "none", folder / "config.json"
+    expected = "expected one with config.json, or a name such as LTP/small"
+    assert refused(missing) == f"ltp:{missing}: no such folder; {expected}"
     assert refused(path) == f"ltp:{path}: is a file; expected a model folder with config.json"
-
-
-def test_folder_without_config(tmp_path):
     assert refused(tmp_path) == f"{tmp_path}: no config.json; expected an LTP model folder"
 
 

@@ -1,0 +1,134 @@
+"""Features by hand. WPA, SBLEU and the tiles of SPA have tests of their own."""
+
+import math
+
+import pytest
+from plain_features import positional_alignment
+
+# ACS: characters equal at the same place / characters of the longer side.
+ACS = [
+    ("今天天气很好", "今天天气不错", 4 / 6),  # 今 天 天 气 stand still, 很 好 do not
+    ("他来了", "他昨天来了", 1 / 5),  # only 他; 来 1 against 昨 1, 了 2 against 天 2
+    ("我喜欢读书", "也我喜欢读书", 0.0),  # one character in front moves all of them
+    ("我喜欢读书", "我喜欢读书吗", 5 / 6),
+    ("他说他说", "说他说他", 0.0),
+    ("春天来了", "春天来了", 1.0),
+    ("春天", "", 0.0),
+    ("", "春天", 0.0),
+    ("", "", math.nan),
+    # After normalisation: fullwidth letters, an ideographic space, a fullwidth comma.
+    ("ＡＢＣ\u3000好，", "ABC 好,", 1.0),
+    ("𠮷野家", "吉野家", 2 / 3),  # 𠮷 is one code point beyond the basic plane
+]
+
+# SPA: (1 / |I|²) Σ over tiles of (tiles from here on) · |start in A / n − start in B / m|.
+SPA = [
+    # 早上 0/6 → 4/6, counted twice; 他去公园 2/6 → 0/6, once: (2 · 2/3 + 1/3) / 2².
+    ("早上他去公园", "他去公园早上", 5 / 12),
+    # n = 6, m = 7. 我们 0/6 → 2/7, thrice; 明天 2/6 → 0/7, twice; 出发 4/6 → 5/7, once:
+    # (18/21 + 14/21 + 1/21) / 3² = (33/21) / 9.
+    ("我们明天出发", "明天我们就出发", 11 / 63),
+    # The same move seen from the other side: 明天 0/7 → 2/6, thrice; 我们 2/7 → 0/6, twice;
+    # 出发 5/7 → 4/6, once: (21/21 + 12/21 + 1/21) / 9.
+    ("明天我们就出发", "我们明天出发", 34 / 189),
+    ("春天来了", "是春天来了", 1 / 5),  # one tile, 0/4 → 1/5
+    ("好好好好", "好好", 0.0),  # one tile, the first of three possible, 0/4 → 0/2
+    ("春天来了", "春天来了", 0.0),
+    ("他很高兴", "她十分快乐", math.nan),
+    ("我来", "来我", math.nan),  # single characters are no substrings
+    ("春天", "", math.nan),
+    ("", "春天", math.nan),
+    ("", "", math.nan),
+]
+
+# PMD: |MD(A) − MD(B)| / shared clauses, MD = Σ distances of shared clauses / clauses.
+PMD = [
+    # A: 下雨了 0, 路很滑 4; MD = 4/2. B: 路很滑 0, 大家要小心 4, 下雨了 10; MD = 10/3.
+    ("下雨了，路很滑", "路很滑，大家要小心，下雨了", (10 / 3 - 4 / 2) / 2),
+    # A: 天黑了 0, 我们回家 4, 吃晚饭 9; MD = (4 + 9 + 5)/3. B: 我们回家 0, 天黑了 5, 吃晚饭 9;
+    # MD = (5 + 9 + 4)/3. Clauses that all fill the same places leave the distances as they are.
+    ("天黑了，我们回家，吃晚饭。", "我们回家，天黑了，吃晚饭。", 0.0),
+    # A clause inserted where nothing moved. A: 下雨了 0, 路很滑 4; MD = 4/2. B: 下雨了 0, 大家小心 4,
+    # 路很滑 9; MD = 9/3. And behind both: MD = 4/3.
+    ("下雨了，路很滑", "下雨了，大家小心，路很滑", (9 / 3 - 4 / 2) / 2),
+    ("下雨了，路很滑", "下雨了，路很滑，大家小心", (4 / 2 - 4 / 3) / 2),
+    # The k-th 走吧 goes with the k-th. A: 走吧 0, 走吧 3, 天黑了 6. B: 天黑了 0, 真的 4, 走吧 7.
+    # Shared: the first 走吧 (0 → 7) and 天黑了 (6 → 0). MD = 6/3 and 7/3.
+    ("走吧，走吧，天黑了", "天黑了，真的，走吧", (7 / 3 - 6 / 3) / 2),
+    # The point of 3.5 does not cut. A: 涨了3.5元 0, 很好 7; MD = 7/2. B: 很好 0, 涨了3.5元 3; 3/2.
+    ("涨了3.5元，很好", "很好，涨了3.5元", (7 / 2 - 3 / 2) / 2),
+    # Three shared. A: 春 0, 夏夏 2, 秋秋秋 5; MD = (2 + 5 + 3)/3.
+    # B: 秋秋秋 0, 夏夏 4, 春 7; MD = (3 + 7 + 4)/3.
+    ("春。夏夏。秋秋秋。", "秋秋秋。夏夏。春。", (14 / 3 - 10 / 3) / 3),
+    ("下雨了，快走", "下雨了，别出门", 0.0),  # one shared clause: no distance
+    ("下雨了， 路很滑。", "下雨了,路很滑!", 1 / 4),  # the space counts: MD = 5/2 and 4/2
+    ("他很高兴。", "她十分快乐。", math.nan),
+    ("。，！", "。，！", math.nan),  # no clause at all
+    ("下雨了", "", math.nan),
+    ("", "下雨了", math.nan),
+    ("", "", math.nan),
+]
+
+# LIS: characters of the longest common substring / characters of the source.
+LIS = [
+    ("今天天气很好", "明天天气很好", 5 / 6),  # 天天气很好
+    ("今天天气很好", "天气", 2 / 6),
+    ("天气", "今天天气很好", 1.0),  # the divisor is the source's length: not symmetric
+    ("他来了", "她走了", 1 / 3),  # 了: a single character counts
+    ("甲乙丙丁", "丁丙乙甲", 1 / 4),
+    ("甲乙丙甲乙丙丁", "甲乙丙丁", 4 / 7),
+    ("哈哈哈哈", "哈哈哈", 3 / 4),
+    ("a b", "a b c", 1.0),  # a space is a character
+    ("春", "秋", 0.0),
+    ("春天", "", 0.0),
+    ("", "春天", math.nan),
+    ("", "", math.nan),
+]
+
+# SL: characters (code points) of the normalised source.
+SL = [
+    ("今天天气很好", 6),
+    ("好", 1),
+    ("", 0),
+    (" \u3000\n", 0),
+    ("  你\u3000 好\t吗\n", 5),  # 你 好 吗
+    ("𠮷野家", 3),  # beyond the basic plane
+    ("👨\u200d👩\u200d👧", 5),  # three faces, two joiners
+    ("等等…", 5),  # … is ... under NFKC
+    ("㍿", 4),  # 株式会社
+    ("①", 1),
+    ("e\u0301", 1),  # é
+    ("\u1112\u1161\u11ab", 1),  # 한
+    ("か\u3099", 1),  # が
+    ("好" * 1000, 1000),
+]
+
+# LR: characters of the paraphrase / characters of the source, both normalised.
+LR = [
+    ("今天天气很好", "天气好", 3 / 6),
+    ("天气好", "今天天气很好", 6 / 3),
+    ("天气好", "气好天", 1.0),
+    ("𠮷野家", "吉野", 2 / 3),
+    ("好", "㍿", 4.0),  # 株式会社
+    (" 你 好 ", "你  好", 1.0),
+    ("天气", "", 0.0),
+    ("", "天气", math.nan),
+    ("", "", math.nan),
+]
+
+GOLDEN = {"acs": ACS, "spa": SPA, "pmd": PMD, "lis": LIS, "lr": LR}
+CASES = [(name, *case) for name, cases in GOLDEN.items() for case in cases]
+CASES += [("sl", source, paraphrase, n) for source, n in SL for paraphrase in ("我们", "")]
+CASES += [("acs", paraphrase, source, share) for source, paraphrase, share in ACS]  # symmetric
+
+
+@pytest.mark.parametrize(("name", "source", "paraphrase", "expected"), CASES)
+def test_golden(both, name, source, paraphrase, expected):
+    assert both(name, source, paraphrase) == pytest.approx((expected,) * 2, rel=1e-6, nan_ok=True)
+
+
+def test_the_front_of_the_source_weighs_most_in_spa():
+    # Two items of four move by 1/10: the first two count 4 + 3 times, the last two 2 + 1 times.
+    front = positional_alignment([(0, 1), (2, 3), (5, 5), (8, 8)], 10, 10)
+    back = positional_alignment([(0, 0), (2, 2), (5, 6), (8, 9)], 10, 10)
+    assert (front, back) == (pytest.approx(0.7 / 16), pytest.approx(0.3 / 16))

@@ -1,0 +1,91 @@
+"""Reasons: one for each low judgement at least, each of a judgement, with the texts as written."""
+
+from __future__ import annotations
+
+import pytest
+
+from gaixie.udfs.meaning.explain import LOW, Sentence, describe, explain
+from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.spscore import SPScore
+from gaixie.udfs.text.segmenters import load_segmenter
+
+SEGMENTER = load_segmenter()
+SOURCE = "他在２０１９年花了３，０００元买下这座房子，没有后悔。"
+GOOD = "２０１９年，这座房子被他花３０００元买了下来，他没有后悔。"
+BAD = "他在２０１９年花了５０００元买下这座房子的的，后悔了。"
+HIGH = dict.fromkeys(LOW, 0.9)
+
+
+def reasons(source, paraphrase, judgements=None, language="en"):
+    return explain(source, paraphrase, SEGMENTER, Resources.load(), judgements, language)
+
+
+def test_facts_are_named_as_they_were_written():
+    found = reasons(SOURCE, BAD)
+    assert "meaning: the number “３，０００元” is missing" in found
+    assert "meaning: the number “５０００元” is new" in found
+    assert "meaning: the negation “没有” is dropped" in found
+    assert any(reason.startswith("fluency: “") and "的的" in reason for reason in found)
+    assert not any("number" in reason or "negation" in reason for reason in reasons(SOURCE, GOOD))
+    assert "语义：丢失数字“３，０００元”" in reasons(SOURCE, BAD, language="zh")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("paraphrase", [SOURCE, GOOD, BAD, "候鸟靠太阳和星星辨认方向，飞得很远。"])
+def test_every_low_judgement_has_its_reason(paraphrase, language):
+    names = reasons(SOURCE, SOURCE, dict.fromkeys(LOW, 0.1), language)
+    names = {reason.partition(":")[0].partition("：")[0] for reason in names}
+    assert len(names) == 4
+    assert reasons(SOURCE, paraphrase, HIGH, language) == []
+    for name in LOW:
+        found = reasons(SOURCE, paraphrase, HIGH | {name: 0.49}, language)
+        assert found
+        assert len({reason.partition(":")[0].partition("：")[0] for reason in found}) == 1
+        assert len(found) == len(set(found))
+
+
+def test_a_number_is_named_once_and_strangers_have_no_order():
+    source = "今天上午警方在火车站抓获四百名嫌犯，缴获了大量毒品。"
+    found = reasons(source, "今天上午在火车站警方抓住了嫌犯，还缴获大量毒品。")
+    numbers = [reason for reason in found if "四百" in reason]
+    assert numbers == ["meaning: the number “四百名” is missing"]
+    found = reasons(source, "候鸟在迁徙途中能够利用太阳、星辰以及地球磁场来确定自己的方位。")
+    assert "structure: the sentences have too little in common to compare" in found
+
+
+def test_fragments_are_no_words():
+    found = reasons("她转过身去，眼泪断了线似的往下掉。", "她转过身来时，眼泪止不住地流了下来。")
+    assert not any("地流" in reason for reason in found)
+
+
+def test_opposites_are_named_together():
+    found = reasons("去年的产量大幅增加了。", "去年的产量大幅减少了。")
+    assert "meaning: “增加” became “减少”" in found
+
+
+@pytest.mark.parametrize(
+    ("written", "part", "quoted"),
+    [
+        ("花了 　３，０００元", "3,000", "３，０００"),
+        ("等等…走了", "走", "走"),
+        ("㍿东芝", "东芝", "东芝"),
+        ("e\u0301cole很好", "很好", "很好"),
+    ],
+)
+def test_what_a_piece_was_written_as(written, part, quoted):
+    sentence = Sentence(written, SEGMENTER)
+    start = sentence.text.index(part)
+    assert sentence.quote(start, start + len(part)) == quoted
+
+
+def test_what_a_score_says():
+    assert describe(0.46) == "about 2.3 of 5: a light rewording"
+    assert describe(0.9, "zh") == "约 4.5 分（满分 5 分）：彻底改写"
+    with pytest.raises(ValueError, match="language 'fr': expected en or zh"):
+        describe(0.5, "fr")
+
+
+def test_the_metric_explains_its_own_judgements():
+    metric = SPScore.load()
+    assert metric.explain(SOURCE, BAD, SEGMENTER, "zh")
+    assert SPScore.load("paper").explain(SOURCE, BAD) == []

@@ -234,8 +234,3 @@ def test_there_is_a_file_for_each_feature_and_no_other():
 
     assert {path.stem for path in FEATURE_FILES} == {*FEATURES} | SHARED
     assert ast.get_docstring(ast.parse((ROOT / "udfs/features/__init__.py").read_text("utf-8")))
-
-
-@pytest.mark.parametrize("path", FEATURE_FILES, ids=lambda path: path.stem)
-def test_every_feature_has_its_tests(path):
-    assert (ROOT / "tests" / "udfs" / "features" / f"test_{path.stem}.py").exists()

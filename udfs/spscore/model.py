@@ -36,6 +36,7 @@ from gaixie.udfs.spscore.files import Head, pack, unpack
 from gaixie.udfs.spscore.penalties import PENALISED, penalty
 from gaixie.udfs.spscore.trees import TreeModel
 from gaixie.udfs.text.code_points import CodePoints, Words, to_strings
+from gaixie.udfs.text.compiled import announce_compiling
 from gaixie.udfs.text.normalise import HAN, NORMALISATION, NULL, UNDECODABLE, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 
@@ -265,6 +266,7 @@ class SPScore:
         file that is not the one that was saved, or tables of vectors or the language model that are
         damaged or not those that it was fitted with. Each names the file.
         """
+        announce_compiling()
         folder = "core" if folder is None else folder
         folder = SHIPPED / folder if folder in TIERS else Path(folder)
         path = folder / files.DESCRIPTION

@@ -6,6 +6,10 @@ that they hand over, and counting every view of a row took a third of the time.
 
 from __future__ import annotations
 
+import os
+import sys
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -46,3 +50,11 @@ def frozen(*columns: Column) -> list[Column]:
 def row_of(column, row):
     """A row of CodePoints, or of Words."""
     return column[0][column[1][row] : column[1][row + 1]]
+
+
+@cache
+def announce_compiling() -> None:
+    """Says on standard error, once in a process, that kernels are compiled where none are kept."""
+    folder = os.environ.get("NUMBA_CACHE_DIR")
+    if folder and not any(Path(folder).rglob("*.nbi")):
+        print("gaixie: compiling kernels, once on this machine: about 30 s", file=sys.stderr)

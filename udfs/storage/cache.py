@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -16,17 +17,36 @@ LOCATOR = "gaixie.udfs.storage.kernel_cache.ByModule"
 
 
 def cache_folder() -> Path:
-    """A folder of ours that can be written, made if need be."""
-    home = os.environ.get("GAIXIE_CACHE_DIR") or os.path.expanduser("~/.cache/gaixie")
-    fallback = Path(tempfile.gettempdir()) / f"gaixie-{os.getuid()}"
-    for folder in (Path(home), fallback):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK):
+    """Returns a folder of ours that can be written, made if need be.
+
+    numba's kernels are pickles: whoever can write here can have this process run what they like. So a
+    folder in a place that we chose must be this user's, and writable by nobody else.
+    """
+    if given := os.environ.get("GAIXIE_CACHE_DIR"):
+        if _can_write(Path(given)):
+            return Path(given)
+    home = Path(os.path.expanduser("~/.cache/gaixie"))
+    for folder in (home, Path(tempfile.gettempdir()) / f"gaixie-{os.getuid()}"):
+        if _can_write(folder) and _is_ours(folder):
             return folder
     return Path(tempfile.mkdtemp(prefix="gaixie-"))
+
+
+def _can_write(folder: Path) -> bool:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
+
+
+def _is_ours(folder: Path) -> bool:
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        return False
+    if status.st_mode & 0o077:  # an earlier version made it
+        folder.chmod(0o700)
+    return True
 
 
 def keep_kernels() -> None:

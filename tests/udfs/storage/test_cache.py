@@ -1,0 +1,51 @@
+"""The cache is a folder that only this user can write to: what lies there is run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from gaixie.udfs.storage.cache import cache_folder
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch) -> tuple[Path, Path]:
+    """The folders of the cache, below the home folder and below the temporary one."""
+    monkeypatch.delenv("GAIXIE_CACHE_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    return tmp_path / "home/.cache/gaixie", tmp_path / f"tmp/gaixie-{os.getuid()}"
+
+
+def test_nobody_else_may_write_there(places):
+    assert cache_folder() == places[0]
+    assert places[0].stat().st_mode & 0o777 == 0o700
+    places[0].chmod(0o777)
+    assert cache_folder() == places[0]
+    assert places[0].stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_of_somebody_else_is_passed_over(places, tmp_path, monkeypatch):
+    """They may have made it under the name that we would take."""
+    (tmp_path / "home").write_text("no folder")
+    other = tmp_path / "other"
+    other.mkdir()
+    places[1].symlink_to(other)
+    found = cache_folder()
+    assert found not in (places[1], other)
+    assert found.is_relative_to(tmp_path / "tmp")
+    places[1].unlink()
+    assert cache_folder() == places[1]
+    monkeypatch.setattr(os, "getuid", lambda: 4711)
+    (tmp_path / "tmp/gaixie-4711").mkdir()
+    assert cache_folder() != tmp_path / "tmp/gaixie-4711"
+
+
+def test_a_folder_that_is_given_is_taken(places, tmp_path, monkeypatch):
+    monkeypatch.setenv("GAIXIE_CACHE_DIR", str(tmp_path / "shared"))
+    (tmp_path / "shared").mkdir(mode=0o777)
+    assert cache_folder() == tmp_path / "shared"

@@ -7,6 +7,7 @@ whole trace, and what Java and Spark had to say.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import re
@@ -20,6 +21,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import FrameType
+from typing import Any, TextIO
 
 CAUSES = (
     (r"No space left on device|Disk quota exceeded", "the disk is full"),
@@ -32,6 +34,9 @@ CAUSES = (
 """What a trace has in it, and what that means."""
 
 
+MORE_MEMORY = "give Java more by spark.driver.memory, or on a cluster spark.executor.memory"
+
+
 class JobError(Exception):
     """A user error: the message names the file, the column or the setting."""
 
@@ -40,15 +45,21 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM."""
 
 
-def run(name: str, main: Callable[[], int], interrupted: str = "nothing was published") -> int:
+def run(
+    name: str,
+    main: Callable[[], int],
+    interrupted: str = "nothing was published",
+    prints: bool = False,
+) -> int:
     """Runs a job's main, and returns its exit code.
 
-    interrupted: what to say behind the cause where the job did not come to its end.
+    interrupted: what to say behind the cause where the job did not come to its end. prints: whether
+    what it prints is what it is for; otherwise a job is done although its summary is lost.
     """
     if signal.getsignal(signal.SIGINT) is _end_at_once:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _silence_py4j()
-    _reopen_stderr()
+    output = _keep_streams()
     log_file.cache_clear()
     before = signal.getsignal(signal.SIGTERM)
     if own := before is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
@@ -57,28 +68,38 @@ def run(name: str, main: Callable[[], int], interrupted: str = "nothing was publ
     try:
         code, said = main(), ""
     except (Exception, KeyboardInterrupt) as error:
-        if interrupt := _interrupt_behind(error):
-            if session := sys.modules.get("gaixie.jobs.corpus.session"):
-                session.end_java()
-            terminated = isinstance(interrupt, Terminated)
-            code = 143 if terminated else 130
-            said = f"{'terminated' if terminated else 'interrupted'}; {interrupted}"
-        elif isinstance(error, JobError):
-            code, said = 2, f"error: {error}"
-        else:
-            failed, code, said = True, 1, f"error: {cause(error)}; {interrupted}"
-            with suppress(OSError):  # a full disk has no room for this either
-                with open(log_file(), "a", encoding="utf-8") as log:
-                    traceback.print_exc(file=log)
-                said += f"; the whole trace is in {log_file()}"
+        code, said = _ending(error, interrupted)
+        failed = code == 1
     finally:
         if own:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    sys.stdout.flush()
+    if output and output.lost:
+        code, said = code or int(prints), f"what it printed was lost: {output.lost.strerror}"
     if said:
         print(f"{name}: {said}", file=sys.stderr)
     if not failed and log_file.cache_info().currsize:
         log_file().unlink(missing_ok=True)
     return code
+
+
+def _ending(error: BaseException, interrupted: str) -> tuple[int, str]:
+    """Returns the exit code and the last line of a job that an error ended."""
+    if interrupt := _interrupt_behind(error):
+        if session := sys.modules.get("gaixie.jobs.corpus.session"):
+            session.end_java()
+        if isinstance(interrupt, Terminated):
+            return 143, f"terminated; {interrupted}"
+        return 130, f"interrupted; {interrupted}"
+    if isinstance(error, JobError):
+        return 2, f"error: {error}"
+    said = f"error: {cause(error)}"
+    said += f"; {MORE_MEMORY if 'out of memory' in said else interrupted}"
+    with suppress(OSError):  # a full disk has no room for this either
+        with open(log_file(), "a", encoding="utf-8") as log:
+            traceback.print_exception(error, file=log)
+        said += f"; the whole trace is in {log_file()}"
+    return 1, said
 
 
 def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
@@ -140,13 +161,61 @@ def _end_at_once(signum: int, frame: FrameType | None) -> None:
     os._exit(130)
 
 
-def _reopen_stderr() -> None:
-    """Under spark-submit, standard error comes out of Java's standard output, line by line; this
-    takes Java's own, where the system shows it."""
+class Lossy(io.RawIOBase):
+    """A standard stream that never fails, though its disk is full or its reader gone."""
+
+    def __init__(self, number: int):
+        self._number = number
+        self.lost: OSError | None = None
+        """Why something was lost; a reader who has seen enough, as head has, loses nothing."""
+
+    def fileno(self) -> int:
+        return self._number
+
+    def isatty(self) -> bool:
+        return os.isatty(self._number)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        try:
+            return os.write(self._number, data)
+        except BrokenPipeError:
+            return len(data)
+        except OSError as error:
+            self.lost = error
+            return len(data)
+
+
+def _keep_streams() -> Lossy | None:
+    """Makes standard output and error lossy, where they are the process's own; returns the output.
+
+    Where one is closed, a file that is opened would take its number, and what is printed with it.
+    """
+    with suppress(OSError):
+        while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass
+        os.close(number)
+    output, errors = Lossy(1), Lossy(2)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
+        # Under spark-submit, standard error comes out of Java's standard output, line by line; this
+        # takes Java's own, where the system shows it.
         with suppress(OSError):
-            java = open(f"/proc/{os.getppid()}/fd/2", "a", 1, "utf-8", "backslashreplace")  # noqa: SIM115
-            sys.stderr = java
+            os.dup2(os.open(f"/proc/{os.getppid()}/fd/2", os.O_WRONLY | os.O_APPEND), 2)
+    if sys.stderr in (None, sys.__stderr__):
+        sys.stderr = _text(errors, sys.__stderr__)
+    if sys.stdout not in (None, sys.__stdout__):
+        return None
+    sys.stdout = _text(output, sys.__stdout__)
+    return output
+
+
+def _text(stream: Lossy, own: TextIO | None) -> io.TextIOWrapper:
+    """Wraps a stream as Python's own is; own: None where it is closed."""
+    encoding, errors = (own.encoding, own.errors) if own else ("utf-8", "backslashreplace")
+    lines = stream.isatty() or stream.fileno() == 2
+    return io.TextIOWrapper(io.BufferedWriter(stream), encoding, errors, line_buffering=lines)
 
 
 def _silence_py4j() -> None:

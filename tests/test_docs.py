@@ -30,7 +30,9 @@ def commands() -> list[tuple[str, list[str]]]:
             for line in block.replace("\\\n", " ").splitlines():
                 words = shlex.split(line, comments=True)
                 if words[:1] == ["gaixie"]:
-                    known.append((COMMANDS[words[1]][0].replace(".", "/") + ".py", words[2:]))
+                    known.append(
+                        (COMMANDS[words[1]]["module"].replace(".", "/") + ".py", words[2:])
+                    )
                 elif script := next(filter(SCRIPT.fullmatch, words), None):
                     known.append((script, words[words.index(script) + 1 :]))
     return known

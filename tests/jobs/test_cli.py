@@ -24,9 +24,9 @@ def gaixie(*words: str) -> subprocess.CompletedProcess:
 def test_help_lists_the_commands():
     done = gaixie()
     assert (done.returncode, done.stderr) == (0, "")
-    for name, (module, _) in cli.COMMANDS.items():
+    for name, row in cli.COMMANDS.items():
         assert f"\n  {name} " in done.stdout
-        spec = find_spec(f"gaixie.{module}")
+        spec = find_spec(f"gaixie.{row['module']}")
         assert spec is not None
 
 
@@ -34,7 +34,7 @@ def test_help_lists_the_commands():
 def test_a_command_has_its_script_s_options(name):
     done = gaixie(name, "--help")
     script = subprocess.run(
-        [sys.executable, "-m", f"gaixie.{cli.COMMANDS[name][0]}", "--help"],
+        [sys.executable, "-m", f"gaixie.{cli.COMMANDS[name]['module']}", "--help"],
         capture_output=True,
         text=True,
     )

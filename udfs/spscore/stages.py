@@ -24,10 +24,14 @@ DEFAULT_CUTS = {
     "llm": (0.24, 0.44, 0.54),
     "human": (0.22, 0.46, 0.59),
 }
-"""Scores at which stages 1, 2 and 3 begin; conf/score.yaml has the same and says where from."""
+"""Scores at which stages 1, 2 and 3 begin, unless conf/score.yaml says otherwise.
+
+They are the scores of tier core that are worth a rating of 1.25, 2.4 and 3.0 of 5 in their origin (the
+model's card has the table). No back-translation was rated, so these take the scores of parallel pairs.
+Few real translations reach stage 3: ``--dry-run`` shows the quantiles of an input."""
 
 DEFAULT_MIN_MEANING = {"parallel": 0.8, "back_translation": 0.8, "llm": 0.0, "human": 0.8}
-"""Least judged meaning in stages 2 and 3; conf/score.yaml has the same. The few real pairs that reach
+"""Least judged meaning in stages 2 and 3. The few real pairs that reach
 these stages are rated 3.2 to 3.7 for meaning without it, 3.6 with it; pairs of LLMs 4.3 and more anyhow."""
 
 SCORE_BINS = 10_000

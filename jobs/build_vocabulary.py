@@ -3,7 +3,7 @@
   spark-submit jobs/build_vocabulary.py --input text/ --column text --output vocabulary/
   spark-submit jobs/build_vocabulary.py --input s3a://bucket/gaixie/runs/monday/scored \\
       --column source --column paraphrase --segmenter ltp:models/ltp-legacy --output vocabulary/
-  python jobs/build_vocabulary.py --gold 199801.txt --output vocabulary/     words and tags are given
+  python jobs/build_vocabulary.py --gold 199801.txt --output vocabulary/     given words and tags
   python jobs/build_vocabulary.py … --keep verb=share:0.5 --keep "person name=min_count:20"
 
 Segments and tags every sentence, counts (word, part of speech), and keeps of each part of speech
@@ -23,59 +23,54 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from typing import Any
 
 from gaixie.jobs.corpus.session import start_session
 from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError, run
-from gaixie.jobs.vocabulary.build import BuildVocabulary
-from gaixie.udfs.command_line import make_parser
+from gaixie.jobs.vocabulary.build import BuildVocabulary, check_output, read_sentences
+from gaixie.udfs.command_line import make_parser, positive
 from gaixie.udfs.storage.storage import spark_uri
 from gaixie.udfs.text.parts_of_speech import CLASSES
-from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
+from gaixie.udfs.text.segmenters import load_segmenter
 from gaixie.udfs.text.vocabulary import PAPER, Rule
 
 
 def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
-    rules = dict(PAPER)
-    for given in args.keep:
-        rules.update([_rule(given)])
-    segmenter = None if args.gold else _segmenter(args.segmenter)
-    path, output = spark_uri(args.gold or args.input), spark_uri(args.output)
+    try:
+        rules = PAPER | dict(_rule(given) for given in args.keep)
+        segmenter = None if args.gold else load_segmenter(args.segmenter)
+        if segmenter:
+            segmenter.tag(["测试"])
+    except (ValueError, OSError) as error:
+        raise JobError(str(error)) from error
+    path, output = spark_uri(args.gold or args.input), spark_uri(args.output).rstrip("/")
     spark = start_session("gaixie build_vocabulary", [path, output])
-    job = BuildVocabulary(spark, Storage(spark), path, output, rules)
-    job.check_output(args.overwrite)
-    sentences = job.read(None if args.gold else args.column or ["text"], args.limit)
+    storage = Storage(spark)
+    check_output(storage, output, args.overwrite)
+    columns = None if args.gold else args.column or ["text"]
+    sentences = read_sentences(spark, storage, path, columns, args.limit)
     if args.dry_run:
         count = len(sentences.take(1_000))
         print(f"{path}: {count:,} of the first 1,000 sentences; nothing written")
         return 0
+    job = BuildVocabulary(spark, storage, path, output, rules)
     job.build(sentences, segmenter, args.segmenter)
     return 0
-
-
-def _segmenter(spec: str) -> Segmenter:
-    try:
-        segmenter = load_segmenter(spec)
-        segmenter.tag(["测试"])
-    except (ValueError, OSError) as error:
-        raise JobError(str(error)) from error
-    return segmenter
 
 
 def _rule(text: str) -> tuple[str, Rule]:
     match = re.fullmatch(r"([a-z -]+)=(share|min_count|coverage):([0-9.]+)", text)
     if match is None or match[1] not in CLASSES:
-        raise JobError(
+        raise ValueError(
             f"--keep {text}: expected CLASS=share:X, CLASS=min_count:N or CLASS=coverage:X, "
             f"with CLASS one of {', '.join(CLASSES)}"
         )
+    number = int if match[2] == "min_count" else float
     try:
-        value: Any = int(match[3]) if match[2] == "min_count" else float(match[3])
-        return match[1], Rule(**{match[2]: value})
+        return match[1], Rule(**{match[2]: number(match[3])})  # type: ignore[arg-type]
     except ValueError as error:
-        raise JobError(f"--keep {text}: {error}") from error
+        raise ValueError(f"--keep {text}: {error}") from error
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -88,14 +83,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--output", metavar="FOLDER", required=True)
     add("--overwrite", action="store_true", help="replace the vocabulary in FOLDER")
     add("--segmenter", metavar="SPEC", default="jieba", help="jieba | ltp:NAME_OR_FOLDER")
-    add(
-        "--keep",
-        metavar="RULE",
-        action="append",
-        default=[],
-        help="instead of the paper's share, for one class",
-    )
-    add("--limit", metavar="N", type=int, help="only the first N rows")
+    keep = "in place of the paper's share, for one class"
+    add("--keep", metavar="RULE", action="append", default=[], help=keep)
+    add("--limit", metavar="N", type=positive, help="only the first N rows")
     add("--dry-run", action="store_true", help="look at the input, write nothing")
     return parser.parse_args(argv)
 

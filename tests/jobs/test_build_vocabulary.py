@@ -15,8 +15,9 @@ import pytest
 from plain_vocabulary import select
 
 from gaixie.jobs.build_vocabulary import main
+from gaixie.jobs.corpus.reporting import png_of
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.vocabulary.build import distribution, draw_distribution
+from gaixie.jobs.vocabulary.build import distribution
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.parts_of_speech import class_of
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
@@ -87,7 +88,7 @@ def test_figure_2_is_of_the_words_that_were_kept():
     assert [bar.get_width() for bar in axes.patches] == [25, 75]
     assert axes.get_xlabel() == "% of the 4 words kept"
     assert [text.get_text() for text in axes.texts] == ["25.0 % (1)", "75.0 % (3)"]
-    assert draw_distribution({}).startswith(b"\x89PNG")  # nothing kept
+    assert png_of(distribution({})).startswith(b"\x89PNG")  # nothing kept
 
 
 def test_other_rules(spark, texts, corpus, tmp_path):

@@ -33,16 +33,21 @@ from __future__ import annotations
 import argparse
 import sys
 
+from pydantic import ValidationError
+
 from gaixie.jobs.corpus.publish import clean
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.releases import pipeline, store
 from gaixie.jobs.releases.verify import difference
-from gaixie.udfs.spscore.stages import STAGES
+from gaixie.udfs.command_line import make_parser
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import ManifestError
+from gaixie.udfs.storage.options import add_options
+from gaixie.udfs.storage.settings import first_fault
 from gaixie.udfs.text.splits import SPLITS
 
-TITLE = "Gaixie 改写: scored Chinese paraphrases"
+WHAT = ("runs", "version", "license", "stages", "keep_columns", "title")
+HOW = ("seed", "shards_mb", "shards", "dry_run", "no_latest")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -72,55 +77,35 @@ def _dispatch(args: argparse.Namespace) -> int:
         old, new = (store.published_release(args.root, version) for version in args.diff)
         print(difference(pipeline.session(args.root), args.root, old, new))
         return 0
-    return pipeline.release(store.ReleaseRequest(**vars(args)))
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    try:
+        request = store.ReleaseRequest(**given)
+    except ValidationError as error:
+        raise JobError(f"--{first_fault(error)}") from error
+    return pipeline.release(request)
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="release_dataset.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = make_parser("release_dataset.py", __doc__)
     parser.add_argument("--root", metavar="ROOT", required=True, help="a local path or a URI")
     what = parser.add_argument_group("what to release")
-    what.add_argument("--runs", metavar="ID", nargs="+", default=[], help="published runs")
-    what.add_argument("--version", metavar="VERSION", help="such as 1.0, 2.3.1 or 1.0-rc1")
-    what.add_argument("--license", metavar="NAME", help="such as CC-BY-4.0")
-    what.add_argument(
-        "--stages", type=int, nargs="+", choices=STAGES, default=[1, 2, 3], help="default 1 2 3"
-    )
-    what.add_argument("--keep-columns", metavar="NAME", nargs="+", default=[], help="of the runs")
-    what.add_argument("--title", default=TITLE, help=f"default '{TITLE}'")
+    add_options(what, store.ReleaseRequest, *WHAT)
     how = parser.add_argument_group("how")
-    how.add_argument(
-        "--split",
-        metavar=("TRAIN", "VALIDATION", "TEST"),
-        type=float,
-        nargs=len(SPLITS),
-        default=[1.0],
-        help="shares of the sources, or of the groups with --keep-columns group; by default all is train",
-    )
-    how.add_argument("--seed", type=int, default=13, help="of split and shuffle; default 13")
-    how.add_argument("--shards-mb", metavar="MB", type=float, default=128, help="default 128")
-    how.add_argument(
-        "--shards", metavar="N", type=int, help="files of each split and stage instead"
-    )
-    how.add_argument("--dry-run", action="store_true", help="say what would be released")
-    how.add_argument("--no-latest", action="store_true", help="leave latest.json alone")
+    shares = ("TRAIN", "VALIDATION", "TEST")
+    split = store.ReleaseRequest.model_fields["split"].description
+    how.add_argument("--split", metavar=shares, type=float, nargs=len(SPLITS), help=split)
+    add_options(how, store.ReleaseRequest, *HOW)
     other = parser.add_argument_group("instead of a release").add_mutually_exclusive_group()
     other.add_argument("--list", action="store_true", help="the published versions")
     other.add_argument("--verify", metavar="VERSION", help="read all of a release again")
     other.add_argument("--diff", metavar=("A", "B"), nargs=2, help="how version B differs from A")
-    other.add_argument(
-        "--trace", metavar="PAIR_ID", help="how a pair of --version (or the latest) came about"
-    )
+    trace = "how a pair of --version (or the latest) came about"
+    other.add_argument("--trace", metavar="PAIR_ID", help=trace)
     other.add_argument("--set-latest", metavar="VERSION", help="point latest.json at a version")
-    other.add_argument(
-        "--clean", action="store_true", help="delete what killed and losing releases left"
-    )
-    parser.add_argument(
-        "--older-than", metavar="HOURS", type=float, default=24, help="for --clean; default 24"
-    )
+    clean = "delete what killed and losing releases left"
+    other.add_argument("--clean", action="store_true", help=clean)
+    hours = "for --clean; default 24"
+    parser.add_argument("--older-than", metavar="HOURS", type=float, default=24, help=hours)
     return parser.parse_args(argv)
 
 

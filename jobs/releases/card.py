@@ -12,8 +12,7 @@ from typing import Any
 
 import yaml
 
-from gaixie.jobs.corpus.reporting import render
-from gaixie.udfs.reports import license_head
+from gaixie.udfs.reports import license_head, render
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage.manifest import ReleaseManifest

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
+from gaixie.udfs.spscore.stages import STAGES
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, ReleaseSettings, read_release
 from gaixie.udfs.text.splits import SPLITS
@@ -130,22 +131,33 @@ RESERVED = {"run", "split", "subset"}
 class ReleaseRequest(BaseModel):
     """The options of a release. Raises JobError for a wrong value."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
 
     root: str
-    runs: list[str]
-    version: str
-    license: str
-    title: str
-    stages: list[int]
-    keep_columns: list[str]
-    split: list[float]
-    """Share of the sources in each of SPLITS; a single share is that of train."""
-    seed: int
-    shards_mb: int | float
-    shards: int | None
-    dry_run: bool
-    no_latest: bool
+    runs: list[str] = []
+    """published runs"""
+    version: str = ""
+    """such as 1.0, 2.3.1 or 1.0-rc1"""
+    license: str = ""
+    """such as CC-BY-4.0"""
+    title: str = "Gaixie 改写: scored Chinese paraphrases"
+    """of the data set's card"""
+    stages: list[int] = [1, 2, 3]
+    """by default 1 2 3"""
+    keep_columns: list[str] = []
+    """further columns of the runs"""
+    split: list[float] = [1.0]
+    """shares of the sources, or of the groups where all runs have a column group; by default all is train"""
+    seed: int = 13
+    """of split and shuffle; by default 13"""
+    shards_mb: int | float = 128
+    """size of a file; by default 128"""
+    shards: int | None = None
+    """files of each split and stage, in place of a size"""
+    dry_run: bool = False
+    """say what would be released"""
+    no_latest: bool = False
+    """leave latest.json alone"""
 
     @property
     def settings(self) -> ReleaseSettings:
@@ -163,7 +175,7 @@ class ReleaseRequest(BaseModel):
     @classmethod
     def _nothing_missing(cls, values: dict[str, Any]) -> dict[str, Any]:
         for name in ("runs", "version", "license"):
-            if not values[name]:
+            if not values.get(name):
                 raise JobError(
                     f"--{name} is missing: a release needs --runs, --version and --license"
                 )
@@ -178,6 +190,10 @@ class ReleaseRequest(BaseModel):
         for option in ("runs", "stages", "keep_columns"):
             if twice := [v for v, n in Counter(getattr(self, option)).items() if n > 1]:
                 raise JobError(f"--{option.replace('_', '-')}: {twice[0]} is there twice")
+        if unknown := {*self.stages} - {*STAGES}:
+            raise JobError(
+                f"--stages {min(unknown)}: expected some of {', '.join(map(str, STAGES))}"
+            )
         self.stages.sort()
         if reserved := RESERVED & {*self.keep_columns}:
             raise JobError(f"--keep-columns {min(reserved)}: a release uses this name itself")

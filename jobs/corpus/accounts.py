@@ -1,21 +1,21 @@
-"""The accounts of a run: what was read is what was written, quarantined or a duplicate."""
+"""Keeps the accounts of a run: each row read is scored, in quarantine, or a duplicate."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from gaixie.jobs.corpus.inputs import InputFiles
 from gaixie.jobs.corpus.storage import LITERAL, Storage
+from gaixie.jobs.corpus.unreadable import SPARK_ERRORS
 from gaixie.udfs.command_line import say
 from gaixie.udfs.spark import escape_bytes
 from gaixie.udfs.storage import storage as plain_storage
@@ -35,19 +35,18 @@ def close_accounts(
     read: Counter[str],
     scored: Counter[tuple[Any, ...]],
     quarantined: Counter[tuple[Any, ...]],
-    duplicates: dict[str, int],
+    duplicates: Mapping[str, int],
 ) -> None:
     """Raises RuntimeError unless read = scored + quarantined + duplicates for every origin."""
-    for origin in read:
-        parts = (
-            sum(n for (name, _), n in scored.items() if name == origin),
-            sum(n for (name, _), n in quarantined.items() if name == origin),
-            duplicates.get(origin, 0),
-        )
-        if read[origin] != sum(parts):
+    for origin, rows in read.items():
+        parts = [
+            sum(n for (name, _), n in c.items() if name == origin) for c in (scored, quarantined)
+        ]
+        left_out = duplicates.get(origin, 0)
+        if rows != sum(parts) + left_out:
             raise RuntimeError(
-                f"origin {origin}: {read[origin]} rows read, but {parts[0]} scored + "
-                f"{parts[1]} quarantined + {parts[2]} duplicates; nothing was published"
+                f"origin {origin}: {rows} rows read, but {parts[0]} scored + {parts[1]} "
+                f"quarantined + {left_out} duplicates; nothing was published"
             )
 
 
@@ -60,8 +59,7 @@ def written_files(spark: SparkSession, storage: Storage, folder: str, name: str)
     if all(uri.startswith(("file:", "s3a:")) for uri in uris):
         sums = digests(spark, uris)
     else:
-        with ThreadPoolExecutor(THREADS) as pool:
-            sums = dict(zip(uris, pool.map(storage.sha256, uris), strict=True))
+        sums = _in_threads(storage.sha256, uris)
     return [
         RunFile(
             path=f"{name}/" + file.uri.rpartition(f"/{name}/")[2],
@@ -96,7 +94,7 @@ FOR_EXECUTORS = (
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
     *("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION"),
 )
-"""Variables of the driver that S3A hands to executors too; there they go with the task."""
+"""Variables of the driver that a task takes along, as S3A itself hands them to executors."""
 
 
 def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
@@ -110,17 +108,23 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
         given = {name: os.environ[name] for name in FOR_EXECUTORS if name in os.environ}
 
         def digest(uri: str) -> str:
-            for name, value in given.items():
-                os.environ.setdefault(name, value)
+            if "AWS_ACCESS_KEY_ID" in given:  # a worker may hold the token of an earlier job's key
+                os.environ.pop("AWS_SESSION_TOKEN", None)
+            os.environ.update(given)
             return plain_storage.sha256(uri)
 
         try:
             found = context.parallelize(uris, min(len(uris), 1000)).map(digest).collect()
             return dict(zip(uris, found, strict=True))
-        except (PySparkException, Py4JJavaError):
+        except SPARK_ERRORS:
             say("executors cannot read the run's files in Python: the driver does")
-    with ThreadPoolExecutor(context.defaultParallelism) as pool:
-        return dict(zip(uris, pool.map(plain_storage.sha256, uris), strict=True))
+    return _in_threads(plain_storage.sha256, uris)
+
+
+def _in_threads(digest: Callable[[str], str], uris: Sequence[str]) -> dict[str, str]:
+    """A thread holds a block of 8 MB, so their number does not follow the cluster's cores."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        return dict(zip(uris, pool.map(digest, uris), strict=True))
 
 
 def observed(observation: Observation) -> dict[str, Any]:

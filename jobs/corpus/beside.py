@@ -1,4 +1,4 @@
-"""Runs work of Spark in a thread: beside other work, or so that Ctrl-C can break it off."""
+"""Runs work of Spark in a thread, so that other work goes on, or Ctrl-C can break it off."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ def beside(work: Callable[[], T]) -> Iterator[Future[T]]:
 
 
 def interruptible(work: Callable[[], T]) -> T:
-    """Returns the work's result, such as that of toArrow, which Ctrl-C must not meet in the main
-    thread.
+    """Does work such as toArrow in a thread, and returns its result.
 
-    There PySpark would stop reading what Java sends, and then wait until Java has sent it. Do not
-    use it for toPandas, which warns at length of work that was broken off.
+    If Ctrl-C comes in the main thread, PySpark stops reading what Java sends, and then waits until
+    Java has sent it. Do not use this for toPandas, which prints long warnings when broken off.
     """
     with beside(work) as done:
         pass

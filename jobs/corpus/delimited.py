@@ -1,10 +1,10 @@
-"""CSV and TSV: how each file is read, since not every quote opens a field that spans lines.
+"""Decides how each CSV and TSV file is read: line by line, or as a whole.
 
-The quotes of a TSV are characters like any other, unless the settings say otherwise. Lines of a CSV
-can be shared out over many tasks; records that span lines cannot, and one quote that is never
-closed would take all that follows into one record. So each file is looked at once, by as many tasks
-as it has pieces: only where a line ends within quotes is the file read both ways, and as a whole if
-fewer records are malformed then.
+The quotes of a TSV are characters like any other, unless the settings say otherwise. Many tasks can
+share the lines of a CSV, but not records that span lines, and a quote that is never closed would
+take all that follows into one record. So each file is looked at once, by as many tasks as it has
+pieces. Only a file with a line that ends within quotes is read both ways; it is then read as a
+whole if fewer of its records are malformed that way.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from gaixie.jobs.errors import JobError
 from gaixie.udfs.storage.storage import File
 
 CHARACTERS = 16_000_000
-"""Of a field, at most, in a file that is read as a whole."""
+"""The most that a field may have in a file that is read as a whole."""
 
 FIELD_LINES = 100
-"""Of a field in quotes, at most."""
+"""The most that a field in quotes may have."""
 
 
 class Reading(NamedTuple):
@@ -49,7 +49,7 @@ def options(kind: str, form: Csv, reading: Reading) -> dict[str, Any]:
     """Returns Spark's options for files of one reading."""
     return LITERAL | {
         "header": form.columns is None,
-        "sep": delimiter(kind, form),
+        "sep": form.delimiter_of(kind),
         "quote": reading.quote,
         "escape": reading.quote or '"',
         "encoding": form.encoding,
@@ -58,10 +58,6 @@ def options(kind: str, form: Csv, reading: Reading) -> dict[str, Any]:
         # Without pruning, or a line with too few columns passes where only some are asked for.
         "columnPruning": False,
     }
-
-
-def delimiter(kind: str, form: Csv) -> str:
-    return form.delimiter or ("\t" if kind == "tsv" else ",")
 
 
 def allow_encoding(spark: SparkSession, encoding: str) -> None:
@@ -79,21 +75,20 @@ def allow_encoding(spark: SparkSession, encoding: str) -> None:
 def plain_reading(kind: str, form: Csv) -> Reading:
     """Returns how files are read line by line; those of an encoding without lines are read as a
     whole."""
-    quote = ("" if kind == "tsv" else '"') if form.quote is None else form.quote
-    # Of other encodings, line ends, quotes and delimiters are the bytes of ASCII, and no parts of others.
+    # In other encodings, line ends, quotes and delimiters are single bytes, as in ASCII.
     wide = codecs.lookup(form.encoding).name.partition("-")[2][:2] in ("16", "32")
-    return Reading(quote, wide)
+    return Reading(form.quote_of(kind), wide)
 
 
 def find_readings(
     spark: SparkSession, files: Sequence[File], kind: str, form: Csv, schema: StructType
 ) -> dict[str, Reading]:
-    """Returns how to read each file, by URI. The last column of the schema takes malformed lines."""
+    """Returns how to read each file, by URI. schema: its last column takes malformed lines."""
     plain = plain_reading(kind, form)
     readings = {file.uri: plain for file in files}
     if not plain.quote or plain.across_lines:
         return readings
-    if undecided := _open_quotes(spark, files, plain.quote, delimiter(kind, form)):
+    if undecided := _open_quotes(spark, files, plain.quote, form.delimiter_of(kind)):
         across = plain._replace(across_lines=True)
         by_line, whole = (
             _malformed(spark, undecided, options(kind, form, reading), schema)

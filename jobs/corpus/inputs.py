@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,12 +20,13 @@ from gaixie.jobs.corpus.delimited import (
     plain_reading,
     undecodable_files,
 )
-from gaixie.jobs.corpus.early import GIVE_ENCODING, check_names
-from gaixie.jobs.corpus.parquet import CHECKED
+from gaixie.jobs.corpus.early import GIVE_ENCODING, MARK, check_names
+from gaixie.jobs.corpus.json_lines import FILE, look_at_lines, read_lines
+from gaixie.jobs.corpus.parquet import CHECKED, footer_reader
 from gaixie.jobs.corpus.paths import COMPRESSED, choose_files, local_path
 from gaixie.jobs.corpus.settings import LICENSE, Input
 from gaixie.jobs.corpus.storage import LITERAL, Storage
-from gaixie.jobs.corpus.unreadable import SPARK_ERRORS, set_aside, unreadable_files
+from gaixie.jobs.corpus.unreadable import without_corrupt
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
 from gaixie.udfs.features import FEATURES
@@ -44,7 +43,7 @@ NO_ORIGIN = "unknown"
 
 RESERVED = (
     *("pair_id", "source", "paraphrase", "origin", "reason", "stage"),
-    *(*FEATURES, *OUTPUTS, MALFORMED_LINE, "row_key", "fit", "_scored"),
+    *(*FEATURES, *OUTPUTS, MALFORMED_LINE, FILE, "row_key", "fit", "_scored"),
 )
 """Columns that the job writes itself, whatever their case."""
 
@@ -66,6 +65,10 @@ class InputFiles:
     row_groups: dict[str, int] = field(default_factory=dict)
     readings: dict[str, Reading] = field(default_factory=dict)
     """Of each file, CSV or TSV, once it was looked at."""
+    marked: bool = False
+    """Whether CSV or TSV begins with a byte order mark that Spark takes for a part of a name."""
+    line_by_line: set[str] = field(default_factory=set)
+    """JSON lines that Spark's own reader would take for something else."""
     corrupt: dict[str, str] = field(default_factory=dict)
     """What is wrong with each file that was set aside."""
 
@@ -147,24 +150,15 @@ def _inspect(
     if kind == "parquet":
         _inspect_parquet(spark, source, on_corrupt_file)
     else:
-        try:
-            source.schema = _text_schema(spark, source)
-        except SPARK_ERRORS as error:
-            faults = unreadable_files(error, files, lambda some: _text_lines(spark, some))
-            set_aside(faults, files, {}, "stop")
-            raise
+        lines = partial(_text_lines, spark)
+        schema = without_corrupt(lambda _: _text_schema(spark, source), files, lines, {}, "stop")
+        assert schema is not None
+        source.schema = schema
         _check_columns(source.schema, files[0].uri, settings)
     if settings.origin_column:
-        while source.files:
-            try:
-                _check_origins(spark, source)
-                break
-            except SPARK_ERRORS as error:
-                read = partial(read_files, spark, source)
-                faults = unreadable_files(error, source.files, read)
-                if not faults:
-                    raise
-                source.files = set_aside(faults, source.files, source.corrupt, on_corrupt_file)
+        check, read = partial(_check_origins, spark, source), partial(read_files, spark, source)
+        without_corrupt(check, source.files, read, source.corrupt, on_corrupt_file)
+        source.files = source.read
         if not source.files:
             raise JobError(f"{settings.path}: no file could be read")
     for own, name in source.extra_names.items():
@@ -175,61 +169,29 @@ def _inspect(
 
 def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: str) -> None:
     """Reads every footer, so that a file that is no Parquet or lacks a column is named."""
-    jvm: Any = spark._jvm
-    conf = spark._jsc.hadoopConfiguration()
-    convert = jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter(
-        spark._jsparkSession.sessionState().conf()
-    )
-
-    known: dict[str, StructType] = {}  # by the text of the schema in the file
-
-    def footer(file: File) -> tuple[StructType, int, int] | str:
-        """Returns schema, rows and row groups; or what is wrong with the file."""
-        try:
-            path = jvm.org.apache.hadoop.fs.Path(file.uri)
-            reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(
-                jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, conf)
-            )
-            try:
-                schema = reader.getFooter().getFileMetaData().getSchema()
-                if (text := schema.toString()) not in known:
-                    known[text] = StructType.fromJson(json.loads(convert.convert(schema).json()))
-                return known[text], reader.getRecordCount(), reader.getRowGroups().size()
-            finally:
-                reader.close()
-        except Exception as error:
-            cause = getattr(error, "java_exception", None)
-            return (cause.getMessage() if cause else str(error)) or type(error).__name__
-
     with ThreadPoolExecutor(16) as pool:
-        footers = list(pool.map(footer, source.files))
+        footers = list(pool.map(footer_reader(spark), source.files))
     good: list[File] = []
-    for file, read in zip(source.files, footers, strict=True):
-        if isinstance(read, str):
-            fault = read.splitlines()[0]
+    left_out: set[str] = set()
+    for file, footer in zip(source.files, footers, strict=True):
+        if isinstance(footer, str):
             if on_corrupt_file == "stop":
-                raise JobError(f"{file.uri}: not a readable Parquet file: {fault}")
-            source.corrupt[file.uri] = fault
+                raise JobError(f"{file.uri}: not a readable Parquet file: {footer}")
+            source.corrupt[file.uri] = footer
             continue
-        schema, rows, row_groups = read
-        _check_columns(schema, file.uri, source.settings)
+        for name, kind in footer.unreadable.items():
+            if name in {*source.settings.text_columns, *(source.settings.carried or ())}:
+                raise JobError(f"{file.uri}: column '{name}' is {kind}, which Spark cannot read")
+            if name not in left_out:
+                say(f"{file.uri}: column '{name}' is left out: Spark cannot read {kind}")
+            left_out.add(name)
+        _check_columns(footer.schema, file.uri, source.settings)
         if not good:
-            source.schema = schema
-        missing = {c.name for c in source.schema} ^ {c.name for c in schema}
-        if missing:
-            raise JobError(
-                f"{file.uri}: column '{min(missing)}' is not in every file of {source.settings.path}"
-            )
-        for column in schema:
-            expected = source.schema[column.name].dataType
-            if column.dataType != expected:
-                raise JobError(
-                    f"{file.uri}: column '{column.name}' is {column.dataType.simpleString()}, "
-                    f"expected {expected.simpleString()} as in {good[0].uri}"
-                )
+            source.schema = footer.schema
+        _check_same_columns(footer.schema, source, file.uri, (good or [file])[0].uri)
         good.append(file)
-        source.rows[file.uri] = rows
-        source.row_groups[file.uri] = row_groups
+        source.rows[file.uri] = footer.rows
+        source.row_groups[file.uri] = footer.row_groups
     source.files = good
     if not good:
         raise JobError(f"{source.settings.path}: no file could be read as Parquet")
@@ -237,20 +199,42 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: s
         raise JobError(f"{source.settings.path}: no rows, expected at least one")
 
 
+def _check_same_columns(schema: StructType, source: InputFiles, path: str, first: str) -> None:
+    """Raises JobError where a file has other columns than the first one of the input."""
+    if others := {c.name for c in source.schema} ^ {c.name for c in schema}:
+        raise JobError(
+            f"{path}: column '{min(others)}' is not in every file of {source.settings.path}"
+        )
+    for column in schema:
+        expected = source.schema[column.name].dataType
+        if column.dataType != expected:
+            raise JobError(
+                f"{path}: column '{column.name}' is {column.dataType.simpleString()}, "
+                f"expected {expected.simpleString()} as in {first}"
+            )
+
+
 def _text_schema(spark: SparkSession, source: InputFiles) -> StructType:
     """Returns the columns of a text input, all strings, and the column for malformed lines."""
-    reader, first = spark.read.options(**LITERAL), source.files[0]
+    form, first = source.settings.csv, source.files[0].uri
+    plain = plain_reading(source.format, form)
+    reader = spark.read.options(**LITERAL)
+    if source.format == "jsonl" and plain.across_lines:  # whose lines do not end with a byte
+        raise JobError(f"{first}: JSON lines in {form.encoding}: convert them to UTF-8")
     if source.format == "jsonl":
-        reader = reader.options(**_json_options(source)).option("primitivesAsString", True)
-        names = reader.json([file.uri for file in source.files]).columns
+        look = partial(look_at_lines, spark, source.files, form.encoding)
+        names, source.line_by_line = look(source.settings.plain_columns)
+    elif form.columns:
+        names = form.columns
     else:
-        form = source.settings.csv
-        given = options(source.format, form, plain_reading(source.format, form))
-        names = form.columns or reader.options(**given).csv(first.uri).columns
-    names = [name for name in names if name != "_corrupt_record"]
+        given = options(source.format, form, plain) | {"header": False}
+        head = reader.options(**given).csv(first).head()
+        names = [name or f"_c{number}" for number, name in enumerate(head or ())]
+        source.marked = bool(names) and names[0].startswith(MARK)
+        names[:1] = [name.removeprefix(MARK) for name in names[:1]]
     if not names:
         check_encoding(spark, source, source.files)
-        raise JobError(f"{first.uri}: no JSON object a line was found")
+        raise JobError(f"{first}: no JSON object a line was found")
     return StructType([StructField(name, StringType()) for name in [*names, MALFORMED_LINE]])
 
 
@@ -260,7 +244,7 @@ def _text_lines(spark: SparkSession, files: list[File]) -> DataFrame:
 
 def _check_columns(schema: StructType, path: str, settings: Input) -> None:
     types = {column.name: column.dataType for column in schema}
-    check_names([name for name in types if name != MALFORMED_LINE], path, settings)
+    check_names([name for name in schema.names if name != MALFORMED_LINE], path, settings)
     wanted = settings.text_columns
     for name in wanted:
         kind, expected = types[name], "string"
@@ -282,16 +266,17 @@ def _check_columns(schema: StructType, path: str, settings: Input) -> None:
             )
 
 
-def _check_origins(spark: SparkSession, source: InputFiles) -> None:
+def _check_origins(spark: SparkSession, source: InputFiles, files: list[File]) -> None:
     """Raises JobError, which names the first file of a row whose origin is none of ORIGINS."""
-    rows = read_files(spark, source, source.files).where(F.col(MALFORMED_LINE).isNull())
-    known = F.col("origin").isNotNull() & F.col("origin").isin(*ORIGINS)
-    unknown = rows.where(~known).select(F.input_file_name().alias("file"), "origin")
-    [[first]] = unknown.select(F.min(F.struct("file", "origin"))).collect()
+    rows = _rows(spark, source, files).where(F.col(MALFORMED_LINE).isNull())
+    origin = F.col(f"`{source.settings.origin_column}`").cast("string").alias("origin")
+    known = origin.isNotNull() & origin.isin(*ORIGINS)
+    unknown = rows.where(~known).select(F.min(F.struct(FILE, origin)))
+    [[first]] = unknown.collect()
     if first is None:
         return
     held = "no origin in a row" if first.origin is None else f"the unknown origin {first.origin!r}"
-    [uri] = known_as([first.file], [file.uri for file in source.files])
+    [uri] = known_as([first[FILE]], [file.uri for file in files])
     raise JobError(
         f"{local_path(uri) or uri}: column '{source.settings.origin_column}' holds {held}, "
         f"expected one of {', '.join(ORIGINS)}"
@@ -312,17 +297,8 @@ def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> Da
 
     All are strings but the extra columns, and a column of lists, which comes as it is.
     """
-    paths = [file.uri for file in files]
-    reader = spark.read.options(**LITERAL).schema(source.schema)
-    if source.format == "parquet":
-        rows = reader.options(**CHECKED).parquet(*paths)
-    elif source.format == "jsonl":
-        reader = reader.options(**_json_options(source))
-        rows = reader.option("columnNameOfCorruptRecord", MALFORMED_LINE).json(paths)
-    else:
-        rows = reduce(DataFrame.unionAll, _delimited_rows(spark, source, files))
     settings = source.settings
-    malformed = F.col(MALFORMED_LINE) if MALFORMED_LINE in source.schema.names else F.lit(None)
+    malformed = F.col(MALFORMED_LINE)
     if settings.origin:
         origin = F.lit(settings.origin)
     else:  # of a malformed line, whatever came to stand there
@@ -330,7 +306,7 @@ def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> Da
         origin = F.when(malformed.isNull() | origin.isin(*ORIGINS), origin).otherwise(NO_ORIGIN)
     lists = isinstance(source.schema[settings.paraphrase_column].dataType, ArrayType)
     text = "array<string>" if lists else "string"
-    return rows.select(
+    return _rows(spark, source, files).select(
         F.col(f"`{settings.source_column}`").cast("string").alias("source"),
         F.col(f"`{settings.paraphrase_column}`").cast(text).alias("paraphrase"),
         origin.cast("string").alias("origin"),
@@ -338,6 +314,30 @@ def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> Da
         *[F.col(f"`{own}`").alias(name) for own, name in source.extra_names.items()],
         *([F.lit(settings.license).alias(LICENSE)] if settings.license else []),
     )
+
+
+def _rows(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
+    """Reads some files of an input: FILE, the columns of its schema, and MALFORMED_LINE."""
+    reader, names = spark.read.options(**LITERAL).schema(source.schema), source.schema.names
+    if source.format == "parquet":
+        rows = reader.options(**CHECKED).parquet(*[file.uri for file in files])
+        return _with_file(rows, names).withColumn(MALFORMED_LINE, F.lit(None))
+    parts: list[DataFrame] = []
+    if source.format == "jsonl":
+        given = _json_options(source) | {"columnNameOfCorruptRecord": MALFORMED_LINE}
+        if plain := [file.uri for file in files if file.uri not in source.line_by_line]:
+            parts.append(_with_file(reader.options(**given).json(plain), names))
+        if odd := [file for file in files if file.uri in source.line_by_line]:
+            encoding, texts = source.settings.csv.encoding, source.settings.plain_columns
+            parts.append(read_lines(spark, odd, encoding, source.schema, texts))
+    else:
+        parts += [_with_file(rows, names) for rows in _delimited_rows(spark, source, files)]
+    return reduce(DataFrame.unionAll, parts)
+
+
+def _with_file(rows: DataFrame, names: list[str]) -> DataFrame:
+    own = [F.col(f"`{name}`") for name in rows.columns]
+    return rows.select("_metadata.file_path", *own).toDF(FILE, *names)
 
 
 def line_fault() -> Column:
@@ -356,11 +356,13 @@ def _delimited_rows(
     spark: SparkSession, source: InputFiles, files: list[File]
 ) -> Iterator[DataFrame]:
     """Reads CSV or TSV files, those of one reading together."""
-    form, known = source.settings.csv, source.readings
+    form, known, schema = source.settings.csv, source.readings, source.schema
     if new := [file for file in files if file.uri not in known]:
-        known |= find_readings(spark, new, source.format, form, source.schema)
+        known |= find_readings(spark, new, source.format, form, schema)
+    if source.marked:
+        schema = StructType([StructField(MARK + schema.names[0], StringType()), *schema.fields[1:]])
     for reading in dict.fromkeys(known[file.uri] for file in files):
         given = options(source.format, form, reading)
         given |= {"columnNameOfCorruptRecord": MALFORMED_LINE, "enforceSchema": False}
         alike = [file.uri for file in files if known[file.uri] == reading]
-        yield spark.read.schema(source.schema).options(**given).csv(alike)
+        yield spark.read.schema(schema).options(**given).csv(alike)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ class Jars(NamedTuple):
 
     title: str
     arguments: tuple[str, ...]
-    """What tells spark-submit which."""
+    """Options of spark-submit that name them."""
     remedy: str
     """What to do where no repository gives them."""
 
@@ -59,12 +58,12 @@ def fetch_jars(folder: Path, *settings: str, jars: Jars = S3A) -> list[Path]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".jars-") as work:
         nothing = Path(work) / "nothing.py"
-        nothing.write_text("")
-        line = [spark_home() / "bin/spark-submit", *jars.arguments]
-        line += ["--master", "local[1]", "--conf", f"spark.jars.ivy={work}/ivy", *settings, nothing]
+        nothing.touch()
+        line = [str(spark_home() / "bin/spark-submit"), *jars.arguments, "--master", "local[1]"]
+        line += ["--conf", f"spark.jars.ivy={work}/ivy", *settings, str(nothing)]
         environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
         done = subprocess.run(
-            [str(word) for word in line],
+            line,
             env=os.environ | environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -77,6 +76,5 @@ def fetch_jars(folder: Path, *settings: str, jars: Jars = S3A) -> list[Path]:
             raise JobError(f"{jars.title} could not be fetched ({reason}); {jars.remedy}")
         folder.mkdir(exist_ok=True)
         for jar in fetched:
-            shutil.move(jar, Path(work) / jar.name)
-            (Path(work) / jar.name).replace(folder / jar.name)
+            jar.replace(folder / jar.name)
     return sorted(folder.glob("*.jar"))

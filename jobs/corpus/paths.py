@@ -14,17 +14,15 @@ from gaixie.jobs.corpus.settings import Input
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.storage.storage import File
 
-_FORMATS = {
-    ".parquet": "parquet",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".txt": "txt",
+ENDINGS = {
+    "parquet": (".parquet",),
+    "jsonl": (".jsonl", ".ndjson", ".json"),
+    "csv": (".csv",),
+    "tsv": (".tsv",),
+    "txt": (".txt",),
 }
-_DEFAULT = "spark.hadoop.fs.defaultFS"
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+DEFAULT_FS = "spark.hadoop.fs.defaultFS"
 
 
 def local_path(uri: str) -> str | None:
@@ -52,12 +50,12 @@ def _default_file_system() -> str | None:
         from pyspark import SparkConf, SparkContext
 
         SparkContext._ensure_initialized()
-        return SparkConf().get(_DEFAULT)
+        return SparkConf().get(DEFAULT_FS)
     folder = os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf"
     text = "\n".join(os.environ.get(n, "") for n in ("SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS"))
     with suppress(OSError, ValueError):
         text = Path(folder, "spark-defaults.conf").read_text("utf-8") + text
-    values = re.findall(rf"(?m)^[^#\n]*\b{re.escape(_DEFAULT)}[\s=:]+([^\s'\"]+)", text)
+    values = re.findall(rf"(?m)^[^#\n]*\b{re.escape(DEFAULT_FS)}[\s=:]+([^\s'\"]+)", text)
     return values[-1] if values else None
 
 
@@ -78,8 +76,8 @@ def check_apart(output: str, inputs: Iterable[str]) -> None:
         for name in ("runs", "releases"):
             if _begins(read, [*root, name]) or _begins([*root, name], read):
                 raise JobError(
-                    f"input {path} lies in {output}/{name}, where jobs write; copy it to a folder of "
-                    "its own"
+                    f"input {path} lies in {output}/{name}, where jobs write; copy it to a folder "
+                    "of its own"
                 )
 
 
@@ -87,22 +85,17 @@ def _parts(path: str) -> list[str]:
     """Splits a path into scheme, bucket and names; a local one without links and dots."""
     scheme, _, rest = path.rpartition("://")
     if scheme in ("", "file"):
-        rest = os.path.realpath(re.sub(r"^file:", "", rest))
-        scheme = "file"
+        scheme, rest = "file", os.path.realpath(rest.removeprefix("file:"))
     return [scheme, *filter(None, rest.split("/"))]
 
 
 def _begins(whole: list[str], start: list[str]) -> bool:
     """Says whether a path lies at or below another, whose names may be patterns."""
-    if len(whole) < len(start):
-        return False
-    pairs = zip(whole, start, strict=False)
-    return all(name == pattern or fnmatchcase(name, _no_braces(pattern)) for name, pattern in pairs)
-
-
-def _no_braces(pattern: str) -> str:
-    """Replaces Hadoop's {a,b}, which fnmatch does not know, by *."""
-    return re.sub(r"\{[^}]*\}", "*", pattern)
+    patterns = [re.sub(r"\{[^}]*\}", "*", name) for name in start]  # fnmatch does not know {a,b}
+    pairs = zip(whole, start, patterns, strict=False)
+    return len(whole) >= len(start) and all(
+        name == plain or fnmatchcase(name, pattern) for name, plain, pattern in pairs
+    )
 
 
 def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
@@ -139,4 +132,9 @@ def _format_of(path: str) -> str | None:
     name = path.lower()
     for suffix in COMPRESSED:
         name = name.removesuffix(suffix)
-    return next((kind for suffix, kind in _FORMATS.items() if name.endswith(suffix)), None)
+    return next((kind for kind, endings in ENDINGS.items() if name.endswith(endings)), None)
+
+
+def is_data(path: str) -> bool:
+    """Says whether a file below an input is data: no part of its path begins with "_" or "."."""
+    return not any(part.startswith(("_", ".")) for part in path.split("/"))

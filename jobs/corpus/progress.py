@@ -1,4 +1,4 @@
-"""Shows the progress of a Spark job on standard error: pairs, pairs a second, time left."""
+"""Shows how far a Spark job has come, on standard error: pairs, pairs a second, time left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def timed(step: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """A decorator of methods: adds their seconds to self.seconds[step]."""
+    """Returns a decorator of methods, which writes their seconds to self.seconds[step]."""
 
     def decorate(method: Callable[..., T]) -> Callable[..., T]:
         @wraps(method)
@@ -35,10 +35,10 @@ def timed(step: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
 
 @contextmanager
 def progress(spark: SparkSession, title: str, rows: int | None) -> Iterator[None]:
-    """Shows how far the Spark stages that run inside the block have come.
+    """Shows the progress of the Spark stages that run inside the block.
 
-    Tasks stand for rows: with 40 of 100 tasks done, 40 % of the rows are. rows is the total where
-    it is known.
+    Tasks stand for rows: when 40 of 100 tasks are done, 40 % of the rows are. rows: their number,
+    where it is known.
     """
     stop = threading.Event()
     thread = threading.Thread(target=_try_to_watch, args=(spark, title, rows, stop), daemon=True)

@@ -1,13 +1,13 @@
-"""How runs and releases are published, and what is cleared away of those that never were.
+"""Publishes runs and releases, and clears away what was never published.
 
 A folder counts once its manifest is there, which is written last. Releases need no lock: each
 writes to a folder of its own, and storage.create grants the manifest to one. A run goes on in the
-folder of the one that was killed, so of all the processes that want it one has it at a time:
+folder of the one that was killed, so only one process has it at a time:
 
-  FOLDER/_lock/000001.json    who has it: host, process, since when
+  FOLDER/_lock/000001.json    which process has it: host, number, since when
 
-Whoever takes over from a dead process creates the next number, which the store grants to one alone,
-and a process that finds a higher number than its own stops before it deletes or publishes anything.
+A process that takes over from a dead one creates the next number, which the store grants to only
+one. A process that finds a higher number than its own stops before it deletes or publishes.
 """
 
 from __future__ import annotations
@@ -81,29 +81,27 @@ class RunLock:
     def _check_gone(self, number: int, take_over: bool) -> None:
         """Returns if the process that has a lock is known or said to be gone."""
         left, name = self._holder(number)
-        if left.get("host") == platform.node():
-            if _life(left["process"]) == left["life"]:
-                raise JobError(f"{self._run}: {name}; wait for it, or stop it first")
-            say(f"{self._run}: {name}, is gone: this process takes over")
-        elif take_over:
-            say(f"{self._run}: taken over from {name}")
-        else:
+        here = left.get("host") == platform.node()
+        if here and _life(left["process"]) == left["life"]:
+            raise JobError(f"{self._run}: {name}; wait for it, or stop it first")
+        if not here and not take_over:
             raise JobError(f"{self._run}: {name}; if that process is gone, give --take-over")
+        gone = f"{name}, is gone: this process takes over" if here else f"taken over from {name}"
+        say(f"{self._run}: {gone}")
 
     def _holder(self, number: int) -> tuple[dict[str, Any], str]:
+        """Returns what a lock says of its process, and the process in words."""
         with suppress(OSError, ValueError):
             left = json.loads(self._files.read_bytes(self._file(number)))
-            return (
-                left,
-                f"process {left['process']} on {left['host']}, at work since {left['since']}",
-            )
+            name = "process {process} on {host}, at work since {since}".format_map(left)
+            return left, name
         return {}, "a process that left no name"
 
     def _locks(self) -> list[int]:
         if not self._files.exists(self._folder):
             return []
-        names = (file.uri for file in self._files.list_files(self._folder))
-        return [int(match[1]) for name in names if (match := re.search(r"/(\d+)\.json$", name))]
+        names = " ".join(file.uri for file in self._files.list_files(self._folder))
+        return [int(number) for number in re.findall(r"/(\d+)\.json\b", names)]
 
     def _file(self, number: int) -> str:
         return storage.join(self._folder, f"{number:06d}.json")
@@ -137,7 +135,7 @@ def held(folder: str, take_over: bool, files: Any = None) -> Iterator[RunLock]:
 
 
 def _life(process: int) -> str:
-    """Differs for each process that ever had this number on this host; empty where there is none."""
+    """Differs for each process that ever had this number on this host; empty if there is none."""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         values = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""Draws what the plots of jobs share. Templates are in gaixie.udfs.reports."""
+"""Draws what the plots of runs, releases and vocabularies share."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 
-from gaixie.udfs.reports import render
 from gaixie.udfs.spscore.stages import SCORE_BINS
-
-__all__ = ["BARS", "bars_of", "bars_of_scores", "draw_panel", "legend", "png_of", "render"]
 
 BARS = 50
 """Of a histogram from 0 to 1."""

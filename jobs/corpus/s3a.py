@@ -1,4 +1,4 @@
-"""Prepares s3a:// for a job: the jars, the committer, and a server that answers."""
+"""Prepares s3a:// for a job: finds the jars, and checks the committer and the server."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ SECRETS = re.compile(
 def environment_settings() -> dict[str, str]:
     """Returns the server's address and region, as the AWS tools read them from the environment."""
     settings = {}
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    if endpoint:
+    get = os.environ.get
+    if endpoint := get("AWS_ENDPOINT_URL_S3") or get("AWS_ENDPOINT_URL"):
+        encrypted = str(endpoint.startswith("https:")).lower()
         settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
-        settings["spark.hadoop.fs.s3a.connection.ssl.enabled"] = str(
-            endpoint.startswith("https:")
-        ).lower()
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        settings["spark.hadoop.fs.s3a.connection.ssl.enabled"] = encrypted
+    region = get("AWS_REGION") or get("AWS_DEFAULT_REGION")
     if region or endpoint:  # a server of one's own has no region, but the signature wants one
         settings["spark.hadoop.fs.s3a.endpoint.region"] = region or "us-east-1"
     return settings
@@ -55,8 +54,8 @@ def check_settings(conf: SparkConf, defaults: dict[str, str]) -> None:
         setting = conf.get(key, defaults[key])
         if setting != defaults[key]:
             raise JobError(
-                f"{key}={setting} would write to s3a:// by renaming, which can lose or double rows; "
-                f"leave it out, or set --conf {key}={defaults[key]}"
+                f"{key}={setting} would write to s3a:// by renaming, which can lose or double "
+                f"rows; leave it out, or set --conf {key}={defaults[key]}"
             )
 
 
@@ -92,7 +91,8 @@ def check_session(spark: SparkSession, uris: Iterable[str]) -> None:
                 "s3a:// needs jars that this Spark does not have: start the job with "
                 f"spark-submit --load-spark-defaults --properties-file {JARS}; on a host without a "
                 "route to a Maven repository, fill a folder on another one with "
-                "'python jobs/fetch_jars.py FOLDER' and give --jars \"$(echo FOLDER/*.jar | tr ' ' ,)\""
+                "'python jobs/fetch_jars.py FOLDER' and give "
+                "--jars \"$(echo FOLDER/*.jar | tr ' ' ,)\""
             ) from error
     conf = spark._jsc.hadoopConfiguration()
     factory = conf.get(FACTORY.removeprefix("spark.hadoop."))

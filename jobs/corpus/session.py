@@ -1,8 +1,7 @@
-"""The Spark session of a job: the settings of conf/spark, under whatever its user has set."""
+"""Starts the Spark session of a job, with conf/spark under whatever its user has set."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -21,13 +20,16 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from gaixie.jobs.corpus import s3a
-from gaixie.jobs.corpus.jars import spark_home
 from gaixie.jobs.errors import JobError, cause, log_file
-from gaixie.udfs.command_line import say
 from gaixie.udfs.storage.cache import cache_folder
 
 FOLDER = Path(__file__).parents[2] / "conf/spark"
 LOG4J = FOLDER / "log4j2.properties"
+
+try:
+    os.makedirs(os.path.expanduser("~/.config/matplotlib"), exist_ok=True)
+except OSError:  # of which Matplotlib would tell in four lines
+    os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
 
 SMALL = {
     "spark.sql.adaptive.enabled": "false",  # which plans each query again after each of its stages
@@ -40,6 +42,9 @@ SMALL = {
 
 MASTERS = {"local": "local", "spark": "standalone", "yarn": "yarn", "k8s": "kubernetes"}
 """How a master's address begins, and the file of settings for it."""
+
+NO_LIMIT = 2**31 - 1
+"""Of executors, as Spark writes it."""
 
 _own: list[Any] = []
 """The gateway to the Java that this process started, if it did."""
@@ -64,11 +69,8 @@ def begin_session(
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if submitted:  # by spark-submit, which has read its settings
         SparkContext._ensure_initialized()
-    elif not (os.environ.get("JAVA_HOME") or shutil.which("java")):
-        raise JobError(
-            "Java 17 or 21 is needed and no 'java' was found; "
-            "on Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
-        )
+    else:
+        _check_environment()
     conf = SparkConf()
     kind = re.split(r"[^a-z0-9]", conf.get("spark.master", "local[*]"), maxsplit=1)[0]
     defaults = read_settings(FOLDER / "jobs.conf")
@@ -112,6 +114,32 @@ def begin_session(
             raise
 
 
+def _check_environment() -> None:
+    """Raises JobError for a variable that would keep Java or Spark from starting."""
+    get = os.environ.get
+    if (home := get("JAVA_HOME")) and not os.access(f"{home}/bin/java", os.X_OK):
+        raise JobError(f"JAVA_HOME={home}: no bin/java there; Java 17 or 21 is needed")
+    if not home and not shutil.which("java"):
+        raise JobError(
+            "Java 17 or 21 is needed and no 'java' was found; "
+            "on Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
+        )
+    if (home := get("SPARK_HOME")) and not os.access(f"{home}/bin/spark-submit", os.X_OK):
+        raise JobError(f"SPARK_HOME={home}: no bin/spark-submit there; unset it, or correct it")
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        if (python := get(name)) and not shutil.which(python):
+            raise JobError(f"{name}={python}: no such program")
+    for folder in filter(None, get("SPARK_LOCAL_DIRS", "").split(",")):
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise JobError(
+                f"SPARK_LOCAL_DIRS={folder}: {error.strerror}; no such folder can be made"
+            ) from error
+        if not os.access(folder, os.W_OK):
+            raise JobError(f"SPARK_LOCAL_DIRS={folder}: it may not be written")
+
+
 def _create(conf: SparkConf) -> SparkSession:
     if SparkContext._gateway is None:
         with open(log_file(), "ab") as log:
@@ -123,11 +151,21 @@ def _create(conf: SparkConf) -> SparkSession:
     return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
+def cores(spark: SparkSession) -> int:
+    """Returns the cores that the session's tasks can have: where executors come as they are wanted,
+    all that it may ask for, and not the few that it begins with."""
+    get = spark.sparkContext.getConf().get
+    now = spark.sparkContext.defaultParallelism
+    most = int(get("spark.dynamicAllocation.maxExecutors", None) or 0)
+    if get("spark.dynamicAllocation.enabled", "false") != "true" or not 0 < most < NO_LIMIT:
+        return now
+    return max(now, most * int(get("spark.executor.cores", None) or 1))
+
+
 def set_shuffle_partitions(spark: SparkSession, least: int) -> None:
-    """Shuffles into two partitions a core, and at least so many, unless the user has set a number."""
+    """Shuffles into two partitions a core, or more, unless the user has set a number."""
     if not spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
-        partitions = max(2 * spark.sparkContext.defaultParallelism, least)
-        spark.conf.set("spark.sql.shuffle.partitions", partitions)
+        spark.conf.set("spark.sql.shuffle.partitions", max(2 * cores(spark), least))
 
 
 def end_java() -> None:
@@ -173,52 +211,8 @@ def _local(conf: SparkConf, defaults: dict[str, str], small: bool) -> dict[str, 
     options = ["-XX:+UseParallelGC", f"-Xms{heap}", "-XX:+AlwaysPreTouch"]
     if small:  # Java ends before its best compiler has paid
         options = ["-XX:+UseSerialGC", f"-Xms{heap}", "-XX:TieredStopAtLevel=1"]
-    options += [*archive_options(small), f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"]
+    options += [f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"]
     # A task is tried four times, as on a cluster: a worker may be killed for its memory.
     master = conf.get("spark.master", "local[*]")
     conf.set("spark.master", re.sub(r"^local\[([^],]+)\]$", r"local[\1, 4]", master))
     return {"spark.driver.defaultJavaOptions": " ".join(options)} | (SMALL if small else {})
-
-
-# An archive of Spark's classes, with which Java starts a few seconds sooner
-
-
-def archive_options(write: bool) -> list[str]:
-    """Returns options with which Java maps the archive, or with write makes one if there is none.
-
-    None where the user's own options name an archive, or where folders are on the class path: Java
-    archives nothing then.
-    """
-    java = shutil.which(
-        "java", path=f"{home}/bin" if (home := os.environ.get("JAVA_HOME")) else None
-    )
-    names = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
-    given = " ".join(os.environ.get(name, "") for name in names)
-    folders = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
-    if java is None or "Archive" in given or any(name in os.environ for name in folders):
-        return []
-    known = f"{os.path.realpath(java)} {os.stat(java).st_mtime_ns} {spark_home()}"
-    name = f"spark-{hashlib.sha256(known.encode()).hexdigest()[:16]}.jsa"
-    archive = cache_folder() / name
-    if " " in str(archive) or (spark_home() / "conf").exists():
-        return []
-    if archive.exists():
-        return ["-Xlog:disable", f"-XX:SharedArchiveFile={archive}"]
-    part = archive.with_suffix(f".{os.getpid()}")
-    return ["-Xlog:disable", f"-XX:ArchiveClassesAtExit={part}"] if write else []
-
-
-def keep_archive() -> None:
-    """Ends Java, which writes the archive as it ends if it was started to, and keeps the archive."""
-    context = SparkContext._active_spark_context
-    options = context.getConf().get("spark.driver.defaultJavaOptions", "") if context else ""
-    match = re.search(r"ArchiveClassesAtExit=(\S+)", options or "")
-    if match is None or context is None or not _own:
-        return
-    part = Path(match[1])
-    say(f"keeping Spark's classes, once, for a quicker start: {part.with_suffix('.jsa')}")
-    context.stop()
-    _own[0].proc.stdin.close()
-    _own.pop().proc.wait()
-    if part.exists():
-        part.replace(part.with_suffix(".jsa"))

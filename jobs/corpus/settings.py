@@ -1,4 +1,4 @@
-"""The settings of what a job reads: its inputs, and how their files are written."""
+"""Settings of what a job reads: its inputs, and the form of their files."""
 
 from __future__ import annotations
 
@@ -83,6 +83,11 @@ class Input(Strict):
     def text_columns(self) -> list[str]:
         """Returns the columns that must be there, and hold text."""
         return [*filter(None, (self.source_column, self.paraphrase_column, self.origin_column))]
+
+    @property
+    def plain_columns(self) -> list[str]:
+        """Returns those of text_columns that hold no lists."""
+        return [name for name in self.text_columns if name != self.list_column]
 
     @property
     def carried(self) -> dict[str, str] | None:

@@ -1,9 +1,10 @@
-"""The steps of a job that a killed process leaves to the next: a marker for each that is finished."""
+"""Resumable steps of a job: a marker for each that is finished, which the next process finds."""
 
 from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,20 +19,30 @@ class Steps:
     def __init__(self, storage: Storage, folder: str):
         self._storage, self._folder = storage, folder
 
-    def start(self, deciding: dict[str, Any], resume: bool, output: str) -> None:
+    def start(
+        self, deciding: dict[str, Any], resume: bool, output: str, by_step: bool = False
+    ) -> None:
         """Clears _work away; with resume, only says whether there is something in it.
 
-        deciding: what decides all of the result. Raises JobError, in one line, where the killed
-        process had something else there.
+        deciding: what decides all of the result. by_step: whether each step has a fingerprint, so
+        that one with another is done again; otherwise, raises JobError where the killed process had
+        something else there.
         """
         deciding = json.loads(json.dumps(deciding))
         path = f"{self._folder}/started.json"
         if resume and self._storage.exists(path):
-            _check_same(self._storage.read_json(path).get("deciding", {}), deciding, output)
-            return
-        if resume:
-            say(f"{output}: nothing to resume, it starts anew")
-        self._storage.delete(self._folder)
+            before = self._storage.read_json(path).get("deciding", {})
+            for change in _changes(before, deciding):
+                if not by_step:
+                    raise JobError(
+                        f"{output}: cannot be resumed: {change}; give what it was begun with, or "
+                        "leave out --resume to start over"
+                    )
+                say(f"{output}: {change}: what is finished of it is done again")
+        else:
+            if resume:
+                say(f"{output}: nothing to resume, it starts anew")
+            self._storage.delete(self._folder)
         note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
         self._storage.write_json(path, note | {"deciding": deciding})
 
@@ -54,15 +65,9 @@ class Steps:
         self._storage.write_json(f"{self._folder}/{step}.json", {"step": step} | told)
 
 
-def _check_same(before: dict[str, Any], now: dict[str, Any], output: str) -> None:
+def _changes(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):
-            a, b = (json.dumps(values.get(name), ensure_ascii=False) for values in (before, now))
-            raise JobError(
-                f"{output}: cannot be resumed: {name} was {_short(a)}, now {_short(b)}; give what it was "
-                "begun with, or leave out --resume to start over"
-            )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 100 else f"{text[:100]}…"
+            texts = (json.dumps(values.get(name), ensure_ascii=False) for values in (before, now))
+            was, is_now = (text if len(text) <= 100 else f"{text[:100]}…" for text in texts)
+            yield f"{name} was {was}, now {is_now}"

@@ -15,6 +15,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from gaixie.jobs.corpus.paths import is_data
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.storage.storage import File, to_json
 
@@ -151,8 +152,3 @@ class Storage:
         """Returns the SHA-256 of a file as 64 hexadecimal digits; Java reads it in blocks."""
         with self._stream(path) as stream:
             return self._jvm.org.apache.commons.codec.digest.DigestUtils.sha256Hex(stream)
-
-
-def is_data(path: str) -> bool:
-    """Says whether a file below an input is data: no part of its path begins with "_" or "."."""
-    return not any(part.startswith(("_", ".")) for part in path.split("/"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
@@ -19,53 +20,92 @@ CORRUPT = "cannot be read to its end: corrupt"
 PROBES = 8
 """Files that are read at once to find the one at fault."""
 
-UNREACHABLE = (
+GONE = r"FileNotFoundException|FAILED_READ_FILE\.FILE_NOT_EXIST"
+CODEC = r"\.(\w+)Codec was not found"
+NO_FAULT = (
     r"stopped SparkContext|SparkContext was shut down|No space left on device"
     r"|(?:Connect|NoRouteToHost|UnknownHost|SocketTimeout|SdkClient|AccessDenied|AWS\w*)Exception"
     r"|Master removed our application|All masters are unresponsive"
+    r"|ExecutorLostFailure|FetchFailed|OutOfMemoryError|Python worker exited unexpectedly"
 )
-"""What a failure says that is no file's fault."""
+"""What a failure says whose cause is the store or the cluster, and no file."""
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What a failed job raises."""
+
+T = TypeVar("T")
+
+
+def without_corrupt(
+    work: Callable[[list[File]], T],
+    files: list[File],
+    read: Callable[[list[File]], DataFrame],
+    corrupt: dict[str, str],
+    on_corrupt_file: str,
+) -> T | None:
+    """Returns the result of work on the files; None if none of them can be read.
+
+    Where a file turns out to be corrupt, work is done again on the others. read, corrupt and
+    on_corrupt_file: see unreadable_files and set_aside.
+    """
+    while files:
+        try:
+            return work(files)
+        except SPARK_ERRORS as error:
+            faults = unreadable_files(error, files, read)
+            if not faults:
+                raise
+            files = set_aside(faults, files, corrupt, on_corrupt_file)
+    return None
 
 
 def unreadable_files(
     error: Exception, files: list[File], read: Callable[[list[File]], DataFrame]
 ) -> dict[File, str]:
-    """What is wrong with each of the files that made a job fail; none where reading did not.
+    """Returns what is wrong with each of the files that made a job fail.
 
     Spark names the file only where its reader stumbles. A page may also turn out broken later,
-    where its values are wanted: then each file is read by itself, with nothing behind it. A file is
-    not at fault where its store cannot be reached, or Spark itself is at its end.
-
-    Raises JobError for a file that is gone.
+    where its values are wanted: then each file is read by itself. No file is at fault where the
+    store cannot be reached, or the cluster fails. Raises JobError for a file that is gone, or is
+    compressed in a way that Spark cannot read.
     """
-    file = _named(error, files)
-    if file and re.search(r"FileNotFoundException|FAILED_READ_FILE\.FILE_NOT_EXIST", str(error)):
-        raise JobError(f"{file.uri}: gone since this run began to read its input") from error
-    if re.search(UNREACHABLE, str(error)):
+    if file := _named(error, files):
+        reason = _fault(file, error)
+        return {file: reason} if reason else {}
+    if re.search(NO_FAULT, str(error)):
         return {}
-    if file:
-        reason = CORRUPT
-        if "CSV header does not conform" in str(error):
-            reason = "its header is not that of the other files"
-        return {file: reason}
 
-    def fault(file: File) -> str | None:
+    def probe(file: File) -> str | None:
         try:
             read([file]).write.format("noop").mode("overwrite").save()
         except SPARK_ERRORS as error:
-            return None if re.search(UNREACHABLE, str(error)) else CORRUPT
+            return _fault(file, error)
         return None
 
     with ThreadPoolExecutor(PROBES) as pool:
-        faults = zip(files, pool.map(fault, files), strict=True)
+        faults = zip(files, pool.map(probe, files), strict=True)
     return {file: reason for file, reason in faults if reason}
 
 
+def _fault(file: File, error: Exception) -> str | None:
+    """Returns what is wrong with a file that could not be read; None where it is not at fault."""
+    message = str(error)
+    if re.search(GONE, message):
+        raise JobError(f"{file.uri}: gone since this run began to read its input") from error
+    if codec := re.search(CODEC, message):
+        raise JobError(
+            f"{file.uri}: its pages are compressed with {codec[1].lower()}, which this Spark does "
+            "not read: write the file with zstd or snappy"
+        ) from error
+    if re.search(NO_FAULT, message):
+        return None
+    if "CSV header does not conform" in message:
+        return "its header is not that of the other files"
+    return CORRUPT
+
+
 def _named(error: Exception, files: list[File]) -> File | None:
-    """The file that Spark says it could not read, if it says so."""
+    """Returns the file that Spark says it could not read, if it says so."""
     message = unquote(str(error))  # names it as a URI: file:///a%20b
     if "FAILED_READ_FILE" not in message:
         return None
@@ -76,7 +116,7 @@ def _named(error: Exception, files: list[File]) -> File | None:
 def set_aside(
     faults: dict[File, str], files: list[File], corrupt: dict[str, str], on_corrupt_file: str
 ) -> list[File]:
-    """The files that are left; those at fault are entered in corrupt.
+    """Returns the files that are left; those at fault are entered in corrupt.
 
     Raises JobError, naming one, where on_corrupt_file is "stop".
     """

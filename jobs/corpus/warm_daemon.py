@@ -1,7 +1,7 @@
-"""The process from which Spark forks its Python workers, with what they will want loaded: a worker
-is then ready at once, where it would import and compile for two seconds.
+"""Loads what Python workers need, once: Spark forks them from this process, ready to work.
 
-Spark runs it as ``spark.python.daemon.module``, in place of ``pyspark.daemon``.
+A worker that begins with nothing imports and compiles for two seconds. Spark runs this module in
+place of ``pyspark.daemon``: it is the setting ``spark.python.daemon.module``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import suppress
 
 
 def main() -> None:
-    """Loads, and then forks until Java ends."""
+    """Loads the kernels and the model, then forks workers until Java ends."""
     gc.disable()  # all of it stays: looking for garbage would be a tenth of the time
     from pyspark.daemon import manager
 

@@ -164,34 +164,54 @@ def refused(run, *parts: str) -> None:
     assert not run.folder.exists()
 
 
-def test_missing_column(score, tmp_path):
-    table = {"source": [A], "target": [B]}
-    path = write_parquet(tmp_path / "in" / "a.parquet", table)
-    run = score(tmp_path / "out", "--input", path.parent, "--origin", "llm")
-    refused(run, f"{path}: no column 'paraphrase', expected string; it has: source, target")
+ONE = {"source": [A], "paraphrase": [B]}
+LLM, KIND = ("--origin", "llm"), ("--origin-column", "kind")
+TAKEN = "column '{}' has the name of one that the job writes; rename it"
+REFUSED = {
+    "a.parquet": [
+        (
+            {"source": [A], "target": [B]},
+            LLM,
+            "no column 'paraphrase', expected string; it has: source, target",
+        ),
+        (ONE | {"paraphrase": [7]}, LLM, "column 'paraphrase' is bigint, expected string"),
+        (ONE | {"source": [[A]]}, LLM, "column 'source' is array<string>, expected string"),
+        (ONE | {"kind": [1.5]}, KIND, "column 'kind' is double, expected string"),
+        *(
+            (ONE | {name: ["x"]}, LLM, TAKEN.format(name))
+            for name in ("stage", "SL", "Origin", "pair_ID", "fit")
+        ),
+        (
+            ONE | {"License": ["MIT"]},
+            (*LLM, "--license", "CC0-1.0"),
+            "has a column 'license', but the settings state the licence 'CC0-1.0'",
+        ),
+    ],
+    "b.csv": [
+        (f"source;paraphrase\n{A};{B}\n", LLM, "no column 'source', expected string"),
+        (
+            f"source,Source,paraphrase\n{A},{B},{B}\n",
+            LLM,
+            "columns 'source' and 'Source' differ in case alone: rename one",
+        ),
+    ],
+    "c.jsonl": [
+        (json.dumps({"source": A, "target": B}), KIND, "no column 'paraphrase', expected string"),
+    ],
+}
 
-    path = write_text(tmp_path / "b.csv", "source;paraphrase", f"{A};{B}")
-    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
-    refused(run, f"{path}: no column 'source', expected string", "source;paraphrase")
 
-    path = write_text(tmp_path / "c.jsonl", json.dumps(table))
-    run = score(tmp_path / "out", "--input", path, "--origin-column", "kind")
-    refused(run, f"{path}: no column 'paraphrase', expected string; it has: source, target")
-
-
-def test_wrong_type(score, tmp_path):
-    path = write_parquet(tmp_path / "a.parquet", {"source": [A], "paraphrase": [7]})
-    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
-    refused(run, f"{path}: column 'paraphrase' is bigint, expected string")
-
-    path = write_parquet(tmp_path / "b.parquet", {"source": [[A]], "paraphrase": [B]})
-    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
-    refused(run, f"{path}: column 'source' is array<string>, expected string")
-
-    table = {"source": [A], "paraphrase": [B], "kind": [1.5]}
-    path = write_parquet(tmp_path / "c.parquet", table)
-    run = score(tmp_path / "out", "--input", path, "--origin-column", "kind")
-    refused(run, f"{path}: column 'kind' is double, expected string")
+@pytest.mark.parametrize(
+    ("name", "content", "given", "message"),
+    [(name, *case) for name, cases in REFUSED.items() for case in cases],
+)
+def test_columns_that_are_refused(score, tmp_path, name, content, given, message):
+    path = tmp_path / name
+    if isinstance(content, str):
+        path.write_text(content)
+    else:
+        write_parquet(path, content)
+    refused(score(tmp_path / "out", "--input", path, *given), f"{path}: {message}")
 
 
 def test_type_that_differs_between_files(score, tmp_path):
@@ -292,20 +312,6 @@ def test_files_of_different_headers(score, tmp_path):
     assert not (run.folder / "manifest.json").exists()
 
 
-@pytest.mark.parametrize("name", ["stage", "SL", "Origin", "pair_ID", "fit"])
-def test_reserved_column(score, tmp_path, name):
-    path = write_parquet(tmp_path / "a.parquet", {"source": [A], "paraphrase": [B], name: ["x"]})
-    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
-    refused(run, f"{path}: column '{name}' has the name of one that the job writes; rename it")
-
-
-def test_a_licence_for_pairs_that_have_their_own(score, tmp_path):
-    table = {"source": [A], "paraphrase": [B], "License": ["MIT"]}
-    path = write_parquet(tmp_path / "a.parquet", table)
-    run = score(tmp_path / "out", "--input", path, "--origin", "llm", "--license", "CC0-1.0")
-    refused(run, f"{path}: has a column 'license', but the settings state the licence 'CC0-1.0'")
-
-
 def test_other_files_of_a_folder_are_passed_over(score, tmp_path):
     write_parquet(tmp_path / "in" / "a.parquet", {"source": [A], "paraphrase": [B]})
     for name in ("README.md", "readme.txt", "_SUCCESS", "sub/notes.docx", "z.xlsx"):
@@ -398,12 +404,6 @@ def test_bad_override(score, tmp_path, assignment, message):
         assert message in str(error.value)
     else:
         refused(run, message)
-
-
-def test_columns_that_differ_in_case_alone(score, tmp_path):
-    path = write_text(tmp_path / "pairs.csv", "source,Source,paraphrase", f"{A},{B},{B}")
-    message = f"{path}: columns 'source' and 'Source' differ in case alone: rename one"
-    refused(score(tmp_path / "out", "--input", path, "--origin", "llm"), message)
 
 
 def test_missing_model(score, tmp_path):

@@ -53,6 +53,9 @@ def test_files_that_cannot_be_read_by_themselves():
         "Cannot call methods on a stopped SparkContext",
         "software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request",
         "java.io.IOException: No space left on device",
+        "ExecutorLostFailure (executor 1 exited caused by one of the running tasks)",
+        "java.lang.OutOfMemoryError: Java heap space",
+        "Python worker exited unexpectedly (crashed)",
     ],
 )
 def test_no_file_is_at_fault(message):
@@ -67,3 +70,9 @@ def test_a_file_that_is_gone():
     message = "[FAILED_READ_FILE.FILE_NOT_EXIST] file:///in/1.parquet does not exist"
     with pytest.raises(JobError, match=r"^file:///in/1.parquet: gone since this run began"):
         unreadable_files(PySparkException(message), FILES, failing({}))
+
+
+def test_a_file_that_goes_while_each_is_looked_at():
+    read = failing({FILES[1].uri: "java.io.FileNotFoundException: File file:/in/1.parquet"})
+    with pytest.raises(JobError, match=r"^file:///in/1.parquet: gone since this run began"):
+        unreadable_files(PySparkException("Job aborted"), FILES, read)

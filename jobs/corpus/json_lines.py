@@ -1,0 +1,141 @@
+"""Finds the columns of JSON lines, and reads files with lines that Spark misreads.
+
+Spark turns half of a surrogate pair into a question mark, an array into as many rows as it has
+objects, and a list into a text. All files are looked at once, for their columns. Those with such a
+line are then read line by line in Python, which is slower.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from json.decoder import scanstring  # type: ignore[attr-defined]
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from gaixie.jobs.corpus.delimited import known_as
+from gaixie.jobs.corpus.early import MARK
+from gaixie.jobs.corpus.storage import LITERAL
+from gaixie.udfs.storage.storage import File
+
+LONE_SURROGATE = (  # written as an escape
+    r"(?i)\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2}"
+)
+FILE = "_file_of_row"
+"""Column of the path of a row's file, as Spark calls it."""
+
+SPACE = re.compile(r"[ \t\r\n]*")
+DECODER = json.JSONDecoder()
+
+
+def look_at_lines(
+    spark: SparkSession, files: Sequence[File], encoding: str, texts: Sequence[str]
+) -> tuple[list[str], set[str]]:
+    """Returns the names of all columns in order, and the URIs of files to be read by read_lines.
+
+    texts: columns that must hold no list and no object.
+    """
+    line = _text(encoding)
+    keys = F.json_object_keys(F.regexp_replace(line, f"^{MARK}", ""))
+    nested = "|".join(re.escape(name) for name in texts)
+    odd = (
+        line.rlike(rf"^{MARK}|^\s*\[")
+        | line.rlike(LONE_SURROGATE)
+        | line.rlike(rf'"({nested})"\s*:\s*[\[{{]')
+        | (F.size(keys) > F.size(F.array_distinct(keys)))
+    )
+    lines = _lines(spark, files).select(F.col("_metadata.file_path").alias("path"), keys, odd)
+    lines = lines.toDF("path", "keys", "odd")
+    found = lines.groupBy("path").agg(
+        F.max("odd").alias("odd"),
+        F.array_distinct(F.flatten(F.collect_set("keys"))).alias("names"),
+    )
+    rows = found.collect()
+    names = {name for row in rows for name in row.names or ()}
+    return sorted(names), {*known_as([r.path for r in rows if r.odd], [f.uri for f in files])}
+
+
+def read_lines(
+    spark: SparkSession,
+    files: Sequence[File],
+    encoding: str,
+    schema: StructType,
+    texts: Sequence[str],
+) -> DataFrame:
+    """Reads files line by line: FILE, and the columns of the schema, all of text. The last of them
+    takes malformed lines."""
+    names, texts = schema.names[:-1], tuple(texts)
+    binary = StructType([StructField(name, BinaryType()) for name in schema.names])
+
+    @F.pandas_udf(binary)  # type: ignore[call-overload]
+    def parse(lines: pd.Series) -> pd.DataFrame:
+        rows = [row_of(line, names, texts) for line in lines]
+        return pd.DataFrame(rows, columns=schema.names, dtype=object)
+
+    row = parse(_text(encoding).cast("binary")).alias("row")
+    lines = _lines(spark, files).select(F.col("_metadata.file_path").alias(FILE), row)
+    values = [F.col(f"row.`{name}`").cast("string").alias(name) for name in schema.names]
+    return lines.select(FILE, *values)
+
+
+def row_of(line: bytes, names: Sequence[str], texts: Sequence[str]) -> list[bytes | None]:
+    """Returns the values of a line, and after them the line itself where it is malformed.
+
+    A text is decoded, with U+FFFD for half of a surrogate pair; what is no text stays as written.
+    """
+    try:
+        values: dict[str, str | None] = {}
+        for name, value in _members(line.decode().removeprefix(MARK)):
+            if name in values or (name in texts and value is not None and value[:1] in "[{"):
+                raise ValueError(name)
+            values[name] = value
+    except ValueError:
+        return [*(None for _ in names), line]
+    found = [values.get(name) for name in names]
+    return [None if v is None else v.removeprefix('"').encode() for v in found] + [None]
+
+
+def _members(text: str) -> Iterator[tuple[str, str | None]]:
+    """Yields the names and values of an object: a quote and the text, or the JSON; None for null.
+
+    Raises ValueError where the text is no object.
+    """
+
+    def skip(at: int) -> int:
+        return SPACE.match(text, at).end()  # type: ignore[union-attr]
+
+    at, sign = skip(0), "{"
+    while text[at : at + 1] == sign:
+        at = skip(at + 1)
+        if sign == "{" and text[at : at + 1] == "}":
+            return
+        sign = ","
+        if text[at : at + 1] != '"':
+            break
+        name, at = scanstring(text, at + 1)
+        at = skip(at)
+        if text[at : at + 1] != ":":
+            break
+        begin = skip(at + 1)
+        value, end = DECODER.raw_decode(text, begin)
+        if isinstance(value, str):
+            yield name, '"' + value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        else:
+            yield name, None if value is None else text[begin:end]
+        at = skip(end)
+    if text[at : at + 1] != "}":
+        raise ValueError("no object")
+
+
+def _lines(spark: SparkSession, files: Sequence[File]) -> DataFrame:
+    lines = spark.read.options(**LITERAL).text([file.uri for file in files])
+    return lines.where(F.col("value").rlike(r"\S"))
+
+
+def _text(encoding: str) -> Column:
+    line = F.col("value")
+    return line if encoding == "utf-8" else F.decode(line.cast("binary"), encoding)

@@ -1,0 +1,39 @@
+"""A run that is resumed says what is not as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gaixie.jobs.corpus.steps import Steps
+from gaixie.jobs.errors import JobError
+
+
+class Files(dict):
+    """Storage in memory."""
+
+    def exists(self, path: str) -> bool:
+        return path in self
+
+    def read_json(self, path: str) -> Any:
+        return self[path]
+
+    def write_json(self, path: str, value: Any) -> None:
+        self[path] = value
+
+    def delete(self, path: str) -> None:
+        for name in [name for name in self if name.startswith(path)]:
+            del self[name]
+
+
+def test_changes_are_said_or_refused(capsys):
+    steps = Steps(Files(), "out/_work")
+    steps.start({"least": 15, "inputs": ["a"]}, False, "run 'r'", by_step=True)
+    steps.start({"least": 15, "inputs": ["a"]}, True, "run 'r'", by_step=True)
+    assert capsys.readouterr().err == ""
+    steps.start({"least": 20, "inputs": ["a"]}, True, "run 'r'", by_step=True)
+    said = "run 'r': least was 15, now 20: what is finished of it is done again\n"
+    assert capsys.readouterr().err == said
+    with pytest.raises(JobError, match=r'^out: cannot be resumed: inputs was \["a"\], now \["b"\]'):
+        steps.start({"least": 20, "inputs": ["b"]}, True, "out")

@@ -106,4 +106,6 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(run("build_pairs", main, "the building can be resumed with --resume"))
+    resumable = "the building can be resumed with --resume"
+    said = "nothing was written" if "--dry-run" in sys.argv else resumable
+    sys.exit(run("build_pairs", main, said))

@@ -103,4 +103,5 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 if __name__ == "__main__":
     atexit.register(gc.freeze)  # half a second less to exit
-    sys.exit(run("score_corpus", main, INTERRUPTED))
+    said = "nothing was written" if "--dry-run" in sys.argv else INTERRUPTED
+    sys.exit(run("score_corpus", main, said))

@@ -21,9 +21,10 @@ from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 from gaixie.jobs.corpus.inputs import NO_ORIGIN, InputFiles, check_encoding, line_fault, read_files
 from gaixie.jobs.corpus.parquet import CHECKED, PARQUET
 from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.corpus.steps import Steps
 from gaixie.jobs.corpus.storage import Storage
-from gaixie.jobs.corpus.unreadable import SPARK_ERRORS, set_aside, unreadable_files
+from gaixie.jobs.corpus.unreadable import without_corrupt
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.command_line import say
 from gaixie.udfs.features import FEATURES
@@ -48,24 +49,21 @@ class Chunk:
     @property
     def rows(self) -> int | None:
         """Returns the rows of the files; None if their footers do not say."""
-        if not {file.uri for file in self.files} <= self.input.rows.keys():
-            return None
-        return sum(self.input.rows[file.uri] for file in self.files)
+        counts = [self.input.rows.get(file.uri) for file in self.files]
+        return None if None in counts else sum(filter(None, counts))
 
 
 def divide(inputs: list[InputFiles], chunk_mb: float) -> list[Chunk]:
     """Divides the inputs into chunks: neighbouring files up to a size, at least one file each."""
     chunks: list[Chunk] = []
     for source in inputs:
-        files: list[File] = []
-        size = 0
+        size = chunk_mb * 1e6  # so that each input begins a chunk
         for file in source.files:
             size += file.size
-            if files and size > chunk_mb * 1e6:
-                chunks.append(Chunk(len(chunks), source, files))
-                files, size = [], file.size
-            files.append(file)
-        chunks.append(Chunk(len(chunks), source, files))
+            if size > chunk_mb * 1e6:
+                chunks.append(Chunk(len(chunks), source, []))
+                size = file.size
+            chunks[-1].files.append(file)
     return chunks
 
 
@@ -97,9 +95,9 @@ class ChunkScorer:
 
         check_lock: raises where another process has the run.
         """
-        left = limit
         for chunk in chunks:
             check_lock()
+            left = None if limit is None else limit - self.read.total()
             if left is not None and left <= 0:
                 break
             title = f"scoring unit {chunk.number + 1} of {len(chunks)}"
@@ -109,62 +107,50 @@ class ChunkScorer:
                 marker = {"fingerprint": fingerprint} | self._score_chunk(chunk, title, left)
                 self.steps.finish(chunk.name, marker)
             else:
-                chunk.input.corrupt.update(marker["corrupt"])
                 say(f"{title}: already scored")
+            chunk.input.corrupt.update(marker["corrupt"])
             self.read.update(marker["rows"])
             self.unfit.update(marker["unfit"])
             if marker["schema"]:
                 schema = StructType.fromJson(marker["schema"])
                 self._schemas[f"{self._folder}/{chunk.name}"] = schema
-            left = left - sum(marker["rows"].values()) if left is not None else None
 
     def _score_chunk(self, chunk: Chunk, title: str, limit: int | None) -> dict[str, Any]:
-        """Returns rows read by origin, unfit ones by reason, corrupt files, and the schema written."""
-        files = list(chunk.files)
+        """Returns rows by origin, unfit ones by reason, corrupt files, and the schema written."""
         corrupt: dict[str, str] = {}
-        while files:
-            observed = Observation()
+
+        def write(files: list[File]) -> dict[str, Any]:
+            read, unfit = Observation(), Observation()
             rows = read_files(self._spark, chunk.input, files)
             if limit is not None:
                 rows = rows.limit(limit)
-            rows = self._spread(rows, chunk, limit).observe(
-                observed, *_counts_by("origin", (*ORIGINS, NO_ORIGIN))
-            )
+            rows = self._spread(rows, chunk, limit)
+            rows = rows.observe(read, *_counts_by("origin", (*ORIGINS, NO_ORIGIN)))
             row_key = F.lit(chunk.number << 53) + F.monotonically_increasing_id()
             scored = scored_rows(rows, self._score).withColumn("row_key", row_key)
-            unfit = Observation()
             scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
-            try:
-                with progress(self._spark, title, chunk.rows):
-                    writer = scored.write.options(**PARQUET).partitionBy("fit")
-                    writer.mode("overwrite").parquet(f"{self._folder}/{chunk.name}")
-            except SPARK_ERRORS as error:
-                read = partial(read_files, self._spark, chunk.input)
-                faults = unreadable_files(error, files, read)
-                if not faults:
-                    raise
-                files = set_aside(faults, files, corrupt, self._settings.on_corrupt_file)
-                chunk.input.corrupt.update(corrupt)
-                continue
+            with progress(self._spark, title, chunk.rows):
+                writer = scored.write.options(**PARQUET).partitionBy("fit").mode("overwrite")
+                writer.parquet(f"{self._folder}/{chunk.name}")
             sizes = [file.size for file in files]
-            share = unfit.get["undecodable"] / max(sum(observed.get.values()), 1)
+            share = unfit.get["undecodable"] / max(sum(read.get.values()), 1)
             if share > min(sizes) / sum(sizes) / 4:  # then it may be all rows of a file
                 check_encoding(self._spark, chunk.input, files)
-            return {
-                "rows": +Counter(observed.get),
-                "unfit": +Counter(unfit.get),
-                "corrupt": corrupt,
-                "schema": scored.schema.jsonValue(),
-            }
-        return {"rows": {}, "unfit": {}, "corrupt": corrupt, "schema": None}
+            counts = {"rows": +Counter(read.get), "unfit": +Counter(unfit.get)}
+            return counts | {"schema": scored.schema.jsonValue()}
+
+        read = partial(read_files, self._spark, chunk.input)
+        on_corrupt_file = self._settings.on_corrupt_file
+        counts = without_corrupt(write, chunk.files, read, corrupt, on_corrupt_file)
+        return (counts or {"rows": {}, "unfit": {}, "schema": None}) | {"corrupt": corrupt}
 
     def _spread(self, rows: DataFrame, chunk: Chunk, limit: int | None) -> DataFrame:
         """Spreads rows over the cores where the files cannot be read in enough pieces."""
-        cores = self._spark.sparkContext.defaultParallelism
+        available = cores(self._spark)
         pieces = 1 if limit is not None else chunk.input.pieces(chunk.files)
         size = sum(file.size for file in chunk.files)
-        if pieces < 2 * cores and size > 4_000_000:
-            return rows.repartition(4 * cores)
+        if pieces < 2 * available and size > 4_000_000:
+            return rows.repartition(4 * available)
         return rows
 
     def rows(self, fit: bool) -> DataFrame:
@@ -172,11 +158,9 @@ class ChunkScorer:
 
         Columns of scored_rows, and row_key, unique and stable.
         """
+        reader = self._spark.read.options(**CHECKED)
         parts = [
-            self._spark.read.options(**CHECKED)
-            .schema(schema)
-            .parquet(path)
-            .where(F.col("fit") == fit)
+            reader.schema(schema).parquet(path).where(F.col("fit") == fit)
             for path, schema in self._schemas.items()
         ]
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, isnan
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gaixie.jobs.corpus.beside import interruptible
-from gaixie.jobs.corpus.inputs import InputFiles, read_files
+from gaixie.jobs.corpus.inputs import read_files
+from gaixie.jobs.corpus.session import cores as available_cores
 from gaixie.jobs.scoring.chunks import scored_rows
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.spark import score_batch
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 5_000
 """Rows of an input that are looked at."""
+
 BATCH = 1_000
 """Pairs that are scored at a time; the first batch of an input warms up and is not measured."""
 
@@ -57,30 +59,17 @@ def measure(
     sample: columns of gaixie.jobs.scoring.chunks.scored_rows, at least one row. rows: of all input.
     limits: least and most characters of a sentence.
     """
-    texts = _texts(sample).combine_chunks()
-    first, *rest = texts.to_batches(max_chunksize=BATCH)
-
-    def score(batch: pa.RecordBatch) -> None:
-        source, paraphrase, origin = batch.columns
-        score_batch(source, paraphrase, origin, model, segmenter, *limits)
-
-    score(first)
-    started = time.process_time()
-    for batch in rest:
-        score(batch)
-    spent, scored = time.process_time() - started, sum(map(len, rest))
+    texts = sample.select(["source", "paraphrase", "origin"]).combine_chunks()
+    started = 0.0
+    for number, batch in enumerate(texts.to_batches(max_chunksize=BATCH)):
+        if number == 1:  # the first batch warms up
+            started = time.process_time()
+        score_batch(*batch.columns, model, segmenter, *limits)
+    scored = len(texts) - BATCH
+    core_s = (time.process_time() - started) / scored if scored >= BATCH else float("nan")
     sink = pa.BufferOutputStream()
     pq.write_table(sample, sink, compression="zstd")
-    return Measured(
-        rows,
-        spent / scored if scored >= BATCH else float("nan"),
-        texts.nbytes / len(texts),
-        sink.tell() / len(sample),
-    )
-
-
-def _texts(sample: pa.Table) -> pa.Table:
-    return sample.select(["source", "paraphrase", "origin"])
+    return Measured(rows, core_s, texts.nbytes / len(texts), sink.tell() / len(sample))
 
 
 def dry_run(job: ScoreCorpus, cores: int | None, pairs: int | None) -> None:
@@ -92,28 +81,26 @@ def dry_run(job: ScoreCorpus, cores: int | None, pairs: int | None) -> None:
     limits = job.settings.min_characters, job.settings.max_characters
     samples = []
     for source in job.inputs:
-        size = sum(file.size for file in source.files)
-        rows: float = sum(source.rows.values())
-        _print_input(source, size, int(rows))
+        size, rows = sum(file.size for file in source.files), sum(source.rows.values())
+        known = f"{rows:,} rows, " if rows else ""
+        print(
+            f"{source.settings.path}: {len(source.files)} {source.format} files, "
+            f"{known}{size / 1e6:,.1f} MB"
+        )
+        extra = ", ".join(column.name for column in source.extra_columns) or "none"
+        print(f"  carried through: {extra}")
         first = read_files(job.spark, source, source.files).limit(SAMPLE)
         table = interruptible(scored_rows(first, job.score).toArrow)
-        known = ["origin", "reason", "spscore", *JUDGEMENTS]
-        _print_sample(table.select(known).to_pandas(), job.settings)
+        known_columns = ["origin", "reason", "spscore", *JUDGEMENTS]
+        _print_sample(table.select(known_columns).to_pandas(), job.settings)
         if len(table):
-            rows = rows or size / (_texts(table).nbytes / len(table))
-            samples.append(measure(table, rows, job.scorer.model, segmenter, limits))
+            measured = measure(table, rows, job.scorer.model, segmenter, limits)
+            samples.append(replace(measured, rows=rows or size / measured.text_bytes))
     if samples:
-        cores = cores or job.spark.sparkContext.defaultParallelism
-        print_estimate(samples, cores, pairs, job.settings.target_file_mb)
+        of_session = available_cores(job.spark)
+        print_estimate(samples, cores or of_session, pairs, job.settings.target_file_mb)
     print(f"signature: {job.scorer.signature}")
     print(f"would write {job.folder}; dry run: nothing was written")
-
-
-def _print_input(source: InputFiles, size: int, rows: int) -> None:
-    path, known = source.settings.path, f"{rows:,} rows, " if rows else ""
-    print(f"{path}: {len(source.files)} {source.format} files, {known}{size / 1e6:,.1f} MB")
-    extra = ", ".join(column.name for column in source.extra_columns) or "none"
-    print(f"  carried through: {extra}")
 
 
 def _print_sample(table: pd.DataFrame, settings: ScoreSettings) -> None:
@@ -137,27 +124,35 @@ def print_estimate(
     cores: of the cluster. pairs: of all inputs, in the mix of the samples; None: as many as there
     are.
     """
-    samples = list(samples)
-    rows = sum(sample.rows for sample in samples)
-    scoring = sum(sample.core_s * sample.rows for sample in samples) / rows
-    texts = sum(sample.text_bytes * sample.rows for sample in samples) / rows
-    kept = sum(sample.kept_bytes * sample.rows for sample in samples) / rows
+    table = pd.DataFrame(samples)
+    of_a_pair = table.mul(table["rows"], axis=0).sum(skipna=False) / table["rows"].sum()
+    scoring, texts, kept = of_a_pair[["core_s", "text_bytes", "kept_bytes"]]
     if isnan(scoring):
         print(f"estimate: none, from less than {2 * BATCH:,} rows of an input")
         return
-    count, about = pairs or round(rows), "" if pairs else "about "
+    count, about = pairs or round(table["rows"].sum()), "" if pairs else "about "
     spent = count * (scoring + MOVING_S)
     output = count * kept
     print(f"estimate for {about}{count:,} pairs on {cores} cores like this one:")
     print(
-        f"  a pair of {texts:,.0f} bytes: {1e6 * scoring:.1f} µs to score (measured now, on one core), "
-        f"{1e6 * MOVING_S:.1f} µs to read, move and write (measured once, at 450 bytes)"
+        f"  a pair of {texts:,.0f} bytes: {1e6 * scoring:.1f} µs to score (measured now, on one "
+        f"core), {1e6 * MOVING_S:.1f} µs to read, move and write (measured once, at 450 bytes)"
     )
     print(
-        f"  {spent / 3600:,.2f} core-hours; {(START_S + spent / cores) / 3600:,.2f} hours, "
+        f"  {_time(spent, 'core-')}; {_time(START_S + spent / cores)}, "
         "with as many tasks as cores at any time and storage that keeps up"
     )
     print(
-        f"  output about {output / 1e9:,.1f} GB in {ceil(output / (target_file_mb * 1e6)):,} files "
+        f"  output about {_size(output)} in {ceil(output / (target_file_mb * 1e6)):,} files "
         "or more, and as much again in _work until the end"
     )
+
+
+def _time(seconds: float, of: str = "") -> str:
+    if seconds >= 3600:
+        return f"{seconds / 3600:,.2f} {of}hours"
+    return f"{seconds / 60:,.1f} {of}minutes"
+
+
+def _size(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"

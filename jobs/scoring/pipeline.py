@@ -1,20 +1,20 @@
-"""The steps of one scoring run: score, find the stages, write, account, publish."""
+"""Takes one scoring run through its steps: score, find the stages, write, account, publish."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import version
 from math import ceil
 from typing import Any, Literal
 
 import numpy as np
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from gaixie.jobs.corpus.accounts import (
     close_accounts,
@@ -28,7 +28,7 @@ from gaixie.jobs.corpus.inputs import MALFORMED_LINE, InputFiles
 from gaixie.jobs.corpus.parquet import write_partitioned, write_unshuffled
 from gaixie.jobs.corpus.progress import progress, timed
 from gaixie.jobs.corpus.publish import now
-from gaixie.jobs.corpus.session import set_shuffle_partitions
+from gaixie.jobs.corpus.session import cores, set_shuffle_partitions
 from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.chunks import MAX_BROADCAST, ChunkScorer, divide, find_duplicates
@@ -61,6 +61,9 @@ uneven."""
 
 ROWS_PER_PARTITION = 250_000
 """Rows that a task looks through for duplicates."""
+
+Cells = Counter[tuple[str, int, bool]]
+"""Pairs by origin, score bin, and whether their meaning keeps them in stage 1."""
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
@@ -98,22 +101,33 @@ class Stages:
     thresholds: dict[str, list[float]]
     """Scores at which stages 1, 2 and 3 begin, by origin; NaN where a quantile had no pairs."""
     min_meaning: dict[str, float]
-    bins: dict[str, Counter[int]]
-    """Distinct pairs of each origin by score bin."""
-    held_back: dict[str, Counter[int]]
-    """Those of them whose meaning keeps them in stage 1."""
-    duplicates: dict[str, int]
+    cells: Cells
+    """Distinct pairs."""
+    duplicates: Counter[str]
+    """Rows left out, by origin."""
+
+    @cached_property
+    def bins(self) -> dict[str, Counter[int]]:
+        """Counts distinct pairs by origin and score bin."""
+        return bins_of(self.cells)
 
     def counts(self) -> dict[tuple[str, int], int]:
         """Counts distinct pairs by origin and stage, exact to one score bin at each threshold."""
         counts: Counter[tuple[str, int]] = Counter()
-        for origin, bins in self.bins.items():
-            stages = stage(np.array([*bins]) / SCORE_BINS, self.thresholds[origin])
-            for reached, (index, pairs) in zip(stages.tolist(), bins.items(), strict=True):
-                held = self.held_back[origin][index]
-                counts[origin, reached] += pairs - held
-                counts[origin, min(reached, 1)] += held
+        scores = np.arange(SCORE_BINS + 1) / SCORE_BINS
+        reached = {origin: stage(scores, self.thresholds[origin]).tolist() for origin in self.bins}
+        for (origin, index, held_back), pairs in self.cells.items():
+            number = reached[origin][index]
+            counts[origin, min(number, 1) if held_back else number] += pairs
         return dict(sorted((+counts).items()))
+
+
+def bins_of(cells: Cells) -> dict[str, Counter[int]]:
+    """Counts pairs by origin and score bin."""
+    bins: dict[str, Counter[int]] = {}
+    for (origin, index, _), pairs in cells.items():
+        bins.setdefault(origin, Counter())[index] += pairs
+    return bins
 
 
 class ScoreCorpus:
@@ -151,7 +165,18 @@ class ScoreCorpus:
     def start(self, resume: bool) -> None:
         """Clears away what a killed run left; with resume, all but its finished chunks."""
         self._delete(*TABLES, *REPORT)
-        self.chunks.steps.start({}, resume, f"run '{self.run_id}'")
+        deciding = {
+            "signature": self.scorer.signature,
+            "min_characters": self.settings.min_characters,
+            "max_characters": self.settings.max_characters,
+            "limit": self.limit,
+            "inputs": [
+                source.settings.model_dump()
+                | {"files": len(source.files), "bytes": sum(file.size for file in source.files)}
+                for source in self.inputs
+            ],
+        }
+        self.chunks.steps.start(deciding, resume, f"run '{self.run_id}'", by_step=True)
 
     def _delete(self, *names: str) -> None:
         self.check_lock()
@@ -161,21 +186,11 @@ class ScoreCorpus:
     @timed("score")
     def score_chunks(self) -> None:
         """Scores the input chunk by chunk into _work/."""
-        cores = self.spark.sparkContext.defaultParallelism
-        unit_mb = self.settings.unit_mb or max(UNIT_MB, UNIT_MB_A_CORE * cores)
-        chunks = divide(self.inputs, unit_mb)
-        self.chunks.score(chunks, self.limit, self.check_lock)
+        unit_mb = self.settings.unit_mb or max(UNIT_MB, UNIT_MB_A_CORE * cores(self.spark))
+        self.chunks.score(divide(self.inputs, unit_mb), self.limit, self.check_lock)
         if not self.chunks.read.total():
             self._delete(WORK)
             raise JobError(f"{self.settings.inputs[0].path}: no rows, expected at least one")
-
-    def scored_pairs(self) -> DataFrame:
-        """Reads the scored pairs, from which stages, duplicates and output are made.
-
-        Columns of gaixie.jobs.scoring.chunks.scored_rows, and row_key. A scorer that is too slow
-        for all of the input would look at them once more here.
-        """
-        return self.chunks.rows(fit=True)
 
     @timed("stages")
     def find_stages(self) -> Stages:
@@ -184,35 +199,31 @@ class ScoreCorpus:
         set_shuffle_partitions(self.spark, rows // ROWS_PER_PARTITION)
         given = self.settings.thresholds
         min_meaning = {origin: points.min_meaning for origin, points in given.items()}
-        cell = [F.col("origin"), score_bin_column(), held_back_column(min_meaning)]
-        bins: dict[str, Counter[int]] = defaultdict(Counter)
-        held_back: dict[str, Counter[int]] = defaultdict(Counter)
-        duplicates: Counter[str] = Counter()
+        columns = [F.col("origin"), score_bin_column(), held_back_column(min_meaning)]
 
-        def cells(pairs: DataFrame) -> list[Row]:
-            return pairs.groupBy(*cell).count().collect()
+        def cells_of(pairs: DataFrame) -> Cells:
+            counted = pairs.groupBy(*columns).count().collect()
+            return Counter({(origin, index, held): n for origin, index, held, n in counted})
 
         with progress(self.spark, "finding duplicates and stages", rows):
-            extra = {c.name: c for i in self.inputs for c in i.extra_columns}
-            pairs = self.scored_pairs()
-            with beside(partial(cells, pairs)) as of_all:
-                self.duplicates = find_duplicates(pairs, rows, extra.values())
-                left_out = cells(self.duplicates) if self.duplicates else []
-            for origin, index, held, count in of_all.result():
-                bins[origin][index] += count
-                held_back[origin][index] += count * held
-            for origin, index, held, count in left_out:
-                bins[origin][index] -= count
-                held_back[origin][index] -= count * held
-                duplicates[origin] += count
-            if not duplicates:
-                self.duplicates = None
+            pairs = self.chunks.rows(fit=True)
+            with beside(partial(cells_of, pairs)) as of_all:
+                self.duplicates = find_duplicates(pairs, rows, self._extra_columns().values())
+                left_out = cells_of(self.duplicates) if self.duplicates else Counter()
+            cells = of_all.result()
+        cells.subtract(left_out)
+        duplicates: Counter[str] = Counter()
+        for (origin, _, _), count in left_out.items():
+            duplicates[origin] += count
+        if not duplicates:
+            self.duplicates = None
+        bins = bins_of(cells)
         thresholds = {}
         for origin, points in given.items():
             thresholds[origin] = list(points.scores or ())
             if points.quantiles:
                 thresholds[origin] = [quantile(bins.get(origin, {}), q) for q in points.quantiles]
-        return Stages(thresholds, min_meaning, dict(bins), dict(held_back), dict(duplicates))
+        return Stages(thresholds, min_meaning, cells, duplicates)
 
     @timed("write")
     def write_tables(self, stages: Stages) -> None:
@@ -222,7 +233,7 @@ class ScoreCorpus:
 
     def _write_scored(self, stages: Stages) -> None:
         """Writes the distinct pairs, a folder for each origin and stage."""
-        pairs = self.scored_pairs()
+        pairs = self.chunks.rows(fit=True)
         few = sum(stages.duplicates.values()) <= MAX_BROADCAST
         if self.duplicates:
             left_out = self.duplicates.select("row_key")
@@ -250,8 +261,8 @@ class ScoreCorpus:
         tasks = sum(sizes) / (target * len(counts))
         if tasks < 1 or sum(sizes) < MIN_UNSHUFFLED:
             return None
-        cores = self.spark.sparkContext.defaultParallelism
-        tasks = min(ceil(tasks / cores) * cores, round(2 * tasks))
+        a_wave = cores(self.spark)
+        tasks = min(ceil(tasks / a_wave) * a_wave, round(2 * tasks))
         largest = max(counts.values()) / tasks
         files = max(ceil(largest * self.chunks.bytes_per_row() / target - 0.25), 1)
         return ceil(sum(sizes) / tasks) + max(sizes), ceil(1.2 * largest / files)
@@ -262,14 +273,8 @@ class ScoreCorpus:
         if not counts:
             return
         rows = self.chunks.rows(fit=False)
-        columns = [
-            "source",
-            "paraphrase",
-            *self._extra_columns(),
-            MALFORMED_LINE,
-            "origin",
-            "reason",
-        ]
+        own = (MALFORMED_LINE, "origin", "reason")
+        columns = ["source", "paraphrase", *self._extra_columns(), *own]
         if ("undecodable",) in counts:
             rows = escape_undecodable(rows, ("source", "paraphrase", MALFORMED_LINE))
         self._write(rows.select(*columns), "quarantine", ("reason",), counts, "source")
@@ -331,8 +336,9 @@ class ScoreCorpus:
             return Counter()
         return written_counts(self.spark, f"{self.folder}/{name}", self.schemas[name], keys)
 
-    def _extra_columns(self) -> list[str]:
-        return list(dict.fromkeys(c.name for i in self.inputs for c in i.extra_columns))
+    def _extra_columns(self) -> dict[str, StructField]:
+        """Returns the columns of the inputs that are carried through, by name."""
+        return {c.name: c for source in self.inputs for c in source.extra_columns}
 
     def _manifest(
         self,
@@ -343,10 +349,10 @@ class ScoreCorpus:
         """Returns the manifest without files and times."""
         read = self.chunks.read
         by_stage = {o: {s: scored[o, s] for s in STAGES} for o in read}
-        by_reason = {
-            o: {reason: n for (origin, reason), n in quarantined.items() if origin == o}
-            for o in read
-        }
+        by_reason: dict[str, dict[str, int]] = {o: {} for o in read}
+        for (origin, reason), rows in quarantined.items():
+            by_reason[origin][reason] = rows
+        known = [origin for origin in read if origin in stages.thresholds]
         return RunManifest(
             run_id=self.run_id,
             created=now(),
@@ -361,18 +367,14 @@ class ScoreCorpus:
                     read=rows,
                     scored=sum(by_stage[origin].values()),
                     quarantined=sum(by_reason[origin].values()),
-                    duplicates=stages.duplicates.get(origin, 0),
+                    duplicates=stages.duplicates[origin],
                 )
                 for origin, rows in read.items()
             },
             stages=by_stage,
             quarantine=by_reason,
-            cuts={
-                o: [None if c != c else c for c in stages.thresholds[o]]
-                for o in read
-                if o in stages.thresholds
-            },
-            min_meaning={o: stages.min_meaning[o] for o in read if o in stages.thresholds},
+            cuts={o: [None if c != c else c for c in stages.thresholds[o]] for o in known},
+            min_meaning={o: stages.min_meaning[o] for o in known},
             quantiles={
                 o: {share: quantile(bins, share) for share in QUANTILES}
                 for o, bins in stages.bins.items()

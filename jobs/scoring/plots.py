@@ -1,4 +1,4 @@
-"""The plots of a run: scores and judgements by origin, and how they and the features correlate."""
+"""Draws a run: scores and judgements by origin, and how they correlate with the features."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,9 +16,9 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table as ConsoleTable
 
-from gaixie.jobs.corpus.reporting import render
 from gaixie.jobs.scoring.plots import draw_run
 from gaixie.udfs.features import FEATURES
+from gaixie.udfs.reports import render
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES
 from gaixie.udfs.storage.manifest import NAME, RunManifest
@@ -40,6 +41,8 @@ EXPLANATIONS = {
     MALFORMED: "the line could not be split into the input's columns",
 }
 """One line for every reason of gaixie.udfs.text.validate."""
+
+NAMES = [f"stage {stage}" for stage in STAGES]
 
 QUARTERS = (
     "The quarter of the pairs with the lowest scores",
@@ -90,17 +93,10 @@ class Report:
     def pairs_per_s(self) -> float:
         return self.manifest.total.read / self.total_seconds if self.total_seconds else 0.0
 
-    def stages_of(self, origin: str) -> list[int]:
-        """Returns the rows in each of STAGES."""
-        counts = self.manifest.stages.get(origin, {})
-        return [counts.get(stage, 0) for stage in STAGES]
-
     def reasons(self) -> list[tuple[str, int]]:
         """Returns quarantined rows by reason, most first."""
-        total: Counter[str] = Counter()
-        for counts in self.manifest.quarantine.values():
-            total.update(counts)
-        return total.most_common()
+        counts = self.manifest.quarantine.values()
+        return sum(map(Counter, counts), Counter()).most_common()
 
     # Tables of the console and the page
 
@@ -108,9 +104,8 @@ class Report:
         rows = []
         for origin in self.origins:
             of = self.manifest.rows[origin]
-            rows.append([of.read, *self.stages_of(origin), of.quarantined, of.duplicates])
-        stages = [f"stage {stage}" for stage in STAGES]
-        return self._with_total(["origin", "read", *stages, "quarantined", "duplicates"], rows)
+            rows.append([of.read, *self._stages_of(origin), of.quarantined, of.duplicates])
+        return self._with_total(["origin", "read", *NAMES, "quarantined", "duplicates"], rows)
 
     def accounts(self) -> Table:
         rows = [[count for _, count in self.manifest.rows[origin]] for origin in self.origins]
@@ -119,9 +114,9 @@ class Report:
     def _with_total(self, head: list[str], counts: list[list[int]]) -> Table:
         """counts: of each origin."""
         sums = [sum(column) for column in zip(*counts, strict=True)] or [0] * (len(head) - 1)
-        named = zip(self.origins, counts, strict=True)
-        rows = [[origin, *_formatted(row)] for origin, row in named]
-        return Table(head, rows, ["total", *_formatted(sums)])
+        named = zip([*self.origins, "total"], [*counts, sums], strict=True)
+        *rows, total = [[name, *(f"{number:,}" for number in row)] for name, row in named]
+        return Table(head, rows, total)
 
     def set_aside(self) -> Table:
         """Lists the inputs of which files could not be read."""
@@ -136,26 +131,30 @@ class Report:
     def stages(self) -> Table:
         rows = []
         for origin in self.origins:
-            counts = self.stages_of(origin)
+            counts = self._stages_of(origin)
             pairs = sum(counts)
             cells = [f"{n:,} ({n / pairs:.1%})" if pairs else f"{n:,}" for n in counts]
             thresholds = self.manifest.thresholds.get(origin, [])
             begin = " / ".join("-" if point is None else f"{point:g}" for point in thresholds)
             least = f"{self.manifest.min_meaning.get(origin, 0):g}"
             rows.append([origin, *cells, begin, least])
-        stages = [f"stage {stage}" for stage in STAGES]
-        head = ["origin", *stages, "stages 1 / 2 / 3 begin at", "least meaning in 2 and 3"]
+        head = ["origin", *NAMES, "stages 1 / 2 / 3 begin at", "least meaning in 2 and 3"]
         return Table(head, rows)
+
+    def _stages_of(self, origin: str) -> list[int]:
+        """Returns the rows in each of STAGES."""
+        counts = self.manifest.stages.get(origin, {})
+        return [counts.get(stage, 0) for stage in STAGES]
 
     def quantiles(self, name: str = "origin") -> Table:
         """Returns a row for each origin: its score at each share of its pairs."""
         quantiles = self.manifest.quantiles
         shares = sorted({share for points in quantiles.values() for share in points})
         rows = [
-            [origin, *[_score(quantiles.get(origin, {}).get(share)) for share in shares]]
+            [origin, *(_score(quantiles.get(origin, {}).get(share)) for share in shares)]
             for origin in self.origins
         ]
-        return Table([name, *[f"{100 * share:g} %" for share in shares]], rows)
+        return Table([name, *(f"{100 * share:g} %" for share in shares)], rows)
 
     def quarantine(self) -> Table:
         rows = [[name, f"{n:,}", EXPLANATIONS.get(name, "")] for name, n in self.reasons()]
@@ -170,7 +169,7 @@ class Report:
         for number, title in enumerate(QUARTERS):
             pairs = [pair for pair in self.sample.examples if pair["quarter"] == number]
             if pairs:
-                yield title, [_example(pair) for pair in sorted(pairs, key=lambda p: p["spscore"])]
+                yield title, [_example(pair) for pair in sorted(pairs, key=itemgetter("spscore"))]
 
 
 def _example(pair: dict[str, Any]) -> dict[str, Any]:
@@ -184,6 +183,10 @@ def _example(pair: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _score(number: float | None, digits: int = 3) -> str:
+    return "-" if number is None or number != number else f"{number:,.{digits}f}"
+
+
 def print_summary(report: Report, console: Console | None = None) -> None:
     """Prints the run's counts, quantiles, reasons, signature, time and paths; by default to stdout.
 
@@ -191,34 +194,31 @@ def print_summary(report: Report, console: Console | None = None) -> None:
     """
     if console is None:
         console = Console(width=None if sys.stdout.isatty() else 110)
-    _print_table(console, report.counts())
-    if report.manifest.set_aside:
-        _print_table(console, report.set_aside())
-    quantiles = report.quantiles("score at")
-    if len(quantiles.head) > 1:
-        _print_table(console, quantiles)
-    if reasons := report.reasons():
-        _print_table(console, Table(["quarantined", "rows"], [[r, f"{n:,}"] for r, n in reasons]))
-
     manifest = report.manifest
+    reasons = Table(["quarantined", "rows"], [[name, f"{n:,}"] for name, n in report.reasons()])
+    tables = [report.counts(), report.set_aside(), report.quantiles("score at"), reasons]
+    for content in tables:
+        if content.rows and len(content.head) > 1:
+            _print_table(console, content)
     steps = ", ".join(f"{step} {seconds:,.1f}" for step, seconds in manifest.seconds.items())
-    for line in (
+    lines = [
         f"signature: {manifest.signature}",
         f"time: {report.total_seconds:,.1f} s ({steps}), {report.pairs_per_s:,.0f} pairs/s",
         f"manifest: {report.folder}/{NAME}",
         f"report: {report.folder}/report.html",
-        *([f"set aside: {manifest.set_aside}; the manifest names them"] * bool(manifest.set_aside)),
-    ):
+    ]
+    if manifest.set_aside:
+        lines.append(f"set aside: {manifest.set_aside}; the manifest names them")
+    for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_table(console: Console, content: Table) -> None:
-    total = content.total
+    total = content.total or [""] * len(content.head)
     table = ConsoleTable(
-        box=box.SIMPLE, show_edge=False, pad_edge=False, show_footer=total is not None
+        box=box.SIMPLE, show_edge=False, pad_edge=False, show_footer=content.total is not None
     )
-    for number, name in enumerate(content.head):
-        footer = total[number] if total else ""
+    for number, (name, footer) in enumerate(zip(content.head, total, strict=True)):
         table.add_column(name, footer, justify="right" if number else "left", no_wrap=True)
     for row in content.rows:
         table.add_row(*row)
@@ -235,16 +235,7 @@ def draw_report(report: Report) -> bytes:
 
 def write_report(report: Report, png: bytes, storage: Storage, folder: str) -> None:
     """Writes folder/report.png and folder/report.html, which holds the picture too."""
-    page = render(
-        TEMPLATE, report=report, manifest=report.manifest, png=base64.b64encode(png).decode()
-    )
+    picture = base64.b64encode(png).decode()
+    page = render(TEMPLATE, report=report, manifest=report.manifest, png=picture)
     storage.write(f"{folder}/report.png", png)
     storage.write(f"{folder}/report.html", page)
-
-
-def _formatted(numbers: Iterable[int]) -> list[str]:
-    return [f"{number:,}" for number in numbers]
-
-
-def _score(number: float | None, digits: int = 3) -> str:
-    return "-" if number is None or number != number else f"{number:,.{digits}f}"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from gaixie.jobs.corpus.early import SMALL_BYTES, local_bytes
 from gaixie.jobs.corpus.publish import held, needs_spark
-from gaixie.jobs.corpus.session import begin_session, keep_archive
+from gaixie.jobs.corpus.session import begin_session
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.storage import storage
@@ -58,7 +58,6 @@ def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
         stages = job.find_stages()
         job.write_tables(stages)
         job.publish(stages)
-    keep_archive()
     return 0
 
 

@@ -74,11 +74,9 @@ def sample_scored(
     }
     examples = []
     for number, quarter in enumerate(np.array_split(np.arange(len(sample)), 4)):
-        middle = (np.arange(EXAMPLES) + 0.5) / EXAMPLES * len(quarter)
-        for pair in sample.iloc[quarter[np.unique(middle.astype(int))[: len(quarter)]]].to_dict(
-            "records"
-        ):
-            missing = {name: None for name in MEASURED if pair[name] != pair[name]}
-            examples.append(pair | missing | {"quarter": number})
+        middle = ((np.arange(EXAMPLES) + 0.5) / EXAMPLES * len(quarter)).astype(int)
+        chosen = sample.iloc[quarter[np.unique(middle)[: len(quarter)]]]
+        chosen = chosen.astype(object).where(chosen.notna(), None).assign(quarter=number)
+        examples += chosen.to_dict("records")
     matrix = sample[MEASURED].corr("spearman").to_numpy().tolist()
     return Sample(len(sample), matrix, judgements, examples)

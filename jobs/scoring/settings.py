@@ -1,4 +1,4 @@
-"""The settings of a scoring run: a YAML file under the command line, checked before it starts."""
+"""Settings of a scoring run: a YAML file under the command line, checked before the run starts."""
 
 from __future__ import annotations
 
@@ -70,6 +70,7 @@ class ScoreSettings(Strict):
     segmenter: Annotated[str, AfterValidator(_known_segmenter)] = "jieba"
     """jieba | ltp:NAME_OR_FOLDER"""
     thresholds: dict[Origin, Thresholds] = Field({}, alias="cuts")
+    """Those of conf/score.yaml over DEFAULT_CUTS and DEFAULT_MIN_MEANING."""
     on_corrupt_file: Literal["stop", "quarantine"] = "stop"
     """what to do about a file that cannot be read among good ones"""
     target_file_mb: float = Field(128, gt=0)
@@ -93,7 +94,7 @@ class ScoreSettings(Strict):
 
 
 def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) -> ScoreSettings:
-    """Loads the settings as gaixie.udfs.storage.settings does. Raises JobError for what is wrong."""
+    """Loads the settings as gaixie.udfs.storage.settings does, but raises JobError."""
     try:
         return settings.load_settings(ScoreSettings, path, overrides, assignments)
     except (OSError, ValueError) as error:

@@ -84,4 +84,7 @@ def test_demo(make, folder):
     assert means[3] - means[0] > 2
     assert float(rho) > 0.6
     assert "report: out/demo/runs/demo/report.html" in shown
+    documented = (ROOT / "docs/operations.md").read_text("utf-8").splitlines()
+    tables = shown[shown.index("origin ") : shown.index("time: ")].splitlines()
+    assert {line.rstrip() for line in tables} <= {*documented, ""}
     assert (folder / "out/demo/runs/demo/report.html").is_file()

@@ -52,9 +52,9 @@ def test_an_estimate_goes_by_pairs_and_cores(cores, capsys, monkeypatch):
     assert "20.0 µs to score" in text
     assert "14.0 µs to read, move and write" in text
     assert "200 bytes" in text
-    core_hours, hours = map(float, re.search(r"([\d.]+) core-hours; ([\d.]+) hours", text).groups())
-    assert core_hours == pytest.approx(34_000 / 3600, abs=0.01)
-    assert hours == pytest.approx((START_S + 34_000 / cores) / 3600, abs=0.01)
+    core_hours, minutes = re.search(r"([\d.]+) core-hours; ([\d.]+) minutes", text).groups()
+    assert float(core_hours) == pytest.approx(34_000 / 3600, abs=0.01)
+    assert float(minutes) == pytest.approx((START_S + 34_000 / cores) / 60, abs=0.1)
     assert "100.0 GB in 782 files" in text
 
 
@@ -63,3 +63,10 @@ def test_options_of_a_dry_run_alone(option, tmp_path):
     line = ["--input", "examples/pairs.jsonl", "--origin", "llm", "--output", str(tmp_path / "out")]
     with pytest.raises(JobError, match="they belong to --dry-run"):
         main([*line, option, "8"])
+
+
+def test_a_small_run_is_estimated_in_minutes(capsys):
+    print_estimate([Measured(6000, 10e-6, 100, 50)], 2, None, 128)
+    text = capsys.readouterr().out
+    assert "; 0.3 minutes, with" in text
+    assert "output about 0.3 MB in 1 files" in text

@@ -14,7 +14,7 @@ from gaixie.udfs.storage import storage
 CONF = Path(__file__).parents[3] / "conf"
 
 
-def test_default_cuts_are_stated_twice_alike():
+def test_the_settings_that_ship_state_no_cuts():
     settings = load_settings(str(CONF / "score.yaml"), {}, [])
     assert {origin: cuts.scores for origin, cuts in settings.thresholds.items()} == DEFAULT_CUTS
 

@@ -33,7 +33,7 @@ import venv_pack
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PARTS = ("conf", "jobs", "udfs")
 """Of the package gaixie, what jobs and their executors need."""
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -42,17 +42,30 @@ ON_NODES = {"pyspark", "py4j"}
 LEFT_OUT = ("*/tests/*", "*/include/*", "*.h", "*.hpp", "*.pxd", "*.pyx", "*.pyi", "*.a")
 """Files that only whoever builds or tests a package needs."""
 
+SAID = """\
+{archive}: {size}
+for nodes with Spark {spark} and {python} (--python-prefix PREFIX: another place)
+
+  mkdir -p /opt/gaixie && tar -xzf {name} -C /opt/gaixie    # on the host that submits
+  spark-submit --master spark://HOST:7077 \\
+    --archives {name}#gaixie \\
+    --conf spark.pyspark.python=./gaixie/bin/python \\
+    --conf spark.pyspark.driver.python=/opt/gaixie/bin/python \\
+    /opt/gaixie/jobs/score_corpus.py --input PAIRS --origin ORIGIN --output ROOT
+
+s3a:// wants the jars too: --load-spark-defaults --properties-file /opt/gaixie/conf/spark/s3a-jars.conf"""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="dist.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--output", type=Path, default=ROOT / "dist", metavar="FOLDER")
     where = "where Python stands on the nodes; by default where it stands here"
     prefix = Path(sys.base_prefix)
+    parser.add_argument("--output", type=Path, default=ROOT / "dist", metavar="FOLDER")
     parser.add_argument("--python-prefix", type=Path, default=prefix, metavar="PREFIX", help=where)
     args = parser.parse_args()
-    name = f"gaixie-{PROJECT['project']['version']}-py{PYTHON[6:]}-{sysconfig.get_platform()}"
+    name = f"gaixie-{PROJECT['version']}-py{PYTHON[6:]}-{sysconfig.get_platform()}"
     archive = args.output / f"{name}.tar.gz"
     args.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
@@ -60,14 +73,16 @@ def main() -> int:
         install(environment)
         pack(environment, archive, args.python_prefix)
         write_record(environment, archive, args.output / f"{name}.json")
-    say_how(archive, args.python_prefix)
+    [spark] = [line for line in PROJECT["dependencies"] if line.startswith("pyspark==")]
+    python, version = args.python_prefix / "bin" / PYTHON, spark.partition("==")[2]
+    size = f"{archive.stat().st_size / 1e6:.0f} MB"
+    print(SAID.format(archive=archive, name=archive.name, size=size, spark=version, python=python))
     return 0
 
 
 def requirements() -> list[str]:
     """Returns pyproject.toml's dependencies, without what the nodes have."""
-    lines = PROJECT["project"]["dependencies"]
-    return [line for line in lines if Requirement(line).name not in ON_NODES]
+    return [line for line in PROJECT["dependencies"] if Requirement(line).name not in ON_NODES]
 
 
 def install(environment: Path) -> None:
@@ -79,7 +94,7 @@ def install(environment: Path) -> None:
     pip_install(environment, "--constraint", constraints, *requirements())
     copy = environment.with_name("source")  # setuptools leaves folders where it builds
     copy.mkdir()
-    for name in ("pyproject.toml", "LICENSE", PROJECT["project"]["readme"]):
+    for name in ("pyproject.toml", "LICENSE", PROJECT["readme"]):
         shutil.copy(ROOT / name, copy)
     for name in ("gaixie", *PARTS):
         leftovers = shutil.ignore_patterns("__pycache__", "research", "service", "training")
@@ -136,23 +151,6 @@ def write_record(environment: Path, archive: Path, record: Path) -> None:
         "packages": dict(sorted(packages.items())),
     }
     record.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
-
-
-def say_how(archive: Path, prefix: Path) -> None:
-    pyspark = next(
-        line for line in PROJECT["project"]["dependencies"] if line.startswith("pyspark")
-    )
-    print(f"""{archive}: {archive.stat().st_size / 1e6:.0f} MB
-for nodes with Spark {pyspark.partition("==")[2]} and {prefix / "bin" / PYTHON} (--python-prefix PREFIX: another place)
-
-  mkdir -p /opt/gaixie && tar -xzf {archive.name} -C /opt/gaixie    # on the host that submits
-  spark-submit --master spark://HOST:7077 \\
-    --archives {archive.name}#gaixie \\
-    --conf spark.pyspark.python=./gaixie/bin/python \\
-    --conf spark.pyspark.driver.python=/opt/gaixie/bin/python \\
-    /opt/gaixie/jobs/score_corpus.py --input PAIRS --origin ORIGIN --output ROOT
-
-s3a:// wants the jars too: --load-spark-defaults --properties-file /opt/gaixie/conf/spark/s3a-jars.conf""")
 
 
 if __name__ == "__main__":

@@ -10,27 +10,21 @@ file with --ivy-settings. Jobs started as "python jobs/…" call this by themsel
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 from gaixie.jobs.corpus.jars import fetch_jars
 from gaixie.jobs.errors import run
+from gaixie.udfs.command_line import make_parser
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="fetch_jars.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser = make_parser("fetch_jars.py", __doc__)
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="made if need be")
     parser.add_argument("--repositories", metavar="URL[,URL]", help="further Maven repositories")
     parser.add_argument("--ivy-settings", metavar="FILE", help="mirrors, passwords: Ivy's own file")
     args = parser.parse_args(argv)
-    settings = []
-    if args.repositories:
-        settings += ["--repositories", args.repositories]
+    settings = ["--repositories", args.repositories] if args.repositories else []
     if args.ivy_settings:
         settings += ["--conf", f"spark.jars.ivySettings={args.ivy_settings}"]
     jars = fetch_jars(args.folder, *settings)

@@ -3,8 +3,8 @@ why.
 
   python jobs/show_run.py ROOT                          the runs that are published under ROOT
   python jobs/show_run.py ROOT --run-id ID --pairs 10   ten pairs, from the lowest score up
-  python jobs/show_run.py ROOT --run-id ID --verify     reads all of its files again: exit code 1 for faults
-  python jobs/show_run.py ROOT --run-id ID --serve      a page to filter, sort and search it: http://127.0.0.1:8000
+  python jobs/show_run.py ROOT --run-id ID --verify     reads its files again: exit code 1 for faults
+  python jobs/show_run.py ROOT --run-id ID --serve      a page to filter, sort and search it
   python jobs/show_run.py ROOT --release 1.0 --serve    of a release
 
 ROOT is the --output of jobs/score_corpus.py. Under each pair stand its four judgements, 0 to 1,
@@ -12,16 +12,16 @@ then what pulls them down as far as the metric can name it, then the eight featu
 carry people's ratings (a column rated), the last line says how score and stages follow them. Needs
 no Spark.
 
---serve (gaixie[browse]) reads the files once, local or in a store, into a database in a temporary
-folder, which takes about their space and goes with the command. Ctrl-C ends it. Nobody but this
-host is let in, unless --host says so.
+--serve (gaixie[browse]) shows the page at http://127.0.0.1:8000. It reads the files once, local or
+in a store, into a database in a temporary folder, which takes about their space and goes with the
+command. Ctrl-C ends it. Nobody but this host is let in, unless --host says so.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pandas as pd
 import pyarrow as pa
@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gaixie.jobs.errors import JobError, run
-from gaixie.udfs.command_line import missing_package
+from gaixie.udfs.command_line import make_parser, missing_package
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.why import Why, explainer
 from gaixie.udfs.spscore import JUDGEMENTS
@@ -41,17 +41,16 @@ from gaixie.udfs.storage.published_files import run_faults
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("root", metavar="ROOT", help="a local path or a URI")
-    parser.add_argument("--run-id", metavar="ID", help="by default: list the runs")
-    parser.add_argument("--pairs", metavar="N", type=int, default=10)
-    parser.add_argument("--verify", action="store_true", help="whether its files are as published")
-    parser.add_argument("--serve", action="store_true", help="look at it in a browser")
-    parser.add_argument("--release", metavar="VERSION", help="with --serve: a release, no run")
-    parser.add_argument("--host", default="127.0.0.1", help="with --serve (%(default)s)")
-    parser.add_argument("--port", type=int, default=8000, help="with --serve; 0: a free one (8000)")
+    parser = make_parser("show_run.py", __doc__)
+    add = parser.add_argument
+    add("root", metavar="ROOT", help="a local path or a URI")
+    add("--run-id", metavar="ID", help="by default: list the runs")
+    add("--pairs", metavar="N", type=int, default=10, help="pairs to print (%(default)s)")
+    add("--verify", action="store_true", help="whether its files are as published")
+    add("--serve", action="store_true", help="look at it in a browser")
+    add("--release", metavar="VERSION", help="with --serve: a release, no run")
+    add("--host", default="127.0.0.1", help="with --serve (%(default)s)")
+    add("--port", type=int, default=8000, help="with --serve (%(default)s); 0: a free one")
     args = parser.parse_args(argv)
     if args.serve and (args.run_id is None) == (args.release is None):
         parser.error("--serve: expected --run-id or --release")
@@ -73,22 +72,28 @@ def show(args: argparse.Namespace) -> int:
     manifest = read_run(folder)
     if args.verify:
         return verify(folder, manifest)
-    if faults := run_faults(folder, manifest):
-        raise JobError(storage.join(folder, faults[0]))
+    check_files(folder, manifest)
     console.print(f"{manifest.run_id}, {manifest.created}, {manifest.signature}")
     try:
         pairs = open_pairs(folder)
         show_pairs(console, pairs, args.pairs, explainer(manifest.signature, manifest.segmenter))
         show_ratings(console, pairs)
     except (OSError, pa.ArrowException):  # which name no file
-        if faults := run_faults(folder, manifest, storage.sha256):
-            raise JobError(storage.join(folder, faults[0])) from None
+        check_files(folder, manifest, storage.sha256)
         raise
     if manifest.set_aside:
         console.print(f"set aside: {manifest.set_aside}")
     if storage.exists(storage.join(folder, "report.html")):
         console.print(f"report: {folder}/report.html")
     return 0
+
+
+def check_files(
+    folder: str, manifest: RunManifest, digest: Callable[[str], str] | None = None
+) -> None:
+    """Raises JobError, which names a file of a run that is not as it was published."""
+    if faults := run_faults(folder, manifest, digest):
+        raise JobError(storage.join(folder, faults[0]))
 
 
 def browse(args: argparse.Namespace) -> int:
@@ -111,8 +116,7 @@ def browse(args: argparse.Namespace) -> int:
         folder = storage.join(args.root, "runs", args.run_id)
         manifest = read_run(folder)
         segmenter, total = manifest.segmenter, manifest.total.scored
-        if faults := run_faults(folder, manifest):
-            raise JobError(storage.join(folder, faults[0]))
+        check_files(folder, manifest)
     settings = ServiceSettings(tokens=read_tokens())
     with Progress("reading", total, "pairs") as shown:
         pairs = Pairs(folder, manifest, shown.add)
@@ -194,27 +198,25 @@ def show_ratings(console: Console, pairs: ds.Dataset) -> None:
     if "rated" not in pairs.schema.names:
         return
     table = pairs.to_table(columns=["rated", "spscore", "stage"]).to_pandas()
-    table["rated"] = ratings(table["rated"])
-    table = table.dropna()
+    table = table.assign(rated=ratings(table["rated"])).dropna()
     if len(table) < 2:
         return
-    means = ", ".join(f"{mean:.2f}" for mean in table.groupby("stage")["rated"].mean())
+    means = table.groupby("stage")["rated"].mean()
     rho = table["rated"].corr(table["spscore"], "spearman")
-    stages = ", ".join(map(str, sorted(set(table["stage"]))))
+    stages, rated = ", ".join(map(str, means.index)), ", ".join(f"{mean:.2f}" for mean in means)
     console.print(
-        f"rated, on average, in stages {stages}: {means}; Spearman with spscore: {rho:.2f}"
+        f"rated, on average, in stages {stages}: {rated}; Spearman with spscore: {rho:.2f}"
     )
 
 
 def _values(row: dict, names: Iterable[str], form: str) -> str:
     """Formats names with their values; a run of version 0.1 has no judgements."""
     values = {name: row.get(name) for name in names}
-    missing = [name for name, value in values.items() if value is None or value != value]
     return "  ".join(
-        f"{name} –" if name in missing else f"{name} {value:{form}}"
+        f"{name} –" if value is None or value != value else f"{name} {value:{form}}"
         for name, value in values.items()
     )
 
 
 if __name__ == "__main__":
-    sys.exit(run("show_run", main))
+    sys.exit(run("show_run", main, prints=True))

@@ -2,18 +2,19 @@
 
     MD(S) = (1 / |S|) Σ_i Σ_{j ≥ i} |D_S(I_i, I_j)|        PMD = |MD(A) − MD(B)| / |I|
 
-Source: *Chinese Sentence Paraphrasing*, section 4 (structure), Equation (2). I are the clauses that A and B share
-(k-th occurrence with k-th occurrence), |S| is the number of clauses of S, and D_S the distance of
-two clauses of I in S. Design section 3: clauses are cut at commas and sentence punctuation
-(udfs/text/clauses.py), and D counts characters between the clauses' starts. NaN where no clause is
-shared. Unit: characters.
+Source: *Chinese Sentence Paraphrasing*, section 4 (structure), Equation (2). I are the clauses that
+A and B share (k-th occurrence with k-th occurrence), |S| is the number of clauses of S, and D_S the
+distance of two clauses of I in S. Design section 3: clauses are cut at commas and sentence
+punctuation (udfs/text/clauses.py), and D counts characters between the clauses' starts. NaN where
+no clause is shared. Unit: characters.
 
-What this measures, taken literally, is not order. An exchange of clauses that leaves the set of places
-as it was gives 0, the first two of three among them, since a sum over all pairs does not see who stands
-where; and a clause that is inserted where nothing moved gives more than 0, since it moves starts apart
-and adds to |S|. The feature stays what Equation (2) says, for tier ``paper``. The share of shared
-clauses that changed their order is the column ``clauses_inverted`` of udfs/meaning/surface.py, which
-the tiers ``core`` and ``full`` see: 1/3 for the exchange, 0 for the insertion.
+What this measures, taken literally, is not order. An exchange of clauses that leaves the set of
+places as it was gives 0, the first two of three among them, since a sum over all pairs does not see
+who stands where; and a clause that is inserted where nothing moved gives more than 0, since it
+moves starts apart and adds to |S|. The feature stays what Equation (2) says, for tier ``paper``.
+The share of shared clauses that changed their order is the column ``clauses_inverted`` of
+udfs/meaning/surface.py, which the tiers ``core`` and ``full`` see: 1/3 for the exchange, 0 for the
+insertion.
 """
 
 from __future__ import annotations

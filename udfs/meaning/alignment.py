@@ -1,7 +1,7 @@
 """Two sequences against each other, bit-parallel: LCS with its alignment, edit distance, n-grams.
 
-A sequence is a row of small ids: equal characters, or equal words, have equal ids. One pass over the
-second sequence keeps, for all positions of the first at once, 64 to a machine word:
+A sequence is a row of small ids: equal characters, or equal words, have equal ids. One pass over
+the second sequence keeps, for all positions of the first at once, 64 to a machine word:
 
 * the length of the longest common subsequence, LCS (Hyyrö 2004, "Bit-parallel LCS-length
   computation revisited"), and its rows, from which an alignment is read back;
@@ -28,8 +28,8 @@ _ONE, _ZERO, _63 = np.uint64(1), np.uint64(0), np.uint64(63)
 def scan(x, y, masks, history, vectors):
     """Returns (lcs, distance, grams) of ids x and y; see the module.
 
-    x, y: int32, ids from 0. With blocks = len(x) / 64 rounded up: masks: uint64, a row of blocks for
-    each id, all 0 on entry and on return. history: uint64, len(y) * blocks, for :func:`align`.
+    x, y: int32, ids from 0. With blocks = len(x) / 64 rounded up: masks: uint64, a row of blocks
+    for each id, all 0 on entry and on return. history: uint64, len(y) * blocks, for :func:`align`.
     vectors: uint64, 6 * blocks.
     """
     n, m = len(x), len(y)

@@ -1,8 +1,8 @@
 """What a look-up in a large table of buckets needs and numba has no word for.
 
-:func:`fetch` asks the processor for a bucket that will be read soon, so that the caches fetch many at
-a time; :func:`search` compares all slots of a bucket at once. Written out in Python, both together
-took three times as long as everything else that the language model does.
+:func:`fetch` asks the processor for a bucket that will be read soon, so that the caches fetch many
+at a time; :func:`search` compares all slots of a bucket at once. Written out in Python, both
+together took three times as long as everything else that the language model does.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ ODD_SPOTS = 2
 """How many odd spots are named at most."""
 NUMERALS = frozenset("0123456789零〇一二两三四五六七八九十百千万亿第")
 SOFT = ("quantity", "modality", "link", "question", "pronoun", "time")
-"""Kinds of facts that good paraphrases change too. The features count them; no reason names them."""
+"""Kinds of facts that good paraphrases change too: features count them, no reason names them."""
 
 
 def explain(

@@ -30,7 +30,7 @@ BLOCK = 4096
 
 
 class Resources(NamedTuple):
-    """The tables that the families read: memory-mapped, so that the processes of a host share them."""
+    """The tables of the families: memory-mapped, so that the processes of a host share them."""
 
     vectors: VectorTable
     language_model: LanguageModel

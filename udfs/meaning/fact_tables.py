@@ -104,11 +104,11 @@ NAME_BITS = 18
 
 
 class Tables(NamedTuple):
-    """characters: uint32, by code point. follow: uint64, by node: which characters may go on from it,
-    by their low six bits. edges: uint64 (cells,): node << 21 | code point + 1, or 0;
-    children: int16 (cells,): the node that the edge leads to. word_at: int16, by node: -1, or the
-    word's number; hits: int16, items; first_hit: int32, by word and one more. anywhere: uint8, by
-    node. names: uint32 (1 << NAME_BITS,): high halves of hashes of the names' keys, or 0.
+    """characters: uint32, by code point. follow: uint64, by node: which characters may go on from
+    it, by their low six bits. edges: uint64 (cells,): node << 21 | code point + 1, or 0; children:
+    int16 (cells,): the node that the edge leads to. word_at: int16, by node: -1, or the word's
+    number; hits: int16, items; first_hit: int32, by word and one more. anywhere: uint8, by node.
+    names: uint32 (1 << NAME_BITS,): high halves of hashes of the names' keys, or 0.
     """
 
     characters: np.ndarray
@@ -195,7 +195,7 @@ def _add_names(values, offsets, table):
 
 @inner
 def name_slot(key):
-    """Where in Tables.names the word with this key (udfs/text/words.py) would stand, and as what."""
+    """Where in Tables.names the word of a key (udfs/text/words.py) would stand, and as what."""
     mixed = key * MULTIPLIER
     mixed = (mixed ^ (mixed >> np.uint64(32))) * MULTIPLIER
     mark = np.uint32((mixed >> np.uint64(8)) & np.uint64(0xFFFFFFFF)) | np.uint32(1)

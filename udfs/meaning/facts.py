@@ -2,15 +2,20 @@
 
 | column | meaning |
 |---|---|
-| numbers_lost, numbers_new | numbers of the source (of the paraphrase) without one of the same value on the other side (udfs/text/numerals.py); weak ones are not missed |
+| numbers_lost, numbers_new | numbers of the source (of the paraphrase) without one of the same |
+| | value on the other side (udfs/text/numerals.py); weak ones are not missed |
 | latin_lost, latin_new | Latin words and codes, without case |
-| names_lost, names_new | places, organisations and persons of jieba's dictionary that the other side does not have in any words (北京市 is there in 北京) |
-| foreign_lost, foreign_new | different characters of transliterated names (runs of three or more characters that such names are written with) that the other side does not have |
+| names_lost, names_new | places, organisations and persons of jieba's dictionary that the other |
+| | side does not have in any words (北京市 is there in 北京) |
+| foreign_lost, foreign_new | different characters of transliterated names (runs of three or more |
+| | characters that such names are written with) that the other side does not have |
 | pronouns, questions | pronouns, and words that ask, lost and new together |
-| facts_lost, facts_new | words that carry facts (udfs/meaning/fact_words.ini), negation apart, by item |
+| facts_lost, facts_new | words that carry facts (udfs/meaning/fact_words.ini), negation apart, by |
+| | item |
 | negation_added | words of negation, paraphrase less source |
 | negation_odd | 1 where that is an odd number |
-| opposites | pairs of opposites of which the source has more of one and the paraphrase more of the other: 增加 became 减少 |
+| opposites | pairs of opposites of which the source has more of one and the paraphrase more of |
+| | the other: 增加 became 减少 |
 | changed | numbers, Latin words, names, words, opposites and the size of negation_added together |
 
 A negation that asks (是不是, 可以不?) counts as asking. A pair with a sentence of over

@@ -25,9 +25,10 @@ class Scratch(
 ):
     """Room for the longest sentence of a batch.
 
-    edges: uint8, by character and one more: 1 where a word begins or ends. counts: int16, (2, items).
-    values: float64, and weak: uint8, (2, numbers). latin: uint64, (2, words). seen: uint8, by letter
-    id, 0 between calls. noted: int32, and cells: uint32, by character. slots: int64, marks: uint32, places: int32, (2, words): see _find_names.
+    edges: uint8, by character and one more: 1 where a word begins or ends. counts: int16, (2,
+    items). values: float64, and weak: uint8, (2, numbers). latin: uint64, (2, words). seen: uint8,
+    by letter id, 0 between calls. noted: int32, and cells: uint32, by character. slots: int64,
+    marks: uint32, places: int32, (2, words): see _find_names.
     """
 
 

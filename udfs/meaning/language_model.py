@@ -1,9 +1,10 @@
 """A character language model: how fluent a paraphrase is, and where it reads oddly.
 
-P(character | up to four before it), interpolated modified Kneser-Ney (research/make_language_model.py),
-packed so that a look-up costs one cache line. A sentence of n characters has n + 1 positions: its
-characters and its end. Its first character follows a begin that is no position. Characters that the
-model does not know are one character, unknown. Natural logarithms.
+P(character | up to four before it), interpolated modified Kneser-Ney
+(research/make_language_model.py), packed so that a look-up costs one cache line. A sentence of n
+characters has n + 1 positions: its characters and its end. Its first character follows a begin that
+is no position. Characters that the model does not know are one character, unknown. Natural
+logarithms.
 
     log p(w | h) = log of the stored probability of hw where the model has it,
                    else log backoff(h) (0 where the model has no h) + log p(w | h'),
@@ -15,20 +16,24 @@ hashes are taken for one another: of 10,000 look-ups of what is not there, two t
 rare word (SLOR; Kann, Rothe and Filippova 2018, *Sentence-Level Fluency Evaluation*). *Order* is
 the length of the longest n-gram of the model that ends at a position. A *joint* is a position whose
 bigram (its character and the one before it, begin and end included) does not occur in the other
-sentence: where the paraphrase was rewritten. Columns, first of the paraphrase B, over its positions:
+sentence: where the paraphrase was rewritten. Columns, first of the paraphrase B, over its
+positions:
 
 | column | meaning |
 |---|---|
 | mean, gain, deviation, order | mean of log p, of gain; standard deviation of log p; mean order |
 | end | log p of the end |
-| worst_3, worst_5, worst_gain_3, worst_gain_5 | lowest mean of log p (gain) of 3 or 5 positions in a row; of all where there are fewer |
+| worst_3, worst_5, worst_gain_3, worst_gain_5 | lowest mean of log p (gain) of 3 or 5 positions |
+| | in a row; of all where there are fewer |
 | rare, very_rare | share with log p below -8, -11 |
 | surprise | mean of what -log p has above 7 |
 | loss, losing | mean of the gains below 0, with 0 for others; their share |
 | weak | share of an order of at most 2 |
-| joints, joint_loss, joint_weak | joints, their gains below 0, those of an order of at most 2: sum / positions |
+| joints, joint_loss, joint_weak | joints, their gains below 0, those of an order of at most 2: |
+| | sum / positions |
 | joint_mean, joint_gain, joint_worst | at joints: mean of log p, of gain; lowest gain |
-| joint_worst_3, joint_worst_5, joint_mean_5 | lowest (mean) of the mean gains from 1 (2) before to 1 (2) behind a joint |
+| joint_worst_3, joint_worst_5, joint_mean_5 | lowest (mean) of the mean gains from 1 (2) before |
+| | to 1 (2) behind a joint |
 | new_mean | mean of log p at joints that a joint, or nothing, follows: new material |
 | total | sum of log p |
 

@@ -24,7 +24,8 @@ class Room(namedtuple("Room", "positions joints heads chain at p g near wide")):
     """positions: room for those of AT_ONCE, and of the longest pair.
 
     joints: uint8, (positions,). heads: int32, (HEADS,), all -1 between pairs. chain: int32,
-    (positions,). at: int32, (positions,): which are joints. p, g, near, wide: float64, (EDGE + positions + EDGE,): of one sentence.
+    (positions,). at: int32, (positions,): which are joints. p, g, near, wide: float64, (EDGE +
+    positions + EDGE,): of one sentence.
     """
 
 
@@ -207,7 +208,7 @@ def _widen(values, wide):
 
 @inner
 def _sum_stretches(values, near, wide):
-    """Sums of three and of five in a row, by the one in the middle. values: as _widen leaves them."""
+    """Sums three and five in a row, by the one in the middle. values: as _widen leaves them."""
     second, third, fourth, fifth = values[1:], values[2:], values[3:], values[4:]
     for i in range(len(fifth)):
         three = second[i] + third[i] + fourth[i]

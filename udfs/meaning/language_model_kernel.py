@@ -1,6 +1,7 @@
 """What the packed model of udfs/meaning/language_model.py says of each position of some sentences.
 
-They stand in one row, each between its begin and its end, so that many look-ups are under way at once.
+They stand in one row, each between its begin and its end, so that many look-ups are under way at
+once.
 """
 
 from __future__ import annotations

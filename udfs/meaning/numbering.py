@@ -1,8 +1,8 @@
 """The characters and words of a pair as small numbers, so that counting them is an array access.
 
-Equal letters have equal ids, from 0 in the order in which they first occur, source before paraphrase;
-so have equal words. A *letter* is a letter, digit or Han character; a word has at least one (as in
-udfs/features/wpa.py). Spaces, punctuation and symbols have no ids.
+Equal letters have equal ids, from 0 in the order in which they first occur, source before
+paraphrase; so have equal words. A *letter* is a letter, digit or Han character; a word has at least
+one (as in udfs/features/wpa.py). Spaces, punctuation and symbols have no ids.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ paraphrase; n and m are their characters or words. NaN where a share has nothing
 | column | chars_… of characters, words_… of words |
 |---|---|
 | kept, new | share of A's that B has; share of B's that A has not |
-| pinc | share of B's n-grams, as they occur, that A has not: mean over the orders 1 to 4 that B is long enough for (after Chen and Dolan 2011) |
+| pinc | share of B's n-grams, as they occur, that A has not: mean over the orders 1 to 4 that B |
+| | is long enough for (after Chen and Dolan 2011) |
 | lcs | longest common subsequence / n |
 | edit | Levenshtein distance / max(n, m) |
 | replaced | (n + m - 2 LCS - distance) / max(n, m): substitutions, which spare an insertion |
@@ -21,21 +22,28 @@ paraphrase; n and m are their characters or words. NaN where a share has nothing
 | long_kept, long_new | words_kept, words_new of words of two characters or more |
 | half_lost | of the lost words, the share with a character of a new word: 帮助 for 帮忙 |
 | half_new | of the new words, the share with a character of a lost word |
-| whole_lost, whole_new | lost (new) words of two characters or more of which the other side has no character |
-| words_inverted | pairs of shared words in the opposite order / all pairs (Kendall); k-th with k-th occurrence |
-| first_at, last_at | where in B the first and the last shared word of A begin and end, by words / m |
+| whole_lost, whole_new | lost (new) words of two characters or more of which the other side has |
+| | no character |
+| words_inverted | pairs of shared words in the opposite order / all pairs (Kendall); k-th with |
+| | k-th occurrence |
+| first_at, last_at | where in B the first and the last shared word of A begin and end, by words / |
+| | m |
 | first_lost, last_lost | words of A before its first and behind its last shared word / n |
-| gaps, gaps_replaced | stretches between the words of the common subsequence: all; those with words on both sides |
+| gaps, gaps_replaced | stretches between the words of the common subsequence: all; those with |
+| | words on both sides |
 | gap_a, gap_b | characters of A (of B) in the longest of them |
 | moved | shared words outside of the common subsequence |
 | exchanged | pairs of those that took each other's gap: 甲打乙, 乙打甲 |
 | clauses_added | clauses of B less clauses of A (udfs/text/clauses.py) |
-| clauses_inverted | clauses of A, matched to the most similar one of B (over 0.3): pairs in the opposite order / all |
+| clauses_inverted | clauses of A, matched to the most similar one of B (over 0.3): pairs in the |
+| | opposite order / all |
 | clause_worst | similarity of the clause of A that is least like any of B |
-| clause_lost, clause_new | lowest share of characters of a clause of A (of B) that the other side has |
+| clause_lost, clause_new | lowest share of characters of a clause of A (of B) that the other side |
+| | has |
 | stretch_new, stretch_lost | longest run of characters of B (of A) that the other side has not |
 | head_kept, tail_kept | characters that A and B begin (end) with / n |
-| end_changed | 1 where one ends as statement, question, exclamation or none and the other otherwise |
+| end_changed | 1 where one ends as statement, question, exclamation or none and the other |
+| | otherwise |
 | unbalanced | brackets and quotation marks without their other half in B, less those in A |
 | marks_added | characters that are no letters, B less A |
 | latin_b, latin_added | letters of alphabets: share of B; B less A |
@@ -44,8 +52,8 @@ paraphrase; n and m are their characters or words. NaN where a share has nothing
 | de_b, de_added | 的 and 之: share of B; B less A |
 | markers_new | 把, 被, 将, 由, 给 and 让 that came |
 
-Similarity of two clauses: the characters of the one of B that the one of A has / the longer's length.
-A pair with a sentence of over numbering.LONGEST characters is NaN throughout.
+Similarity of two clauses: the characters of the one of B that the one of A has / the longer's
+length. A pair with a sentence of over numbering.LONGEST characters is NaN throughout.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ class Scratch(
 ):
     """Room for the longest sentence of a batch.
 
-    masks, history, vectors, partner_x and partner_y: see alignment.scan and alignment.align.
-    flags: uint8, and spread: uint64, by letter id, 0 between calls. sums: uint64, by letter. heads: int32, by word id, -1
-    between calls. chain, left, right: int32, by letter. spans: int32, (4, clauses).
+    masks, history, vectors, partner_x and partner_y: see alignment.scan and alignment.align. flags:
+    uint8, and spread: uint64, by letter id, 0 between calls. sums: uint64, by letter. heads: int32,
+    by word id, -1 between calls. chain, left, right: int32, by letter. spans: int32, (4, clauses).
     best: float64, match: int32, by lane. brackets: int32, by kind.
     """
 
@@ -199,7 +199,7 @@ def _choice(known, known_words, words, letters, of_a, of_b, flags, row):
 
 @inner
 def _stretch(x, of_other, before):
-    """Longest run of letters without a count in of_other. before: how many with one stand before."""
+    """Longest run of letters that the other has not; before: how many that it has stand before."""
     longest = run = count = 0
     for k in range(len(x)):
         before[k] = count

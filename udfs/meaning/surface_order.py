@@ -1,4 +1,4 @@
-"""Columns of udfs/meaning/surface.py about order: of words, of what lies between them, of clauses."""
+"""Columns of udfs/meaning/surface.py about the order of words, of their gaps, and of clauses."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ def inverted(places, count):
 
 @inner
 def gaps(n, m, begins, partner_x, partner_y, row):
-    """gaps to gap_b, by alignment.align's partners. Leaves -1 - its gap as the partner of a word outside."""
+    """Fills gaps to gap_b from the partners of alignment.align.
+
+    Leaves -1 - gap as the partner of each word that has none.
+    """
     gaps = replaced = gap_a = gap_b = 0
     i = j = gap = 0
     while True:
@@ -113,7 +116,7 @@ def exchanged(x, y, partner_x, partner_y, chains, left, right):
 
 @inner
 def letter_spans(text, marks, before, starts, ends):
-    """Clauses with letters, as places among the letters; returns their number. marks: of the text."""
+    """Finds the clauses with letters, as places among the letters; returns their number."""
     count = start = 0
     for position in marks:
         if cuts_code(text, position):

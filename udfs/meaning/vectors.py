@@ -1,17 +1,19 @@
 """Static word vectors: what a paraphrase keeps, loses, adds, replaces and moves in meaning.
 
-Each content word of a sentence looks for its best partner on the other side: first an equal word, k-th
-occurrence with k-th occurrence, else the word left over there of the highest cosine. Words weigh by
-rarity, a / (a + share of the corpus). The vectors are those of a table that ``research/make_vectors.py``
-makes of an encoder; a word without a row is the mean of its characters.
+Each content word of a sentence looks for its best partner on the other side: first an equal word,
+k-th occurrence with k-th occurrence, else the word left over there of the highest cosine. Words
+weigh by rarity, a / (a + share of the corpus). The vectors are those of a table that
+``research/make_vectors.py`` makes of an encoder; a word without a row is the mean of its
+characters.
 
 Columns of either side (``source_``, ``paraphrase_``): ``kept`` mean cosine of the best partners,
-weighted, and ``kept_plain`` unweighted; ``most``, ``second`` the two largest losses, weight × (1 - cosine),
-and ``sum`` all of them; ``gone`` the share of weight without a partner of cosine 0.5; ``replaced`` the
-share whose partner is another word of cosine above 0.6, and ``replaced_cosine`` their mean; ``same`` the
-share with an equal word. Of both: ``f1`` and ``f1_plain`` of kept; ``inverted`` share of aligned words that
-changed order; ``moved`` their mean change of relative position; ``words_a``, ``words_b`` how many there
-are; ``left_cosine`` cosine of the mean vectors of the words without an equal.
+weighted, and ``kept_plain`` unweighted; ``most``, ``second`` the two largest losses, weight × (1 -
+cosine), and ``sum`` all of them; ``gone`` the share of weight without a partner of cosine 0.5;
+``replaced`` the share whose partner is another word of cosine above 0.6, and ``replaced_cosine``
+their mean; ``same`` the share with an equal word. Of both: ``f1`` and ``f1_plain`` of kept;
+``inverted`` share of aligned words that changed order; ``moved`` their mean change of relative
+position; ``words_a``, ``words_b`` how many there are; ``left_cosine`` cosine of the mean vectors of
+the words without an equal.
 """
 
 from __future__ import annotations

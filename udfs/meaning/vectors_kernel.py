@@ -1,4 +1,4 @@
-"""The kernel of udfs/meaning/vectors.py: words of a pair, matched first by hash and then by vector."""
+"""The kernel of udfs/meaning/vectors.py: matches words first by hash and then by vector."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Side(namedtuple("Side", "hashes rows begins ends best match same left vect
     """Room for the content words of a sentence.
 
     hashes: uint64, rows: int64, begins, ends: int32, (words,): see read_words. best: float32,
-    match: int32, (words,): cosine and number of each word's partner, -1 where it has none.
-    same: uint8, (words,): 1 where that is an equal word. left: int32, (words,): numbers of the words without an equal; vectors: int8, (words, dimensions),
-    theirs. sums: float64, (dimensions,).
+    match: int32, (words,): cosine and number of each word's partner, -1 where it has none. same:
+    uint8, (words,): 1 where that is an equal word. left: int32, (words,): numbers of the words
+    without an equal; vectors: int8, (words, dimensions), theirs. sums: float64, (dimensions,).
     """
 
 

@@ -1,4 +1,6 @@
-"""Compiles the kernels of this machine and prints the metric's signature: python -m gaixie.udfs.spscore.
+"""Compiles the kernels for this machine and prints the metric's signature.
+
+    python -m gaixie.udfs.spscore
 
 Run it where an environment or an image is made: the first scoring then begins at once.
 """

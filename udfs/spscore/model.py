@@ -12,8 +12,9 @@ head of its own: a regression on the features that the tier sees, fitted to rati
 divided by 5.
 
 Tiers: ``paper`` sees the eight features of the paper; ``core`` (the default) sees the families of
-udfs/meaning too; ``full`` also reads both sentences with a fine-tuned encoder, and needs torch. Neither
-pyspark nor torch is imported otherwise, nor LightGBM or scikit-learn unless a model is fitted.
+udfs/meaning too; ``full`` also reads both sentences with a fine-tuned encoder, and needs torch.
+Neither pyspark nor torch is imported otherwise, nor LightGBM or scikit-learn unless a model is
+fitted.
 """
 
 from __future__ import annotations
@@ -91,12 +92,12 @@ class SPScore:
         self.penalties = dict(penalties or {})
         self.encoder, self.core = encoder, core
         self.read_from = 0.0
-        """Tier full reads only pairs that tier core scores so high; the others keep core's outputs."""
+        """Tier full reads pairs from this score of tier core up; others keep the core's outputs."""
         for name, factor in self.penalties.items():
             if name not in self.columns or not 0 < factor <= 1:
                 raise ValueError(
-                    f"penalty {name!r} {factor!r}: expected a column of the tier {tier} and a factor "
-                    "above 0, at most 1"
+                    f"penalty {name!r} {factor!r}: expected a column of the tier {tier} and "
+                    "a factor above 0, at most 1"
                 )
         known = [*self.columns, *OUTPUTS]
         self._places: list[np.ndarray] = []
@@ -249,7 +250,7 @@ class SPScore:
         )
 
     def bind(self, encoder: str | Path, core: str | Path = "core") -> None:
-        """Makes the pair encoder and the model of tier core those that a model of tier full reads."""
+        """Sets the pair encoder and the model of tier core that a model of tier full reads."""
         self.encoder, self.core = str(encoder), str(core)
         self.resources |= _read_beside(Path(encoder), self.core)
 
@@ -310,7 +311,7 @@ class SPScore:
 
     @classmethod
     def _unpacked(cls, description: dict[str, Any], contents: dict[str, bytes]) -> SPScore:
-        """The model of what _packed gives. Raises ValueError for what this version does not know."""
+        """The model of what _packed gives. Raises ValueError for what this version cannot read."""
         tier = description["tier"]
         if tier not in TIERS:
             raise ValueError(f"tier {tier!r}, expected one of {', '.join(TIERS)}")

@@ -18,13 +18,13 @@ _restored: dict[Identity, SPScore] = {}
 
 
 def reduce(model: SPScore) -> tuple[Any, ...]:
-    """What pickle's __reduce__ gives. The tables for prediction are ten times what they are made from."""
+    """Returns what pickle's __reduce__ gives: the model's files, a tenth of its tables."""
     identity, content = _identify(model)
     return _restore, (identity, zlib.compress(content, 1))
 
 
 def share(model: SPScore) -> SPScore:
-    """The model itself, which this process, and those forked from it, now take for every equal one."""
+    """Returns the model, which this process and its forks now take for every equal one."""
     return _restored.setdefault(_identify(model)[0], model)
 
 

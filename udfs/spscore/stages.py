@@ -1,8 +1,8 @@
 """Stages: the score and the origin of a pair decide when the curriculum trains on it.
 
 Low scores are easy and come first: stage 1 holds the pairs from the lowest cut point up, stage 3
-the best; 0 is below the cut. Cut points are per origin, because at the same score LLM pairs are better
-than back-translations, and those better than pairs of a parallel corpus (*Chinese Sentence
+the best; 0 is below the cut. Cut points are per origin, because at the same score LLM pairs are
+better than back-translations, and those better than pairs of a parallel corpus (*Chinese Sentence
 Paraphrasing*, section 3). They are scores, or quantiles of the scores that a run finds.
 
 A pair that changes much may score well though it says something else. So stages 2 and 3 may want a
@@ -26,13 +26,13 @@ DEFAULT_CUTS = {
 }
 """Scores at which stages 1, 2 and 3 begin, unless conf/score.yaml says otherwise.
 
-They are the scores of tier core that are worth a rating of 1.25, 2.4 and 3.0 of 5 in their origin (the
-model's card has the table). No back-translation was rated, so these take the scores of parallel pairs.
-Few real translations reach stage 3: ``--dry-run`` shows the quantiles of an input."""
+They are the scores of tier core that are worth a rating of 1.25, 2.4 and 3.0 of 5 in their origin
+(the model's card has the table). No back-translation was rated, so these take the scores of
+parallel pairs. Few real translations reach stage 3: ``--dry-run`` shows the quantiles of an input."""
 
 DEFAULT_MIN_MEANING = {"parallel": 0.8, "back_translation": 0.8, "llm": 0.0, "human": 0.8}
-"""Least judged meaning in stages 2 and 3. The few real pairs that reach
-these stages are rated 3.2 to 3.7 for meaning without it, 3.6 with it; pairs of LLMs 4.3 and more anyhow."""
+"""Least judged meaning in stages 2 and 3. The few real pairs that reach these stages are rated 3.2 to
+3.7 for meaning without it, 3.6 with it; pairs of LLMs 4.3 and more anyhow."""
 
 SCORE_BINS = 10_000
 """Quantiles are read from counts of scores in bins of 1 / SCORE_BINS: exact to one bin, and the

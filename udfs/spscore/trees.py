@@ -1,11 +1,11 @@
 """The back-end ``lightgbm``: the numbers of ``Booster.predict``, many times faster.
 
-A saved LightGBM model is text. Each of its splits compares one feature with a threshold, and says of
-the leaves under it, one bit a leaf, which a row can still reach: those on its side and all that are
-not under the split. The bitwise *and* over all splits of a tree leaves one leaf, whether or not the
-row comes by them. No branch depends on a value, so a split takes many rows at once in the processor's
-vector registers. (Bit sets of leaves are QuickScorer's idea, Lucchese et al. 2015; many rows at once,
-V-QuickScorer's, 2016.) LightGBM itself is not imported.
+A saved LightGBM model is text. Each of its splits compares one feature with a threshold, and says
+of the leaves under it, one bit a leaf, which a row can still reach: those on its side and all that
+are not under the split. The bitwise *and* over all splits of a tree leaves one leaf, whether or not
+the row comes by them. No branch depends on a value, so a split takes many rows at once in the
+processor's vector registers. (Bit sets of leaves are QuickScorer's idea, Lucchese et al. 2015; many
+rows at once, V-QuickScorer's, 2016.) LightGBM itself is not imported.
 """
 
 from __future__ import annotations

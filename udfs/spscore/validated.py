@@ -23,8 +23,8 @@ def validated_features(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(codes of quarantine_reasons, which pairs are read, the features of those).
 
-    Shapes (rows,) uint8, (rows,) bool, (pairs read, columns of the model). read_short: those are read
-    too that are fit but for their length; the code of each still says too_short.
+    Shapes (rows,) uint8, (rows,) bool, (pairs read, columns of the model). read_short: those are
+    read too that are fit but for their length; the code of each still says too_short.
     """
     a, flags_a = normalise_column(source)
     b, flags_b = normalise_column(paraphrase)

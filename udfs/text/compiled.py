@@ -1,7 +1,7 @@
 """How the kernels of udfs/text and udfs/meaning are compiled, and what arrays they take.
 
-Without numba's reference counts (``_nrt``): these kernels make no arrays, their callers keep the ones
-that they hand over, and counting every view of a row took a third of the time.
+Without numba's reference counts (``_nrt``): these kernels make no arrays, their callers keep the
+ones that they hand over, and counting every view of a row took a third of the time.
 """
 
 from __future__ import annotations

@@ -46,13 +46,13 @@ class Entity(NamedTuple):
 
 
 class EntitySettings(settings.Strict):
-    """The settings of conf/entities.yaml. Raises ValidationError (a ValueError) for unknown kinds or keys."""
+    """The settings of conf/entities.yaml. Raises ValidationError for unknown kinds or keys."""
 
     model_config = ConfigDict(frozen=True)
 
     kinds: tuple[str, ...] = KINDS
     short_dates: bool = False
-    """Dates as 3/15 and 3月15, too. Off where nothing is said: tokenizers of before read as they did."""
+    """Whether 3/15 and 3月15 are dates, too. Off by default: older tokenizers read as they did."""
     longest: dict[str, int] = Field(default={"title": 40, "quote": 40, "note": 40})
     currencies: tuple[str, ...] = ("元", "美元")
     units: tuple[tuple[str, ...], ...] = (("个", "米", "公里", "小时"),)
@@ -73,7 +73,7 @@ class EntitySettings(settings.Strict):
 
 
 def load_settings(path: str | Path) -> EntitySettings:
-    """The settings of a YAML file. Raises ValueError or OSError, in one line with the file's name."""
+    """The settings of a YAML file. Raises ValueError or OSError, in one line that names it."""
     return settings.load_settings(EntitySettings, path)
 
 

@@ -43,7 +43,9 @@ _TABLE_RANGES = tuple(
         *((0x14680, 0x17000), (0x18D00, 0x20000), (0x2F800, 0x2FA20), (0xE0000, 0xE1000)),
     )
 )
-"""Code points that NFKC may change. All others are unassigned, private, ideographs, Hangul syllables, or of old scripts."""
+"""Code points that NFKC may change. All others are unassigned, private, ideographs, Hangul
+syllables, or of old scripts.
+"""
 
 
 def normalise(text: str) -> str:

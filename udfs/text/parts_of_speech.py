@@ -3,10 +3,10 @@
 The table of classes, shares and tags is parts_of_speech.tsv.
 
 Source: Chinese Sentence Paraphrasing, section 5.1 and Table 5, for the ten classes and the share of
-words that each keeps. Tag sets: 863, LTP's (Che et al., N-LTP, 2021); PFR, the People's Daily's
-(Yu et al., 2002); jieba's, which is ICTCLAS's. Words outside the ten classes (pronouns,
-prepositions, conjunctions, particles…) are few and needed by every sentence: a class more, which keeps
-all. Numerals are endless: of them, and of what is no word, little or nothing is kept.
+words that each keeps. Tag sets: 863, LTP's (Che et al., N-LTP, 2021); PFR, the People's Daily's (Yu
+et al., 2002); jieba's, which is ICTCLAS's. Words outside the ten classes (pronouns, prepositions,
+conjunctions, particles…) are few and needed by every sentence: a class more, which keeps all.
+Numerals are endless: of them, and of what is no word, little or nothing is kept.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ with Path(__file__).with_name("parts_of_speech.tsv").open(encoding="utf-8") as _
 CLASSES = {row["class"]: float(row["share"]) for row in _ROWS}
 """Every class, and the share of its distinct words that the paper keeps; the last three are ours.
 
-"other" holds what is no word of the language: Latin strings, punctuation, symbols. The tokenizer has
-every character, and makes entities of the rest.
+"other" holds what is no word of the language: Latin strings, punctuation, symbols. The tokenizer
+has every character, and makes entities of the rest.
 """
 
 TAG_SETS: Mapping[str, Mapping[str, str]] = {

@@ -1,8 +1,8 @@
 """Names of places, for a tokenizer that has no tagger at hand.
 
-The gazetteer is a list of provinces, cities, countries and the like (places.ini), with the names in jieba's
-dictionary that it tags ``ns`` and that end in what names a kind of place: 洪山区, 额尔齐斯河. Its other ``ns`` are
-left out, for too many of them are words like any other: 东西, 城市, 新鲜, 英雄.
+The gazetteer is a list of provinces, cities, countries and the like (places.ini), with the names in
+jieba's dictionary that it tags ``ns`` and that end in what names a kind of place: 洪山区, 额尔齐斯河. Its
+other ``ns`` are left out, for too many of them are words like any other: 东西, 城市, 新鲜, 英雄.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""SplitMix64, which makes evenly spread numbers out of any: Steele, Lea, Flood 2014, *Fast Splittable
-Pseudorandom Number Generators*, figure 17.
+"""SplitMix64, which makes evenly spread numbers out of any: Steele, Lea, Flood 2014, *Fast
+Splittable Pseudorandom Number Generators*, figure 17.
 """
 
 from __future__ import annotations

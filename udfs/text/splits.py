@@ -1,10 +1,10 @@
-"""On which side of a split a pair is: a hash of its group decides, or of its source where it has none.
+"""Decides on which side of a split a pair is, by a hash of its group, or else of its source.
 
     place = XXH3-64(normalised text in UTF-32, seed) / 2⁶⁴;  train, validation and test share [0, 1)
 
-A group, the column GROUP of a table of pairs, names what their sentences share: an English sentence, a
-document, a cluster. All pairs of a group are on one side, and all pairs of a source without a group, in
-every run, release and trainer that has the same seed.
+A group, the column GROUP of a table of pairs, names what their sentences share: an English
+sentence, a document, a cluster. All pairs of a group are on one side, and all pairs of a source
+without a group, in every run, release and trainer that has the same seed.
 """
 
 from __future__ import annotations

@@ -258,8 +258,8 @@ def _emit_by_states(tables, ids, states, start, stop, ends, count):
         middle = max(middle_early, middle_late)
         single = max(single_early, single_late)
 
-    # Backwards: states[i] becomes 1 where a word ends at character i, 0 elsewhere. Arithmetic, as the
-    # processor would mispredict branches here: end and single have odd numbers, and so has what
+    # Backwards: states[i] becomes 1 where a word ends at character i, 0 elsewhere. Arithmetic, as
+    # the processor would mispredict branches here: end and single have odd numbers, and so has what
     # comes before begin (0) and single (3).
     state = 3 if single >= end else 1
     for i in range(stop - 1, start, -1):

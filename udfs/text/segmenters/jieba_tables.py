@@ -1,16 +1,16 @@
-"""jieba's dictionary and hidden Markov model as flat arrays, which the kernels in ``jieba.py`` read.
+"""jieba's dictionary and hidden Markov model as flat arrays for the kernels in ``jieba.py``.
 
 Source: the data files of the ``jieba`` package (Sun Junyi, https://github.com/fxsjy/jieba, MIT):
-``dict.txt``, 349,046 lines ``word frequency tag``, and ``finalseg/prob_*.py``. The package itself is
-not imported, as that sets up logging handlers.
+``dict.txt``, 349,046 lines ``word frequency tag``, and ``finalseg/prob_*.py``. The package itself
+is not imported, as that sets up logging handlers.
 
 The dictionary becomes a double-array trie (Aoe 1989): the children of a node lie at
 ``trie[base + character id]``, and each cell repeats the base of its parent, so that one load says
 whether the child exists. Characters are numbered by how common they are, so that the cells that
 ordinary text touches lie close together.
 
-Two facts of jieba-rs decide between routes that are equally good but for rounding: the one word that
-stands twice in ``dict.txt`` counts once in the total, and emissions have six decimals.
+Two facts of jieba-rs decide between routes that are equally good but for rounding: the one word
+that stands twice in ``dict.txt`` counts once in the total, and emissions have six decimals.
 
 Building takes about a second, reading the cached arrays a few hundredths.
 """

@@ -1,7 +1,7 @@
 """Words by LTP: the segmenter behind ``ltp:NAME_OR_FOLDER``.
 
-A spec names a local model folder (``research/train_segmenter.py`` writes one) or a model of the Hugging
-Face hub (``LTP/small``, ``LTP/legacy``). Two kinds exist, and ``config.json`` says which:
+A spec names a local model folder (``research/train_segmenter.py`` writes one) or a model of the
+Hugging Face hub (``LTP/small``, ``LTP/legacy``). Two kinds exist, and ``config.json`` says which:
 
 * legacy (``"nerual": false``, spelled so by LTP): an averaged perceptron. It runs on
   ``ltp_extension`` alone; neither ``ltp`` nor PyTorch is imported.

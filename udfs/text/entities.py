@@ -125,7 +125,7 @@ def patterns(settings: EntitySettings) -> dict[str, str]:
     if settings.short_dates:
         found["date"] = f"{short_date}|{found['date']}"
     return found | {
-        kind: "|".join(_between(a, b, settings.longest.get(kind, 40)) for a, b in marks)
+        kind: "|".join(_between(pair[0], pair[1], settings.longest.get(kind, 40)) for pair in marks)
         for kind, marks in _MARKS.items()
     }
 

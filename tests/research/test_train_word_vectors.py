@@ -138,19 +138,7 @@ def test_overwrite_spares_other_folders(tmp_path, corpus, capsys):
         ("a.txt", b"\n \n", "{path}: no sentences, expected at least one"),
         ("a.txt", "好\n".encode("gb18030"), "{path}, line 1: not UTF-8 (invalid start byte)"),
         ("a.txt", "好\n".encode(), "{path}: no word occurs 2 times; lower --min-count"),
-        (
-            "a.jsonl",
-            b'{"text": "a"}\n{"texts": "a"}\n',
-            "{path}, line 2: no column 'text', it has: texts",
-        ),
-        ("a.jsonl", b'{"text": 1}\n', "{path}, line 1: 'text' is 1, no string"),
-        ("a.jsonl", b"[1]\n", "{path}, line 1: expected a JSON object"),
         ("a.jsonl", b"text\n", "{path}, line 1: expected a JSON object"),
-        (
-            "a.parquet",
-            b"PAR1",
-            "{path}: not a Parquet file: Parquet file size is 4 bytes, smaller than the minimum file footer (8 bytes)",
-        ),
     ],
 )
 def test_bad_input(tmp_path, capsys, name, content, message):
@@ -160,36 +148,3 @@ def test_bad_input(tmp_path, capsys, name, content, message):
     found = refused(capsys, "--input", path, "--output", tmp_path / "v", *SMALL)
     assert found == message.format(path=path)
     assert not (tmp_path / "v").exists()
-
-
-@pytest.mark.parametrize(
-    ("column", "message"),
-    [
-        ("texts", "{path}: no column 'texts', it has: text, n"),
-        ("n", "{path}: column 'n' is of int64, expected string"),
-    ],
-)
-def test_wrong_column(tmp_path, corpus, capsys, column, message):
-    command = ["--input", corpus, "--output", tmp_path / "v", "--column", column]
-    assert refused(capsys, *command) == message.format(path=corpus)
-
-
-def test_wrong_segmenter(tmp_path, corpus, capsys):
-    command = ["--input", corpus, "--output", tmp_path / "v", "--segmenter", "pkuseg"]
-    assert "expected 'jieba' or 'ltp:NAME_OR_FOLDER'" in refused(capsys, *command)
-
-
-@pytest.mark.parametrize("arguments", [[], ["--input", "a", "--output", "b", "--epochs", "0"]])
-def test_wrong_arguments(arguments, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2
-    assert "train_word_vectors: error: " in capsys.readouterr().err
-
-
-def test_help_teaches(capsys):
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    shown = capsys.readouterr().out
-    assert "python research/train_word_vectors.py --input corpus.parquet" in shown
-    assert "vectors=models/word-vectors" in shown

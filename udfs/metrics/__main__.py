@@ -116,11 +116,8 @@ def describe() -> str:
         text = f"{metric.summary} {low} to {high}, {better} is better"
         text += "; needs --reference." if metric.needs_reference else "."
         text = text[:-1] + "; reads --reference too." if metric.uses_reference else text
-        wrapped = textwrap.wrap(text, 72)
-        lines += [
-            f"  {name:<{width}}{wrapped[0]}",
-            *[" " * (width + 2) + rest for rest in wrapped[1:]],
-        ]
+        first, rest = f"  {name:<{width}}", " " * (width + 2)
+        lines += textwrap.wrap(text, width + 74, initial_indent=first, subsequent_indent=rest)
     return "\n".join(lines)
 
 
@@ -131,17 +128,10 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("source", metavar="SOURCE", help="lines of text, or a table; - is stdin")
     add("paraphrase", metavar="PARAPHRASE", nargs="?", help="lines of text")
     add("--metrics", default="spscore", metavar="NAMES", help="separated by commas (%(default)s)")
-    add(
-        "--reference",
-        action="append",
-        default=[],
-        metavar="REF",
-        help="a file of lines, or of a table the name of a column; may be given several times",
-    )
-    add("--source-column", default="source", metavar="NAME", help="of a table (%(default)s)")
-    add(
-        "--paraphrase-column", default="paraphrase", metavar="NAME", help="of a table (%(default)s)"
-    )
+    says = "a file of lines, or of a table the name of a column; may be given several times"
+    add("--reference", action="append", default=[], metavar="REF", help=says)
+    for side in ("source", "paraphrase"):
+        add(f"--{side}-column", default=side, metavar="NAME", help="of a table (%(default)s)")
     add("--json", action="store_true", help="JSON lines instead of TSV")
     add("--corpus", action="store_true", help="only the scores of the whole")
     return parser.parse_args(argv)

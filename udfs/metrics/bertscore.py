@@ -97,14 +97,10 @@ class BERTScore(ReferenceMetric):
 
     def signature(self) -> str:
         encoder = load_encoder(self.model, self.layer, self.device, self.precision)
-        return signature(
-            self.title,
-            ("model", model_signature(self.model)),
-            ("layer", encoder.layer),
-            ("idf", "yes" if self.idf else "no"),
-            ("baseline", Path(self.baseline).name if self.baseline else "none"),
-            ("precision", self.precision),
-        )
+        model = ("model", model_signature(self.model)), ("layer", encoder.layer)
+        baseline = Path(self.baseline).name if self.baseline else "none"
+        own = ("idf", "yes" if self.idf else "no"), ("baseline", baseline)
+        return signature(self.title, *model, *own, ("precision", self.precision))
 
 
 def token_weights(encoder: Encoder, references: Sequence[pa.Array], idf: bool) -> np.ndarray:

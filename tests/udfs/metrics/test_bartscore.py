@@ -69,10 +69,6 @@ def test_missing_sides(folder):
     assert list(np.isnan(by_reference)) == [True, False, True]
 
 
-def test_no_pairs(folder):
-    assert BARTScore(folder).sentence_scores(Pairs.of([], [])).shape == (0,)
-
-
 def test_direction_decides_what_is_needed(folder):
     assert BARTScore(folder).needs_source
     assert not BARTScore(folder).needs_reference
@@ -105,9 +101,3 @@ def test_an_encoder_will_not_do(tmp_path):
     folder = tiny_bert(tmp_path / "bert")
     with pytest.raises(ValueError, match="bert is no sequence-to-sequence model"):
         BARTScore(folder).sentence_scores(Pairs.of(["好"], ["好"]))
-
-
-def test_signature(folder):
-    signature = BARTScore(folder).signature()
-    assert signature.startswith("BARTScore|model:bart@")
-    assert "|direction:source-paraphrase|precision:float32|v:" in signature

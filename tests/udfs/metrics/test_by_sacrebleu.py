@@ -1,0 +1,92 @@
+"""chrF and TER: by hand, and sacrebleu's own scores with their settings."""
+
+import math
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import chrf, ter
+
+from gaixie.udfs.metrics.chrf import ChrF
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.ter import TER
+
+# Precision and recall of n-grams are equal: 4/6, 3/5, 2/4, 1/3, 0/2, 0/1, and so is any F of them.
+HALF = 100 * (4 / 6 + 3 / 5 + 2 / 4 + 1 / 3) / 6
+GOLDEN = [
+    (ChrF, "今天天气很好", ["今天天气很好"], 100),
+    (ChrF, "今天天气很好", ["今天天气不错"], HALF),
+    (ChrF, "今天天气很好", ["今天天气不错", "今天天气很好"], 100),  # the best
+    # One order: P = 1/1, R = 1/2, F = 5 · 1 · 1/2 / (4 · 1 + 1/2).
+    (ChrF, "今", ["今天"], 100 * 2.5 / 4.5),
+    (ChrF, "𠮷 野", ["𠮷野"], 100),
+    (ChrF, "今天", ["外面"], 0),
+    (ChrF, "", ["今天"], 0),
+    (ChrF, "", [""], 0),
+    (TER, "今天天气很好", ["今天天气很好"], 0),
+    (TER, "今天天气很好", ["今天天气不错"], 100 * 2 / 6),  # 很好 -> 不错
+    (TER, "早点出发我们明天", ["我们明天早点出发"], 100 * 1 / 8),  # one shift
+    (TER, "今天天气", ["天气"], 100 * 2 / 2),  # 今天 goes, of a reference of two
+    (TER, "今天天气", ["今天天", "今天天气很好"], 100 * 1 / 4.5),  # fewest edits, mean length
+    (TER, "今天", [""], 100),
+    (TER, "", ["今天"], 100),
+    (TER, "", [""], 0),
+]
+
+
+@pytest.mark.parametrize(("metric", "paraphrase", "references", "expected"), GOLDEN)
+def test_golden(metric, paraphrase, references, expected):
+    pairs = Pairs.of([None], [paraphrase], *([r] for r in references))
+    assert metric().sentence_scores(pairs)[0] == pytest.approx(expected)
+    assert metric().corpus_score(pairs) == pytest.approx(expected)
+
+
+def test_a_corpus_divides_the_sum_of_all_edits():
+    pairs = Pairs.of([None] * 3, ["今天天气很好", "春", None], ["今天天气不错", "春", "夏"])
+    assert TER().corpus_score(pairs) == pytest.approx(100 * 2 / 7)
+
+
+CHINESE = {"normalized": True, "asian_support": True}
+
+
+@pytest.mark.parametrize(
+    ("metric", "package", "settings"),
+    [
+        (ChrF, chrf.CHRF, {}),
+        (ChrF, chrf.CHRF, {"char_order": 4, "word_order": 2, "beta": 1}),
+        (TER, ter.TER, CHINESE),
+        (TER, ter.TER, CHINESE | {"no_punct": True, "case_sensitive": True}),
+        (TER, ter.TER, {"normalized": False, "asian_support": False}),
+    ],
+)
+def test_as_sacrebleu(metric, package, settings):
+    paraphrases = ["The Cat sat here, again.", "他把书放在桌上，走了。", "晚上见"]
+    references = [["A cat sits here.", "书被他放在桌上。", "明天晚上见"], ["Cats sit.", None, ""]]
+    sacrebleu = package(**settings)
+    expected = [
+        sacrebleu.sentence_score(p, [r for r in row if r is not None]).score
+        for p, *row in zip(paraphrases, *references, strict=True)
+    ]
+    pairs = Pairs.of([None] * 3, paraphrases, *references)
+    np.testing.assert_array_equal(metric(**settings).sentence_scores(pairs), expected)
+    corpus = sacrebleu.corpus_score(paraphrases, references).score
+    assert metric(**settings).corpus_score(pairs) == corpus
+
+
+def test_rows_without_a_side():
+    references = ["春", "春", None, None], [None, None, None, "春"]
+    pairs = Pairs.of([None] * 4, ["春", None, "春", "春"], *references)
+    np.testing.assert_allclose(ChrF().sentence_scores(pairs), [100, np.nan, np.nan, 100])
+    np.testing.assert_allclose(TER().sentence_scores(pairs), [0, np.nan, np.nan, 0])
+    assert ChrF().corpus_score(pairs) == pytest.approx(100)
+    assert math.isnan(TER().corpus_score(Pairs.of([None], [None], ["春"])))
+
+
+def test_settings():
+    signature = ChrF(word_order=2).signature()
+    assert signature.startswith("chrF2++|case:mixed|eff:yes|nc:6|nw:2|space:no|sacrebleu:")
+    expected = "TER|case:lc|tok:tercom|norm:yes|punct:yes|asian:yes|sacrebleu:"
+    assert TER().signature().startswith(expected)
+    with pytest.raises(ValueError, match="char_order must be at least 1 and word_order 0, not 0"):
+        ChrF(char_order=0)
+    with pytest.raises(ValueError, match="beta must be at least 1, not 0"):
+        ChrF(beta=0)

@@ -49,14 +49,35 @@ from gaixie.jobs.pairs.writer_settings import BackTranslationSettings, SimplifyS
 from gaixie.udfs.command_line import make_parser, positive
 from gaixie.udfs.storage.options import add_config, add_options
 
-READ = ("input", "format", "foreign_column", "source_lang", "target_lang", "text_column")
+READ: tuple[str, ...] = (
+    "input",
+    "format",
+    "foreign_column",
+    "source_lang",
+    "target_lang",
+    "text_column",
+)
 READ = (*READ, "model", "model_version")
 PARALLEL = ("human_column", "machine_column", "translator", "human", "machine", "foreign")
 CLUSTER = ("clusters", "references", "encoder", "identify")
-LLM = ("base_url", "local", "prompt", "paraphrases", "sentences_per_request", "temperature")
+LLM: tuple[str, ...] = (
+    "base_url",
+    "local",
+    "prompt",
+    "paraphrases",
+    "sentences_per_request",
+    "temperature",
+)
 LLM = (*LLM, "cache", "concurrency", "requests_per_minute", "tokens_per_minute")
 LLM = (*LLM, "max_tokens_total", "max_cost", "price_in", "price_out", "publish_partial")
-MADE = ("output", "origin", "directions", "seed", "min_characters", "max_characters")
+MADE: tuple[str, ...] = (
+    "output",
+    "origin",
+    "directions",
+    "seed",
+    "min_characters",
+    "max_characters",
+)
 MADE = (*MADE, "target_file_mb")
 
 

@@ -124,7 +124,7 @@ def print_estimate(
     cores: of the cluster. pairs: of all inputs, in the mix of the samples; None: as many as there
     are.
     """
-    table = pd.DataFrame(samples)
+    table = pd.DataFrame([vars(sample) for sample in samples])
     of_a_pair = table.mul(table["rows"], axis=0).sum(skipna=False) / table["rows"].sum()
     scoring, texts, kept = of_a_pair[["core_s", "text_bytes", "kept_bytes"]]
     if isnan(scoring):

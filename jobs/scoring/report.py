@@ -95,8 +95,10 @@ class Report:
 
     def reasons(self) -> list[tuple[str, int]]:
         """Returns quarantined rows by reason, most first."""
-        counts = self.manifest.quarantine.values()
-        return sum(map(Counter, counts), Counter()).most_common()
+        total: Counter[str] = Counter()
+        for counts in self.manifest.quarantine.values():
+            total.update(counts)
+        return total.most_common()
 
     # Tables of the console and the page
 

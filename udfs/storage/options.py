@@ -29,7 +29,7 @@ def add_options(
             "dest": within + field,
             "help": (info.description or "").replace("%", "%%"),
         }
-        if Literal in map(get_origin, kinds):
+        if any(get_origin(kind) is Literal for kind in kinds):
             given["choices"] = [value for kind in kinds for value in get_args(kind)]
         elif bool in kinds:
             given |= {"action": "store_const", "const": True}

@@ -50,7 +50,7 @@ class ModelWriter:
         self.generator: Generator = load_generator(own.folder, own.device, own.precision)
         self.spscore, self.segmenter = SPScore.load(own.tier), load_segmenter()
         self.signature = self.spscore.signature(self.segmenter)
-        self.degrees = getattr(self.generator.tokenizer, "degrees", 0)
+        self.degrees = self.generator.degrees
         degree = 1 if self.degrees else None
         self.write(Asked(1, degree, (), (False, False), None, 0), ["今天天气很好，我们去公园吧。"])
 

@@ -21,14 +21,32 @@ one process needs no launcher, python training/curriculum.py … is the same.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import sys
+from typing import Literal
+
+from pydantic import Field
 
 from gaixie.training.loop.run import INTERRUPTED, OneRankError, Run
 from gaixie.training.settings import load_settings
 from gaixie.udfs.command_line import make_parser, say
+from gaixie.udfs.storage.options import add_command, options_of
+from gaixie.udfs.storage.settings import Options
+
+
+class Command(Options):
+    """What is trained, and whether it goes on."""
+
+    config: str = Field(title="YAML")
+    """A path or a URI."""
+    set: list[str] = Field(default=[], title="KEY=VALUE")
+    """A setting in place of the file's; KEY.SUB for one of a section. May be given several times."""
+    resume: Literal["auto", "never"] = "auto"
+    """auto: from the newest checkpoint in the output or the mirror, if there is one; never: refuse an
+    output or a mirror that has one."""
+    dry_run: bool = False
+    """Check everything, say what would be trained, stop."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -36,43 +54,27 @@ def main(argv: list[str] | None = None) -> int:
     import torch  # behind gaixie.training, which says so if it is not installed
     from transformers.utils.logging import disable_progress_bar
 
-    args = _arguments(argv)
+    parser = make_parser("curriculum.py", __doc__)
+    add_command(parser, Command)
+    command = options_of(Command, parser.parse_args(argv))
     logging.getLogger("accelerate").setLevel(logging.ERROR)  # warns of tied weights at each save
     disable_progress_bar()
+    first = int(os.environ.get("RANK", 0)) == 0
     try:
-        settings = load_settings(args.config, args.set)
-        run = Run(settings)
-        return run.describe() if args.dry_run else run.train(args.resume == "auto")
+        run = Run(load_settings(command.config, command.set))
+        return run.describe() if command.dry_run else run.train(command.resume == "auto")
     except (ValueError, OSError) as error:  # all ranks have it: one says it
-        if int(os.environ.get("RANK", 0)) == 0:
+        if first:
             say(f"curriculum: error: {error}")
-    except OneRankError as error:
+    except (OneRankError, MemoryError) as error:
         say(f"curriculum: error: {error}")
     except KeyboardInterrupt:
-        if int(os.environ.get("RANK", 0)) == 0:
+        if first:
             say("interrupted: the same command goes on from the last checkpoint")
         return INTERRUPTED
     except torch.OutOfMemoryError:
         say("curriculum: error: out of GPU memory: lower batch.micro_pairs")
     return 2
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("curriculum.py", __doc__)
-    add = parser.add_argument
-    add("--config", required=True, metavar="YAML", help="a path or a URI")
-    add(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="over the file; KEY.SUB too"
-    )
-    add(
-        "--resume",
-        choices=("auto", "never"),
-        default="auto",
-        help="auto: from the newest checkpoint in the output or the mirror, if there is one; "
-        "never: refuse an output or a mirror that has one (%(default)s)",
-    )
-    add("--dry-run", action="store_true", help="check everything, say what would be trained, stop")
-    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

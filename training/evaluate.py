@@ -29,152 +29,145 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
+from pydantic import Field
 
-from gaixie.training.evaluation.references import (
-    METRICS as REFERENCE_METRICS,
-)
-from gaixie.training.evaluation.references import (
-    against_references,
-    reference_metrics,
-)
-from gaixie.training.evaluation.report import print_table, write
-from gaixie.training.evaluation.scores import METRICS, SAMPLES, estimates, measures
+from gaixie.training.evaluation import references, report, tables
+from gaixie.training.evaluation.scores import METRICS, estimates, measures
 from gaixie.training.evaluation.systems import (
+    COPY,
     TABLES,
+    System,
     check_names,
+    from_columns,
     from_generations,
     from_model,
-    read_systems,
+    read_table,
     split_name,
 )
-from gaixie.training.evaluation.tables import cases, score, sentence_table
-from gaixie.training.modeling.generation import add_decoding, load_generator
+from gaixie.training.modeling.generation import Loading, add_decoding, load_generator
 from gaixie.training.modeling.generator import Decoding
 from gaixie.training.modeling.paraphraser import Ranking
 from gaixie.udfs.command_line import make_parser, run_command, say
+from gaixie.udfs.metrics.references import Resamples
+from gaixie.udfs.storage.options import add_command, options_of
+from gaixie.udfs.storage.settings import Options
+
+NOT_ASKED = ("n_best", "sample", "seed")
+"""Options of decoding that generate.py alone has."""
+DRAWS_SEED = 13
+SHOWN = ("name", "title", "better", "digits", "signature")
+
+
+class Evaluation(Options):
+    """What is compared, and how."""
+
+    pairs: str = Field(description=f"A table: {', '.join(TABLES)}")
+    source: str = Field(default="source", title="COLUMN")
+    """Column of the sources."""
+    system: list[str] = Field(default=[], title="NAME=COLUMN")
+    """A column of the table; may be given several times, as the next two."""
+    generations: list[str] = Field(default=[], title="NAME=FILE")
+    """What training/generate.py wrote: columns source and paraphrase."""
+    model: list[str] = Field(default=[], title="NAME=FOLDER")
+    """A model, which writes the paraphrases now."""
+    output: Path
+    """Folder of the report."""
+    metrics: str | None = Field(
+        default=None,
+        title="NAMES",
+        description=f"Metrics beside SPScore-zh; without it {','.join(METRICS[1:])}",
+    )
+    reference: list[str] = Field(default=[], title="COLUMN")
+    """A person's paraphrases; may be given several times."""
+    reference_metrics: str | None = Field(
+        default=None,
+        title="NAMES",
+        description=f"Metrics against references; without it {','.join(references.METRICS)}",
+    )
+    encoder: str | None = None
+    """Encoder of the metrics that have one: a folder, or a name in the cache."""
+    limit: int | None = Field(default=None, ge=1)
+    """Only the first N rows."""
+    close_spaces: bool = False
+    """Take out spaces beside Chinese characters."""
+    samples: int = Field(default=1_000, ge=1)
+    """Resamples of the bootstrap."""
+    cases: int = Field(default=5, ge=0)
+    """Sources that the report shows whole."""
+    seed: int = 0
+    """Seed of resamples and cases."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
-    return run_command("evaluate", partial(evaluate, _arguments(argv)))
+    parser = make_parser("evaluate.py", __doc__)
+    add_command(parser, Evaluation, positional=("pairs",))
+    add_decoding(parser.add_argument_group("of --model"), leave_out=NOT_ASKED)
+    args = parser.parse_args(argv)
+    return run_command("evaluate", lambda: evaluate(args))
 
 
 def evaluate(args: argparse.Namespace) -> None:
     """The command: reads, generates, scores, reports."""
-    for name, value, least in (
-        ("limit", args.limit, 1),
-        ("samples", args.samples, 1),
-        ("cases", args.cases, 0),
-    ):
-        if value is not None and value < least:
-            raise ValueError(f"--{name} {value}: expected {least} or more")
-    decoding = Decoding(
-        beams=args.beams,
-        draws=args.draws,
-        top_p=args.top_p,
-        temperature=args.temperature,
-        degree=args.degree,
-        max_new_tokens=args.max_new_tokens,
-        drop_copies=args.drop_copies,
-        batch_size=args.batch_size,
-    )
-    ranking = Ranking(args.rank_by, args.min_meaning, args.reverse, args.forward)
-    named = [split_name(text) for text in (*args.system, *args.generations, *args.model)]
-    check_names([name for name, _ in named], bool(args.reference))
-    of_references = reference_metrics(args)
-    chosen, left_out = measures(args.metrics and tuple(args.metrics.split(",")), args.encoder)
+    options = options_of(Evaluation, args)
+    decoding = options_of(Decoding, args, seed=DRAWS_SEED)
+    ranking, loading = options_of(Ranking, args), options_of(Loading, args)
+    named = [split_name(text) for text in (*options.system, *options.generations, *options.model)]
+    check_names([name for name, _ in named], bool(options.reference))
+    metrics = references.chosen(options.reference, options.reference_metrics, options.encoder)
+    names = options.metrics and tuple(options.metrics.split(","))
+    chosen, left_out = measures(names, options.encoder)
     for title, reason in left_out.items():
         say(f"{title} is left out: {reason}")
-    for text in args.model:  # all of them, before one writes for hours
-        load_generator(split_name(text)[1], args.device, args.precision)
-    sources, systems, references, without_source = read_systems(args)
-    systems += [from_generations(text, sources, args.close_spaces) for text in args.generations]
-    systems += [from_model(text, sources, decoding, ranking, args) for text in args.model]
-    scores = score(sources, systems, chosen)
-    table = estimates(scores, np.array(sources), args.samples, args.seed)
+    for text in options.model:  # all of them, before one writes for hours
+        load_generator(split_name(text)[1], loading.device, loading.precision)
+    columns = [column for _, column in map(split_name, options.system)]
+    sources, texts, without_source = read_table(
+        *(options.pairs, options.source, [*columns, *options.reference]),
+        *(options.limit, options.close_spaces),
+    )
+    systems = [System(COPY, "each source as it is", [*sources])]
+    systems += from_columns(options.system, texts)
+    people = {column: texts[column] for column in options.reference}
+    systems += [
+        from_generations(text, sources, options.close_spaces) for text in options.generations
+    ]
+    systems += [from_model(text, sources, decoding, ranking, loading) for text in options.model]
+    scores = tables.score(sources, systems, chosen)
+    resamples = Resamples(sources, options.samples, options.seed)
+    table = estimates(scores, resamples)
     result = {
-        "pairs": args.pairs,
-        "source": args.source,
+        "pairs": options.pairs,
+        "source": options.source,
         "rows": without_source + len(sources),
         "without_source": without_source,
         "evaluated": len(sources),
         "sources": len(set(sources)),
-        "samples": args.samples,
-        "seed": args.seed,
+        "samples": options.samples,
+        "seed": options.seed,
         "systems": [
             {
                 "name": system.name,
                 "made_by": system.made_by,
                 "rows": len(sources) - system.paraphrases.count(None),
                 "left_out": system.paraphrases.count(None),
-                "measures": {m.name: table[system.name, m.name]._asdict() for m in chosen},
+                "measures": {one.name: table[system.name, one.name]._asdict() for one in chosen},
             }
             for system in systems
         ],
-        "measures": [
-            {name: getattr(m, name) for name in ("name", "title", "better", "digits", "signature")}
-            for m in chosen
-        ],
+        "measures": [{name: getattr(one, name) for name in SHOWN} for one in chosen],
         "left_out": left_out,
-        "references": against_references(
-            *(sources, systems, references, of_references, chosen, args.samples, args.seed)
-        )
-        if references
-        else None,
-        "cases": cases(sources, systems, scores, args.cases, args.seed),
+        "references": references.compared(sources, systems, people, metrics, chosen, resamples),
+        "cases": tables.cases(sources, systems, scores, options.cases, options.seed),
     }
-    write(args.output, result)
-    pq.write_table(sentence_table(sources, systems, scores, chosen), args.output / "scores.parquet")
-    print_table(result)
-    print(args.output / "evaluation.md")
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("evaluate.py", __doc__)
-    add = parser.add_argument
-    add("pairs", metavar="PAIRS", help=f"a table: {', '.join(TABLES)}")
-    add("--source", default="source", metavar="COLUMN", help="(%(default)s)")
-    for name, what, text in (
-        (
-            "--system",
-            "COLUMN",
-            "a column of the table; may be given several times, as the next two",
-        ),
-        ("--generations", "FILE", "what training/generate.py wrote: columns source, paraphrase"),
-        ("--model", "FOLDER", "a model, which writes the paraphrases now"),
-    ):
-        add(name, action="append", default=[], metavar=f"NAME={what}", help=text)
-    add("--output", type=Path, required=True, metavar="FOLDER")
-    add(
-        "--metrics",
-        metavar="NAMES",
-        help=f"beside SPScore-zh (without it: {','.join(METRICS[1:])})",
-    )
-    add(
-        "--reference",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="a person's paraphrases; may be given several times",
-    )
-    add(
-        "--reference-metrics",
-        metavar="NAMES",
-        help=f"against the references (without it: {','.join(REFERENCE_METRICS)})",
-    )
-    add("--encoder", metavar="MODEL", help="of the metrics that have one")
-    add("--limit", type=int, metavar="N", help="only the first N rows")
-    add("--close-spaces", action="store_true", help="take out spaces beside Chinese characters")
-    add("--samples", type=int, default=SAMPLES, metavar="N", help="resamples (%(default)s)")
-    add("--cases", type=int, default=5, metavar="K", help="sources shown whole (%(default)s)")
-    add("--seed", type=int, default=0, metavar="N", help="of resamples and cases (%(default)s)")
-    add_decoding(parser.add_argument_group("of --model").add_argument)
-    return parser.parse_args(argv)
+    report.write(options.output, result)
+    scored = tables.sentence_table(sources, systems, scores, chosen)
+    pq.write_table(scored, options.output / "scores.parquet")
+    report.print_table(result)
+    print(options.output / "evaluation.md")
 
 
 if __name__ == "__main__":

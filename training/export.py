@@ -12,37 +12,45 @@ Exit codes: 0 done, 2 something to fix (one line says what).
 
 from __future__ import annotations
 
-import argparse
 import sys
-from functools import partial
 from pathlib import Path
+from typing import Literal
 
-from gaixie.training.modeling.exported import QUANTIZATIONS, WEIGHTS, export
+from pydantic import Field
+
+from gaixie.training.modeling.exported import WEIGHTS, export
 from gaixie.training.modeling.generation import load_model
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.local_copy import local_copy
+from gaixie.udfs.storage.options import add_command, options_of
+from gaixie.udfs.storage.settings import Options
+
+
+class Export(Options):
+    """What is exported, and how."""
+
+    model: str
+    """Folder or URI of the model and its tokenizer."""
+    output: str = Field(title="FOLDER")
+    """A folder or a URI."""
+    quantization: Literal["int8", "float32", "bfloat16"] = "int8"
+    """What the weights are rounded to."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
-    return run_command("export", partial(run, _arguments(argv)))
-
-
-def run(args: argparse.Namespace) -> None:
-    """The command: loads, converts, writes the folder, says how large it is."""
-    with local_copy(args.output, args.model) as (output, folder):
-        export(*load_model(str(folder)), output, args.quantization)
-        size = Path(output, WEIGHTS).stat().st_size
-    print(f"{args.output}: {args.quantization}, {size / 1e6:.1f} MB")
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("export.py", __doc__)
-    add = parser.add_argument
-    add("model", metavar="MODEL", help="folder or URI of the model and its tokenizer")
-    add("--output", required=True, metavar="FOLDER", help="a folder or a URI")
-    add("--quantization", choices=QUANTIZATIONS, default="int8", help="(%(default)s)")
-    return parser.parse_args(argv)
+    add_command(parser, Export, positional=("model",))
+    args = parser.parse_args(argv)
+    return run_command("export", lambda: run(options_of(Export, args)))
+
+
+def run(options: Export) -> None:
+    """The command: loads, converts, writes the folder, says how large it is."""
+    with local_copy(options.output, options.model) as (output, folder):
+        export(*load_model(str(folder)), output, options.quantization)
+        size = Path(output, WEIGHTS).stat().st_size
+    print(f"{options.output}: {options.quantization}, {size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

@@ -30,19 +30,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
-from functools import partial
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+from pydantic import Field
 
-from gaixie.training.modeling.generation import add_decoding, in_words, load_generator
+from gaixie.training.modeling.generation import Loading, add_decoding, in_words, load_generator
 from gaixie.training.modeling.generator import Decoding
 from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.udfs.storage.options import add_command, options_of
 from gaixie.udfs.storage.progress import Progress
+from gaixie.udfs.storage.settings import Options
 from gaixie.udfs.storage.text_tables import (
     READ,
     STANDARD,
@@ -68,30 +69,53 @@ COLUMNS = {
 }
 
 
+class Files(Options):
+    """What is read and written."""
+
+    model: str
+    """Folder of the model and its tokenizer."""
+    sentences: str = Field(
+        description=f"A file of {', '.join(READ)}, or - for standard input.",
+    )
+    column: str = "source"
+    """Column of the sentences in a table."""
+    output: str = Field(
+        default=STANDARD,
+        title="FILE",
+        description=f"A file of {', '.join(WRITTEN)}, which appears when all is done; - prints TSV",
+    )
+
+
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
-    return run_command("generate", partial(generate, _arguments(argv)))
+    parser = make_parser("generate.py", __doc__)
+    add_command(parser, Files, positional=("model", "sentences"))
+    add_decoding(parser)
+    args = parser.parse_args(argv)
+    return run_command("generate", lambda: generate(args))
 
 
 def generate(args: argparse.Namespace) -> None:
     """The command: reads, writes candidates chunk by chunk, and says what became of the sentences."""
-    decoding = Decoding(**{field.name: getattr(args, field.name) for field in fields(Decoding)})
-    ranking = Ranking(args.rank_by, args.min_meaning, args.reverse, args.forward)
-    check_extension(args.output, WRITTEN)
+    decoding, ranking = options_of(Decoding, args), options_of(Ranking, args)
+    files, loading = options_of(Files, args), options_of(Loading, args)
+    check_extension(files.output, WRITTEN)
     total = None
-    if args.sentences != STANDARD:
-        total = count_rows(args.sentences, [args.column])
+    if files.sentences != STANDARD:
+        total = count_rows(files.sentences, [files.column])
         if not total:
-            raise ValueError(f"{args.sentences}: no sentences")
-    generator = load_generator(args.model, args.device, args.precision)
-    spscore = SPScore.load(args.tier)
+            raise ValueError(f"{files.sentences}: no sentences")
+    generator = load_generator(files.model, loading.device, loading.precision)
+    spscore = SPScore.load(loading.tier)
     paraphraser = Paraphraser(generator, decoding, ranking, spscore)
-    signature = {"spscore_signature": spscore.signature()}
-    schema = pa.schema(COLUMNS, signature)
-    sources = (source for (source,) in read_columns(args.sentences, [args.column]))
+    schema = pa.schema(COLUMNS, {"spscore_signature": spscore.signature()})
+    sources = (source for (source,) in read_columns(files.sentences, [files.column]))
     done = 0
-    with writing(args.output, schema) as write, Progress("generating", total, "sentences") as shown:
-        while chunk := list(islice(sources, CHUNK)):
+    with (
+        writing(files.output, schema) as write,
+        Progress("generating", total, "sentences") as shown,
+    ):
+        while chunk := [*islice(sources, CHUNK)]:
             write(table_of(chunk, paraphraser(chunk, shown.add), done + 1, schema))
             done += len(chunk)
     if not done:
@@ -116,29 +140,6 @@ def table_of(
         for values, field in zip(zip(*rows, strict=True), schema, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("generate.py", __doc__)
-    add = parser.add_argument
-    add("model", metavar="MODEL", help="folder of the model and its tokenizer")
-    add(
-        "sentences",
-        metavar="SENTENCES",
-        help=f"a file of {', '.join(READ)}, or - for standard input",
-    )
-    add("--column", default="source", help="of the sentences in a table (%(default)s)")
-    add(
-        "--output",
-        default=STANDARD,
-        metavar="FILE",
-        help=f"{', '.join(WRITTEN)}, there when all is done; standard output if not given",
-    )
-    add("--n-best", type=int, default=1, metavar="N", help="candidates of a sentence (%(default)s)")
-    add_decoding(add)
-    add("--sample", action="store_true", help="draw candidates instead of searching")
-    add("--seed", type=int, default=13, metavar="N", help="of all that is drawn (%(default)s)")
-    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

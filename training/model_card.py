@@ -17,59 +17,78 @@ Exit codes: 0 done, 2 something to fix (one line says what).
 
 from __future__ import annotations
 
-import argparse
 import sys
-from functools import partial
 from pathlib import Path
 
-from gaixie.training.cards.card import CARD, TITLE, About, card, read_figures
+from pydantic import Field
+
+from gaixie.training.cards.card import (
+    CARD,
+    TITLE,
+    card,
+    check_private,
+    copy_model,
+    read_figures,
+    write_card,
+)
 from gaixie.training.cards.facts import read_training
-from gaixie.training.cards.folder import check_private, copy_model, write_card
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
+from gaixie.udfs.storage.options import add_command, options_of
+from gaixie.udfs.storage.settings import Options
+
+
+class About(Options):
+    """What a user says of a model, and where its card goes."""
+
+    model: Path
+    """Folder of the model and its tokenizer."""
+    evaluation: Path | None = None
+    """What training/evaluate.py left of it."""
+    folder: Path | None = Field(default=None, title="OUT")
+    """The folder to upload; without it the card in MODEL is written anew."""
+    overwrite: bool = False
+    """Replace a model that stands in OUT."""
+    title: str = TITLE
+    """Title of the card."""
+    license: str | None = None
+    """Licence of the model; none is stated without it."""
+    base_model: str | None = None
+    """Name of the base model on the hub; without it, what the training knows."""
+    dataset: list[str] = Field(default=[], title="NAME")
+    """Name on the hub of the data that it was trained on; may be given several times."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
-    return run_command("model_card", partial(run, _arguments(argv)))
+    parser = make_parser("model_card.py", __doc__)
+    add_command(parser, About, positional=("model",))
+    args = parser.parse_args(argv)
+    return run_command("model_card", lambda: run(options_of(About, args)))
 
 
-def run(args: argparse.Namespace) -> None:
+def run(about: About) -> None:
     """The command: reads, renders, writes."""
-    model = args.model
+    model = about.model
     if not (model / "config.json").is_file():
         raise FileNotFoundError(f"{model}: is no model folder, for it has no config.json")
     training = read_training(model)
-    figures = read_figures(args.evaluation, model) if args.evaluation else None
-    about = About(args.title, args.license, args.base_model, args.dataset)
-    if args.folder is None:
-        write_card(model, training, card(model, training, about, figures))
+    figures = read_figures(about.evaluation, model) if about.evaluation else None
+    said = {"title": about.title, "license": about.license, "datasets": about.dataset}
+    said["base_model"] = about.base_model
+    if about.folder is None:
+        write_card(model, training, card(model, training, figures, **said))
         print(model / CARD)
         return
-    output = check_output(args.folder, CARD, args.overwrite)
+    output = check_output(about.folder, CARD, about.overwrite)
     with scratch_beside(output) as scratch:
         built = scratch / "model"
         built.mkdir()
         copy_model(model, built)
-        write_card(built, training, card(built, training, about, figures))
+        write_card(built, training, card(built, training, figures, **said))
         check_private(built, Path.cwd(), model.resolve().parent, output)
         publish(built, output)
     print(output / CARD)
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("model_card.py", __doc__)
-    add = parser.add_argument
-    add("model", type=Path, metavar="MODEL", help="folder of the model and its tokenizer")
-    add("--evaluation", type=Path, metavar="FOLDER", help="what training/evaluate.py left of it")
-    add("--folder", type=Path, metavar="OUT", help="the folder to upload; without it, MODEL's card")
-    add("--overwrite", action="store_true", help="replace a model that stands in OUT")
-    add("--title", default=TITLE, help="(%(default)s)")
-    add("--license", metavar="NAME", help="of the model; none is stated without it")
-    add("--base-model", metavar="NAME", help="of the hub; as far as the training knows without it")
-    data = "of the hub, that it was trained on; may be given several times"
-    add("--dataset", action="append", default=[], metavar="NAME", help=data)
-    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

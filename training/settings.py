@@ -1,24 +1,138 @@
 """Settings of training/curriculum.py: one YAML file under the command line, checked before it starts.
 
-conf/curriculum.yaml explains every key.
+conf/curriculum.yaml explains every key. Nothing else of the package is imported here.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
-from gaixie.training.data.denoising import DenoisingSettings
-from gaixie.training.data.pair_settings import PairSettings
-from gaixie.training.data.stage_data import BatchSettings, StreamSettings, check_curriculum
-from gaixie.training.loop.controller import ControllerSettings, Limits
-from gaixie.training.loop.precision import Switch
-from gaixie.training.modeling.vocabulary import DEGREES
 from gaixie.udfs.storage import settings as settings_io
 from gaixie.udfs.storage.settings import Strict
 
+DEGREES = 5
+"""Degrees of change, from 1, that a model may be asked for."""
+Switch = bool | Literal["auto"]
+"""auto: where the accelerator has it."""
 Share = Annotated[float, Field(ge=0, lt=1)]
+Floor = Annotated[float, Field(ge=0, le=1)]
+Stages = tuple[tuple[int, ...], ...]
+
+
+def _check_curriculum(curriculum: Stages) -> Stages:
+    """The curriculum as it is. Raises ValueError for an empty stage, or one that is named twice."""
+    data = [stage for stages in curriculum for stage in stages]
+    if not all(curriculum) or len({*data}) < len(data) or not {*data} <= {0, 1, 2, 3}:
+        raise ValueError("expected lists of stages, each of 0 to 3 at most once")
+    return curriculum
+
+
+Curriculum = Annotated[Stages, AfterValidator(_check_curriculum)]
+"""The stages of training in their order: each the stages of the data that it learns from."""
+
+
+class Frozen(Strict):
+    """Settings that do not change, and may be compared."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class PairSettings(Frozen):
+    """Which pairs a stage learns from, and how often in an epoch: a part of the section ``data``."""
+
+    min_meaning: Floor | None = None
+    """Judged meaning, as the run has it: pairs below it are passed over. Likewise:"""
+    min_fluency: Floor | None = None
+    max_self_bleu: float | None = Field(default=None, ge=0, le=100)
+    """Pairs whose paraphrase has a higher Self-BLEU, of words, are passed over. MultiPIT (Dou et al.
+    2022) leaves out what is above 14, so that the model learns to change more."""
+    max_partners: int | None = Field(default=None, ge=1)
+    """Pairs of a source in a block, drawn anew for each epoch; None: all."""
+    weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default={})
+    """How often the pairs of an origin count: 2 is twice, 0.5 every other one by chance. Default: 1."""
+    degrees: bool = False
+    """Tell the model the degree of change of each pair, so that it can be asked for one."""
+
+    @model_serializer(mode="wrap")
+    def _unless_set(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leaves out what came later where it is not set: earlier checkpoints compare equal."""
+        values: dict[str, Any] = dump(self)
+        return {k: v for k, v in values.items() if k != "max_self_bleu" or v is not None}
+
+
+class Noise(Frozen):
+    """What is done to a sentence that a model learns to restore."""
+
+    mask: Share = 0.3
+    """Share of the tokens that are hidden."""
+    span: float = Field(default=3.0, gt=0)
+    """Mean tokens of a hidden span."""
+    shuffle: float = Field(default=2.0, ge=0)
+    """Chunks move by less than so many places; at 0 or 1 none does."""
+
+
+class DenoisingSettings(Noise):
+    """The section ``denoising`` of conf/curriculum.yaml."""
+
+    sentences: dict[str, str] = Field(default={})
+    """Parquet files or folders of plain sentences: the column by the path or URI."""
+    pairs: bool = True
+    """Also the distinct sentences of the training pairs."""
+
+    @model_validator(mode="after")
+    def _some(self) -> DenoisingSettings:
+        if not self.sentences and not self.pairs:
+            raise ValueError("expected sentences, or pairs: true")
+        return self
+
+
+class BatchSettings(Frozen):
+    """How the pairs of a stage are cut into batches: a part of the section ``batch``."""
+
+    mix: Share = 0.0
+    """Share of the pairs that come from earlier stages, drawn anew for every block."""
+    block_rows: int = Field(default=500_000, ge=1)
+    """About how many pairs are in memory, and shuffled, at a time; a row group at least."""
+
+
+class StreamSettings(BatchSettings):
+    """What the batches of a stage depend on, beside the data."""
+
+    batch_size: int = Field(default=64, ge=1)
+    """Pairs of a batch over all ranks."""
+    seed: int = Field(default=13, ge=0)
+    curriculum: Curriculum = ((1,), (2,), (3,))
+    pairs: PairSettings = PairSettings()
+
+
+class Limits(Frozen):
+    """When a stage ends: the section ``controller`` of conf/curriculum.yaml."""
+
+    accuracy: Floor = 0.5
+    """Accuracy of token prediction: above it generated text counts as readable."""
+    patience: int = Field(default=3, ge=1)
+    """Readable evaluations in a row without an improvement that end a stage."""
+    min_delta: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """SPScore-zh: how much more than this the best has to be exceeded by."""
+    max_steps: int | None = Field(default=None, ge=1)
+    """Optimiser steps of one stage."""
+    max_seconds: float | None = Field(default=None, gt=0)
+    """Seconds of one stage."""
+
+
+class ControllerSettings(Limits):
+    """The limits of one stage, in a curriculum of so many."""
+
+    stages: int = Field(default=3, ge=0)
 
 
 class Data(PairSettings):
@@ -85,16 +199,12 @@ class StageOverrides(Strict):
     min_fluency: Share | None = None
 
 
-class StageSettings(Strict):
+class StageSettings(StageOverrides):
     """What one stage has in the end."""
 
     learning_rate: float
     warmup_steps: int
-    max_steps: int | None = None
-    max_seconds: float | None = None
     mix: float = 0.0
-    min_meaning: float | None = None
-    min_fluency: float | None = None
 
 
 class Settings(Strict):
@@ -118,7 +228,7 @@ class Settings(Strict):
     gradient_checkpointing: bool = False
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     learning_rate: float = Field(default=5e-4, gt=0)
-    encoder_learning_rate: float = Field(default=1.0, gt=0)
+    encoder_learning_rate: float = Field(default=1.0, ge=0)
     warmup_steps: int = Field(default=1_000, ge=0)
     decay: Literal["cosine", "linear", "constant"] = "cosine"
     min_learning_rate: float = Field(default=0.1, ge=0, le=1)
@@ -128,9 +238,7 @@ class Settings(Strict):
 
     controller: Limits = Limits()
     denoising: DenoisingSettings | None = None
-    curriculum: Annotated[list[list[int]], AfterValidator(check_curriculum)] = Field(
-        default=[[1], [2], [3]]
-    )
+    curriculum: Curriculum = ((1,), (2,), (3,))
     stages: dict[int, StageOverrides] = Field(default={})
 
     evaluation: Evaluation = Evaluation()
@@ -140,6 +248,8 @@ class Settings(Strict):
 
     @model_validator(mode="after")
     def _own(self) -> Settings:
+        if not self.curriculum and not self.denoising:
+            raise ValueError("curriculum: expected a stage, as there is no denoising")
         for number in self.stages:
             if number not in self.numbers:
                 raise ValueError(f"stages: there is no stage {number} in the curriculum")
@@ -149,10 +259,9 @@ class Settings(Strict):
             )
         if self.cache is not None and "://" in self.cache:
             raise ValueError(f"cache: expected a folder of this machine, not {self.cache}")
-        if self.denoising is not None and self.tokenizer is None:
-            raise ValueError("denoising: needs our tokenizer, but tokenizer is null")
-        if self.data.degrees and self.tokenizer is None:
-            raise ValueError("data.degrees: needs our tokenizer, but tokenizer is null")
+        if self.tokenizer is None and (self.denoising or self.data.degrees):
+            name = "denoising" if self.denoising else "data.degrees"
+            raise ValueError(f"{name}: needs our tokenizer, but tokenizer is null")
         if self.evaluation.degree is not None and not self.data.degrees:
             raise ValueError("evaluation.degree: needs data.degrees")
         return self
@@ -183,17 +292,17 @@ class Settings(Strict):
         return ControllerSettings.model_validate(common | own | {"stages": len(self.curriculum)})
 
     def of_stream(self, stage: int) -> StreamSettings:
-        """What the batches of a stage depend on. Raises ValidationError for settings at odds."""
-        common = self.batch.model_dump(include={*BatchSettings.model_fields})
+        """What the batches of a stage depend on."""
         own = self.stage(stage)
-        of_pairs = self.data.model_dump(include={*PairSettings.model_fields})
-        of_pairs |= {"min_meaning": own.min_meaning, "min_fluency": own.min_fluency}
+        pairs = self.data.model_dump(include={*PairSettings.model_fields})
+        pairs |= {"min_meaning": own.min_meaning, "min_fluency": own.min_fluency}
         return StreamSettings(
             batch_size=self.batch.pairs,
+            block_rows=self.batch.block_rows,
+            mix=own.mix,
             seed=self.seed,
-            curriculum=tuple(map(tuple, self.curriculum)) if stage else ((1,),),
-            pairs=PairSettings.model_validate(of_pairs) if stage else PairSettings(),
-            **common | {"mix": own.mix},
+            curriculum=self.curriculum if stage else ((1,),),
+            pairs=PairSettings.model_validate(pairs) if stage else PairSettings(),
         )
 
     def identity(self) -> dict[str, Any]:
@@ -238,10 +347,4 @@ def load_settings(path: str, assignments: list[str]) -> Settings:
 
     Raises OSError or ValueError with one line that names the file, the key and what it expects.
     """
-    settings = settings_io.load_settings(Settings, path, assignments=assignments)
-    try:
-        for stage in settings.numbers:
-            settings.of_stream(stage)  # checks what needs more than one setting
-    except ValidationError as error:
-        raise ValueError(f"{path}: {settings_io.first_fault(error, 'batch')}") from None
-    return settings
+    return settings_io.load_settings(Settings, path, assignments=assignments)

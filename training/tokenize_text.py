@@ -14,18 +14,18 @@ Exit codes: 0 done, 2 something to fix (one line says what).
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
+import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -34,7 +34,9 @@ from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import BYTES, VOCABULARY_FILE, WORD, kind_of
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.local_copy import local_copy
+from gaixie.udfs.storage.options import add_command, options_of
 from gaixie.udfs.storage.progress import Progress
+from gaixie.udfs.storage.settings import Options
 from gaixie.udfs.storage.text_tables import read_columns
 from gaixie.udfs.text.entities import load_settings
 from gaixie.udfs.text.normalise import normalise
@@ -46,45 +48,114 @@ PLACES = "geographical name"
 """The class of place names in a vocabulary."""
 
 
+class Make(Options):
+    """A tokenizer from a vocabulary."""
+
+    vocabulary: str
+    """vocabulary.tsv of jobs/build_vocabulary.py: a path, s3:// or s3a://."""
+    output: str = Field(title="FOLDER")
+    """Folder of the tokenizer: a path, s3:// or s3a://."""
+    entities: str = Field(default=str(CONFIG), title="YAML")
+    """Kinds of entities of fixed form."""
+    words: int = Field(default=60_000, ge=0)
+    """At most so many words, the most frequent ones."""
+    common_characters: bool = False
+    """Make the 3,755 characters of GB 2312's first level tokens, too, beside those of all the words.
+    Other characters are spelled in bytes, and a small model does not spell well."""
+    word_characters: int = Field(default=4, ge=1, title="K")
+    """Unknown words of K characters or more are entities."""
+    locations: str = Field(default="gazetteer", title="NAMES")
+    """Place names, which become <location_1>: gazetteer (built in), vocabulary (its geographical
+    names, by the tagger that it was made with), a file with a column word, or none."""
+    indices: int = Field(default=16, ge=1)
+    """Entities of one kind in a sentence; further ones are spelled."""
+
+
+class Show(Options):
+    """One sentence as coloured tokens."""
+
+    tokenizer: str
+    """Folder of the tokenizer."""
+    sentence: str
+    """A sentence."""
+    target: str | None = Field(default=None, title="SENTENCE")
+    """Its paraphrase, to see how the pair is aligned."""
+
+
+class _Corpus(Options):
+    tokenizer: str
+    """Folder of the tokenizer."""
+    text: Path
+    """A text file of lines, or a table: .jsonl, .csv, .tsv, .parquet."""
+    column: str = "text"
+    """Column of the sentences in a table."""
+    limit: int | None = Field(default=None, ge=1)
+    """Only the first N sentences."""
+
+
+class File(_Corpus):
+    """A JSON line for each sentence: ids, tokens and entity table."""
+
+    output: Path = Field(title="JSONL")
+    """File of the lines."""
+    processes: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1)
+    """Processes that tokenize."""
+
+
+class Report(_Corpus):
+    """Statistics over a corpus, beside a tokenizer of characters and a BPE of the same size."""
+
+    processes: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1)
+    """Processes that tokenize."""
+
+
+class Pairs(_Corpus):
+    """How many entities of the sources their paraphrases keep, and how many of those come back."""
+
+    column: str = "source"
+    """Column of the sources."""
+    target: str = Field(default="paraphrase", title="COLUMN")
+    """Column of the paraphrases."""
+
+
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
-    args = _arguments(argv)
-    return run_command("tokenize_text", partial(args.command, args))
+    parser = make_parser("tokenize_text.py", __doc__)
+    commands = parser.add_subparsers(required=True, metavar=" | ".join(COMMANDS), dest="command")
+    for name, (settings, _) in COMMANDS.items():
+        added = commands.add_parser(name, help=settings.__doc__, description=settings.__doc__)
+        add_command(added, settings, ("vocabulary", "tokenizer", "sentence", "text"))
+    args = parser.parse_args(argv)
+    settings, command = COMMANDS[args.command]
+    return run_command("tokenize_text", lambda: command(options_of(settings, args)))
 
 
-def make(args: argparse.Namespace) -> None:
+def make(options: Make) -> None:
     """A tokenizer folder from the vocabulary of jobs/build_vocabulary.py; either may be in a store."""
-    with local_copy(args.output, args.vocabulary) as (output, vocabulary):
-        tokenizer, words = make_tokenizer(args, vocabulary)
+    with local_copy(options.output, options.vocabulary) as (output, vocabulary):
+        words = read_vocabulary(vocabulary)
+        characters = {character for word in words for character in word}  # of those left out too
+        if options.common_characters:
+            characters |= gb2312_level_1()
+        kept = words[: options.words]
+        tokenizer = EntityAlignedTokenizer.from_words(
+            *(kept, load_settings(options.entities), options.word_characters, options.indices),
+            *(characters, locations(options.locations, vocabulary)),
+        )
         tokenizer.save_pretrained(output)
-    print(
-        f"{args.output}: {len(tokenizer):,} tokens, {min(len(words), args.words):,} of them words"
-    )
+    print(f"{options.output}: {len(tokenizer):,} tokens, {len(kept):,} of them words")
 
 
-def make_tokenizer(
-    args: argparse.Namespace, vocabulary: Path
-) -> tuple[EntityAlignedTokenizer, list[str]]:
-    """(tokenizer, all words of the vocabulary)."""
-    words = read_vocabulary(vocabulary)
-    characters = {character for word in words for character in word}  # of those left out too
-    if args.common_characters:
-        characters |= gb2312_level_1()
-    settings = args.word_characters, args.indices, characters, locations(args, vocabulary)
-    kept, entities = words[: args.words], load_settings(args.entities)
-    return EntityAlignedTokenizer.from_words(kept, entities, *settings), words
-
-
-def locations(args: argparse.Namespace, vocabulary: Path) -> list[str]:
+def locations(given: str, vocabulary: Path) -> list[str]:
     """The place names of --locations. Raises ValueError or OSError where it is none of its values."""
-    if args.locations == "none":
+    if given == "none":
         return []
-    if args.locations == "gazetteer":
+    if given == "gazetteer":
         return sorted(gazetteer())
-    if args.locations == "vocabulary":
+    if given == "vocabulary":
         rows = read_columns(str(vocabulary), ["word", "class"])
         return [word for word, name in rows if word and name == PLACES and len(word) > 1]
-    return [normalise(word) for (word,) in read_columns(args.locations, ["word"]) if word]
+    return [normalise(word) for (word,) in read_columns(given, ["word"]) if word]
 
 
 def gb2312_level_1() -> set[str]:
@@ -105,17 +176,16 @@ def read_vocabulary(path: Path) -> list[str]:
     return [line.split("\t")[0] for line in lines if line]
 
 
-def show(args: argparse.Namespace) -> None:
+def show(options: Show) -> None:
     """One sentence, or a pair, as coloured tokens, and what the indexed ones stand for."""
-    tokenizer = load(args.tokenizer)
+    tokenizer = load(options.tokenizer)
     console = Console(highlight=False)
-    batch = tokenizer(args.sentence, text_target=args.target)
+    batch = tokenizer(options.sentence, text_target=options.target)
     for name in ("input_ids", "labels"):
         if name in batch:
             tokens = tokenizer.convert_ids_to_tokens(batch[name][1:-1])
-            console.print(
-                coloured(tokens) if console.is_terminal else " ".join(tokens), markup=False
-            )
+            text = coloured(tokens) if console.is_terminal else " ".join(tokens)
+            console.print(text, markup=False)
     table = Table("token", "stands for", "ids")
     for token, text in json.loads(batch["entities"]).items():
         table.add_row(token, text, str(tokenizer.convert_tokens_to_ids(token)))
@@ -138,51 +208,36 @@ def coloured(tokens: Sequence[str]) -> Text:
     return text
 
 
-def file(args: argparse.Namespace) -> None:
-    """A JSON line for each sentence: ids, tokens and entity table."""
-    tokenizer = load(args.tokenizer)
+def file(options: File) -> None:
+    """Writes the JSON lines."""
+    tokenizer = load(options.tokenizer)
     count = 0
-    parts = batches(args.text, args.column, args.limit)
-    with args.output.open("w", encoding="utf-8") as out:
-        for rows, tables in encode(args.tokenizer, parts, args.processes):
+    with options.output.open("w", encoding="utf-8") as out:
+        for rows, tables in encode(options.tokenizer, batches(options), options.processes):
             for ids, entities in zip(rows, tables, strict=True):
                 row = {"input_ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)}
-                row["entities"] = json.loads(entities)
-                out.write(json.dumps(row, ensure_ascii=True) + "\n")
+                out.write(json.dumps(row | {"entities": json.loads(entities)}) + "\n")
                 count += 1
-    print(f"{args.output}: {count:,} sentences")
+    print(f"{options.output}: {count:,} sentences")
 
 
-def report(args: argparse.Namespace) -> None:
-    """Statistics over a corpus, beside a tokenizer of characters and a BPE of the same size."""
-    tokenizer = load(args.tokenizer)
-    parts = batches(args.text, args.column, args.limit)
-    texts = [normalise(text) for part in parts for text in part]
+def report(options: Report) -> None:
+    """Prints the statistics."""
+    tokenizer = load(options.tokenizer)
+    texts = [normalise(text) for part in batches(options) for text in part]
     if not texts:
-        raise ValueError(f"{args.text}: no sentences")
-    ours, sorts, entities = count_tokens(tokenizer, texts, args)
-    rows = [("entity-aligned", len(tokenizer), ours, sorts["byte"] / ours)]
-    for name, other in others(texts, len(tokenizer)):
-        encoded = [row.ids for part in _parts(texts) for row in other.encode_batch(part)]
-        unknown = other.token_to_id("<unk>")
-        total = sum(map(len, encoded))
-        lost = sum(row.count(unknown) for row in encoded)
-        rows.append((name, other.get_vocab_size(), total, lost / total))
-
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
+        raise ValueError(f"{options.text}: no sentences")
+    sorts, entities = count_tokens(tokenizer, texts, options)
+    ours, characters = sorts.total(), sum(map(len, texts))
     table = Table("tokenizer", "tokens", "a sentence", "characters a token", "unknown or bytes")
-    characters = sum(map(len, texts))
-    for name, size, total, lost in rows:
-        table.add_row(
-            name,
-            f"{size:,}",
-            f"{total / len(texts):.2f}",
-            f"{characters / total:.2f}",
-            f"{lost:.3%}",
-        )
+    rows = [("entity-aligned", len(tokenizer), ours, sorts["byte"])]
+    for name, size, total, lost in rows + others(texts, len(tokenizer)):
+        numbers = f"{total / len(texts):.2f}", f"{characters / total:.2f}", f"{lost / total:.3%}"
+        table.add_row(name, f"{size:,}", *numbers)
+    console = _console()
     console.print(table)
-    counted = [tokenizer.count_words(part) for part in _parts(texts)]
-    words, kept = (sum(column) for column in zip(*counted, strict=True))
+    counted = [tokenizer.count_words(part) for part in batched(texts, BATCH)]
+    words, kept = map(sum, zip(*counted, strict=True))
     console.print(
         f"{len(texts):,} sentences, {characters:,} characters; of the entity-aligned tokens"
     )
@@ -195,10 +250,14 @@ def report(args: argparse.Namespace) -> None:
     console.print(table)
 
 
+def _console() -> Console:
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 100)
+
+
 def count_tokens(
-    tokenizer: EntityAlignedTokenizer, texts: list[str], args: argparse.Namespace
-) -> tuple[int, Counter[str], Counter[str]]:
-    """Tokens in all, by sort (word, character, byte, entity), and entities by kind."""
+    tokenizer: EntityAlignedTokenizer, texts: list[str], options: Report
+) -> tuple[Counter[str], Counter[str]]:
+    """Tokens by sort (word, character, byte, entity), and entities by kind."""
     sorts: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     names = {}
@@ -210,12 +269,20 @@ def count_tokens(
         else:
             names[index] = "character" if len(token) == 1 else "word"
     with Progress("counting", len(texts), "sentences") as shown:
-        for ids, tables in encode(args.tokenizer, _parts(texts), args.processes):
+        parts = encode(options.tokenizer, batched(texts, BATCH), options.processes)
+        for ids, tables in parts:
             for row, table in zip(ids, tables, strict=True):
                 sorts.update(names[index] for index in row[1:-1])
                 kinds.update(kind_of(token) for token in json.loads(table))
             shown.add(len(ids))
-    return sum(sorts.values()), sorts, kinds
+    return sorts, kinds
+
+
+def batched(items: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
+    """The items in tuples of a size, the last one shorter."""
+    rest = iter(items)
+    while part := tuple(islice(rest, size)):
+        yield part
 
 
 _worker: EntityAlignedTokenizer
@@ -227,80 +294,80 @@ def _start_worker(folder: str) -> None:
     _worker = load(folder)
 
 
-def _encode_part(texts: list[str]) -> tuple[list[list[int]], list[str]]:
-    batch = _worker(texts)
+def _encode_part(texts: Sequence[str]) -> tuple[list[list[int]], list[str]]:
+    batch = _worker([*texts])
     return batch["input_ids"], batch["entities"]
 
 
 def encode(
-    folder: str, parts: Iterable[list[str]], processes: int
+    folder: str, parts: Iterable[Sequence[str]], processes: int
 ) -> Iterator[tuple[list[list[int]], list[str]]]:
     """Ids and entity tables of parts of a corpus, in order, on several cores."""
     if processes == 1:
         _start_worker(folder)
         yield from map(_encode_part, parts)
         return
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(processes, _start_worker, (folder,)) as pool:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process alone
+    try:
+        pool = multiprocessing.get_context("spawn").Pool(processes, _start_worker, (folder,))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with pool:
         yield from pool.imap(_encode_part, parts)
 
 
-def pairs(args: argparse.Namespace) -> None:
-    """How many entities of the sources their paraphrases keep, and how many of those come back."""
-    tokenizer = load(args.tokenizer)
+def pairs(options: Pairs) -> None:
+    """Prints the counts."""
+    tokenizer = load(options.tokenizer)
     counts_of: dict[str, Counter[str]] = {}
-    columns = read_columns(str(args.text), [args.column, args.target], "surrogateescape")
-    rows = islice((row for row in columns if None not in row), args.limit)
+    columns = read_columns(str(options.text), [options.column, options.target], "surrogateescape")
+    rows = islice((row for row in columns if None not in row), options.limit)
     count = 0
-    while part := list(islice(rows, BATCH)):
-        sources, targets = zip(*part, strict=True)
-        batch = tokenizer(list(sources), text_target=list(targets))
-        written = tokenizer.decode(batch["labels"], entities=batch["entities"])
-        for target, labels, table, text in zip(
-            targets, batch["labels"], batch["entities"], written, strict=True
-        ):
+    for part in batched(rows, BATCH):
+        sources, targets = map(list, zip(*part, strict=True))
+        batch = tokenizer(sources, text_target=targets)
+        labels, tables = batch["labels"], batch["entities"]
+        written = tokenizer.decode(labels, entities=tables)
+        for target, ids, table, text in zip(targets, labels, tables, written, strict=True):
             for token, entity in json.loads(table).items():
                 counts = counts_of.setdefault(kind_of(token), Counter())
                 kept = entity in normalise(target)
                 counts["source"] += 1
                 counts["kept"] += kept
-                counts["token"] += kept and tokenizer.convert_tokens_to_ids(token) in labels
+                counts["token"] += kept and tokenizer.convert_tokens_to_ids(token) in ids
                 counts["back"] += kept and entity in text
         count += len(part)
     if not count:
-        raise ValueError(f"{args.text}: no pairs")
+        raise ValueError(f"{options.text}: no pairs")
     table = Table("entity", "in sources", "kept by the target", "as its token", "back verbatim")
-    total = sum(counts_of.values(), Counter())
-    for kind, counts in [
-        *sorted(counts_of.items(), key=lambda item: -item[1]["source"]),
-        ("all", total),
-    ]:
-        whole = max(counts["kept"], 1)
-        table.add_row(
-            *(kind, f"{counts['source']:,}"),
-            f"{counts['kept']:,} ({counts['kept'] / max(counts['source'], 1):.1%})",
-            f"{counts['token'] / whole:.1%}",
-            f"{counts['back'] / whole:.1%}",
-        )
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
+    kinds = sorted(counts_of.items(), key=lambda item: -item[1]["source"])
+    for kind, counts in [*kinds, ("all", sum(counts_of.values(), Counter()))]:
+        whole, share = max(counts["kept"], 1), counts["kept"] / max(counts["source"], 1)
+        back = f"{counts['token'] / whole:.1%}", f"{counts['back'] / whole:.1%}"
+        table.add_row(kind, f"{counts['source']:,}", f"{counts['kept']:,} ({share:.1%})", *back)
+    console = _console()
     console.print(table)
     console.print(f"{count:,} pairs")
 
 
-def others(texts: list[str], size: int):
-    """(name, tokenizer) of the two that the report compares with."""
+def others(texts: list[str], size: int) -> list[tuple[str, int, int, int]]:
+    """Name, tokens, tokens of the texts, and unknown ones, of the two that the report compares with."""
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
     characters = Counter(character for text in texts for character in text)
     alphabet = {c: k for k, (c, _) in enumerate(characters.most_common(size - 1), 1)} | {"<unk>": 0}
     single = Tokenizer(models.WordLevel(alphabet, unk_token="<unk>"))
     single.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    yield "characters", single
     bpe = Tokenizer(models.BPE(unk_token="<unk>"))
     trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=["<unk>"], show_progress=False)
     bpe.pre_tokenizer = pre_tokenizers.Punctuation()
     bpe.train_from_iterator(texts, trainer)
-    yield "BPE", bpe
+    found = []
+    for name, other in (("characters", single), ("BPE", bpe)):
+        rows = [row.ids for part in batched(texts, BATCH) for row in other.encode_batch(part)]
+        lost = sum(row.count(other.token_to_id("<unk>")) for row in rows)
+        found.append((name, other.get_vocab_size(), sum(map(len, rows)), lost))
+    return found
 
 
 def load(folder: str) -> EntityAlignedTokenizer:
@@ -310,68 +377,21 @@ def load(folder: str) -> EntityAlignedTokenizer:
     return EntityAlignedTokenizer.from_pretrained(folder)
 
 
-def batches(path: Path, column: str, limit: int | None) -> Iterator[list[str]]:
+def batches(options: _Corpus) -> Iterator[tuple[str, ...]]:
     """Sentences of a file, BATCH at a time; nulls are passed over."""
-    column_of = read_columns(str(path), [column], "surrogateescape")
-    texts = islice((text for (text,) in column_of if text is not None), limit)
-    while part := list(islice(texts, BATCH)):
-        yield part
+    column_of = read_columns(str(options.text), [options.column], "surrogateescape")
+    texts = (text for (text,) in column_of if text is not None)
+    return batched(islice(texts, options.limit), BATCH)
 
 
-def _parts(texts: list[str]) -> Iterator[list[str]]:
-    return (texts[start : start + BATCH] for start in range(0, len(texts), BATCH))
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("tokenize_text.py", __doc__)
-    commands = parser.add_subparsers(required=True, metavar="make | show | file | report | pairs")
-
-    def command(work: Callable[[argparse.Namespace], None], about: str) -> Callable[..., Any]:
-        added = commands.add_parser(work.__name__, help=about)
-        added.set_defaults(command=work)
-        return added.add_argument
-
-    uri = "a path, s3:// or s3a://"
-    add = command(make, "a tokenizer from a vocabulary")
-    add("vocabulary", help=f"vocabulary.tsv of jobs/build_vocabulary.py: {uri}")
-    add("--output", required=True, metavar="FOLDER", help=uri)
-    add("--entities", default=str(CONFIG), metavar="YAML")
-    add("--words", type=int, default=60_000, help="at most so many, the most frequent")
-    add(
-        "--common-characters",
-        action="store_true",
-        help="the 3,755 of GB 2312's first level too, beside those of all the words: other characters "
-        "are spelled in bytes, and a small model does not spell well",
-    )
-    unknown = "unknown words from K characters on are entities"
-    add("--word-characters", type=int, default=4, metavar="K", help=unknown)
-    add(
-        "--locations",
-        default="gazetteer",
-        metavar="NAMES",
-        help="place names, which become <location_1>: gazetteer (built in; the default), vocabulary (its"
-        " geographical names, by the tagger that it was made with: LTP's), a FILE of them, or none",
-    )
-    add("--indices", type=int, default=16, help="entities of one kind in a sentence")
-
-    add = command(show, "one sentence as coloured tokens")
-    add("tokenizer")
-    add("sentence")
-    add("--target", help="its paraphrase, to see how the pair is aligned")
-
-    for work in (file, report, pairs):
-        add = command(work, (work.__doc__ or "").splitlines()[0])
-        add("tokenizer")
-        add("text", type=Path)
-        add("--column", default="source" if work is pairs else "text")
-        add("--limit", type=int, metavar="N")
-        if work is pairs:
-            add("--target", default="paraphrase", metavar="COLUMN")
-        else:
-            add("--processes", type=int, default=os.cpu_count(), metavar="N")
-        if work is file:
-            add("--output", type=Path, required=True, metavar="JSONL")
-    return parser.parse_args(argv)
+COMMANDS: dict[str, tuple[type[Any], Any]] = {
+    "make": (Make, make),
+    "show": (Show, show),
+    "file": (File, file),
+    "report": (Report, report),
+    "pairs": (Pairs, pairs),
+}
+"""Each command's options, and what it does."""
 
 
 if __name__ == "__main__":

@@ -11,70 +11,67 @@ Exit codes: 0 done, 2 something to fix (one line says what).
 
 from __future__ import annotations
 
-import argparse
 import sys
-from functools import partial
+
+from pydantic import Field
 
 from gaixie.training.cards.facts import Training, start_of, write_training
 from gaixie.training.modeling.model import load_tokenizer
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.warm_start import from_bert, known_characters, load_bert
-from gaixie.udfs.command_line import make_parser, positive, run_command
+from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.local_copy import local_copy
+from gaixie.udfs.storage.options import add_command, options_of
+from gaixie.udfs.storage.settings import Options
 
-BERT = "models/bge-small-zh"
+
+class WarmStart(Options):
+    """What the model is made of."""
+
+    tokenizer: str
+    """Folder or URI of an entity-aligned tokenizer."""
+    from_: str = Field(default="models/bge-small-zh", title="BERT")
+    """A BERT of transformers, by folder or name."""
+    decoder_layers: int | None = Field(default=None, ge=1)
+    """Layers of the decoder; as many as the encoder has if not given."""
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Dropout of the model."""
+    seed: int = 13
+    """Seed of the embeddings of tokens without a character."""
+    output: str = Field(title="FOLDER")
+    """A folder or a URI."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
-    return run_command("warm_start", partial(make, _arguments(argv)))
+    parser = make_parser("warm_start.py", __doc__)
+    add_command(parser, WarmStart, positional=("tokenizer",))
+    args = parser.parse_args(argv)
+    return run_command("warm_start", lambda: make(options_of(WarmStart, args)))
 
 
-def make(args: argparse.Namespace) -> None:
+def make(options: WarmStart) -> None:
     """The command: loads, copies, writes the folder, says what it has."""
     # Behind gaixie.training, which says so if it is not installed.
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    tokenizer = load_tokenizer(args.tokenizer)
+    tokenizer = load_tokenizer(options.tokenizer)
     assert isinstance(tokenizer, EntityAlignedTokenizer)  # as a folder was named
-    bert, characters = load_bert(args.bert)
-    model = from_bert(bert, characters, tokenizer, args.decoder_layers, args.dropout, args.seed)
-    with local_copy(args.output) as (output,):
+    bert, characters = load_bert(options.from_)
+    settings = options.decoder_layers, options.dropout, options.seed
+    model = from_bert(bert, characters, tokenizer, *settings)
+    with local_copy(options.output) as (output,):
         model.save_pretrained(output)
         tokenizer.save_pretrained(output)
-        write_training(output, Training(base_model=start_of(args.bert)[1]))
+        write_training(output, Training(base_model=start_of(options.from_)[1]))
     weights = sum(parameter.numel() for parameter in model.parameters())
     known, single = known_characters(characters, tokenizer)
     layers = f"{model.config.encoder_layers} + {model.config.decoder_layers} layers"
     print(
-        f"{args.output}: {weights:,} weights, {layers} of {model.config.d_model}; {known:,} of "
-        f"{single:,} characters have a row of {args.bert}"
+        f"{options.output}: {weights:,} weights, {layers} of {model.config.d_model}; {known:,} of "
+        f"{single:,} characters have a row of {options.from_}"
     )
-
-
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("warm_start.py", __doc__)
-    add = parser.add_argument
-    add("tokenizer", metavar="TOKENIZER", help="folder or URI of an entity-aligned tokenizer")
-    add(
-        "--from",
-        dest="bert",
-        default=BERT,
-        metavar="BERT",
-        help="a BERT of transformers, by folder or name (%(default)s)",
-    )
-    add("--decoder-layers", type=positive, metavar="N", help="as many as the encoder has")
-    add("--dropout", type=float, default=0.1, metavar="P", help="(%(default)s)")
-    add(
-        "--seed",
-        type=int,
-        default=13,
-        metavar="N",
-        help="of rows without a character (%(default)s)",
-    )
-    add("--output", required=True, metavar="FOLDER", help="a folder or a URI")
-    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

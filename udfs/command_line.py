@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 STOPPED = 75
 """Exit code where time was up before the work was done: EX_TEMPFAIL of sysexits.h."""
 
@@ -72,6 +74,9 @@ def name_missing_packages() -> None:
 def _name_missing_package(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
+    if issubclass(kind, KeyboardInterrupt):  # before a script's main has begun
+        say(f"{Path(sys.argv[0]).stem}: interrupted; nothing was done")
+        raise SystemExit(INTERRUPTED)
     missing = getattr(error, "name", None) or "gaixie"
     if not issubclass(kind, ModuleNotFoundError) or missing.startswith("gaixie"):
         sys.__excepthook__(kind, error, trace)
@@ -85,8 +90,8 @@ def _name_missing_package(
 
 
 def run_command(name: str, work: Callable[[], object], *errors: type[Exception]) -> int:
-    """The exit code of a command: 0, or after one line on standard error 2 for a user error, STOPPED for
-    OutOfTime.
+    """The exit code of a command: 0, or after one line on standard error 2 for a user error, STOPPED
+    for OutOfTime, INTERRUPTED for Ctrl-C.
 
     errors: what else is a user error, beside ValueError, OSError and ImportError.
     """
@@ -99,4 +104,7 @@ def run_command(name: str, work: Callable[[], object], *errors: type[Exception])
     except OutOfTime as stopped:
         say(f"{name}: time is up, {stopped}; call again to go on")
         return STOPPED
+    except KeyboardInterrupt:
+        say(f"{name}: interrupted")
+        return INTERRUPTED
     return 0

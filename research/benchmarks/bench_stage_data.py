@@ -16,11 +16,12 @@ import torch
 
 from gaixie.research.benchmarks.common import parser, show
 from gaixie.training.data.corpus import Corpus
-from gaixie.training.data.stage_data import StageStream, StreamSettings
+from gaixie.training.data.stage_data import StageStream
 from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader
 from gaixie.training.data.token_files import ROWS, TokenFiles
 from gaixie.training.loop.step import MicroBatches, Work
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+from gaixie.training.settings import StreamSettings
 
 BATCH_SIZE = 64
 WARM = 100
@@ -46,7 +47,7 @@ def bench_stage_data(data: str, tokenizer: str, stage: int = 1) -> dict[str, flo
 
         started = time.perf_counter()
         whole = StageLoader(stream(), lambda *_, **__: None, cores)
-        with closing(whole.batches()) as batches:
+        with closing(iter(whole)) as batches:
             while not whole.position.epoch:
                 next(batches)
         made_s = time.perf_counter() - started
@@ -54,7 +55,7 @@ def bench_stage_data(data: str, tokenizer: str, stage: int = 1) -> dict[str, flo
         sizes = [file.stat().st_size for file in Path(folder).rglob("*.tokens")]
         made = sum((size - 8 * (2 * ROWS + 1)) // 2 for size in sizes)
         started = time.perf_counter()
-        with closing(StageLoader(stream(), cut).batches()) as batches:
+        with closing(iter(StageLoader(stream(), cut))) as batches:
             next(batches)
             first_batch_s = time.perf_counter() - started
         one, padding = _tokens_per_s(StageLoader(stream(), cut))
@@ -81,7 +82,7 @@ def _encoded(encode: PairEncoder, source: list[str], paraphrase: list[str]) -> W
 def _tokens_per_s(loader: StageLoader) -> tuple[float, float]:
     """Tokens a second, and the share of cells that are padding."""
     tokens = cells = 0
-    with closing(loader.batches()) as batches:
+    with closing(iter(loader)) as batches:
         for _ in range(WARM):
             next(batches)
         started = time.perf_counter()

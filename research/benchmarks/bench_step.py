@@ -1,10 +1,11 @@
-"""What a training step of a model asks of its device: operations, and waits for an answer.
+"""A training step: its time, tokens a second, MFU, and what it asks of its device.
 
 python research/benchmarks/bench_step.py --config conf/curriculum.yaml
 """
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 
 import accelerate
@@ -14,21 +15,29 @@ from transformers import BartConfig, BartForConditionalGeneration
 
 from gaixie.research.benchmarks.common import parser, show
 from gaixie.training.data.stage_loader import PairEncoder
-from gaixie.training.loop.step import Work, make_optimizer, prepare, train_step
+from gaixie.training.loop.backend import Precision, Utilisation, lowest_capability, prepare
+from gaixie.training.loop.step import Work, make_optimizer, train_step
 from gaixie.training.settings import load_settings
 
 TOKENS, PAIRS, MICRO_BATCHES = 8_000, 4, 4
+STEPS = 6
 WAITS = ("aten::item", "aten::nonzero")
 """Operations whose answer Python has to know; those of the fused AdamW are the CPU's own."""
 
 
-def bench_step(config: str) -> dict[str, int]:
-    """Of one step: operations that consist of no others, views among them, and waits."""
+def bench_step(config: str) -> dict[str, float]:
+    """Milliseconds of a step, tokens a second and MFU; operations and waits of one step.
+
+    Operations are those that consist of no others, views among them.
+    """
     settings = load_settings(config, [])
+    precision = Precision.of(settings.bf16, settings.tf32, lowest_capability())
     torch.manual_seed(0)
     given = {"vocab_size": TOKENS, "pad_token_id": 0, "eos_token_id": 2}
     model = BartForConditionalGeneration(BartConfig(**settings.model.config or {}, **given))
-    accelerator = accelerate.Accelerator()
+    accelerator = accelerate.Accelerator(mixed_precision="bf16" if precision.bf16 else "no")
+    precision.set_up(accelerator)
+    utilisation = Utilisation(accelerator, model, precision)
     model, optimizer = prepare(accelerator, model, make_optimizer(model, settings), settings)
     lengths = np.random.default_rng(0).integers(20, 40, PAIRS)
     rows = [torch.randint(3, TOKENS, (length,)).numpy() for length in lengths]
@@ -36,7 +45,11 @@ def bench_step(config: str) -> dict[str, int]:
     labels = int(lengths.sum()) * MICRO_BATCHES
     work = Work([micro] * MICRO_BATCHES, labels, 2 * labels)
     step = (accelerator, model, optimizer, work, settings.label_smoothing, settings.clip)
-    train_step(*step)
+    seconds = []
+    for _ in range(STEPS):
+        started = time.perf_counter()
+        train_step(*step).loss.item()  # waits for the device
+        seconds.append(time.perf_counter() - started)
     with torch.profiler.profile() as profile:
         train_step(*step)
     events = [event for event in profile.events() if event.name.startswith("aten::")]
@@ -45,7 +58,13 @@ def bench_step(config: str) -> dict[str, int]:
         event.name in WAITS and parent != "aten::_fused_adamw_"
         for event, parent in zip(events, parents, strict=True)
     ]
-    return {"operations": sum(not event.cpu_children for event in events), "waits": sum(waits)}
+    return {
+        "milliseconds": 1_000 * min(seconds),
+        "tokens_per_second": work.tokens / min(seconds),
+        "mfu": utilisation.of(labels, labels) / min(seconds),
+        "operations": sum(not event.cpu_children for event in events),
+        "waits": sum(waits),
+    }
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import subprocess
 import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 
 import psutil
@@ -381,15 +381,6 @@ def test_a_compiled_model_takes_the_same_steps(whole, bench):
     assert losses(bench.folder / "compiled") == pytest.approx(losses(whole)[:2], abs=TOLERANCE)
     saved = weights(bench.folder / "compiled/checkpoints/step-00000002")
     assert saved.keys() == weights(whole / "checkpoints/step-00000024").keys()
-
-
-def test_long_sentences_make_smaller_steps(bench):
-    batch = {"pairs": 16, "micro_pairs": 4, "max_characters": 700, "multiple": 2, "block_rows": 100}
-    assert call("--config", bench.config("bounded", batch=batch)) == 0
-    pairs = [line["pairs"] for line in lines(bench.folder / "bounded")]
-    sizes = {b - a for a, b in pairwise(pairs) if b > a}
-    assert len(sizes) > 1
-    assert max(sizes) <= 16
 
 
 # Killed, stopped, resumed

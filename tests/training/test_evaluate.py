@@ -24,6 +24,7 @@ from gaixie.training.evaluate import main
 from gaixie.training.evaluation.scores import METRICS, estimates, measures
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept, stands_in
 from gaixie.udfs.metrics import Pairs, load_metric
+from gaixie.udfs.metrics.references import Resamples
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import normalise
 
@@ -166,7 +167,7 @@ def test_intervals_against_a_plain_bootstrap(groups, data, seed):
     value = st.floats(-5, 5, width=16) | st.just(math.nan)
     rows = [data.draw(st.lists(value, min_size=len(groups), max_size=len(groups))) for _ in "ab"]
     scores = {("s", str(k)): np.array(row) for k, row in enumerate(rows)}
-    found = estimates(scores, np.array([f"源{group}" for group in groups]), 40, seed)
+    found = estimates(scores, Resamples([f"源{group}" for group in groups], 40, seed))
     names = sorted(set(groups))
     random = np.random.default_rng(seed)
     draws = [random.integers(len(names), size=len(names)) for _ in range(40)]
@@ -189,7 +190,7 @@ def test_an_interval_covers_what_it_should():
     """Of 200 samples of 60 rows with mean 0, about 95 % of the intervals hold 0."""
     random = np.random.default_rng(1)
     rows = {("s", str(k)): random.normal(size=60) for k in range(200)}
-    found = estimates(rows, np.arange(60).astype(str), 400, 0)
+    found = estimates(rows, Resamples(np.arange(60).astype(str), 400, 0))
     held = sum(one.low <= 0 <= one.high for one in found.values())
     assert 180 <= held <= 198
 
@@ -346,9 +347,18 @@ def test_metrics_that_need_an_encoder(tmp_path, pairs, monkeypatch, capsys):
             ["{tmp}/p.xlsx", "--system", "mt"],
             "p.xlsx: expected a file of .tsv, .csv, .jsonl or .parquet",
         ),
-        (["{pairs}", "--system", "mt", "--limit", "0"], "--limit 0: expected 1 or more"),
-        (["{pairs}", "--system", "mt", "--samples", "0"], "--samples 0: expected 1 or more"),
-        (["{pairs}", "--system", "mt", "--cases", "-1"], "--cases -1: expected 0 or more"),
+        (
+            ["{pairs}", "--system", "mt", "--limit", "0"],
+            "--limit: Input should be greater than or equal to 1",
+        ),
+        (
+            ["{pairs}", "--system", "mt", "--samples", "0"],
+            "--samples: Input should be greater than or equal to 1",
+        ),
+        (
+            ["{pairs}", "--system", "mt", "--cases", "-1"],
+            "--cases: Input should be greater than or equal to 0",
+        ),
     ],
 )
 def test_bad_input(tmp_path, pairs, capsys, line, message):

@@ -24,12 +24,7 @@ from tiny_models import tiny_bart, tiny_bert
 from tiny_seq2seq import POSITIONS, tiny_seq2seq
 
 from gaixie.training.generate import main
-from gaixie.training.modeling.generation import (
-    in_words,
-    load_generator,
-    paraphrase_list,
-    paraphrases,
-)
+from gaixie.training.modeling.generation import in_words, load_generator, paraphrase_list
 from gaixie.training.modeling.generator import Decoding, Generator
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 
@@ -93,9 +88,8 @@ def test_entities_it_never_saw_come_back(generator):
 def test_an_entity_that_the_source_lacks_is_dropped_and_counted(generator):
     """<date_1> and <title_1> are tokens of the first target; the table of another source has neither."""
     [ids] = generator.tokenizer([SOURCES[0]], text_target=[TARGETS[0]])["labels"]
-    written = torch.tensor([ids])
-    chosen = generator._chosen("今天很好看", "{}", written.tolist(), [0], Decoding(beams=1))
-    assert chosen == [(0, "他读了。")]
+    chosen = generator._chosen("今天很好看", "{}", [ids], Decoding(beams=1))
+    assert chosen == {"他读了。": ids}
     assert generator.counts["unknown entities"] == 2
 
 
@@ -105,8 +99,7 @@ def test_half_a_character_gives_way(generator):
         [generator.tokenizer.convert_tokens_to_ids(f"<0x{byte:02X}>") for byte in data]
         for data in ("晚".encode()[:2], "晚".encode())
     ]
-    chosen = generator._chosen("今天很好看", "{}", lines, [0, 1], Decoding())
-    assert chosen == [(1, "晚")]
+    assert [*generator._chosen("今天很好看", "{}", lines, Decoding())] == ["晚"]
 
 
 def test_copies_give_way_to_the_next_beam(generator):
@@ -218,10 +211,10 @@ def test_limits_of_length(random_folder, generator):
     assert 0 < len(short.text) < len(TARGETS[2])
 
 
-def test_the_functions_for_training_and_spark(generator, folder):
-    model, tokenizer = generator.model, generator.tokenizer
+def test_the_function_for_spark(generator, folder):
+    model = generator.model
     model.train()
-    assert paraphrases(model, tokenizer, [*SOURCES, ""], max_new_tokens=40) == [*TARGETS, ""]
+    assert texts(generator.candidates([*SOURCES, ""], Decoding(1)))[-2:] == [[TARGETS[-1]], []]
     assert model.training
     model.eval()
     assert paraphrase_list(folder, [None, *SOURCES]) == [None, *TARGETS]
@@ -243,12 +236,12 @@ def test_a_tokenizer_that_joins_by_spaces(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beams": 0}, "beams: expected 1 or more, not 0"),
+        ({"beams": 0}, "beams\n  Input should be greater than or equal to 1"),
         ({"n_best": 5}, "n_best: 5 candidates need as many beams and draws, not 4"),
-        ({"top_p": 0.0}, "top_p: expected above 0, at most 1"),
-        ({"temperature": 0}, "temperature: expected above 0"),
-        ({"max_new_tokens": 0}, "max_new_tokens: expected 1 or more"),
-        ({"batch_size": 0}, "batch_size: expected 1 or more"),
+        ({"top_p": 0.0}, "top_p\n  Input should be greater than 0"),
+        ({"temperature": 0}, "temperature\n  Input should be greater than 0"),
+        ({"max_new_tokens": 0}, "max_new_tokens\n  Input should be greater than"),
+        ({"batch_size": 0}, "batch_size\n  Input should be greater than"),
     ],
 )
 def test_settings_out_of_range(settings, message):
@@ -402,6 +395,10 @@ def test_chunks_do_not_show(folder, tmp_path, monkeypatch, capsys):
             "9 candidates need as many beams and draws, not 4",
         ),
         (["{model}", "{tmp}/a.txt", "--device", "abacus"], "device 'abacus'"),
+        (
+            ["{model}", "{tmp}/a.txt", "--top-p", "2"],
+            "--top-p: Input should be less than or equal to 1 (given: 2.0)",
+        ),
     ],
 )
 def test_bad_input(folder, tmp_path, capsys, line, message):

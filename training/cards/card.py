@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import yaml
+from huggingface_hub import EvalResult, ModelCardData
 from safetensors import safe_open
 
 from gaixie.training.cards.facts import Training, of_run, write_training
-from gaixie.training.modeling.vocabulary import SETTINGS_FILE
+from gaixie.training.modeling.vocabulary import FILES, SETTINGS_FILE
 from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.reports import license_head, render
@@ -30,6 +31,14 @@ BUFFERS = {"final_logits_bias"}
 EXAMPLES = 5
 """Of the highest scores, and of the lowest."""
 TITLE = "Gaixie, a paraphraser of Chinese sentences"
+MODEL = ("config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json")
+TOKENIZER = (
+    *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.json"),
+    *("vocab.json", "vocab.txt", "merges.txt", "*.model", *FILES.values()),
+)
+"""Files that are uploaded: of the model, and of the tokenizer."""
+NAMES_OF_FOLDERS = ("_name_or_path", "name_or_path")
+"""Keys under which transformers may keep where a model or tokenizer came from."""
 
 ORIGIN_NOTES = {
     "parallel": "translations of one foreign sentence, often by machines, with their stiffness and their errors",
@@ -38,17 +47,6 @@ ORIGIN_NOTES = {
     "human": "what people rewrote",
 }
 """What a model learns from pairs of an origin."""
-
-
-@dataclass(frozen=True)
-class About:
-    """What a user says of a model."""
-
-    title: str = TITLE
-    license: str | None = None
-    base_model: str | None = None
-    """Names of a hub; None: as far as the training knows."""
-    datasets: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -112,30 +110,73 @@ def weights_of(model: Path) -> int:
 
 
 def card(
-    model: Path, training: Training, about: About | None = None, figures: Figures | None = None
+    model: Path,
+    training: Training,
+    figures: Figures | None = None,
+    *,
+    title: str = TITLE,
+    license: str | None = None,
+    base_model: str | None = None,
+    datasets: Sequence[str] = (),
 ) -> str:
-    """README.md of a model's folder: a head of YAML, then Markdown."""
-    about = about or About()
-    config = json.loads((model / "config.json").read_text("utf-8"))
-    aligned = (model / SETTINGS_FILE).is_file()
-    origins = {origin for counts in _pairs(training).values() for origin in counts}
+    """README.md of a model's folder: a head of YAML, then Markdown.
+
+    license, base_model, datasets: names of the hub; base_model is by default what the training knows.
+    """
+    base_model = base_model or training.base_model
+    pairs = training.data.pairs if training.data else {}
+    origins = {origin for counts in pairs.values() for origin in counts}
+    head = ModelCardData(
+        **license_head(license) if license else {},
+        language=["zh"],
+        library_name="transformers",
+        tags=["paraphrase", "chinese", "gaixie", "spscore-zh"],
+        base_model=base_model,
+        datasets=[*datasets] or None,
+        model_name=title if figures else None,
+        **_results(figures) if figures else {},
+    )
     return render(
         TEMPLATE,
-        head=yaml.safe_dump(_head(about, training, figures), allow_unicode=True, sort_keys=False),
-        about=about,
-        base_model=about.base_model or training.base_model,
+        head=head.to_yaml() + "\n",
+        about={"title": title, "license": license},
+        base_model=base_model,
         training=training,
         trainings=[*_trainings(training)],
-        pairs=_pairs(training),
+        pairs=pairs,
         origins=[origin for origin in ORIGINS if origin in origins],
         notes=ORIGIN_NOTES,
         settings=training.settings,
         figures=figures,
         weights=weights_of(model),
-        config=config,
-        aligned=aligned,
+        config=json.loads((model / "config.json").read_text("utf-8")),
+        aligned=(model / SETTINGS_FILE).is_file(),
         degrees=bool(training.settings.get("data", {}).get("degrees")),
     )
+
+
+def _results(figures: Figures) -> dict[str, Any]:
+    """The figures as a hub reads them."""
+    pairs = Path(figures.result["pairs"])
+    measures = figures.result["measures"]
+    means = {one["name"]: figures.own["measures"][one["name"]]["mean"] for one in measures}
+    results = [
+        EvalResult(
+            *("text-generation", pairs.stem, pairs.name, one["name"]),
+            round(means[one["name"]], 4),
+            task_name="paraphrasing",
+            metric_name=one["title"],
+        )
+        for one in measures
+        if means[one["name"]] is not None
+    ]
+    return {"metrics": [*means], "eval_results": results}
+
+
+def write_card(folder: Path, training: Training, text: str) -> None:
+    """Writes training.json and the card into a folder that has the model."""
+    write_training(folder, training)
+    (folder / CARD).write_text(text, "utf-8")
 
 
 def write_plain_card(model: Path, output: Path) -> None:
@@ -145,44 +186,50 @@ def write_plain_card(model: Path, output: Path) -> None:
     """
     try:
         training = of_run(output)
-        write_training(model, training)
-        (model / CARD).write_text(card(model, training), "utf-8")
+        write_card(model, training, card(model, training))
     except (OSError, ValueError, KeyError) as error:
         say(f"card: left out: {error}")
 
 
-def _trainings(training: Training | None):
+def _trainings(training: Training | None) -> Iterator[Training]:
     """The training, then the one whose model it began with, and so on."""
     while training:
         yield training
         training = training.start
 
 
-def _pairs(training: Training) -> dict[int, dict[str, int]]:
-    return training.data.pairs if training.data else {}
+# The folder that is uploaded
 
 
-def _head(about: About, training: Training, figures: Figures | None) -> dict[str, Any]:
-    """What a hub reads of a card."""
-    base = about.base_model or training.base_model
-    head: dict[str, Any] = license_head(about.license) if about.license else {}
-    head |= {"language": ["zh"], "library_name": "transformers"}
-    head |= {"tags": ["paraphrase", "chinese", "gaixie", "spscore-zh"]}
-    head |= {"base_model": base} if base else {}
-    head |= {"datasets": [*about.datasets]} if about.datasets else {}
-    if figures is None:
-        return head
-    measures = figures.result["measures"]
-    means = [
-        {"type": measure["name"], "name": measure["title"], "value": round(mean, 4)}
-        for measure in measures
-        if (mean := figures.own["measures"][measure["name"]]["mean"]) is not None
-    ]
-    pairs = Path(figures.result["pairs"])
-    result = {
-        "task": {"type": "text-generation", "name": "paraphrasing"},
-        "dataset": {"type": pairs.stem, "name": pairs.name},
-        "metrics": means,
-    }
-    head["metrics"] = [measure["name"] for measure in measures]
-    return head | {"model-index": [{"name": about.title, "results": [result]}]}
+def copy_model(model: Path, folder: Path) -> None:
+    """Copies weights, configuration and tokenizer, without the names of folders.
+
+    Raises ValueError where MODEL has no weights or no tokenizer.
+    """
+    weights, tokenizer = (
+        {path.name: path for name in names for path in model.glob(name)}
+        for names in (MODEL, TOKENIZER)
+    )
+    if not any(name.endswith(".safetensors") for name in weights):
+        raise ValueError(f"{model}: has no weights (*.safetensors)")
+    if "config.json" not in weights or not tokenizer:
+        raise ValueError(f"{model}: has no config.json or no tokenizer")
+    for name, path in (weights | tokenizer).items():
+        if name.endswith("config.json"):
+            values = json.loads(path.read_text("utf-8"))
+            kept = {key: value for key, value in values.items() if key not in NAMES_OF_FOLDERS}
+            text = json.dumps(kept, ensure_ascii=False, indent=2) + "\n"
+            (folder / name).write_text(text, "utf-8")
+        else:
+            shutil.copyfile(path, folder / name)  # not its mode: only its owner may read weights
+
+
+def check_private(folder: Path, *places: Path) -> None:
+    """Raises ValueError where a file of text names one of these places, or the home folder."""
+    known = {str(path) for path in (Path.home(), *places) if len(path.parts) > 1}
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".json", ".md", ".txt"):
+            text = path.read_text("utf-8")
+            for name in known:
+                if f"{name}/" in text or f'{name}"' in text:
+                    raise ValueError(f"{path.name}: names {name}, which is of this machine alone")

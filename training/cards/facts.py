@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from huggingface_hub import metadata_load
 from pydantic import BaseModel, ValidationError
 
 from gaixie.training.loop.plots import read_lines
@@ -137,7 +138,7 @@ def of_run(output: Path) -> Training:
 
 
 def start_of(pretrained: str | None) -> tuple[Training | None, str | None]:
-    """What is known of the model that a training began with, and the hub's name of what it came from."""
+    """What is known of the model that a training began with, and its base model's name on the hub."""
     if pretrained is None:
         return None, None
     folder = Path(pretrained)
@@ -146,16 +147,10 @@ def start_of(pretrained: str | None) -> tuple[Training | None, str | None]:
     with suppress(OSError, ValueError):
         start = read_training(folder)
         return start if start.stages else None, start.base_model
-    return None, _base_in_card(folder)
-
-
-def _base_in_card(folder: Path) -> str | None:
-    """base_model of the head of README.md; of what research/make_encoder.py makes, for one."""
-    with suppress(OSError, UnicodeDecodeError, yaml.YAMLError):
-        _, head, _ = (folder / "README.md").read_text("utf-8").split("---\n", 2)
-        name = (yaml.safe_load(head) or {}).get("base_model")
-        return name if isinstance(name, str) else None
-    return None
+    with suppress(OSError, ValueError, yaml.YAMLError):  # what research/make_encoder.py makes
+        name = (metadata_load(folder / "README.md") or {}).get("base_model")
+        return None, name if isinstance(name, str) else None
+    return None, None
 
 
 def without_paths(settings: Settings) -> dict[str, Any]:
@@ -172,35 +167,28 @@ def without_paths(settings: Settings) -> dict[str, Any]:
 
 
 def _data(uri: str) -> Data:
-    """Of a run or release, which may be gone by now."""
+    """Facts of a run or release, which may be gone by now."""
     try:
         manifest = read_manifest(uri)
         digest = storage.sha256(storage.join(uri, NAME))
     except (OSError, ValueError) as error:
         say(f"card: nothing of the data but its name: {error}")
         return Data(name=uri.rstrip("/").rpartition("/")[2])
+    common = {"manifest_sha256": digest, "created": manifest.created}
+    common["signature"] = manifest.signature
     pairs: dict[int, dict[str, int]] = {}
     if isinstance(manifest, ReleaseManifest):
-        own = {
-            "name": f"release {manifest.version} of {manifest.name}",
-            "license": manifest.license,
-        }
-        split = sum(share > 0 for share in manifest.settings.split.values()) > 1
-        for stage, counts in manifest.counts.get("train", {}).items():
-            pairs[stage] = dict(counts)
-    else:
-        own, split = {"name": f"run {manifest.run_id}"}, False
-        for origin, stages in manifest.stages.items():
-            for stage, count in stages.items():
-                pairs.setdefault(stage, {})[origin] = count
-    return Data(
-        **own,
-        manifest_sha256=digest,
-        created=manifest.created,
-        signature=manifest.signature,
-        is_split=split,
-        pairs=dict(sorted(pairs.items())),
-    )
+        return Data(
+            name=f"release {manifest.version} of {manifest.name}",
+            license=manifest.license,
+            is_split=sum(share > 0 for share in manifest.settings.split.values()) > 1,
+            pairs=dict(sorted(manifest.counts.get("train", {}).items())),
+            **common,
+        )
+    for origin, stages in manifest.stages.items():
+        for stage, count in stages.items():
+            pairs.setdefault(stage, {})[origin] = count
+    return Data(name=f"run {manifest.run_id}", pairs=dict(sorted(pairs.items())), **common)
 
 
 def _stages(
@@ -213,14 +201,12 @@ def _stages(
         last = evaluations[-1]
         best = [e for e in evaluations if e["evaluation"] == last["best_evaluation"]]
         kept = best[-1] if best else last
-        own = settings.stage(number)
+        names = {"learning_rate", "min_meaning", "min_fluency"}
         stages.append(
             Stage(
                 number=number,
                 data_stages=settings.curriculum[number - 1] if number else [],
-                learning_rate=own.learning_rate,
-                min_meaning=own.min_meaning,
-                min_fluency=own.min_fluency,
+                **settings.stage(number).model_dump(include=names),
                 steps=last["step"] - before,
                 pairs=seen.get(number, 0),
                 evaluations=len(evaluations),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -38,8 +38,8 @@ class Corpus:
     Raises OSError or ValueError, here and where pairs are read, with one line that names the file.
     """
 
-    noise: Callable[[Sequence[int], int], list[int]] | None = None
-    """What is done to the tokens of a source, by a seed, before a model reads them."""
+    is_noisy = False
+    """Whether sources get noise, by a seed each, before a model reads them."""
 
     def __init__(
         self, uri: str, validation: float = 0.01, test: float = 0.01, split_seed: int = 13

@@ -15,41 +15,28 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import ConfigDict, Field, model_validator
 
 from gaixie.training.data.corpus import COLUMNS, Corpus, RowGroup, parquet_row_groups, read_rows
 from gaixie.training.modeling.vocabulary import MASK
+from gaixie.training.settings import DenoisingSettings, Noise
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.settings import Strict
 from gaixie.udfs.text.splits import SPLITS, splits_of
 
 CHUNK = 3
 """Mean tokens of a chunk that the shuffle moves."""
 
 
-class Noise(Strict):
-    """What is done to a sentence."""
-
-    model_config = ConfigDict(frozen=True)
-
-    mask: float = Field(default=0.3, ge=0, lt=1)
-    """Share of the tokens that are hidden."""
-    span: float = Field(default=3.0, gt=0)
-    """Mean tokens of a hidden span."""
-    shuffle: float = Field(default=2.0, ge=0)
-    """By less than so many places a chunk moves; 0 or 1: none does."""
-
-    def __call__(self, ids: Sequence[int], seed: int) -> list[int]:
-        """The tokens of a sentence, without special ones, as the model is to read them."""
-        random = np.random.default_rng(seed)
-        tokens = np.asarray(ids)
-        if self.shuffle > 1 and len(tokens):
-            tokens = tokens[_shuffled(len(tokens), self.shuffle, random)]
-        hidden = _hidden(len(tokens), self.mask, self.span, random)
-        first = hidden & ~np.roll(hidden, 1)
-        if len(hidden):
-            first[0] = hidden[0]
-        return np.where(hidden, MASK, tokens)[~hidden | first].tolist()
+def add_noise(settings: Noise, ids: Sequence[int], seed: int) -> list[int]:
+    """The tokens of a sentence, without special ones, as the model is to read them."""
+    random = np.random.default_rng(seed)
+    tokens = np.asarray(ids)
+    if settings.shuffle > 1 and len(tokens):
+        tokens = tokens[_shuffled(len(tokens), settings.shuffle, random)]
+    hidden = _hidden(len(tokens), settings.mask, settings.span, random)
+    first = hidden & ~np.roll(hidden, 1)
+    if len(hidden):
+        first[0] = hidden[0]
+    return np.where(hidden, MASK, tokens)[~hidden | first].tolist()
 
 
 def _shuffled(tokens: int, places: float, random: np.random.Generator) -> np.ndarray:
@@ -72,21 +59,6 @@ def _hidden(tokens: int, share: float, span: float, random: np.random.Generator)
     return hidden
 
 
-class DenoisingSettings(Noise):
-    """The section ``denoising`` of conf/curriculum.yaml."""
-
-    sentences: dict[str, str] = Field(default={})
-    """Parquet files or folders of plain sentences: the column by the path or URI."""
-    pairs: bool = True
-    """Also the distinct sentences of the training pairs."""
-
-    @model_validator(mode="after")
-    def _some(self) -> DenoisingSettings:
-        if not self.sentences and not self.pairs:
-            raise ValueError("expected sentences, or pairs: true")
-        return self
-
-
 class Sentences(Corpus):
     """Plain sentences in the place of pairs: both sides are the sentence.
 
@@ -98,7 +70,7 @@ class Sentences(Corpus):
         self.uri = ", ".join([*settings.sentences, *([corpus.uri] if settings.pairs else [])])
         self.name = f"sentences of {self.uri}"
         self.shares, self.split_seed = corpus.shares, corpus.split_seed
-        self.is_split, self.noise = False, settings
+        self.is_split, self.is_noisy = False, True
         self._corpus = corpus
         self._plain: dict[str, str] = {}
         """The column of each file of plain sentences."""

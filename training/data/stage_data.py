@@ -30,75 +30,20 @@ have one origin too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from itertools import pairwise
-from typing import Annotated, Any, NamedTuple, TypeVar
+from threading import Event
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from gaixie.training.data.ahead import ahead
+from gaixie.training.data.choosing import CHANGE, UNTOLD, choose, columns_of, degree_of
 from gaixie.training.data.corpus import COLUMNS, Corpus, RowGroup, random_of
-from gaixie.training.data.pair_settings import CHANGE, UNTOLD, PairSettings, degree_of
 from gaixie.training.data.token_files import TokenFiles, Tokens
-from gaixie.udfs.storage.settings import Strict
-
-Stages = TypeVar("Stages", bound=Sequence[Sequence[int]])
-
-
-def check_curriculum(curriculum: Stages) -> Stages:
-    """The curriculum as it is. Raises ValueError for one that names no stage, or a stage twice."""
-    data = [stage for stages in curriculum for stage in stages]
-    if not data or not all(curriculum) or len({*data}) < len(data) or not {*data} <= {0, 1, 2, 3}:
-        raise ValueError("expected lists of stages, each of 0 to 3 at most once")
-    return curriculum
-
-
-class BatchSettings(Strict):
-    """How the pairs of a stage are cut into batches: a part of conf/curriculum.yaml's ``batch``."""
-
-    model_config = ConfigDict(frozen=True)
-
-    max_characters: int | None = Field(default=None, ge=1)
-    """Pairs × (longest source + longest paraphrase) of a batch over all ranks, in characters, which
-    bounds its tokens with padding but for the two around each sentence and characters spelled in
-    bytes. Long sentences then make smaller batches than batch_size, in steps of `multiple`; so many
-    pairs that are longer still are a batch."""
-    multiple: int = Field(default=8, ge=1)
-    """With max_characters: what the pairs of every batch can be divided by."""
-    mix: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the pairs that come from earlier stages, drawn anew for every block."""
-    block_rows: int = Field(default=500_000, ge=1)
-    """About how many pairs are in memory, and shuffled, at a time; a row group at least."""
-
-
-class StreamSettings(BatchSettings):
-    """What the batches of a stage depend on, beside the data."""
-
-    batch_size: int = Field(default=64, ge=1)
-    """Pairs of a batch over all ranks."""
-    seed: int = Field(default=13, ge=0)
-    curriculum: Annotated[tuple[tuple[int, ...], ...], AfterValidator(check_curriculum)] = (
-        (1,),
-        (2,),
-        (3,),
-    )
-    """The stages of training in their order: each the stages of the data that it learns from."""
-    pairs: PairSettings = PairSettings()
-
-    @model_validator(mode="after")
-    def _divides(self) -> StreamSettings:
-        if self.batch_size % self.unit:
-            raise ValueError(f"batch_size: {self.batch_size} is no multiple of {self.unit}")
-        return self
-
-    @property
-    def unit(self) -> int:
-        """What the pairs of every batch can be divided by."""
-        return self.batch_size if self.max_characters is None else self.multiple
+from gaixie.training.settings import StreamSettings
 
 
 class Position(NamedTuple):
@@ -157,9 +102,9 @@ class StageStream:
         world: int = 1,
         tokens: TokenFiles | None = None,
     ):
-        if settings.unit % world:
-            name = "batch_size" if settings.max_characters is None else "multiple"
-            raise ValueError(f"{name}: {settings.unit} pairs do not divide among {world} ranks")
+        if settings.batch_size % world:
+            pairs = settings.batch_size
+            raise ValueError(f"batch_size: {pairs} pairs do not divide among {world} ranks")
         if not 1 <= stage <= len(settings.curriculum):
             raise ValueError(f"stage {stage}: the curriculum has {len(settings.curriculum)}")
         self.corpus, self.stage, self.settings = corpus, stage, settings
@@ -168,7 +113,7 @@ class StageStream:
         self._groups = [group for number in self._stages for group in corpus.groups(number)]
         self.rows = sum(group.rows for group in self._groups)
         """Pairs in the row groups; without splits of the corpus, validation and test among them."""
-        if self.rows < settings.unit:
+        if self.rows < settings.batch_size:
             raise self._too_few(self.rows)
         self._earlier: list[RowGroup] = []
         if settings.mix:
@@ -223,7 +168,7 @@ class StageStream:
         options: dict[str, list[int]] = {}
         if self.settings.pairs.degrees:
             options["degree"] = rows["degree"].to_pylist()
-        if self.corpus.noise is not None:
+        if self.corpus.is_noisy:
             random = random_of(self.settings.seed, self.stage, *after)
             options["noise"] = random.integers(2**63, size=len(whole))[own].tolist()
         if block.tokens is None or block.lengths is None:
@@ -263,7 +208,7 @@ class StageStream:
     def _too_few(self, rows: int) -> ValueError:
         return ValueError(
             f"{self.corpus.uri}: stage {self.stage} has too few training pairs for one batch: "
-            f"{rows:,} of {self.settings.unit:,} in the largest block"
+            f"{rows:,} of {self.settings.batch_size:,} in the largest block"
         )
 
     def _blocks(self, epoch: int) -> list[np.ndarray]:
@@ -280,10 +225,10 @@ class StageStream:
         """A block, its tokens aside."""
         random = random_of(self.settings.seed, self.stage, epoch, number)
         pairs = self.settings.pairs
-        columns = [*dict.fromkeys([*columns, *pairs.columns()])]
+        columns = [*dict.fromkeys([*columns, *columns_of(pairs)])]
         texts: list[pa.Table] = []
         parts = [self._read(self._groups[group], columns, texts) for group in groups]
-        table = pairs.choose(pa.concat_tables(parts), random)
+        table = choose(pairs, pa.concat_tables(parts), random)
         if self._earlier:
             mix = self.settings.mix
             rows = round(len(table) * mix / (1 - mix))
@@ -294,7 +239,9 @@ class StageStream:
             told = random.random(len(table)) >= UNTOLD
             table = table.append_column("degree", pa.array(np.where(told, degree, 0)))
         source, paraphrase = (pc.utf8_length(table[name]).to_numpy() for name in COLUMNS)
-        return Block(table, cut_batches(source, paraphrase, self.settings, random), texts)
+        return Block(
+            table, cut_batches(source, paraphrase, self.settings.batch_size, random), texts
+        )
 
     def _read(self, group: RowGroup, columns: Sequence[str], texts: list[pa.Table]) -> pa.Table:
         """The training pairs of a row group, and their numbers among the texts, where they are added."""
@@ -315,7 +262,7 @@ class StageStream:
         parts: list[pa.Table] = []
         for group in random.choice(len(sizes), len(sizes), replace=False, p=sizes / sizes.sum()):
             table = self._read(self._earlier[group], columns, texts)
-            parts.append(self.settings.pairs.choose(table, random))
+            parts.append(choose(self.settings.pairs, table, random))
             if sum(map(len, parts)) >= rows:
                 break
         table = pa.concat_tables(parts)
@@ -323,32 +270,40 @@ class StageStream:
 
 
 def cut_batches(
-    source: np.ndarray,
-    paraphrase: np.ndarray,
-    settings: StreamSettings,
-    random: np.random.Generator,
+    source: np.ndarray, paraphrase: np.ndarray, batch_size: int, random: np.random.Generator
 ) -> list[np.ndarray]:
     """Rows of each batch; source, paraphrase: characters of each row's sentences.
 
     Which rows are left out as they fill no batch is drawn before the rows are sorted by length.
     """
-    unit = settings.unit
-    rows = random.permutation(len(source))[: len(source) // unit * unit]
-    rows = rows[np.argsort(np.maximum(source, paraphrase)[rows], kind="stable")].reshape(-1, unit)
-    bounds = [0]  # of the batches, in units
-    if settings.max_characters is None:
-        bounds = [*range(len(rows) + 1)]
-    else:
-        longest_source = longest_paraphrase = 0
-        most = settings.batch_size // unit
-        widths = zip(source[rows].max(1).tolist(), paraphrase[rows].max(1).tolist(), strict=True)
-        for index, (a, b) in enumerate(widths):
-            longest_source, longest_paraphrase = max(longest_source, a), max(longest_paraphrase, b)
-            units = index - bounds[-1] + 1
-            size = units * unit * (longest_source + longest_paraphrase)
-            if units > 1 and (units > most or size > settings.max_characters):
-                bounds.append(index)
-                longest_source, longest_paraphrase = a, b
-        bounds += [len(rows)] if len(rows) else []
-    batches = [rows[a:b].ravel() for a, b in pairwise(bounds)]
+    rows = random.permutation(len(source))[: len(source) // batch_size * batch_size]
+    rows = rows[np.argsort(np.maximum(source, paraphrase)[rows], kind="stable")]
+    batches = rows.reshape(-1, batch_size)
     return [batches[index] for index in random.permutation(len(batches))]
+
+
+Item = TypeVar("Item")
+
+
+def ahead(items: Iterator[Item | None]) -> Generator[Item, None, None]:
+    """The items that are not None, without end: each is made in a thread while the last is used.
+
+    Once this is closed, the thread ends with the next item, or the next None. An error comes in the
+    place of the item.
+    """
+    stopped = Event()
+
+    def make() -> Item | None:
+        return next(item for item in items if item is not None or stopped.is_set())
+
+    pool = ThreadPoolExecutor(1)
+    try:
+        made = pool.submit(make)
+        while True:
+            item = made.result()
+            assert item is not None
+            made = pool.submit(make)
+            yield item
+    finally:
+        stopped.set()
+        pool.shutdown()

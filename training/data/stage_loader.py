@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from gaixie.training.data.denoising import add_noise
 from gaixie.training.data.stage_data import START, Position, StageStream
-from gaixie.training.modeling.encode_plus import ENTITIES
-
-IGNORED = -100
-"""The label that a loss passes over."""
+from gaixie.training.modeling.model import IGNORED
+from gaixie.training.modeling.tokenizer import ENTITIES
+from gaixie.training.settings import Noise
 
 Encode = Callable[..., Any]
 """What becomes of the sources and paraphrases of a batch, and of Batch.options and lengths, given by name;
@@ -32,12 +32,12 @@ class PairEncoder:
     """Sources and paraphrases → padded tensors, and the entity table of each source.
 
     Tensors of int64, shape (pairs, longest): input_ids, attention_mask (0 where padded), labels
-    (IGNORED where padded). places: int64, shape (labels,), those of labels that are not padding, in the
-    flattened tensor. entities: a list of strings, see training/modeling/tokenizer.py; other tokenizers of
-    transformers make none.
+    (IGNORED where padded). places: int64, shape (labels,), those of labels that are not padding, in
+    the flattened tensor. entities: a list of strings, see training/modeling/tokenizer.py; other
+    tokenizers of transformers make none.
 
     max_length: tokens of a sentence, the rest is cut off. multiple_of: of the longest, for tensor
-    cores. add_noise: what it does to the tokens of a source, by a seed (training/data/denoising.py).
+    cores. noise: what is done to the tokens of a source (training/data/denoising.py).
     """
 
     def __init__(
@@ -45,10 +45,10 @@ class PairEncoder:
         tokenizer: Any,
         max_length: int = 256,
         multiple_of: int = 1,
-        add_noise: Callable[[Sequence[int], int], list[int]] | None = None,
+        noise: Noise | None = None,
     ):
         self.tokenizer, self.max_length, self.multiple_of = tokenizer, max_length, multiple_of
-        self.add_noise = add_noise
+        self.noise = noise
 
     def __call__(
         self,
@@ -70,13 +70,8 @@ class PairEncoder:
         return batch["input_ids"], batch["labels"]
 
     def _tokenized(self, source: list[str], paraphrase: list[str]) -> Any:
-        return self.tokenizer(
-            source,
-            text_target=paraphrase,
-            truncation=True,
-            max_length=self.max_length,
-            return_attention_mask=False,
-        )
+        cut = {"truncation": True, "max_length": self.max_length}
+        return self.tokenizer(source, text_target=paraphrase, return_attention_mask=False, **cut)
 
     def tensors(
         self,
@@ -85,18 +80,14 @@ class PairEncoder:
         degree: Sequence[int] | None = None,
         noise: Sequence[int] | None = None,
     ) -> dict[str, torch.Tensor]:
-        """The tensors of sources and paraphrases that are sequences of ids. degree, noise: as for texts."""
+        """The tensors of sources and paraphrases that are ids. degree, noise: as for texts."""
         rows = source
-        if noise is not None and self.add_noise is not None:
-            rows = [
-                [row[0], *self.add_noise(row[1:-1], seed), row[-1]]
-                for row, seed in zip(rows, noise, strict=True)
-            ]
+        if noise is not None and self.noise is not None:
+            pairs = zip(rows, noise, strict=True)
+            rows = [[row[0], *add_noise(self.noise, row[1:-1], k), row[-1]] for row, k in pairs]
         if degree is not None:
-            rows = [
-                with_degree(self.tokenizer, row, number)
-                for row, number in zip(rows, degree, strict=True)
-            ]
+            both = zip(rows, degree, strict=True)
+            rows = [with_degree(self.tokenizer, row, number) for row, number in both]
         ids, mask = padded(rows, self.tokenizer.pad_token_id, self.multiple_of)
         labels, there = padded(paraphrase, IGNORED, self.multiple_of)
         places = there.flatten().nonzero().squeeze(1)
@@ -125,7 +116,6 @@ class StageLoader:
 
     encode: None gives (sources, paraphrases) as they are. workers: 0 encodes in this process. A
     loader is iterated as it is: accelerate's prepare would shard it a second time.
-    Iterating again goes on behind the batch given last.
     """
 
     def __init__(
@@ -133,25 +123,21 @@ class StageLoader:
         stream: StageStream,
         encode: Encode | None = None,
         workers: int = 0,
-        prefetch: int = 4,
         pin_memory: bool = False,
     ):
-        self.stream, self.encode, self.workers = stream, encode, workers
-        self.prefetch, self.pin_memory = prefetch, pin_memory
+        self.stream, self.encode = stream, encode
+        self.workers, self.pin_memory = workers, pin_memory
         self.position = START
         self.pairs = 0
         """Given so far, over all ranks and epochs."""
 
-    def __iter__(self) -> Iterator[Any]:
-        return self.batches()
-
-    def batches(self) -> Generator[Any, None, None]:
-        """The batches, whose close() ends the worker processes."""
+    def __iter__(self) -> Generator[Any, None, None]:
+        """The batches behind the one given last; close() ends the worker processes."""
         batches = DataLoader(
             _Batches(self.stream, self.encode, self.position),
             batch_size=None,
             num_workers=self.workers,
-            prefetch_factor=self.prefetch if self.workers else None,
+            prefetch_factor=4 if self.workers else None,
             pin_memory=self.pin_memory,
             worker_init_fn=_end_quietly,
         )
@@ -178,20 +164,18 @@ class StageLoader:
 
 
 def _end_quietly(_: int) -> None:
-    """A scheduler's SIGTERM reaches the whole group, as Ctrl-C does; the run ends its workers itself.
+    """Prepares a worker process for its end.
 
+    A scheduler's SIGTERM reaches the whole group, as Ctrl-C does; the run ends its workers itself.
     Where it stops while it fetches a batch, the thread of this worker that hands batches over finds
     its connection broken: no traceback for that.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     shown = sys.excepthook
-
-    def show(kind, error, trace) -> None:
-        if not issubclass(kind, (ConnectionError, EOFError)):
-            shown(kind, error, trace)
-
-    sys.excepthook = show
+    sys.excepthook = lambda kind, error, trace: (
+        None if issubclass(kind, (ConnectionError, EOFError)) else shown(kind, error, trace)
+    )
 
 
 class _Batches(IterableDataset):
@@ -206,14 +190,11 @@ class _Batches(IterableDataset):
     def __iter__(self) -> Iterator[Any]:
         process = get_worker_info()
         own = (process.id, process.num_workers) if process else (0, 1)
-        batches = self.stream.batches(self.start, *own)
-        while True:
-            try:
-                batch = next(batches)
-            except (OSError, ValueError) as error:
-                yield error
-                return
-            pair = batch.source, batch.paraphrase
-            options = batch.options | ({} if batch.lengths is None else {"lengths": batch.lengths})
-            encoded = self.encode(*pair, **options) if self.encode else pair
-            yield encoded, batch.next, batch.pairs
+        try:
+            for batch in self.stream.batches(self.start, *own):
+                pair = batch.source, batch.paraphrase
+                lengths = {} if batch.lengths is None else {"lengths": batch.lengths}
+                encoded = self.encode(*pair, **batch.options, **lengths) if self.encode else pair
+                yield encoded, batch.next, batch.pairs
+        except (OSError, ValueError) as error:
+            yield error

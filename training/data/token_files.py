@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,17 +31,6 @@ ROWS = 16_384
 """Pairs of a file."""
 SAID = 100_000
 """From so many pairs on, that their tokens are made is said."""
-
-
-class Encode(Protocol):
-    """What PairEncoder is for the files."""
-
-    tokenizer: Any
-    max_length: int
-
-    def tokens(
-        self, source: list[str], paraphrase: list[str]
-    ) -> tuple[list[list[int]], list[list[int]]]: ...
 
 
 class Tokens:
@@ -75,9 +64,12 @@ class _File(NamedTuple):
 
 
 class TokenFiles:
-    """The files of one folder, for one tokenizer. Raises OSError or ValueError in one line where it cannot be used."""
+    """The files of one folder, for one PairEncoder.
 
-    def __init__(self, folder: str | Path, encode: Encode):
+    Raises OSError or ValueError, in one line, where the folder cannot be used.
+    """
+
+    def __init__(self, folder: str | Path, encode: Any):
         self.encode = encode
         self.folder = Path(folder, _key(encode))
         self.dtype = np.dtype(np.uint16 if len(encode.tokenizer) <= 2**16 else np.int32)
@@ -129,20 +121,17 @@ class TokenFiles:
             raise OSError(f"cache: {self.folder}: {error.strerror or error}") from None
 
     def _open(self, file: _File) -> tuple[np.ndarray, np.ndarray]:
-        data = np.memmap(file.path, np.uint8, mode="r")
+        data = np.asarray(np.memmap(file.path, np.uint8, mode="r"))  # slices of a memmap are slow
         ids = 8 * (2 * len(file.texts) + 1)
-        if (
-            len(data) < ids
-            or len(data) - ids != data[ids - 8 : ids].view(np.int64)[0] * self.dtype.itemsize
-        ):
+        size = len(data) - ids
+        if size < 0 or size != data[ids - 8 : ids].view(np.int64)[0] * self.dtype.itemsize:
             raise ValueError(
                 f"{file.path}: not a whole file of tokens; delete it, and it is made anew"
             )
-        # Plain arrays over the same memory: a memmap costs several times as much to slice.
-        return np.asarray(data[:ids]).view(np.int64), np.asarray(data[ids:]).view(self.dtype)
+        return data[:ids].view(np.int64), data[ids:].view(self.dtype)
 
 
-def _key(encode: Encode) -> str:
+def _key(encode: Any) -> str:
     """Hexadecimal digits of all that decides what tokens a text has."""
     versions = [version("gaixie"), version("transformers"), segmenter_name(), NORMALISATION]
     digest = hashlib.blake2b(repr((versions, encode.max_length)).encode(), digest_size=8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,32 +21,32 @@ A_PERSON = "a person"
 """The row of people: the mean over the columns, each against the others."""
 
 
-def reference_metrics(args: argparse.Namespace) -> list[Metric]:
-    """The metrics of --reference-metrics. Raises ValueError for one that does not exist, or nothing to ask."""
-    if not args.reference:
-        if args.reference_metrics:
+def chosen(references: Sequence[str], names: str | None, encoder: str | None) -> list[Metric]:
+    """The metrics of --reference-metrics. Raises ValueError where one is unknown or has no reference."""
+    if not references:
+        if names:
             raise ValueError("--reference-metrics without --reference: there is nothing to compare")
         return []
-    specs = args.reference_metrics.split(",") if args.reference_metrics else METRICS
-    model = {"model": args.encoder} if args.encoder else {}
-    return [load_metric(spec, **model) for spec in specs]
+    model = {"model": encoder} if encoder else {}
+    return [load_metric(spec, **model) for spec in (names.split(",") if names else METRICS)]
 
 
-def against_references(
+def compared(
     sources: Sequence[str],
     systems: Sequence[System],
     references: dict[str, list[str | None]],
     metrics: Sequence[Metric],
     measures: Sequence[Measure],
-    samples: int,
-    seed: int,
-) -> dict[str, Any]:
+    resamples: Resamples,
+) -> dict[str, Any] | None:
     """Corpus scores of every system with intervals, those of a person, and how far people differ.
 
-    references: column -> texts, as many as sources. A system is scored on the rows it has a paraphrase for.
-    measures: those of the evaluation; diversity has each that lies between source and paraphrase alone.
+    references: column -> texts, as many as sources; without a column there is nothing to say. A
+    system is scored on the rows that it has a paraphrase for. measures: those of the evaluation, each
+    of which lies between source and paraphrase alone.
     """
-    resamples = Resamples(sources, samples, seed)
+    if not references:
+        return None
     source = pa.array(sources, pa.string())
     columns = [pa.array(column, pa.string()) for column in references.values()]
     sets = {
@@ -58,11 +57,11 @@ def against_references(
         if A_PERSON in sets:
             raise ValueError(f"a system cannot be called {A_PERSON!r}, which is the row of people")
         sets[A_PERSON] = leave_one_out(source, columns)
-    titles = [_title(metric) for metric in metrics]
+    spread = [diversity(measure.score, source, columns, resamples) for measure in measures]
     return {
         "columns": [*references],
         "rows_with": int(np.any([column.is_valid() for column in columns], axis=0).sum()),
-        "titles": titles,
+        "titles": [f"{one.title} {'↑' if one.higher_is_better else '↓'}" for one in metrics],
         "signatures": [metric.signature() for metric in metrics],
         "digits": [1 if max(metric.range) >= 100 else 3 for metric in metrics],
         "systems": {
@@ -70,18 +69,8 @@ def against_references(
             for name, pairs in sets.items()
         },
         "diversity": [
-            {
-                "title": measure.title,
-                "digits": measure.digits,
-                **{
-                    name: value._asdict()
-                    for name, value in diversity(measure.score, source, columns, resamples).items()
-                },
-            }
-            for measure in measures
+            {"title": measure.title, "digits": measure.digits}
+            | {name: value._asdict() for name, value in own.items()}
+            for measure, own in zip(measures, spread, strict=True)
         ],
     }
-
-
-def _title(metric: Metric) -> str:
-    return f"{metric.title} {'↑' if metric.higher_is_better else '↓'}"

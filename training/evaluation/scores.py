@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +20,11 @@ import numpy as np
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.udfs.metrics import Metric, Pairs, bootstrap, load_metric
 from gaixie.udfs.metrics.metric import signature
+from gaixie.udfs.metrics.references import Resamples
 from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import NORMALISATION
 
 METRICS = ("spscore", "spscore-meaning", "self-bleu", "bert-ibleu", "parascore")
-SAMPLES = 1_000
 
 
 @dataclass(frozen=True)
@@ -96,54 +95,45 @@ def own_measures() -> list[Measure]:
     kinds = hashlib.sha256(finder.settings.model_dump_json().encode()).hexdigest()[:8]
     norm = ("norm", NORMALISATION)
 
-    def measure(
-        name: str, title: str, better: str, digits: int, score: Callable, *settings: tuple[str, str]
-    ) -> Measure:
-        def scores(pairs: Pairs) -> np.ndarray:
-            texts = zip(pairs.source.to_pylist(), pairs.paraphrase.to_pylist(), strict=True)
-            return np.array(list(starmap(score, texts)), float)
+    def over(score: Callable[[str, str], float]) -> Callable[[Pairs], np.ndarray]:
+        return lambda pairs: np.array(
+            [score(a, b) for a, b in zip(*_texts(pairs), strict=True)], float
+        )
 
-        return Measure(name, title, signature(name, norm, *settings), better, digits, scores)
-
-    def kept(source: str, paraphrase: str) -> float:
-        return entities_kept(source, paraphrase, finder)
-
+    copies = over(lambda a, b: 100.0 * (a == b))
+    kept = over(lambda a, b: entities_kept(a, b, finder))
+    length = over(lambda a, b: len(b) / len(a))
+    signed = signature("entities", norm, ("kinds", kinds))
     return [
-        measure("copies", "copies %", "↓", 1, lambda a, b: 100.0 * (a == b)),
-        measure("entities", "entities kept %", "↑", 1, kept, ("kinds", kinds)),
-        measure("length-ratio", "length ratio", "", 3, lambda a, b: len(b) / len(a)),
+        Measure("copies", "copies %", signature("copies", norm), "↓", 1, copies),
+        Measure("entities", "entities kept %", signed, "↑", 1, kept),
+        Measure("length-ratio", "length ratio", signature("length-ratio", norm), "", 3, length),
     ]
 
 
+def _texts(pairs: Pairs) -> tuple[list[str], list[str]]:
+    return pairs.source.to_pylist(), pairs.paraphrase.to_pylist()
+
+
 def estimates(
-    scores: Mapping[tuple[str, str], np.ndarray],
-    sources: np.ndarray,
-    samples: int = SAMPLES,
-    seed: int = 0,
+    scores: Mapping[tuple[str, str], np.ndarray], resamples: Resamples
 ) -> dict[tuple[str, str], Estimate]:
     """The estimate of each column of scores.
 
-    scores: (system, measure) -> float64, shape (rows,), NaN where there is no score. sources: what the
-    rows are grouped by, shape (rows,). A column's interval comes from the resamples in which it has a
-    score.
+    scores: (system, measure) -> float64, shape (rows,), NaN where there is no score. resamples: of
+    these rows. A column's interval comes from the resamples in which it has a score.
     """
-    _, group = np.unique(sources, return_inverse=True)
-    groups = int(group.max()) + 1
-    columns = np.column_stack(list(scores.values()))
+    columns = np.column_stack([*scores.values()])
     there = ~np.isnan(columns)
-    sums = np.zeros((2, groups, columns.shape[1]))
-    np.add.at(sums[0], group, np.where(there, columns, 0.0))
-    np.add.at(sums[1], group, there)
-    means = np.empty((samples, columns.shape[1]))
+    sums = resamples.sums(np.hstack([np.where(there, columns, 0.0), there]))
+    total, count = np.hsplit(sums[1:], 2)
     with np.errstate(invalid="ignore"):
-        for row, drawn in zip(means, bootstrap.resamples(groups, samples, seed), strict=True):
-            total, count = np.bincount(drawn, minlength=groups) @ sums
-            row[:] = total / count
+        means = total / count
     estimate_of = {}
     for index, key in enumerate(scores):
         values = columns[there[:, index], index]
-        low, high = bootstrap.interval(means[:, index])
         mean = values.mean() if len(values) else np.nan
         sd = values.std(ddof=1) if len(values) > 1 else np.nan
-        estimate_of[key] = Estimate(float(mean), float(sd), low, high, len(values))
+        interval = bootstrap.interval(means[:, index])
+        estimate_of[key] = Estimate(float(mean), float(sd), *interval, len(values))
     return estimate_of

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from gaixie.training.modeling.generation import in_words, load_generator
-from gaixie.training.modeling.generator import (
-    SPACE_BESIDE_CHINESE,
-    Decoding,
-    has_text,
-)
-from gaixie.training.modeling.paraphraser import Paraphraser, Ranking
+from gaixie.training.modeling.generation import Loading, in_words, load_generator
+from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, Candidate, Decoding, has_text
+from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
 from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.spscore import SPScore
@@ -38,35 +33,30 @@ class System:
     """The paraphrase of each row, normalised; None where there is none."""
 
 
-References = dict[str, list[str | None]]
-"""Column -> what a person wrote for each row, normalised; None where there is nothing."""
-
-
-def read_systems(args: argparse.Namespace) -> tuple[list[str], list[System], References, int]:
-    """Sources, the copy baseline and the systems that are columns, references, rows without a source."""
-    check_extension(args.pairs, TABLES)
-    named = [split_name(text) for text in args.system]
-    columns = list(dict.fromkeys([args.source, *(column for _, column in named), *args.reference]))
-    rows = list(islice(read_columns(args.pairs, columns), args.limit))
+def read_table(
+    path: str, source: str, columns: Sequence[str], limit: int | None, close_spaces: bool
+) -> tuple[list[str], dict[str, list[str | None]], int]:
+    """Sources, the texts of the other columns, and how many rows have no source and are left out."""
+    check_extension(path, TABLES)
+    names = [*dict.fromkeys([source, *columns])]
+    rows = [*islice(read_columns(path, names), limit)]
     if not rows:
-        raise ValueError(f"{args.pairs}: no rows")
-    table = {
-        column: [_clean(text, args.close_spaces) for text in texts]
-        for column, texts in zip(columns, zip(*rows, strict=True), strict=True)
-    }
-    kept = {k: source for k, source in enumerate(table[args.source]) if source is not None}
+        raise ValueError(f"{path}: no rows")
+    cleaned = ([clean(text, close_spaces) for text in row] for row in rows)
+    kept = [row for row in cleaned if row[0] is not None]
     if not kept:
-        raise ValueError(f"{args.pairs}: no row has text in column '{args.source}'")
-    sources = [*kept.values()]
-    systems = [System(COPY, "each source as it is", [*sources])]
-    systems += [
-        System(name, f"column {column}", [table[column][k] for k in kept]) for name, column in named
-    ]
-    references = {column: [table[column][k] for k in kept] for column in args.reference}
-    return sources, systems, references, len(rows) - len(kept)
+        raise ValueError(f"{path}: no row has text in column '{source}'")
+    texts = dict(zip(names, map(list, zip(*kept, strict=True)), strict=True))
+    return [str(text) for text in texts[source]], texts, len(rows) - len(kept)
 
 
-def _clean(text: str | None, close_spaces: bool) -> str | None:
+def from_columns(named: Sequence[str], texts: dict[str, list[str | None]]) -> list[System]:
+    """The systems NAME=COLUMN of --system."""
+    pairs = map(split_name, named)
+    return [System(name, f"column {column}", texts[column]) for name, column in pairs]
+
+
+def clean(text: str | None, close_spaces: bool) -> str | None:
     """The text normalised; None where it has none."""
     if text is None or not has_text(text):
         return None
@@ -80,7 +70,7 @@ def from_generations(text: str, sources: Sequence[str], close_spaces: bool) -> S
     check_extension(file, TABLES)
     best: dict[str | None, str | None] = {}
     for source, paraphrase in read_columns(file, ["source", "paraphrase"]):
-        best.setdefault(_clean(source, close_spaces), _clean(paraphrase, close_spaces))
+        best.setdefault(clean(source, close_spaces), clean(paraphrase, close_spaces))
     paraphrases = [best.get(source) for source in sources]
     if not any(paraphrases):
         raise ValueError(f"{file}: has no paraphrase of any source")
@@ -88,38 +78,44 @@ def from_generations(text: str, sources: Sequence[str], close_spaces: bool) -> S
 
 
 def from_model(
-    text: str,
-    sources: Sequence[str],
-    decoding: Decoding,
-    ranking: Ranking,
-    args: argparse.Namespace,
+    text: str, sources: Sequence[str], decoding: Decoding, ranking: Ranking, loading: Loading
 ) -> System:
     """The system NAME=FOLDER of --model, which writes its paraphrases now."""
     name, folder = split_name(text)
-    generator = load_generator(folder, args.device, args.precision)
-    different = list(dict.fromkeys(sources))
+    generator = load_generator(folder, loading.device, loading.precision)
+    different = [*dict.fromkeys(sources)]
     with Progress(name, len(different), "sentences") as shown:
-        if ranking.by == "model":
+        made: Sequence[Sequence[Candidate | Ranked]]
+        if ranking.rank_by == "model":
             made = generator.candidates(different, decoding, scored=False, progress=shown.add)
-            texts = [row[0].text if row else None for row in made]
         else:
-            spscore = SPScore.load(args.tier)
-            ranked = Paraphraser(generator, decoding, ranking, spscore)(different, shown.add)
-            texts = [row[0].text if row else None for row in ranked]
-    best = {source: _clean(text, False) for source, text in zip(different, texts, strict=True)}
+            paraphraser = Paraphraser(generator, decoding, ranking, SPScore.load(loading.tier))
+            made = paraphraser(different, shown.add)
+    best = {
+        source: clean(row[0].text, False) if row else None
+        for source, row in zip(different, made, strict=True)
+    }
     say(f"{name}: {in_words(generator.counts)}")
-    made_by = [f"model {model_signature(folder)}", f"{decoding.beams} beams", args.precision]
-    if decoding.draws:
-        made_by += [f"{decoding.draws} draws of temperature {decoding.temperature:g}"]
-    made_by += [f"degree {decoding.degree}"] if decoding.degree else []
-    if ranking.by != "model":
-        floor = f", meaning from {ranking.min_meaning:g}" if ranking.min_meaning else ""
-        made_by += [f"ranked by SPScore-zh, tier {args.tier}{floor}"]
-        made_by += [f"reverse probability {ranking.reverse:g}"] if ranking.reverse else []
-        made_by += [f"forward probability {ranking.forward:g}"] if ranking.forward else []
-    made_by += ["copies dropped"] if decoding.drop_copies else []
-    made_by += [f"{decoding.max_new_tokens} new tokens"] if decoding.max_new_tokens else []
-    return System(name, ", ".join(made_by), [best[source] for source in sources])
+    made_by = f"model {model_signature(folder)}, {_in_words(decoding, ranking, loading)}"
+    return System(name, made_by, [best[source] for source in sources])
+
+
+def _in_words(decoding: Decoding, ranking: Ranking, loading: Loading) -> str:
+    """How a model wrote, for the report."""
+    by_metric = ranking.rank_by == "spscore"
+    parts = (
+        (True, f"{decoding.beams} beams"),
+        (True, loading.precision),
+        (decoding.draws, f"{decoding.draws} draws of temperature {decoding.temperature:g}"),
+        (decoding.degree, f"degree {decoding.degree}"),
+        (by_metric, f"ranked by SPScore-zh, tier {loading.tier}"),
+        (by_metric and ranking.min_meaning, f"meaning from {ranking.min_meaning:g}"),
+        (by_metric and ranking.reverse, f"reverse probability {ranking.reverse:g}"),
+        (by_metric and ranking.forward, f"forward probability {ranking.forward:g}"),
+        (decoding.drop_copies, "copies dropped"),
+        (decoding.max_new_tokens, f"{decoding.max_new_tokens} new tokens"),
+    )
+    return ", ".join(text for there, text in parts if there)
 
 
 def split_name(text: str) -> tuple[str, str]:

@@ -21,9 +21,9 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,29 +46,22 @@ NAME = re.compile(r"step-(\d+)")
 class RunState:
     """Where a run stands after a step; the same on every rank."""
 
-    step: int
+    step: int = 0
     """Optimiser steps so far, over all stages."""
-    seconds: float
+    seconds: float = 0.0
     """Seconds of training so far, without the time between a stop and the next start."""
-    controller: State
-    loader: dict[str, Any] | None
+    controller: State = field(default_factory=State)
+    loader: dict[str, Any] | None = None
     """StageLoader.state_dict() of the stage; None before its first batch."""
-    best_step: int | None
+    best_step: int | None = None
     """The step whose checkpoint holds the stage's best weights."""
-
-    @classmethod
-    def start(cls, stage: int = 1) -> RunState:
-        """The state before the first step, which is of a stage."""
-        return cls(0, 0.0, State(stage=stage), None, None)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> RunState:
-        """The state of a checkpoint's state.json."""
-        return replace(cls(**values), controller=State.from_dict(values["controller"]))
 
 
 class Checkpoints:
-    """The checkpoints of one run. All ranks call save, load and find. identity: Settings.identity and the tokenizer's digest."""
+    """The checkpoints of one run. All ranks call save, load and find.
+
+    identity: Settings.identity and the tokenizer's digest.
+    """
 
     def __init__(
         self,
@@ -103,10 +96,14 @@ class Checkpoints:
         try:
             self.accelerator.save_state(str(part))
             if main:
-                for name in LOGS:
-                    if (self.output / name).exists():
-                        shutil.copyfile(self.output / name, part / name)
-                _write_json(part / STATE, self._description(state))
+                _copy_logs(self.output, part)
+                description = {
+                    "progress": asdict(state),
+                    "identity": self.identity,
+                    "backend": self.accelerator.distributed_type.value,
+                    "processes": self.accelerator.num_processes,
+                }
+                _write_json(part / STATE, description)
         except (OSError, RuntimeError, SafetensorError) as error:  # torch's and safetensors' own
             first_line = (str(error).splitlines() or [type(error).__name__])[0]
             raise OSError(f"{target}: the checkpoint could not be written: {first_line}") from error
@@ -122,15 +119,6 @@ class Checkpoints:
     def path(self, step: int) -> Path:
         """The folder of the checkpoint of a step."""
         return self.folder / f"step-{step:08}"
-
-    def _description(self, state: RunState) -> dict[str, Any]:
-        accelerator = self.accelerator
-        return {
-            "progress": asdict(state),
-            "identity": self.identity,
-            "backend": accelerator.distributed_type.value,
-            "processes": accelerator.num_processes,
-        }
 
     def _prune(self) -> None:
         steps = _steps(self.folder)
@@ -159,10 +147,12 @@ class Checkpoints:
             except (OSError, ValueError) as error:
                 answer[1] = error
         broadcast_object_list(answer)
-        description, refusal = answer
+        progress, refusal = answer
         if refusal is not None:
             raise refusal
-        return RunState.from_dict(description["progress"]) if description else None
+        if progress is None:
+            return None
+        return RunState(**progress | {"controller": State(**progress["controller"])})
 
     def _find(self, resume: bool) -> dict[str, Any] | None:
         self._claim()
@@ -176,22 +166,18 @@ class Checkpoints:
         elif self.mirror:
             self._fetch()
         steps = _steps(self.folder)
-        if not steps:
-            for name in LOGS:  # of a run that was killed before its first checkpoint
+        for name in LOGS:  # also those of a run that was killed before its first checkpoint
+            if not steps or not (self.path(steps[-1]) / name).exists():
                 (self.output / name).unlink(missing_ok=True)
+        if not steps:
             return None
         description = self._read(steps[-1])
         self._check(self.path(steps[-1]), description)
-        for name in LOGS:
-            saved = self.path(steps[-1]) / name
-            if saved.exists():
-                shutil.copyfile(saved, self.output / name)
-            else:
-                (self.output / name).unlink(missing_ok=True)
-        return description
+        _copy_logs(self.path(steps[-1]), self.output)
+        return description["progress"]
 
     def _claim(self) -> None:
-        """Makes OUTPUT this run's, by a lock that forked loaders do not share and SIGKILL gives back."""
+        """Makes OUTPUT this run's, by a lock that loaders do not share and SIGKILL gives back."""
         self.output.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.output / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -221,32 +207,25 @@ class Checkpoints:
                     f"{path}: saved with {name} {theirs}, but the settings have {ours}; take these "
                     "back, or another output"
                 )
-        accelerator = self.accelerator
         zero = DistributedType.DEEPSPEED.value
-        if (saved["backend"] == zero) != (
-            accelerator.distributed_type == DistributedType.DEEPSPEED
-        ):
+        backend, world = self.accelerator.distributed_type.value, self.accelerator.num_processes
+        if (saved["backend"] == zero) != (backend == zero):
             raise ValueError(
-                f"{path}: saved under {saved['backend']}, but this is {accelerator.distributed_type.value}; "
+                f"{path}: saved under {saved['backend']}, but this is {backend}; "
                 "DeepSpeed reads only checkpoints of its own, and nothing else does"
             )
-        if saved["backend"] == zero and saved["processes"] != accelerator.num_processes:
+        if backend == zero and saved["processes"] != world:
             raise ValueError(
-                f"{path}: saved by {saved['processes']} processes, but these are "
-                f"{accelerator.num_processes}; under DeepSpeed they have to be as many"
+                f"{path}: saved by {saved['processes']} processes, but these are {world}; "
+                "under DeepSpeed they have to be as many"
             )
 
     # The mirror
 
     def _send(self) -> None:
-        if self._uploader and not (self._upload and not self._upload.done()):
+        if self._uploader and (self._upload is None or self._upload.done()):
             self._sending = _steps(self.folder)
             self._upload = self._uploader.submit(self._mirror, self._sending)
-
-    def _wait(self) -> None:
-        """Waits until the upload is done."""
-        if self._upload:
-            self._upload.result()
 
     def _mirror(self, steps: list[int]) -> None:
         """Makes the mirror hold these steps and no others."""
@@ -254,11 +233,8 @@ class Checkpoints:
             there = self._mirrored()
             for step in steps:
                 if step not in there:
-                    name = self.path(step).name
-                    for file in storage.list_files(str(self.path(step))):
-                        inner = Path(file.uri).relative_to(self.folder).as_posix()
-                        storage.copy(file.uri, storage.join(self.mirror, inner))
-                    storage.write(storage.join(self.mirror, name, COMPLETE), b"")
+                    self.send(f"checkpoints/{self.path(step).name}")
+                    storage.write(storage.join(self.mirror, self.path(step).name, COMPLETE), b"")
             for step in there:
                 if step not in steps:
                     folder = storage.join(self.mirror, self.path(step).name)
@@ -270,17 +246,16 @@ class Checkpoints:
     def _mirrored(self) -> list[int]:
         """Steps whose checkpoints are whole in the mirror."""
         names = {"/".join(file.uri.rsplit("/", 2)[1:]) for file in storage.list_files(self.mirror)}
-        whole = (NAME.fullmatch(name.removesuffix(f"/{COMPLETE}")) for name in names)
-        return sorted(int(match[1]) for match in whole if match)
+        return _steps_of(name.removesuffix(f"/{COMPLETE}") for name in names)
 
     def _fetch(self) -> None:
         """Brings the mirror's newest checkpoint here, if it is newer, and that of its best weights."""
         there, here = self._mirrored(), _steps(self.folder)
         if not there or (here and here[-1] >= there[-1]):
             return
-        newest = self.path(there[-1]).name
-        state = storage.read_json(storage.join(self.mirror, newest, STATE))
-        for step in {there[-1], state["progress"]["best_step"]} - {None, *here}:
+        newest = storage.join(self.mirror, self.path(there[-1]).name, STATE)
+        best_step = storage.read_json(newest)["progress"]["best_step"]
+        for step in {there[-1], best_step} - {None, *here}:
             target = self.path(step)
             part = target.with_name(f".part-{target.name}")
             shutil.rmtree(part, ignore_errors=True)
@@ -301,8 +276,8 @@ class Checkpoints:
     def close(self) -> None:
         """Waits for what is still on its way to the mirror, and gives OUTPUT back."""
         if self._uploader:
-            self._wait()
             if self._upload:  # on the main process, which has saved
+                self._upload.result()
                 self._prune()
                 if _steps(self.folder) != self._sending:
                     self._send()
@@ -311,10 +286,19 @@ class Checkpoints:
             os.close(self._lock)
 
 
+def _copy_logs(source: Path, target: Path) -> None:
+    for name in LOGS:
+        if (source / name).exists():
+            shutil.copyfile(source / name, target / name)
+
+
 def _steps(folder: Path) -> list[int]:
     """Steps of the checkpoints in a folder, in order."""
-    matches = (NAME.fullmatch(path.name) for path in folder.glob("step-*"))
-    return sorted(int(match[1]) for match in matches if match)
+    return _steps_of(path.name for path in folder.glob("step-*"))
+
+
+def _steps_of(names: Iterable[str]) -> list[int]:
+    return sorted(int(match[1]) for match in map(NAME.fullmatch, names) if match)
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -26,40 +26,12 @@ state and a decision, and every rank that is given the same values decides the s
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-from pydantic import ConfigDict, Field
-
-from gaixie.udfs.storage.settings import Strict
+from gaixie.training.settings import ControllerSettings
 
 ACTIONS = ("continue", "save best", "next stage", "finish")
 CONTINUE, SAVE_BEST, NEXT_STAGE, FINISH = ACTIONS
-
-
-class Limits(Strict):
-    """When a stage ends: the section ``controller`` of conf/curriculum.yaml."""
-
-    model_config = ConfigDict(frozen=True)
-
-    accuracy: float = Field(default=0.5, ge=0, le=1)
-    """Accuracy of token prediction: above it generated text counts as readable."""
-    patience: int = Field(default=3, ge=1)
-    """Readable evaluations in a row without an improvement that end a stage."""
-    min_delta: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """SPScore-zh: how much more than this the best has to be exceeded by."""
-    max_steps: int | None = Field(default=None, ge=1)
-    """Optimiser steps of one stage."""
-    max_seconds: float | None = Field(default=None, gt=0)
-    """Seconds of one stage."""
-
-
-class ControllerSettings(Limits):
-    """The limits of one stage, in a curriculum of so many."""
-
-    stages: int = Field(default=3, ge=1)
 
 
 @dataclass(frozen=True)
@@ -81,19 +53,6 @@ class State:
     misses: int = 0
     """Readable evaluations since the best."""
     finished: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; through JSON and from_dict they give an equal state."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> State:
-        """Raises ValueError where a name is missing or unknown."""
-        names = {field.name for field in fields(cls)}
-        if wrong := names ^ values.keys():
-            name = min(wrong)
-            raise ValueError(f"controller state: {'no' if name in names else 'unknown'} '{name}'")
-        return cls(**values)
 
 
 @dataclass(frozen=True)
@@ -133,61 +92,35 @@ def evaluate(
     step, seconds: of the whole run up to here; they never go back, also where best weights were
     restored or the run was resumed. accuracy: 0 to 1. score: mean SPScore-zh; may be None below the
     accuracy from which it counts. measure: what the score is, for the reason.
-
-    Raises ValueError, in one line, for a value that cannot be, and once the run is finished.
     """
-    _check(settings, state, step, seconds, accuracy, score)
     number = state.evaluation + 1
     state = replace(state, evaluation=number, step=step, seconds=seconds)
-    readable = accuracy > settings.accuracy
-    improved = readable and (
-        state.best is None or (score is not None and score > state.best + settings.min_delta)
-    )
-    if improved:
-        finding = f"{measure} {score:.4f} " + (
-            "is the stage's first" if state.best is None else f"is above {state.best:.4f}"
-        )
+    improved = False
+    if accuracy <= settings.accuracy or score is None:
+        finding = f"accuracy {accuracy:.4f} is not above {settings.accuracy:g}: not readable yet"
+    elif improved := state.best is None or score > state.best + settings.min_delta:
+        before = "is the stage's first" if state.best is None else f"is above {state.best:.4f}"
+        finding = f"{measure} {score:.4f} {before}"
         state = replace(state, best=score, best_evaluation=number, misses=0)
-    elif readable:
+    else:
         state = replace(state, misses=state.misses + 1)
         finding = (
             f"{measure} {score:.4f} is no improvement on {state.best:.4f}, "
             f"{state.misses} of {settings.patience} in a row"
         )
-    else:
-        finding = f"accuracy {accuracy:.4f} is not above {settings.accuracy:g}: not readable yet"
-
-    ended = _end_of_stage(settings, state)
-    last = state.stage == settings.stages
-    if ended is None:
-        action, reason = SAVE_BEST if improved else CONTINUE, finding
-    else:
-        action = FINISH if last else NEXT_STAGE
+    action, reason = SAVE_BEST if improved else CONTINUE, finding
+    if ended := _end_of_stage(settings, state):
+        action = FINISH if state.stage == settings.stages else NEXT_STAGE
         reason = f"{finding}; stage {state.stage} {ended}; {_weights(state)}"
     decision = Decision(
-        action=action,
-        reason=reason,
-        stage=state.stage,
-        evaluation=number,
-        step=step,
-        seconds=seconds,
-        accuracy=accuracy,
-        score=score,
-        best=state.best,
-        best_evaluation=state.best_evaluation,
-        improved=improved,
+        *(action, reason, state.stage, number, step, seconds, accuracy, score),
+        *(state.best, state.best_evaluation, improved),
     )
     if action == FINISH:
         state = replace(state, finished=True)
     elif action == NEXT_STAGE:
-        state = State(
-            stage=state.stage + 1,
-            evaluation=number,
-            step=step,
-            seconds=seconds,
-            stage_step=step,
-            stage_seconds=seconds,
-        )
+        start = {"stage_step": step, "stage_seconds": seconds}
+        state = State(state.stage + 1, number, step, seconds, **start)
     return state, decision
 
 
@@ -200,10 +133,9 @@ def _end_of_stage(settings: ControllerSettings, state: State) -> str | None:
     """How the stage has ended, in words; None while it goes on."""
     if state.misses >= settings.patience:
         return "is fitted"
-    steps = state.step - state.stage_step
+    steps, seconds = state.step - state.stage_step, state.seconds - state.stage_seconds
     if settings.max_steps is not None and steps >= settings.max_steps:
         return f"has used its budget of {settings.max_steps:,} steps"
-    seconds = state.seconds - state.stage_seconds
     if settings.max_seconds is not None and seconds >= settings.max_seconds:
         return f"has used its budget of {settings.max_seconds:,g} seconds"
     return None
@@ -214,26 +146,3 @@ def _weights(state: State) -> str:
     if state.best is None:
         return "it was never readable, so the current weights stay"
     return f"the best weights are those of evaluation {state.best_evaluation}, {state.best:.4f}"
-
-
-def _check(
-    settings: ControllerSettings,
-    state: State,
-    step: int,
-    seconds: float,
-    accuracy: float,
-    score: float | None,
-) -> None:
-    """Raises ValueError for what `evaluate` says."""
-    unscored = score is None and accuracy > settings.accuracy
-    for wrong, what in (
-        (state.finished, "the run is finished"),
-        (state.stage > settings.stages, f"stage {state.stage} of {settings.stages}"),
-        (not 0 <= accuracy <= 1, f"accuracy {accuracy}, expected 0 to 1"),  # NaN too
-        (unscored, f"no score, but accuracy {accuracy} is readable"),
-        (not math.isfinite(score or 0), f"score {score}, expected a number"),
-        (step < state.step, f"step {step} after step {state.step}"),
-        (not state.seconds <= seconds < math.inf, f"{seconds} seconds after {state.seconds}"),
-    ):
-        if wrong:
-            raise ValueError(f"evaluation {state.evaluation + 1}: {what}")

@@ -17,25 +17,24 @@ def draw(output: Path) -> Path:
     log, history = (read_lines(output / name) for name in ("log.jsonl", "history.jsonl"))
     figure = Figure(figsize=(10, 7), layout="constrained")
     axes = figure.subplots(3, sharex=True)
-    axes[0].plot([line["step"] for line in log], [line["loss"] for line in log], lw=1)
-    for axis, name in ((axes[1], "accuracy"), (axes[2], "score")):
-        known = [line for line in history if line[name] is not None]
-        axis.plot([line["step"] for line in known], [line[name] for line in known], marker=".")
-    best = [line for line in history if line["improved"]]
-    axes[2].plot(
-        *([line[name] for line in best] for name in ("step", "score")),
-        "*",
-        label="best of its stage",
-    )
     titles = ("loss of a training token", "accuracy of a validation token", "mean SPScore-zh")
-    for axis, title in zip(axes, titles, strict=True):
+    for axis, title, lines, name in zip(
+        axes, titles, (log, history, history), ("loss", "accuracy", "score"), strict=True
+    ):
+        points = [(line["step"], line[name]) for line in lines if line[name] is not None]
+        axis.plot(
+            *zip(*points, strict=True) if points else ((), ()), marker=None if lines is log else "."
+        )
         axis.set_ylabel(title)
         for stage, (start, end) in enumerate(spans(log, history), 1):
             axis.axvspan(start, end, color=COLOURS[(stage - 1) % len(COLOURS)], zorder=0)
             if axis is axes[0]:
                 top = axis.get_xaxis_transform()
                 axis.text((start + end) / 2, 1.02, f"stage {stage}", ha="center", transform=top)
+    best = [line for line in history if line["improved"]]
     if best:
+        steps, scores = ([line[name] for line in best] for name in ("step", "score"))
+        axes[2].plot(steps, scores, "*", label="best of its stage")
         axes[2].legend(loc="best", frameon=False)
     axes[2].set_xlabel("optimiser steps")
     path, part = output / "curriculum.png", output / ".curriculum.part.png"

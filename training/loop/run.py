@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -16,19 +17,24 @@ from typing import Any
 import pyarrow as pa
 from accelerate import Accelerator
 from accelerate.utils import DistributedType, InitProcessGroupKwargs, set_seed
+from rich.console import Console
 
 from gaixie.training.cards.card import write_plain_card
 from gaixie.training.data.corpus import Corpus
-from gaixie.training.data.denoising import DenoisingSettings, Sentences
+from gaixie.training.data.denoising import Sentences
 from gaixie.training.data.stage_data import StageStream
 from gaixie.training.data.stage_loader import PairEncoder, StageLoader
 from gaixie.training.data.token_files import TokenFiles
 from gaixie.training.loop import controller
+from gaixie.training.loop.backend import (
+    Precision,
+    Utilisation,
+    lowest_capability,
+    prepare,
+    tracker_of,
+)
 from gaixie.training.loop.checkpoints import Checkpoints, RunState
-from gaixie.training.loop.controller import FINISH, NEXT_STAGE
-from gaixie.training.loop.model_folder import write_model
-from gaixie.training.loop.precision import Precision, lowest_capability
-from gaixie.training.loop.progress import Display
+from gaixie.training.loop.controller import FINISH, NEXT_STAGE, State
 from gaixie.training.loop.run_log import Interval, RunLog
 from gaixie.training.loop.step import (
     MicroBatches,
@@ -36,16 +42,15 @@ from gaixie.training.loop.step import (
     freeze_unused,
     lr_at,
     make_optimizer,
-    prepare,
     seed_step,
     train_step,
 )
-from gaixie.training.loop.tracking import tracker_of
 from gaixie.training.loop.validation import validate
 from gaixie.training.modeling.model import build_model, load_tokenizer, tokens_digest
 from gaixie.training.settings import Settings
 from gaixie.udfs.metrics import load_metric
 from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.text_tables import read_columns
 
 STOPPED, INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
@@ -80,10 +85,7 @@ class Run:
         self.corpus = Corpus(data.uri, data.validation, data.test, data.split_seed)
         self.tokenizer = load_tokenizer(settings.tokenizer, settings.model.pretrained)
         self.precision = Precision.of(settings.bf16, settings.tf32, lowest_capability())
-        multiple = 8 if self.precision.bf16 else 1
-        self.encode = PairEncoder(self.tokenizer, settings.max_length, multiple)
         self.metric = load_metric(f"spscore:tier={settings.evaluation.tier}")
-
         world = int(os.environ.get("WORLD_SIZE", 1))
         self.accelerator = Accelerator(
             mixed_precision="bf16" if self.precision.bf16 else "no",
@@ -96,91 +98,90 @@ class Run:
         if settings.compile and self.accelerator.distributed_type == DistributedType.DEEPSPEED:
             raise ValueError("compile: expected null under DeepSpeed")
         self.main = self.accelerator.is_main_process
-        self.display = Display(self.main)
-        rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        cache = settings.cache or str(Path(settings.output, "tokens"))
-        self.tokens = TokenFiles(cache, self.encode)
-        self.streams = {
-            stage: StageStream(
-                self.corpus, stage, settings.of_stream(stage), rank, world, self.tokens
-            )
-            for stage in settings.numbers
-            if stage
-        }
+        self.console = Console(quiet=not self.main, highlight=False, soft_wrap=True)
+        self.output = Path(settings.output)
+        self.streams = self._streams()
         self.validation: dict[int, pa.Table] = {
             stage: stream.held_out("validation", settings.evaluation.pairs)
             for stage, stream in self.streams.items()
         }
         self.sources = self._common_sources()
-        if settings.denoising:
-            self._add_denoising(settings.denoising, rank, world)
         set_seed(settings.seed)
-        self.network = build_model(settings.model, self.tokenizer, settings.max_length)
+        self.network = build_model(
+            settings.model, self.tokenizer, settings.max_length, settings.data.degrees
+        )
         if settings.gradient_checkpointing:
             self.network.gradient_checkpointing_enable({"use_reentrant": False})
-        self.checkpoints = Checkpoints(
-            self.accelerator,
-            settings.output,
-            settings.checkpoints.keep,
-            settings.identity()
-            | {"tokenizer": tokens_digest(self.tokenizer), "bf16": self.precision.bf16},
-            settings.mirror,
-        )
-        self.log = RunLog(self.accelerator, settings, self.metric.signature())
-        self.output = Path(settings.output)
-        self.state = RunState.start(settings.numbers[0])
+        identity = settings.identity()
+        identity |= {"tokenizer": tokens_digest(self.tokenizer), "bf16": self.precision.bf16}
+        kept = settings.checkpoints.keep, identity, settings.mirror
+        self.checkpoints = Checkpoints(self.accelerator, settings.output, *kept)
+        work = Utilisation(self.accelerator, self.network, self.precision)
+        self.log = RunLog(self.accelerator, settings, self.metric.signature(), work)
+        self.state = RunState(controller=State(stage=settings.numbers[0]))
         self._told = False
         # accelerate launch ends at SIGTERM without a word to a single process, which sees it go.
         self._launcher = os.getppid() if "ACCELERATE_MIXED_PRECISION" in os.environ else None
 
+    def _streams(self) -> dict[int, StageStream]:
+        """The pairs of each stage; of stage 0, denoising, the sentences."""
+        settings = self.settings
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        tokens = TokenFiles(settings.cache or self.output / "tokens", self._encoder())
+        streams = {}
+        for stage in settings.numbers:
+            data = self.corpus
+            if stage == 0 and settings.denoising:
+                data = Sentences(self.corpus, settings.denoising)
+            own = max(stage, 1), settings.of_stream(stage)
+            streams[stage] = StageStream(data, *own, rank, world, tokens)
+        return streams
+
     def _common_sources(self) -> pa.ChunkedArray:
         """The sources that are paraphrased at every evaluation: some of each stage, in turn.
 
-        They are the same in all stages, so that a rise of their score from one to the next means something.
+        They are the same in all stages, so that a rise of their score from one to the next means
+        something.
         """
         if given := self.settings.evaluation.sources:
             texts = [text for (text,) in read_columns(given, ["source"]) if text]
-            return pa.chunked_array([texts], pa.string())
-        columns = [table["source"].to_pylist() for table in self.validation.values()]
-        turns = chain.from_iterable(zip_longest(*columns))
-        return pa.chunked_array([[*dict.fromkeys(filter(None, turns))]], pa.string())
+        else:
+            tables = (table for stage, table in self.validation.items() if stage)
+            turns = chain.from_iterable(zip_longest(*(t["source"].to_pylist() for t in tables)))
+            texts = [*dict.fromkeys(filter(None, turns))]
+        return pa.chunked_array([texts], pa.string())
 
-    def _add_denoising(self, denoising: DenoisingSettings, rank: int, world: int) -> None:
-        """Stage 0: its stream and its validation sentences."""
-        sentences = Sentences(self.corpus, denoising)
-        stream = StageStream(sentences, 1, self.settings.of_stream(0), rank, world, self.tokens)
-        self.streams = {0: stream} | self.streams
-        self.validation[0] = stream.held_out("validation", self.settings.evaluation.pairs)
-
-    def _encoder(self, stage: int) -> PairEncoder:
+    def _encoder(self, stage: int = 1) -> PairEncoder:
         """What encodes the pairs of a stage."""
-        if stage:
-            return self.encode
-        encode = self.encode
-        noise = self.settings.denoising
-        return PairEncoder(encode.tokenizer, encode.max_length, encode.multiple_of, noise)
+        multiple = 8 if self.precision.bf16 else 1
+        noise = None if stage else self.settings.denoising
+        return PairEncoder(self.tokenizer, self.settings.max_length, multiple, noise)
+
+    def say(self, text: str) -> None:
+        """Prints a line on the main process."""
+        self.console.print(text, markup=False)
 
     def describe(self) -> int:
         """Says what would be trained, and on what."""
         # Under ZeRO-3 a weight that was read is an empty vector here, and its size is elsewhere.
         weights = sum(getattr(p, "ds_numel", p.numel()) for p in self.network.parameters())
         world, batch = self.accelerator.num_processes, self.settings.batch
-        self.display.say(f"data: {self.corpus.name}, {self.corpus.uri}")
+        self.say(f"data: {self.corpus.name}, {self.corpus.uri}")
         for stage, stream in self.streams.items():
             own = self.settings.stage(stage).model_dump(exclude_none=True)
-            data = self.settings.curriculum[stage - 1] if stage else []
-            of = "" if data == [stage] else f" (of the data: {', '.join(map(str, data))})"
+            data = self.settings.curriculum[stage - 1] if stage else ()
+            of = "" if data == (stage,) else f" (of the data: {', '.join(map(str, data))})"
             of, what = (of, "pairs") if stage else (" (denoising)", "sentences or pairs of them")
-            self.display.say(
-                f"stage {stage}{of}: {stream.rows:,} {what}, {len(self.validation[stage]):,} for validation; "
-                + ", ".join(f"{name} {value:,g}" for name, value in own.items())
+            self.say(
+                f"stage {stage}{of}: {stream.rows:,} {what}, {len(self.validation[stage]):,} for "
+                "validation; " + ", ".join(f"{name} {value:,g}" for name, value in own.items())
             )
-        self.display.say(
-            f"model: {weights:,} weights, {len(self.tokenizer):,} tokens; {batch.pairs:,} pairs a step "
-            f"over {world} processes, in micro-batches of up to {batch.micro_pairs:,}"
+        self.say(
+            f"model: {weights:,} weights, {len(self.tokenizer):,} tokens; {batch.pairs:,} pairs a "
+            f"step over {world} processes, in micro-batches of up to {batch.micro_pairs:,}"
         )
-        self.display.say(f"precision: {self.precision.in_words()}")
-        self.display.say(f"metric: {self.log.signature}")
+        self.say(f"precision: {self.precision.in_words()}")
+        self.say(f"metric: {self.log.signature}")
         return 0
 
     def train(self, resume: bool) -> int:
@@ -188,13 +189,13 @@ class Run:
         self.describe()
         saved = self.checkpoints.find(resume)
         if saved and saved.controller.finished and self._model_is_there():
-            self.display.say(f"finished at step {saved.step:,}, before: {self.output / 'model'}")
+            self.say(f"finished at step {saved.step:,}, before: {self.output / 'model'}")
             self.checkpoints.close()
             return 0
-        # Under DeepSpeed the weights may be elsewhere; it does without the gradients that are not there.
+        # Under DeepSpeed the weights may be elsewhere; it does without missing gradients.
         if self.accelerator.distributed_type != DistributedType.DEEPSPEED:
             if unused := freeze_unused(self.network):
-                self.display.say(f"{len(unused)} weights stay as they are: {', '.join(unused)}")
+                self.say(f"{len(unused)} weights stay as they are: {', '.join(unused)}")
         optimizer = make_optimizer(self.network, self.settings)
         self.model, self.optimizer = prepare(
             self.accelerator, self.network, optimizer, self.settings
@@ -205,7 +206,7 @@ class Run:
         if saved:
             self.state = saved
             self.checkpoints.load(saved.step)
-            self.display.say(f"goes on from {self.checkpoints.path(saved.step)}")
+            self.say(f"goes on from {self.checkpoints.path(saved.step)}")
         self.log.start(self.state.step)
         self._started = time.monotonic() - self.state.seconds
         before = signal.signal(signal.SIGTERM, self._on_sigterm)
@@ -216,11 +217,10 @@ class Run:
             self.finish()
             code = 0
         except Stopped:
-            self.display.say(f"stopped at step {self.state.step:,}, which is saved")
+            self.say(f"stopped at step {self.state.step:,}, which is saved")
             code = STOPPED
         finally:
             signal.signal(signal.SIGTERM, before)
-            self.display.close()
             self.checkpoints.close()
         self.accelerator.end_training()  # not after an error: the other ranks are elsewhere
         return code
@@ -230,44 +230,40 @@ class Run:
     def stage(self) -> None:
         """Trains one stage: steps and evaluations until the controller leaves it."""
         settings, number = self.settings, self.state.controller.stage
-        own = settings.stage(number)
-        batch = settings.batch
-        micro_batches = MicroBatches(self._encoder(number), batch.micro_pairs, batch.micro_tokens)
+        own, batch = settings.stage(number), settings.batch
+        cut = MicroBatches(self._encoder(number), batch.micro_pairs, batch.micro_tokens)
         cuda = self.accelerator.device.type == "cuda"
-        loader = StageLoader(self.streams[number], micro_batches, settings.workers, pin_memory=cuda)
+        loader = StageLoader(self.streams[number], cut, settings.workers, pin_memory=cuda)
         if self.state.loader:
             loader.load_state_dict(self.state.loader)
         first = self.state.controller.stage_step
-        self.display.start_stage(number, self.state.step - first, own.max_steps)
         if self._evaluation_due() and self._evaluate():  # a run that was stopped just before it
             return
+        done, title = self.state.step - first, f"stage {number}"
         interval = Interval()
         # Workers ignore SIGTERM: left to the end of Python, they would be waited for without end.
-        with closing(loader.batches()) as batches:
+        with (
+            closing(iter(loader)) as batches,
+            Progress(title, own.max_steps, "steps", self.console, done) as shown,
+        ):
             while True:
                 asked = time.monotonic()
                 with one_rank():
-                    batch = next(batches)
+                    work = next(batches)
                 waiting = time.monotonic() - asked
                 step = self.state.step + 1
                 seed_step(settings.seed, step, self.accelerator.process_index)
                 rate = lr_at(step - first, own, settings.decay, settings.min_learning_rate)
                 for group in self.optimizer.param_groups:
                     group["lr"] = rate * group.get("scale", 1.0)
-                done = train_step(
-                    self.accelerator,
-                    self.model,
-                    self.optimizer,
-                    batch,
-                    settings.label_smoothing,
-                    settings.clip,
-                )
-                interval.add(done, waiting, loader.position)
+                learned = self.accelerator, self.model, self.optimizer, work
+                done_now = train_step(*learned, settings.label_smoothing, settings.clip)
+                interval.add(done_now, waiting, loader.position)
                 self.state = replace(self.state, step=step, loader=loader.state_dict())
                 save = step % settings.checkpoints.steps == 0
                 if not (save or step % settings.log_steps == 0 or self._evaluation_due()):
                     continue
-                stop, time_is_up = self._log(interval, rate)
+                stop, time_is_up = self._log(interval, rate, shown)
                 if stop:
                     self._save()
                     raise Stopped
@@ -278,7 +274,7 @@ class Run:
                     self._save()
                 interval = Interval()
 
-    def _log(self, interval: Interval, rate: float) -> tuple[bool, bool]:
+    def _log(self, interval: Interval, rate: float, shown: Progress) -> tuple[bool, bool]:
         """Writes the interval's line. What all ranks agree on: whether to stop, whether time is up."""
         at, step = self.state.controller, self.state.step
         stop = self._told or self._launcher not in (None, os.getppid())
@@ -294,7 +290,11 @@ class Run:
         if own.max_seconds is not None:
             left.append(own.max_seconds - (agreed.seconds - at.stage_seconds))
             time_is_up = left[-1] <= 0
-        self.display.update(line, done, max(min(left), 0) if left else None)
+        status = (
+            f"step {step:,}, loss {line['loss']:.4f}, "
+            f"{line['tokens_per_second']:,.0f} tokens/s, waits {line['waiting']:.0%}"
+        )
+        shown.update(done, status, max(min(left), 0) if left else None)
         return agreed.stop, time_is_up
 
     def _save(self) -> None:
@@ -326,6 +326,7 @@ class Run:
             self.settings.evaluation,
             settings.accuracy if at.stage else 1.0,  # denoising: nothing is generated
             self.metric,
+            min(self.settings.batch.micro_pairs, self.settings.evaluation.batch_size),
         )
         score, measure = result.score, "mean SPScore-zh"
         if at.stage == 0:
@@ -334,15 +335,15 @@ class Run:
             settings, at, step, self.state.seconds, result.accuracy, score, measure
         )
         self.log.evaluation(decision, result)
-        self.display.say(
+        self.say(
             f"step {step:,}, evaluation {decision.evaluation}, stage {decision.stage}: "
             f"{decision.action}: {decision.reason}"
         )
         ended = decision.action in (NEXT_STAGE, FINISH)
         best = step if decision.improved else self.state.best_step
-        if ended and best is not None and best != step:
+        if ended and best not in (None, step):
             if self.settings.checkpoints.last and decision.action == FINISH:
-                write_model(self.accelerator, self.model, self.tokenizer, self.output / "last")
+                self._write_model("last")
             self.checkpoints.load(best)
         self.state = replace(self.state, controller=after, best_step=best)
         if decision.action == NEXT_STAGE:
@@ -354,15 +355,32 @@ class Run:
     # What a run leaves
 
     def finish(self) -> None:
-        """Writes OUTPUT/model. All ranks call it, as ZeRO-3 gathers its weights."""
-        self.display.close()
-        write_model(
-            self.accelerator, self.model, self.tokenizer, self.output / "model", write_plain_card
-        )
+        """Writes OUTPUT/model. All ranks call it."""
+        self._write_model("model", write_plain_card)
         if self.main:
             self.checkpoints.send("model", "history.jsonl", "log.jsonl", "settings.yaml")
-            self.display.say(f"finished at step {self.state.step:,}: {self.output / 'model'}")
+            self.say(f"finished at step {self.state.step:,}: {self.output / 'model'}")
         self.accelerator.wait_for_everyone()
+
+    def _write_model(self, name: str, complete: Callable[[Path, Path], None] | None = None) -> None:
+        """Writes the model as it is now, whole or not at all. All ranks call it: ZeRO-3 gathers.
+
+        complete: adds what else belongs there; it is given the folder, not yet in its place, and
+        OUTPUT.
+        """
+        plain = self.accelerator.unwrap_model(self.model)
+        # Elsewhere it would give copies of tied weights, each to be written.
+        zero3 = any(hasattr(parameter, "ds_id") for parameter in plain.parameters())
+        weights = self.accelerator.get_state_dict(self.model) if zero3 else None
+        if self.main:
+            target, part = self.output / name, self.output / f".part-{name}"
+            for folder in (part, target):
+                shutil.rmtree(folder, ignore_errors=True)
+            plain.save_pretrained(part, state_dict=weights)
+            self.tokenizer.save_pretrained(part)
+            if complete:
+                complete(part, self.output)
+            part.rename(target)
 
     def _model_is_there(self) -> bool:
         folders = [str(self.output), *filter(None, [self.settings.mirror])]

@@ -21,9 +21,9 @@ from accelerate import Accelerator
 
 from gaixie.training.data.stage_data import Position, StageStream
 from gaixie.training.loop import plots
+from gaixie.training.loop.backend import Utilisation, tracker_options
 from gaixie.training.loop.controller import Decision
 from gaixie.training.loop.step import Done
-from gaixie.training.loop.tracking import options_of
 from gaixie.training.loop.validation import Found
 from gaixie.training.settings import Settings
 
@@ -46,50 +46,51 @@ class Agreed:
     """Seconds of the run so far, by the same clock."""
     stop: bool
     """Some rank was told to."""
+    labels: int = 0
+    """Tokens of paraphrases among the tokens."""
 
 
 class Interval:
     """The steps since the last line of log.jsonl, on one rank."""
 
     def __init__(self) -> None:
-        self.losses: list[torch.Tensor] = []
-        self.skipped: list[torch.Tensor] = []
+        self.steps: list[Done] = []
         self.positions: list[Position] = []
-        self.tokens = 0
         self.waiting = 0.0
         self.started = time.monotonic()
 
     def add(self, done: Done, waiting: float, position: Position) -> None:
         """Adds a step. position: behind the step's batch."""
-        self.losses.append(done.loss)
-        self.skipped.append(done.skipped)
+        self.steps.append(done)
         self.positions.append(position)
-        self.tokens += done.tokens
         self.waiting += waiting
 
     def together(self, accelerator: Accelerator, stop: bool, seconds: float) -> Agreed:
-        """Sums over all ranks, which all call it. Losses stay on the device until here, so that no step waits for one."""
-        clock = (
-            [time.monotonic() - self.started, seconds] if accelerator.is_main_process else [0, 0]
-        )
-        numbers = torch.tensor(
-            [float(stop), self.tokens, self.waiting, *clock],
-            dtype=torch.float64,
-            device=accelerator.device,
-        )
-        steps = torch.stack([*self.losses, *self.skipped]).double()
-        sums = accelerator.reduce(torch.cat([numbers, steps]), "sum").tolist()
-        stops, tokens, waiting, spent, seconds, *steps = sums
-        losses, skipped = steps[: len(self.losses)], [s > 0 for s in steps[len(self.losses) :]]
+        """Sums over all ranks, which all call it.
+
+        Losses stay on the device until here, so that no step waits for one.
+        """
+        main = accelerator.is_main_process
+        clock = [time.monotonic() - self.started, seconds] if main else [0.0, 0.0]
+        tokens = sum(done.tokens for done in self.steps)
+        numbers = torch.tensor([stop, tokens, self.waiting, *clock], dtype=torch.float64)
+        columns = [done.loss for done in self.steps] + [done.skipped for done in self.steps]
+        own = torch.cat([numbers.to(accelerator.device), torch.stack(columns).double()])
+        stops, tokens, waiting, spent, seconds, *steps = accelerator.reduce(own, "sum").tolist()
+        losses, skipped = steps[: len(self.steps)], [one > 0 for one in steps[len(self.steps) :]]
         waiting /= accelerator.num_processes
-        return Agreed(losses, skipped, int(tokens), waiting, spent, seconds, stops > 0)
+        labels = sum(done.labels for done in self.steps)
+        return Agreed(losses, skipped, int(tokens), waiting, spent, seconds, stops > 0, labels)
 
 
 class RunLog:
     """Writes on the main process alone; the others may call it too."""
 
-    def __init__(self, accelerator: Accelerator, settings: Settings, signature: str):
+    def __init__(
+        self, accelerator: Accelerator, settings: Settings, signature: str, work: Utilisation
+    ):
         self.accelerator, self.settings, self.signature = accelerator, settings, signature
+        self.work = work
         self.output = Path(settings.output)
         self.main = accelerator.is_main_process
         self._skipped = 0
@@ -102,16 +103,11 @@ class RunLog:
             text = yaml.safe_dump(self.settings.model_dump(mode="json"), allow_unicode=True)
             (self.output / "settings.yaml").write_text(text, "utf-8")
         if self.settings.tracking:
-            given = options_of(self.settings, step)
+            given = tracker_options(self.settings, step)
             self.accelerator.init_trackers("curriculum", init_kwargs=given)
 
     def interval(
-        self,
-        agreed: Agreed,
-        step: int,
-        stage: int,
-        rate: float,
-        loader: dict[str, Any],
+        self, agreed: Agreed, step: int, stage: int, rate: float, loader: dict[str, Any]
     ) -> dict[str, Any]:
         """The interval's line of log.jsonl, written."""
         line = {
@@ -124,18 +120,19 @@ class RunLog:
             "position": loader["position"],
             "seconds": agreed.seconds,
             "tokens_per_second": agreed.tokens / agreed.spent,
+            "mfu": self.work.of(agreed.tokens - agreed.labels, agreed.labels) / agreed.spent,
             "waiting": agreed.waiting / agreed.spent,
             "skipped": sum(agreed.skipped),
         }
-        self._write("log.jsonl", line)
-        self._track(
-            step, {name: line[name] for name in ("loss", "learning_rate", "tokens_per_second")}
-        )
+        names = ("loss", "learning_rate", "tokens_per_second", "mfu")
+        self._write("log.jsonl", line, {name: line[name] for name in names})
         return line
 
     def check(self, interval: Interval, agreed: Agreed, stream: StageStream, step: int) -> None:
-        """Raises ValueError for the first loss that is no number, and where too many steps in a row had
-        a gradient that was not finite; writes the pair_ids of the step's batch. step: the interval's last.
+        """Looks at every step of the interval. step: its last one.
+
+        Raises ValueError for the first loss that is no number, and where too many steps in a row had
+        a gradient that was not finite; writes the pair_ids of the step's batch.
         """
         steps = zip(agreed.losses, agreed.skipped, interval.positions, strict=True)
         for number, (loss, skipped, after) in enumerate(steps, step - len(agreed.losses) + 1):
@@ -162,18 +159,15 @@ class RunLog:
             "signature": self.signature,
             "samples": result.samples,
         }
-        self._write("history.jsonl", line)
-        named = {"accuracy": result.accuracy, "spscore": result.score, "stage": decision.stage}
-        values = {name: value for name, value in named.items() if value is not None}
-        self._track(decision.step, values)
+        values = {"accuracy": result.accuracy, "spscore": result.score, "stage": decision.stage}
+        self._write("history.jsonl", line, values)
         if self.main:
             plots.draw(self.output)
 
-    def _write(self, name: str, line: dict[str, Any]) -> None:
+    def _write(self, name: str, line: dict[str, Any], tracked: dict[str, float | None]) -> None:
         if self.main:
             with (self.output / name).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
-
-    def _track(self, step: int, values: dict[str, float]) -> None:
         if self.settings.tracking:
-            self.accelerator.log(values, step=step)
+            known = {key: value for key, value in tracked.items() if value is not None}
+            self.accelerator.log(known, step=line["step"])

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.utils import DistributedDataParallelKwargs, DistributedType
+from accelerate.utils import DistributedType
 from torch.nn.functional import cross_entropy
 
 from gaixie.training.data.stage_loader import PairEncoder
+from gaixie.training.modeling.model import decoder_ids, end_tokens
 from gaixie.training.settings import Settings, StageSettings
 
 
@@ -99,7 +100,9 @@ class Done(NamedTuple):
     tokens: int
     """Work.tokens."""
     skipped: torch.Tensor
-    """1.0 where the gradient was not finite, on all ranks, and the weights were left as they were; else 0.0."""
+    """1.0 where the gradient was not finite, and no rank changed a weight; else 0.0."""
+    labels: int
+    """Work.labels."""
 
 
 def train_step(
@@ -124,6 +127,7 @@ def train_step(
     scale = accelerator.num_processes * accelerator.gradient_accumulation_steps
     loss = torch.zeros((), device=accelerator.device)
     skipped = torch.zeros((), device=accelerator.device)
+    skipped_before: Any = getattr(model, "skipped_steps", 0)  # of DeepSpeed
     for number, micro in enumerate(work.micro_batches, 1):
         last = number == len(work.micro_batches)
         accelerator.sync_gradients = last  # accumulate() would set it by counting
@@ -131,13 +135,15 @@ def train_step(
             part = token_losses(accelerator, model, micro, label_smoothing) / work.labels
             accelerator.backward(part * scale)
         loss += part.detach()
-    if accelerator.distributed_type != DistributedType.DEEPSPEED:  # whose backward does all of it
+    if accelerator.distributed_type == DistributedType.DEEPSPEED:  # whose backward does all of it
+        skipped += model.skipped_steps - skipped_before
+    else:
         norm = accelerator.clip_grad_norm_(model.parameters(), clip)
         skipped = (~torch.isfinite(norm)).float()
         optimizer.optimizer.found_inf = skipped  # what a GradScaler tells a fused optimiser
         optimizer.step()
         optimizer.zero_grad()
-    return Done(loss, work.tokens, skipped)
+    return Done(loss, work.tokens, skipped, work.labels)
 
 
 def token_losses(
@@ -169,32 +175,41 @@ def predict(
             "decoder_attention_mask": causal[None, None],
         }
     # Labels handed to the model would make it compute a loss of its own as well.
-    decoder_ids = plain.prepare_decoder_input_ids_from_labels(labels)
+    read = decoder_ids(plain, labels)
     with only_places(plain.get_output_embeddings(), places):
-        answer = model(input_ids=ids, decoder_input_ids=decoder_ids, use_cache=False, **masks)
+        answer = model(input_ids=ids, decoder_input_ids=read, use_cache=False, **masks)
     return answer.logits, labels.flatten().index_select(0, places)
+
+
+class _Places:
+    """The hook of an output layer: it sees no more than some places of (pairs, longest, width).
+
+    The places lie here and not in the layer, whose tensors a compiled model takes for constants: it
+    would be compiled again for every number of labels. There is one hook for good, for a model is
+    compiled again where hooks change, too.
+    """
+
+    places: torch.Tensor | None = None
+
+    def __call__(self, head: Any, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        if self.places is None:  # a model that generates
+            return arguments
+        hidden, *rest = arguments
+        return hidden.flatten(0, 1).index_select(0, self.places), *rest
 
 
 @contextmanager
 def only_places(head: Any, places: torch.Tensor) -> Iterator[None]:
-    """Has an output layer see no more than some places of (pairs, longest, width), flattened.
-
-    One hook for good, for a compiled model is compiled again where hooks change.
-    """
-    if not hasattr(head, "places"):
-        head.register_forward_pre_hook(_take_places)
-    head.places = places
+    """Has an output layer see these places of its flattened input alone."""
+    hooks = [hook for hook in head._forward_pre_hooks.values() if isinstance(hook, _Places)]
+    if not hooks:
+        hooks = [_Places()]
+        head.register_forward_pre_hook(hooks[0])
+    hooks[0].places = places
     try:
         yield
     finally:
-        head.places = None
-
-
-def _take_places(head: Any, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-    if head.places is None:  # a model that generates
-        return arguments
-    hidden, *rest = arguments
-    return hidden.flatten(0, 1).index_select(0, head.places), *rest
+        hooks[0].places = None
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:
@@ -222,14 +237,15 @@ def lr_at(step: int, stage: StageSettings, decay: str, min_share: float) -> floa
 def make_optimizer(model: Any, settings: Settings) -> torch.optim.AdamW:
     """AdamW; biases and the weights of norms do not decay.
 
-    ``scale`` of a group: its share of the learning rate. The encoder's is of its own, and the embeddings',
-    as they are the encoder's too.
+    ``scale`` of a group: its share of the learning rate. The encoder has one of its own, and with it
+    the embeddings, which are the encoder's too; at 0 they are frozen.
     """
     groups: dict[tuple[bool, float], list[torch.nn.Parameter]] = {}
     encoder = {id(parameter) for parameter in model.get_encoder().parameters()}
     for parameter in model.parameters():
+        scale = settings.encoder_learning_rate if id(parameter) in encoder else 1.0
+        parameter.requires_grad_(parameter.requires_grad and scale > 0)
         if parameter.requires_grad:
-            scale = settings.encoder_learning_rate if id(parameter) in encoder else 1.0
             # Under ZeRO-3 a weight that was read is an empty vector here, and its shape is elsewhere.
             shape = getattr(parameter, "ds_shape", parameter.shape)
             groups.setdefault((len(shape) > 1, scale), []).append(parameter)
@@ -255,9 +271,9 @@ def freeze_unused(model: Any) -> list[str]:
     """
     training = model.training
     model.eval()  # all layers, whatever their dropout
-    ids = torch.full((1, 2), model.config.eos_token_id)
-    decoder_ids = model.prepare_decoder_input_ids_from_labels(ids)
-    logits = model(input_ids=ids, decoder_input_ids=decoder_ids, use_cache=False).logits
+    ids = torch.full((1, 2), end_tokens(model)[0])
+    read = decoder_ids(model, ids)
+    logits = model(input_ids=ids, decoder_input_ids=read, use_cache=False).logits
     weights = {name: one for name, one in model.named_parameters() if one.requires_grad}
     gradients = torch.autograd.grad(logits.sum(), [*weights.values()], allow_unused=True)
     unused = [name for name, own in zip(weights, gradients, strict=True) if own is None]
@@ -265,27 +281,6 @@ def freeze_unused(model: Any) -> list[str]:
         weights[name].requires_grad_(False)
     model.train(training)
     return unused
-
-
-def prepare(
-    accelerator: Accelerator, model: torch.nn.Module, optimizer: Any, settings: Settings
-) -> tuple[torch.nn.Module, Any]:
-    """Model and optimiser as the backend has them. Loaders stay as they are: they are sharded."""
-    layer_drop = max(
-        getattr(model.config, f"{side}_layerdrop", 0) for side in ("encoder", "decoder")
-    )
-    accelerator.ddp_handler = DistributedDataParallelKwargs(
-        broadcast_buffers=False,  # tables of positions and zeros: no step changes them
-        find_unused_parameters=layer_drop > 0,  # else all are used, see freeze_unused
-    )
-    if accelerator.distributed_type == DistributedType.DEEPSPEED:
-        # It would take the first from a loader, and clips by its own configuration.
-        config = accelerator.state.deepspeed_plugin.deepspeed_config
-        config["train_micro_batch_size_per_gpu"] = min(
-            settings.batch.micro_pairs, settings.batch.pairs // accelerator.num_processes
-        )
-        config["gradient_clipping"] = settings.clip
-    return accelerator.prepare(model, optimizer)
 
 
 def accumulation(settings: Settings, world: int) -> int:

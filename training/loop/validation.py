@@ -7,7 +7,7 @@ under ZeRO-3 every rank has to call the model equally often.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -19,8 +19,7 @@ from accelerate import Accelerator
 
 from gaixie.training.data.stage_loader import PairEncoder
 from gaixie.training.loop.step import predict
-from gaixie.training.modeling.generation import paraphrases
-from gaixie.training.modeling.generator import has_text, most_new
+from gaixie.training.modeling.generator import Decoding, Generator, has_text, most_new
 from gaixie.training.settings import Evaluation
 from gaixie.udfs.metrics import Metric, Pairs
 
@@ -48,19 +47,26 @@ def validate(
     settings: Evaluation,
     readable: float,
     metric: Metric,
+    micro_pairs: int,
 ) -> Found:
     """Accuracy on pairs; and, above an accuracy of `readable`, the score of paraphrases of the first
-    settings.generate sources. All ranks call it with the same arguments."""
+    settings.generate sources. All ranks call it with the same arguments.
+
+    micro_pairs: what fits into memory with all its logits, as in training.
+    """
     model.eval()
     try:
         # Compiled, a model would be compiled again for all the shapes that generation has.
         with torch.no_grad(), torch.compiler.set_stance("force_eager"):
-            accuracy = token_accuracy(accelerator, model, encode, pairs, settings.batch_size)
+            accuracy = token_accuracy(accelerator, model, encode, pairs, micro_pairs)
             if accuracy <= readable:
                 return Found(accuracy, None, [])
             sources = sources.slice(0, settings.generate)
-            score, samples = mean_score(accelerator, model, encode, sources, settings, metric)
-            return Found(accuracy, score, samples)
+            try:
+                own = mean_score(accelerator, model, encode, sources, settings, metric)
+            except torch.OutOfMemoryError:
+                raise MemoryError("out of GPU memory: lower evaluation.batch_size") from None
+            return Found(accuracy, *own)
     finally:
         model.train()
 
@@ -73,13 +79,15 @@ def token_accuracy(
     batch_size: int,
 ) -> float:
     """Share of label tokens that the model predicts given those before them, over all ranks."""
-    rows, counts = stripe(accelerator, by_length(pairs["source"]))
+    # In order of length, so that a batch has little padding.
+    lengths = pc.utf8_length(pairs["source"]).to_numpy()
+    rows, counts = stripe(accelerator, np.argsort(lengths, kind="stable"))
     right = total = 0
     for start in range(0, len(rows), batch_size):
         part = pairs.take(rows[start : start + batch_size])
         columns = (part[name].to_pylist() for name in ("source", "paraphrase"))
         # The seed of a sentence's noise is its place, so that it is the same at every evaluation.
-        options = {"noise": rows[start : start + batch_size].tolist()} if encode.add_noise else {}
+        options = {"noise": rows[start : start + batch_size].tolist()} if encode.noise else {}
         batch = encode(*columns, **options)
         with accelerator.autocast():
             logits, labels = predict(accelerator, model, batch)
@@ -103,6 +111,8 @@ def mean_score(
     Every rank calls the model's generate() equally often, each time with sources of one limit of new
     tokens: under ZeRO-3 a call of one rank is a call of all. Sources without text do not count.
     """
+    generator = Generator(accelerator.unwrap_model(model), encode.tokenizer)
+    decoding = Decoding(settings.num_beams, degree=settings.degree, batch_size=settings.batch_size)
     texts = [text for text in sources.to_pylist() if has_text(text)]
     lengths = [len(ids) for ids in encode.tokenizer(texts, verbose=False)["input_ids"]]
     own: list[str] = []
@@ -110,18 +120,11 @@ def mean_score(
     counts: list[bool] = []
     order = sorted(range(len(texts)), key=lengths.__getitem__)
     for limit, group in groupby(order, lambda k: settings.max_new_tokens or most_new(lengths[k])):
-        rows, counted = stripe(accelerator, np.array([*group]))
-        part = [texts[row] for row in rows]
+        places, counted = stripe(accelerator, np.array([*group]))
+        part = [texts[place] for place in places]
         with accelerator.autocast():
-            written += paraphrases(
-                accelerator.unwrap_model(model),
-                encode.tokenizer,
-                part,
-                num_beams=settings.num_beams,
-                degree=settings.degree,
-                max_new_tokens=limit,
-                batch_size=settings.batch_size,
-            )
+            rows = generator.candidates(part, replace(decoding, max_new_tokens=limit), scored=False)
+        written += [row[0].text if row else "" for row in rows]
         own += part
         counts += counted.tolist()
     scores = np.nan_to_num(metric.sentence_scores(Pairs.of(own, written)))  # an empty text has none
@@ -129,11 +132,6 @@ def mean_score(
     score, count = add_up(accelerator, total, sum(counts))
     samples = [[*pair] for pair in zip(own, written, strict=True)]
     return score / max(count, 1), samples[:: max(len(samples) // SAMPLES, 1)][:SAMPLES]
-
-
-def by_length(source: pa.ChunkedArray) -> np.ndarray:
-    """Places in order of length, so that a batch has little padding."""
-    return np.argsort(pc.utf8_length(source).to_numpy(), kind="stable")
 
 
 def stripe(accelerator: Accelerator, order: np.ndarray) -> tuple[np.ndarray, torch.Tensor]:

@@ -7,8 +7,9 @@ An *entity table* is a string of JSON: indexed token -> the text that it stands 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from gaixie.training.modeling.vocabulary import BYTES, LOCATION, SPECIAL, WORD, kind_of
 from gaixie.udfs.text.code_points import from_strings
@@ -80,26 +81,22 @@ class EntityCodec:
         """The text of ids; what indexed tokens stand for comes from the table."""
         texts = json.loads(table) if table else {}
         parts: list[str] = []
-        data = bytearray()
-        for index in ids:
-            if self._first_byte <= index < self._first_byte + len(BYTES):
-                data.append(index - self._first_byte)
+        for is_byte, own in groupby(ids, self._is_byte):
+            if is_byte:
+                parts.append(_text_of(bytes(index - self._first_byte for index in own)))
                 continue
-            if data:
-                parts.append(_text_of(data))
-                data.clear()
-            if index < self._special:
-                if not skip_special_tokens:
-                    parts.append(self.tokens[index])
-            elif index < self._first_byte:
-                text = texts.get(self.tokens[index])
-                self.missing_entities += text is None
-                parts.append(text or "")
-            else:
-                parts.append(self.tokens[index])
-        if data:
-            parts.append(_text_of(data))
+            for index in own:
+                text = self.tokens[index]
+                if index < self._special:
+                    text = "" if skip_special_tokens else text
+                elif index < self._first_byte:
+                    self.missing_entities += text not in texts
+                    text = texts.get(text, "")
+                parts.append(text)
         return "".join(parts)
+
+    def _is_byte(self, index: int) -> bool:
+        return self._first_byte <= index < self._first_byte + len(BYTES)
 
     def count_words(self, texts: Sequence[str]) -> tuple[int, int]:
         """Words of some texts outside entities and places, and how many of them are tokens."""
@@ -137,23 +134,21 @@ class EntityCodec:
 
     def _add(self, row: list[int], word: str | EntityText, table: _Table, closed: bool) -> None:
         """Appends the ids of a word or of an entity (kind, text)."""
-        if isinstance(word, str):
-            index = None
+        index = None
+        if not isinstance(word, str):
+            index, word = table.index_of(word, closed), word[1]
+        else:
             if word in self._locations:
                 index = table.index_of((LOCATION, word), closed)
             if index is None:
                 index = self._text_ids.get(word)
             if index is None and len(word) >= self.word_characters:
                 index = table.index_of((WORD, word), closed)
-        else:
-            index = table.index_of(word, closed)
-            word = word[1]
         if index is not None:
             row.append(index)
             return
         for character in word:
-            index = self._text_ids.get(character)
-            if index is not None:
+            if (index := self._text_ids.get(character)) is not None:
                 row.append(index)
             else:
                 data = character.encode("utf-8", "surrogatepass")
@@ -165,14 +160,10 @@ class EntityCodec:
             return []
         words = self._segmenter.word_ends(from_strings(texts))
         ends, offsets = words.ends.tolist(), words.offsets.tolist()
-        cut = []
-        for text, (first, last) in zip(texts, pairwise(offsets), strict=True):
-            row, start = [], 0
-            for end in ends[first:last]:
-                row.append(text[start:end])
-                start = end
-            cut.append(row)
-        return cut
+        return [
+            [text[start:end] for start, end in pairwise([0, *ends[first:last]])]
+            for text, (first, last) in zip(texts, pairwise(offsets), strict=True)
+        ]
 
 
 class _Table:
@@ -180,25 +171,24 @@ class _Table:
 
     def __init__(self, ids: dict[str, int], indices: int, known: dict[EntityText, str]):
         self._ids, self._indices = ids, indices
-        self.known = {entity: ids[token] for entity, token in known.items() if token in ids}
+        self._known = {entity: ids[token] for entity, token in known.items() if token in ids}
         self.texts: dict[str, str] = {}
-        self._used: dict[str, int] = {}
+        self._used: Counter[str] = Counter()
 
     def index_of(self, entity: EntityText, closed: bool) -> int | None:
-        """The id of an entity; where it has none yet a new one, unless closed."""
-        index = self.known.get(entity)
-        return self.add(entity) if index is None and not closed else index
+        """The id of an entity: one that it has or, unless closed, a new one.
 
-    def add(self, entity: EntityText) -> int | None:
-        """The id of a new entity; None where its kind has no index left."""
+        None where its kind has no index left.
+        """
+        if entity in self._known or closed:
+            return self._known.get(entity)
         kind, text = entity
-        number = self._used.get(kind, 0) + 1
-        token = f"<{kind}_{number}>"
-        if number > self._indices or token not in self._ids:
+        token = f"<{kind}_{self._used[kind] + 1}>"
+        if self._used[kind] == self._indices or token not in self._ids:
             return None
-        self._used[kind] = number
+        self._used[kind] += 1
         self.texts[token] = text
-        self.known[entity] = self._ids[token]
+        self._known[entity] = self._ids[token]
         return self._ids[token]
 
 
@@ -207,7 +197,7 @@ def _tokens_by_text(table: str) -> dict[EntityText, str]:
     return {(kind_of(token), text): token for token, text in json.loads(table).items()}
 
 
-def _text_of(data: bytearray) -> str:
+def _text_of(data: bytes) -> str:
     """UTF-8, lone surrogates among it; bytes that are neither (a model may write any) are U+FFFD."""
     try:
         return data.decode("utf-8", "surrogatepass")

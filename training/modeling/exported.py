@@ -22,7 +22,6 @@ from gaixie.training.modeling.generator import Generator
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.udfs.metrics.encoder import loading
 
-QUANTIZATIONS = ("int8", "float32", "bfloat16")
 WEIGHTS, ABOUT = "model.bin", "export.json"
 HOW_TO_INSTALL = "pip install 'gaixie[export]' brings CTranslate2"
 
@@ -54,6 +53,7 @@ def export(model: Any, tokenizer: Any, output: Path, quantization: str = "int8")
         "quantization": quantization,
         "max_position_embeddings": config.max_position_embeddings,
         "decoder_start_token_id": config.decoder_start_token_id,
+        "degrees": getattr(config, "degrees", False),
     }
     (output / ABOUT).write_text(json.dumps(about, indent=2) + "\n", "utf-8")
 

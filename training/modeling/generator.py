@@ -10,67 +10,62 @@ depend on what else is asked for (but for the last bits of sums over padding). S
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import torch
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
 from gaixie.training.data.stage_loader import padded, with_degree
-from gaixie.training.modeling.encode_plus import ENTITIES
 from gaixie.training.modeling.entity_constraint import EntityConstraint
+from gaixie.training.modeling.model import end_tokens
 from gaixie.training.modeling.punctuation import restore
-from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+from gaixie.training.modeling.tokenizer import ENTITIES, EntityAlignedTokenizer
+from gaixie.training.settings import DEGREES
 from gaixie.udfs.text.normalise import normalise
 
 LENGTH_STEP = 16
-"""Tokens by which a source's length is rounded up where the limit of new tokens follows it."""
+"""A source's length is rounded up to a multiple of this where the limit of new tokens follows it."""
 SPARE_SAMPLES = 3
-"""Drawn beyond n_best where copies are passed over."""
+"""Drawn beyond n_best where copies are dropped."""
 LOGITS = 2**25
-"""Held at a time when candidates are scored: 128 MiB of float32."""
+"""Held at a time while candidates are scored: 128 MiB of float32."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
 class Decoding:
-    """How candidates are made. Raises ValueError, in one line, for a value out of its range."""
+    """How candidates are made. Raises ValueError for a value that is out of its range."""
 
-    beams: int = 4
+    beams: int = Field(default=4, ge=1)
+    """Beams of the search."""
     sample: bool = False
-    """Draw n_best from the nucleus of probability top_p (Holtzman et al. 2020) instead of searching."""
-    draws: int = 0
-    """Drawn likewise, beside the search."""
-    top_p: float = 0.95
-    temperature: float = 1.0
+    """Draw n_best candidates from the nucleus top_p (Holtzman et al. 2020) instead of searching."""
+    draws: int = Field(default=0, ge=0)
+    """Candidates that are drawn beside the search."""
+    top_p: float = Field(default=0.95, gt=0, le=1)
+    """Probability mass of the nucleus that is drawn from."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Of draws; the lower, the likelier the candidates."""
     seed: int = 13
-    """Seed of the samples of one call."""
-    n_best: int = 1
-    degree: int | None = None
-    """Of change, 1 to 5; None asks for none. Needs a tokenizer and a model that have learned them."""
-    max_new_tokens: int | None = None
-    """None: twice the source's tokens, these rounded up to LENGTH_STEP."""
+    """Seed of everything that is drawn in one call."""
+    n_best: int = Field(default=1, ge=1)
+    """Candidates of a sentence."""
+    degree: int | None = Field(default=None, ge=1, le=DEGREES)
+    """Degree of change, 1 to 5, from a model that has learned degrees."""
+    max_new_tokens: int | None = Field(default=None, ge=1)
+    """Limit of a paraphrase; without it, twice its source's tokens, rounded up to a multiple of 32."""
     drop_copies: bool = False
-    """Pass over a candidate that equals its source, both normalised."""
-    batch_size: int = 32
-    """Sources; each takes the memory of all its beams or samples."""
+    """Pass over candidates that equal their source; both are normalised first."""
+    batch_size: int = Field(default=32, ge=1)
+    """Sentences at once; each takes the memory of all its beams or samples."""
 
-    def __post_init__(self):
-        longest = 1 if self.max_new_tokens is None else self.max_new_tokens
-        for name, fits, expected in (
-            ("beams", self.beams >= 1, "1 or more"),
-            ("draws", self.draws >= 0, "0 or more"),
-            ("top_p", 0 < self.top_p <= 1, "above 0, at most 1"),
-            ("temperature", self.temperature > 0, "above 0"),
-            ("n_best", self.n_best >= 1, "1 or more"),
-            ("max_new_tokens", longest >= 1, "1 or more"),
-            ("batch_size", self.batch_size >= 1, "1 or more"),
-        ):
-            if not fits:
-                raise ValueError(f"{name}: expected {expected}, not {getattr(self, name)}")
+    def __post_init__(self) -> None:
         if self.n_best > self.pool:
             raise ValueError(
                 f"n_best: {self.n_best} candidates need as many beams and draws, not {self.pool}"
@@ -78,7 +73,7 @@ class Decoding:
 
     @property
     def pool(self) -> int:
-        """Candidates of a source, before copies and those that are equal are passed over."""
+        """Candidates of a source before copies and duplicates are passed over."""
         return self.n_best if self.sample else self.beams + self.draws
 
     def passes(self) -> list[dict[str, Any]]:
@@ -101,20 +96,22 @@ class Candidate(NamedTuple):
 class Generator:
     """A model and its tokenizer, which may be any of transformers.
 
-    The model is asked in the mode of evaluation, and left in the mode that it was in.
+    The model writes in evaluation mode, and is left in the mode that it was in.
     """
 
     def __init__(self, model: Any, tokenizer: Any):
         self.model, self.tokenizer = model, tokenizer
         self.counts: Counter[str] = Counter()
-        """Of sentences, no text, cut, no candidate, paraphrases, copies and unknown entities."""
+        """Sentences, no text, cut, no candidate, paraphrases, copies and unknown entities."""
         positions = getattr(model.config, "max_position_embeddings", None)
         self.longest = min(tokenizer.model_max_length, positions or tokenizer.model_max_length)
-        """Tokens of a source; what is longer is cut and counted."""
-        self._most_new = positions - 1 if positions else None
+        """Tokens of a source; a longer one is cut and counted."""
+        self._most_new = positions - 1 if positions else math.inf
+        self.degrees = tokenizer.degrees if getattr(model.config, "degrees", False) else 0
+        """Degrees of change that the model has learned; 0: none."""
         self._start = model.config.decoder_start_token_id
         self._aligned = isinstance(tokenizer, EntityAlignedTokenizer)
-        # Tokenizers of characters and pieces of words may put a space between all that they decode.
+        # Some tokenizers put a space between all the pieces that they decode.
         self._spaced = not self._aligned and " " in _decode(
             tokenizer, tokenizer("今天")["input_ids"]
         )
@@ -126,12 +123,11 @@ class Generator:
         scored: bool = True,
         progress: Callable[[int], None] = lambda sentences: None,
     ) -> list[list[Candidate]]:
-        """At most n_best different candidates of each source, the best first; none where it is empty.
+        """At most n_best different candidates of each source, the best first; none without text.
 
-        A candidate without text, or with bytes that are no character, gives way to the next one.
-        Best is by the search's own score; samples stand in the order of log_probability if scored, and
-        behind what the search has found.
-        progress is called with the number of sentences done since it was called last.
+        A candidate without text, or with bytes that are no character, gives way to the next one. The
+        search's candidates come first, in its own order; if scored, samples are sorted by
+        log_probability. progress is called with the number of sentences done since its last call.
         """
         answers: list[list[Candidate]] = [[] for _ in sources]
         texts = {k: source for k, source in enumerate(sources) if source and has_text(source)}
@@ -144,15 +140,9 @@ class Generator:
         with self._evaluating(), torch.random.fork_rng(enabled=random):
             if random:
                 self._seed(decoding.seed)
-            for limit, places in self._batches(list(map(len, ids)), decoding):
-                made = self._generate(
-                    [texts[rows[k]] for k in places],
-                    [ids[k] for k in places],
-                    [tables[k] for k in places],
-                    limit,
-                    decoding,
-                    scored,
-                )
+            for limit, places in self._batches([*map(len, ids)], decoding):
+                batch = [(texts[rows[k]], ids[k], tables[k]) for k in places]
+                made = self._generate(batch, limit, decoding, scored)
                 for k, candidates in zip(places, made, strict=True):
                     answers[rows[k]] = candidates
                 progress(len(places))
@@ -172,8 +162,8 @@ class Generator:
                 ids[k] = cut["input_ids"]
                 self.counts["cut"] += 1
         if degree is not None:
-            if not self._aligned:
-                raise ValueError("degree: the model's tokenizer has no degrees")
+            if degree > self.degrees:
+                raise ValueError(f"degree {degree}: the model has learned {self.degrees} degrees")
             ids = [with_degree(self.tokenizer, row, degree)[: self.longest] for row in ids]
         return ids, batch[ENTITIES] if self._aligned else [None] * len(ids)
 
@@ -181,79 +171,70 @@ class Generator:
         """(limit of new tokens, sources of the batch), the longest first: memory runs out early."""
 
         def limit(index: int) -> int:
-            most = decoding.max_new_tokens or most_new(lengths[index])
-            return min(most, self._most_new) if self._most_new else most
+            return int(min(decoding.max_new_tokens or most_new(lengths[index]), self._most_new))
 
         order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
         for most, group in groupby(order, limit):
-            places = list(group)
+            places = [*group]
             for start in range(0, len(places), decoding.batch_size):
                 yield most, places[start : start + decoding.batch_size]
 
     def _generate(
         self,
-        sources: list[str],
-        ids: list[list[int]],
-        tables: list[str | None],
+        batch: Sequence[tuple[str, list[int], str | None]],
         limit: int,
         decoding: Decoding,
         scored: bool,
     ) -> list[list[Candidate]]:
-        """The candidates of each source of a batch."""
-        lines: list[list[int]] = []
-        of_source: list[list[int]] = [[] for _ in sources]  # its lines
+        """The candidates of each source of a batch. batch: text, tokens and entity table of each."""
+        ids = [own for _, own, _ in batch]
+        lines: list[list[list[int]]] = [[] for _ in batch]
         for arguments in decoding.passes():
-            drawn, before = arguments["num_return_sequences"], len(lines)
-            for row, own in enumerate(of_source):
-                own += range(before + row * drawn, before + (row + 1) * drawn)
-            lines += self._write(ids, limit, arguments)
-        kept: list[tuple[int, int]] = []  # (source, line)
-        texts: list[str] = []
-        # Samples are kept in the order they were drawn in: to take the likeliest would not be to sample.
-        for row, (source, table) in enumerate(zip(sources, tables, strict=True)):
-            for line, text in self._chosen(source, table, lines, of_source[row], decoding):
-                kept.append((row, line))
-                texts.append(text)
-        scores = [float("nan")] * len(kept)
+            written, drawn = self._write(ids, limit, arguments), arguments["num_return_sequences"]
+            for row, own in enumerate(lines):
+                own += written[row * drawn : (row + 1) * drawn]
+        # Samples are kept in the order they were drawn in: the likeliest would not be samples.
+        chosen = [
+            self._chosen(source, table, own, decoding)
+            for (source, _, table), own in zip(batch, lines, strict=True)
+        ]
+        kept = [(row, line) for row, own in enumerate(chosen) for line in own.values()]
+        scores = iter([float("nan")] * len(kept))
         if scored and kept:
-            scores = self._score([ids[row] for row, _ in kept], [lines[line] for _, line in kept])
-        rows: list[list[Candidate]] = [[] for _ in sources]
-        for (row, _), text, score in zip(kept, texts, scores, strict=True):
-            printed = restore(text, sources[row]) if self._aligned else text
-            rows[row].append(Candidate(printed, score))
+            scores = iter(self._score([ids[row] for row, _ in kept], [line for _, line in kept]))
+        rows = []
+        for (source, _, _), own in zip(batch, chosen, strict=True):
+            printed = (restore(text, source) if self._narrow else text for text in own)
+            rows.append(
+                [Candidate(text, score) for text, score in zip(printed, scores, strict=False)]
+            )
         if decoding.sample and scored:
             rows = [sorted(row, key=lambda candidate: -candidate.log_probability) for row in rows]
         return rows
 
     def _chosen(
-        self,
-        source: str,
-        table: str | None,
-        lines: list[list[int]],
-        own_lines: Sequence[int],
-        decoding: Decoding,
-    ) -> list[tuple[int, str]]:
-        """(line, text) of the candidates of one source that are kept, from its lines."""
-        chosen: dict[str, int] = {}
-        own = normalise(source)
-        for line in own_lines:
-            unknown = self.tokenizer.missing_entities if self._aligned else 0
-            text = self._decode(lines[line], table)
-            unknown = self.tokenizer.missing_entities - unknown if self._aligned else 0
+        self, source: str, table: str | None, lines: Sequence[list[int]], decoding: Decoding
+    ) -> dict[str, list[int]]:
+        """The texts of one source's candidates, and the line of tokens of each."""
+        chosen: dict[str, list[int]] = {}
+        for line in lines:
+            before = getattr(self.tokenizer, "missing_entities", 0)
+            text = self._decode(line, table)
             if not has_text(text) or text in chosen:
                 continue
-            if decoding.drop_copies and normalise(text) == own:
+            if decoding.drop_copies and normalise(text) == normalise(source):
                 self.counts["copies"] += 1
                 continue
             chosen[text] = line
+            unknown = getattr(self.tokenizer, "missing_entities", 0) - before
             self.counts["unknown entities"] += unknown
             if len(chosen) == decoding.n_best:
                 break
         self.counts["paraphrases"] += len(chosen)
         self.counts["no candidate"] += not chosen
-        return [(line, text) for text, line in chosen.items()]
+        return chosen
 
-    def _decode(self, ids: list[int], table: str | None = None) -> str:
+    def _decode(self, ids: list[int], table: str | None) -> str:
         if self._aligned:
             return self.tokenizer.decode(ids, entities=table)
         text = _decode(self.tokenizer, ids)
@@ -262,7 +243,7 @@ class Generator:
     def log_probabilities(
         self, sources: Sequence[str], paraphrases: Sequence[str], batch_size: int = 32
     ) -> list[float]:
-        """Mean log-probability of each paraphrase's tokens, its end among them, given its source."""
+        """Mean log-probability of each paraphrase's tokens and its end, given its source."""
         order = sorted(range(len(sources)), key=lambda k: len(sources[k]))
         scores = [float("nan")] * len(sources)
         with self._evaluating():
@@ -279,51 +260,52 @@ class Generator:
                     scores[k] = mean
         return scores
 
+    # What the model itself does; modeling/exported.py has these for an exported one.
+
     def _seed(self, seed: int) -> None:
         torch.manual_seed(seed)
 
-    # What the model itself does; modeling/exported.py has these for an exported one.
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        training = self.model.training
+        self.model.eval()
+        try:
+            yield
+        finally:
+            self.model.train(training)
 
     def _write(
         self, ids: Sequence[Sequence[int]], limit: int, arguments: dict[str, Any]
     ) -> list[list[int]]:
-        """num_return_sequences lines of tokens of each source, one source after the other, each line
-        with the start token before and padding behind its end."""
+        """num_return_sequences lines of tokens of each source, one source after the other.
+
+        Each line has the start token before its tokens and padding behind its end.
+        """
         inputs, mask = padded(ids, self.tokenizer.pad_token_id)
+        constraints = []
+        if self._aligned:
+            entities = self.tokenizer.entity_ids
+            constraints = [EntityConstraint(ids, entities, end_tokens(self.model), limit)]
         return self.model.generate(
             input_ids=inputs.to(self.model.device),
             attention_mask=mask.to(self.model.device),
             max_new_tokens=limit,
             use_cache=True,
-            logits_processor=self._constraints(ids, limit),
+            logits_processor=constraints,
             **arguments,
         ).tolist()
 
-    def _constraints(self, ids: Sequence[Sequence[int]], limit: int) -> list[EntityConstraint]:
-        if not self._aligned:
-            return []
-        entities = self.tokenizer.entity_ids
-        return [EntityConstraint(ids, entities, self._end_tokens(), limit)]
-
     def _score(self, ids: Sequence[Sequence[int]], lines: Sequence[Sequence[int]]) -> list[float]:
-        """Mean log-probability of the tokens of each line, given the tokens of its source."""
-        pad, device = self.tokenizer.pad_token_id, self.model.device
-        inputs, mask = padded(ids, pad)
-        written, _ = padded(lines, pad)
-        return self._log_probabilities(inputs.to(device), mask.to(device), written.to(device))
+        """Mean log-probability of the tokens of each line up to its end, given its source.
 
-    def _log_probabilities(
-        self, inputs: torch.Tensor, mask: torch.Tensor, written: torch.Tensor
-    ) -> list[float]:
-        """Mean log-probability of the tokens of each line of written up to its end.
-
-        inputs, mask: (lines, tokens) of the sources. written: (lines, 1 + tokens), the start token first.
-        One more pass, with all tokens at once: the search's own scores depend on length_penalty, the
-        samples' on top_p and temperature.
+        All tokens are scored at once in one more pass: the search's own scores depend on
+        length_penalty, the samples' on top_p and temperature.
         """
-        ends = torch.tensor(self._end_tokens(), device=written.device)
+        pad, device = self.tokenizer.pad_token_id, self.model.device
+        inputs, mask = (tensor.to(device) for tensor in padded(ids, pad))
+        written = padded(lines, pad)[0].to(device)
         targets = written[:, 1:]
-        end = torch.isin(targets, ends).long()
+        end = torch.isin(targets, torch.tensor(end_tokens(self.model), device=device)).long()
         there = (end.cumsum(1) - end) == 0
         width = self.model.get_output_embeddings().weight.shape[0]
         step = max(1, LOGITS // (targets.shape[1] * width))
@@ -337,28 +319,14 @@ class Generator:
                     decoder_input_ids=written[part, :-1],
                     use_cache=False,
                 )
-            logits = output.logits.float()
+            logits, own = output.logits.float(), there[part]
             chosen = logits.gather(2, targets[part].unsqueeze(2)).squeeze(2) - logits.logsumexp(2)
-            own = there[part]
             means += ((chosen * own).sum(1) / own.sum(1)).tolist()
         return means
 
-    def _end_tokens(self) -> list[int]:
-        ends = self.model.generation_config.eos_token_id
-        return ends if isinstance(ends, list) else [ends]
-
-    @contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        training = self.model.training
-        self.model.eval()
-        try:
-            yield
-        finally:
-            self.model.train(training)
-
 
 def most_new(tokens: int) -> int:
-    """The limit of new tokens that follows from a source's: twice these, rounded up to LENGTH_STEP."""
+    """The limit of new tokens of a source: twice its tokens, rounded up to LENGTH_STEP before."""
     return 2 * LENGTH_STEP * -(-tokens // LENGTH_STEP)
 
 
@@ -372,5 +340,5 @@ def _decode(tokenizer: Any, ids: list[int]) -> str:
 
 
 def has_text(text: str | None) -> bool:
-    """Whether a sentence has characters, and none that a reader of bytes that are not UTF-8 left."""
+    """Whether a sentence has characters, and none that stands for bytes that are not UTF-8."""
     return bool(text and not text.isspace() and "\ufffd" not in text)

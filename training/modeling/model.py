@@ -1,5 +1,7 @@
-"""The model of a run: a new one of BART's architecture for a tokenizer, or one that is trained; and
-its tokenizer, ours or the trained model's own.
+"""Models and their tokenizers: a new BART for our tokenizer, or any encoder-decoder of transformers.
+
+What models of the hub leave open is settled here, for training and for generation alike: their end
+token, their languages, and what the decoder reads.
 
 Raises OSError or ValueError with one line that names the setting.
 """
@@ -14,10 +16,12 @@ from typing import Any
 
 import torch
 from transformers import (
+    AutoConfig,
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     BartConfig,
     BartForConditionalGeneration,
+    BertTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -25,7 +29,14 @@ from transformers import (
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import VOCABULARY_FILE
 from gaixie.training.settings import Model
+from gaixie.udfs.metrics.encoder import VOCABULARIES, choose_device, load_network, loading
+from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.local_copy import local_copy
+
+IGNORED = -100
+"""The label that a loss passes over."""
+CHINESE = ("zh_CN", "zh", "zho_Hans")
+"""What tokenizers of several languages call Chinese."""
 
 
 def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrainedTokenizerBase:
@@ -36,10 +47,60 @@ def load_tokenizer(folder: str | None, pretrained: str | None = None) -> PreTrai
                 raise FileNotFoundError(f"tokenizer: {folder}: no {VOCABULARY_FILE} in it")
             return EntityAlignedTokenizer.from_pretrained(str(local))
     with _named(str(pretrained)):
-        tokenizer = AutoTokenizer.from_pretrained(pretrained)
-        if tokenizer.pad_token_id is None:
-            raise ValueError("its tokenizer has no padding token")
+        return hub_tokenizer(str(pretrained))
+
+
+def hub_tokenizer(name: str, **options: Any) -> PreTrainedTokenizerBase:
+    """The tokenizer of a model, with an end token, and reading and writing Chinese.
+
+    Raises ValueError where it has no padding token.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(name, **options)
+    if Path(name, "vocab.txt").is_file() and not isinstance(tokenizer, BertTokenizer):
+        # A BART with BERT's tokenizer, which names its class only in words.
+        if not Path(name, "tokenizer.json").is_file():
+            tokenizer = BertTokenizer.from_pretrained(name, **options)
+    if tokenizer.pad_token_id is None:
+        raise ValueError("its tokenizer has no padding token")
+    if tokenizer.eos_token_id is None and tokenizer.sep_token_id is not None:
+        tokenizer.eos_token = tokenizer.sep_token
+    if language := _chinese(tokenizer):
+        tokenizer.src_lang = tokenizer.tgt_lang = language
     return tokenizer
+
+
+def _chinese(tokenizer: PreTrainedTokenizerBase) -> str | None:
+    """What a tokenizer of several languages calls Chinese; None for any other tokenizer."""
+    if not hasattr(tokenizer, "tgt_lang"):
+        return None
+    known = getattr(tokenizer, "lang_code_to_id", None) or tokenizer.get_vocab()
+    return next((code for code in CHINESE if code in known), None)
+
+
+def _settle(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Has a model of several languages write Chinese: by the token that begins or ends its labels."""
+    if _chinese(tokenizer):
+        labels = tokenizer(text_target="今")["input_ids"]
+        if labels[-1] == tokenizer.eos_token_id:
+            model.generation_config.forced_bos_token_id = labels[0]
+        else:  # mBART's first kind, whose decoder begins with the language
+            for config in (model.config, model.generation_config):
+                config.decoder_start_token_id = labels[-1]
+
+
+def decoder_ids(model: Any, labels: torch.Tensor) -> torch.Tensor:
+    """What the decoder reads to predict labels, which are padded with IGNORED."""
+    if hasattr(model, "prepare_decoder_input_ids_from_labels"):
+        return model.prepare_decoder_input_ids_from_labels(labels)
+    read = labels.roll(1, dims=1)
+    read[:, 0] = model.config.decoder_start_token_id
+    return read.masked_fill(read == IGNORED, model.config.pad_token_id)
+
+
+def end_tokens(model: Any) -> list[int]:
+    """The tokens that end a sentence; some models have several."""
+    ends = model.generation_config.eos_token_id
+    return ends if isinstance(ends, list) else [ends]
 
 
 def tokens_digest(tokenizer: PreTrainedTokenizerBase) -> str:
@@ -50,16 +111,52 @@ def tokens_digest(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def build_model(
-    settings: Model, tokenizer: PreTrainedTokenizerBase, max_length: int
+    settings: Model, tokenizer: PreTrainedTokenizerBase, max_length: int, degrees: bool = False
 ) -> PreTrainedModel:
-    """A new model, or one that is read. The weights of a new one depend on torch's seed alone."""
+    """A new model, or one that is read. The weights of a new one depend on torch's seed alone.
+
+    degrees: whether it is to learn degrees of change, which its configuration then says.
+    """
     if settings.pretrained is not None:
         with _named(settings.pretrained):
             model = AutoModelForSeq2SeqLM.from_pretrained(settings.pretrained, dtype=torch.float32)
     else:
         model = BartForConditionalGeneration(_config(settings.config or {}, tokenizer))
+    _settle(model, tokenizer)
+    if degrees:
+        model.config.degrees = True
     _check(model, tokenizer, settings.pretrained or "config", max_length)
     return model
+
+
+def load_model(folder: str, device: str = "cpu", precision: str = "float32") -> tuple[Any, Any]:
+    """(model, tokenizer) of a folder, ready to write; see generation.load_generator."""
+    try:
+        target = torch.empty(0, device=choose_device(device)).device
+    except (RuntimeError, AssertionError):  # the latter: torch without CUDA
+        raise ValueError(f"device {device!r}: there is none here") from None
+    with loading(folder):
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        if not config.is_encoder_decoder:
+            raise ValueError(f"{config.model_type} is no sequence-to-sequence model")
+        files = (*VOCABULARIES, VOCABULARY_FILE)
+        if Path(folder).is_dir() and not any(any(Path(folder).glob(name)) for name in files):
+            raise ValueError("it has no tokenizer")
+        tokenizer = hub_tokenizer(folder, local_files_only=True)
+        model = load_network(AutoModelForSeq2SeqLM, folder, config)
+        tokens = model.get_input_embeddings().num_embeddings
+        if len(tokenizer) > tokens:
+            raise ValueError(
+                f"its tokenizer has {len(tokenizer):,} tokens, but the model only {tokens:,}: the "
+                "two were not made for each other"
+            )
+        _settle(model, tokenizer)
+        about = Path(folder, "training.json")
+        if not hasattr(model.config, "degrees") and about.is_file():  # of an earlier version
+            settings = storage.read_json(str(about)).get("settings", {})
+            model.config.degrees = bool(settings.get("data", {}).get("degrees"))
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    return model.to(target, dtype), tokenizer
 
 
 @contextmanager
@@ -107,7 +204,7 @@ def _check(
         )
     for token in ("pad_token_id", "eos_token_id"):
         theirs, ours = getattr(model.config, token), getattr(tokenizer, token)
-        if theirs != ours:
+        if ours not in (theirs if isinstance(theirs, list) else [theirs]):
             raise ValueError(f"model: {name} has {token} {theirs}, but the tokenizer {ours}")
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions is not None and positions < max_length:

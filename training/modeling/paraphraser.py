@@ -13,10 +13,12 @@ channel; Li et al. 2016, section 4.5, rerank by both).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
 from gaixie.training.modeling.entities_kept import ENTITIES, entities_kept
 from gaixie.training.modeling.generator import Decoding, Generator
@@ -25,27 +27,19 @@ from gaixie.udfs.text.entities import EntityFinder, load_settings
 from gaixie.udfs.text.normalise import normalise
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
 class Ranking:
-    """What decides the order of a source's candidates. Raises ValueError for a value out of its range."""
+    """What decides the order of a source's candidates. Raises ValueError for a value out of range."""
 
-    by: Literal["model", "spscore"] = "model"
-    """The model's own order, or SPScore-zh."""
-    min_meaning: float = 0.0
-    """Judged meaning, 0 to 1: candidates below it stand behind the others."""
-    reverse: float = 0.0
-    """Weight of the reverse probability beside SPScore-zh."""
-    forward: float = 0.0
-    """Weight of the candidate's own probability beside it."""
-
-    def __post_init__(self):
-        for name, fits, expected in (
-            ("min_meaning", 0 <= self.min_meaning <= 1, "0 to 1"),
-            ("reverse", self.reverse >= 0, "0 or more"),
-            ("forward", self.forward >= 0, "0 or more"),
-        ):
-            if not fits:
-                raise ValueError(f"{name}: expected {expected}, not {getattr(self, name)}")
+    rank_by: Literal["model", "spscore"] = "model"
+    """What orders a sentence's candidates: the model's own order, or SPScore-zh, which puts those
+    that have lost an entity behind the others."""
+    min_meaning: float = Field(default=0.0, ge=0, le=1)
+    """Judged meaning, 0 to 1: by SPScore-zh, candidates below it stand behind the others."""
+    reverse: float = Field(default=0.0, ge=0)
+    """By SPScore-zh: weight of log p(sentence | candidate) beside it."""
+    forward: float = Field(default=0.0, ge=0)
+    """By SPScore-zh: weight of log p(candidate | sentence) beside it."""
 
 
 class Ranked(NamedTuple):
@@ -80,10 +74,10 @@ class Paraphraser:
         self.ranking = ranking or Ranking()
         self.spscore = spscore or SPScore.load()
         self._finder = EntityFinder(load_settings(ENTITIES))
-        pool = self.decoding
-        if self.ranking.by == "spscore":
-            pool = replace(pool, n_best=pool.pool)
-        self._pool = pool
+        self._by_metric = self.ranking.rank_by == "spscore"
+        self._pool = self.decoding
+        if self._by_metric:
+            self._pool = replace(self.decoding, n_best=self.decoding.pool)
 
     def __call__(
         self,
@@ -96,7 +90,7 @@ class Paraphraser:
         written again with one degree less, down to the first, where a degree was asked for.
         """
         answers = self._ranked(sources, self._pool, progress)
-        if self.ranking.by == "spscore":
+        if self._by_metric:
             counts = self.generator.counts.copy()
             for degree in range((self._pool.degree or 1) - 1, 0, -1):
                 again = [k for k, own in enumerate(answers) if own and any(self._key(own[0])[:2])]
@@ -130,7 +124,7 @@ class Paraphraser:
             kept = entities_kept(source, normalise(candidate.text), self._finder)
             judgements = dict(zip(OUTPUTS, row.tolist(), strict=True))
             ranked[k].append(Ranked(*candidate, back, kept, judgements))
-        if self.ranking.by == "spscore":
+        if self._by_metric:
             ranked = [sorted(candidates, key=self._key) for candidates in ranked]
         return ranked
 

@@ -37,18 +37,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoTokenizer, BatchEncoding, PretrainedConfig
+from transformers import AutoTokenizer, BatchEncoding, PretrainedConfig, PreTrainedTokenizer
+from transformers.tokenization_utils_base import PaddingStrategy, TruncationStrategy
 
 from gaixie.training.modeling import vocabulary
-from gaixie.training.modeling.encode_plus import ENTITIES, SentenceTokenizer
 from gaixie.training.modeling.entity_codec import EntityCodec
+from gaixie.training.modeling.vocabulary import BOS, EOS, SPECIAL
 from gaixie.udfs.text.entities import EntitySettings
 from gaixie.udfs.text.normalise import NORMALISATION
 
+ENTITIES = "entities"
+"""The column that holds an example's entity table."""
+PADDING = ("pad_to_multiple_of", "padding_side", "return_attention_mask", "return_tensors")
 logger = logging.getLogger(__name__)
 
 
-class EntityAlignedTokenizer(SentenceTokenizer):
+class EntityAlignedTokenizer(PreTrainedTokenizer):
     """A tokenizer of transformers; from_words makes one, save_pretrained and from_pretrained keep it.
 
     vocabulary_file, settings_file: see training/modeling/vocabulary.py.
@@ -64,19 +68,23 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         self._settings = vocabulary.read_settings(Path(settings_file))
         entities = EntitySettings.model_validate(self._settings["entities"])
         word_characters, indices = self._settings["word_characters"], self._settings["indices"]
-        self.entity_kinds: tuple[str, ...] = entities.kinds
         self.degrees = self._settings.get("degrees", 0)
         """How many degrees of change it has tokens for; 0 in old folders."""
         locations = self._settings.get("locations", "").split()
-        if locations:
-            self.entity_kinds = (*entities.kinds, vocabulary.LOCATION)
+        self.entity_kinds = (*entities.kinds, *[vocabulary.LOCATION] * bool(locations))
         fixed = vocabulary.fixed_tokens(entities, indices, self.degrees, bool(locations))
         tokens = vocabulary.read_tokens(Path(vocabulary_file), fixed)
         settings = word_characters, indices, self.degrees, locations
         self.codec = EntityCodec(tokens, entities, *settings)
-        self._warn_of_versions(settings_file)
+        here = {"segmenter": vocabulary.segmenter_name(), "normalisation": NORMALISATION}
+        for name, value in here.items():
+            if self._settings[name] != value:
+                logger.warning(
+                    "%s: made with %s %s, but this is %s: the same text may get other ids",
+                    *(settings_file, name, self._settings[name], value),
+                )
         names = ("pad_token", "bos_token", "eos_token", "unk_token", "mask_token")
-        kwargs = dict(zip(names, vocabulary.SPECIAL, strict=True)) | kwargs
+        kwargs = dict(zip(names, SPECIAL, strict=True)) | kwargs
         super().__init__(vocabulary_file=vocabulary_file, settings_file=settings_file, **kwargs)
 
     @classmethod
@@ -100,10 +108,10 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         Raises ValueError for a word that is given twice, empty, or has the name of a token.
         """
         with tempfile.TemporaryDirectory() as folder:
-            files = vocabulary.write_files(
-                Path(folder), words, entities, word_characters, indices, characters, locations
+            made = vocabulary.tokens_of(
+                words, entities, word_characters, indices, characters, locations
             )
-            return cls(*map(str, files), **kwargs)
+            return cls(*vocabulary.write_files(Path(folder), *made), **kwargs)
 
     @property
     def missing_entities(self) -> int:
@@ -120,7 +128,7 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         if not 1 <= degree <= self.degrees:
             known = f"1 to {self.degrees}" if self.degrees else "none, it was made without"
             raise ValueError(f"degree {degree}: the tokenizer's degrees are {known}")
-        return len(vocabulary.SPECIAL) + degree - 1
+        return len(SPECIAL) + degree - 1
 
     # Encoding
 
@@ -143,11 +151,48 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         ]
         return batch
 
-    def encode_sentences(
-        self, texts: Sequence[str], tables: Sequence[str] | None, make_tables: bool
-    ) -> tuple[list[list[int]], list[str]]:
-        """See EntityCodec.encode."""
-        return self.codec.encode(texts, tables, make_tables)
+    def _encode_plus(  # type: ignore[override]  # the rest is in options
+        self,
+        text: Any,
+        text_pair: Any = None,
+        add_special_tokens: bool = True,
+        padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
+        truncation_strategy: TruncationStrategy = TruncationStrategy.DO_NOT_TRUNCATE,
+        max_length: int | None = None,
+        return_entities: bool = False,
+        source_entities: str | list[str] | None = None,
+        **options: Any,
+    ) -> BatchEncoding:
+        """Where every public way to encode ends, with its arguments resolved.
+
+        The method is private to transformers, which may change it in any release: pyproject.toml has
+        an upper bound, and a test compares its arguments with those of the installed release.
+        """
+        if text_pair is not None:
+            raise ValueError("two sentences are encoded as text and text_target, not as text_pair")
+        single = isinstance(text, str)
+        texts = [text] if single else list(text)
+        if options.get("is_split_into_words") or not all(isinstance(text, str) for text in texts):
+            raise ValueError("expected a sentence or a list of sentences")
+        tables = [source_entities] if isinstance(source_entities, str) else source_entities
+        rows, entities = self.codec.encode(texts, tables, return_entities)
+        if add_special_tokens:
+            rows = [[BOS, *row, EOS] for row in rows]
+        if truncation_strategy != TruncationStrategy.DO_NOT_TRUNCATE and max_length:
+            rows = [_truncate(row, max_length, add_special_tokens) for row in rows]
+        batch: dict[str, Any] = {"input_ids": rows}
+        if options.get("return_special_tokens_mask"):
+            batch["special_tokens_mask"] = [[int(i < len(SPECIAL)) for i in row] for row in rows]
+        if options.get("return_length"):
+            batch["length"] = [len(row) for row in rows]
+        single = single and options.get("return_tensors") is None
+        if single and padding_strategy != PaddingStrategy.MAX_LENGTH:
+            batch = {name: column[0] for name, column in batch.items()}
+        padding: dict[str, Any] = {name: options.get(name) for name in PADDING}
+        encoding = self.pad(batch, padding_strategy.value, max_length, **padding)
+        if return_entities:
+            encoding[ENTITIES] = entities[0] if single else entities
+        return encoding
 
     def count_words(self, texts: Sequence[str]) -> tuple[int, int]:
         """Words outside the entities of some texts, and how many of them are tokens."""
@@ -173,7 +218,7 @@ class EntityAlignedTokenizer(SentenceTokenizer):
 
     def build_inputs_with_special_tokens(self, token_ids_0, token_ids_1=None) -> list[int]:
         """A sentence's ids between BOS and EOS."""
-        return [vocabulary.BOS, *token_ids_0, vocabulary.EOS]
+        return [BOS, *token_ids_0, EOS]
 
     # Decoding
 
@@ -224,20 +269,15 @@ class EntityAlignedTokenizer(SentenceTokenizer):
         self, save_directory: str, filename_prefix: str | None = None
     ) -> tuple[str, ...]:
         prefix = f"{filename_prefix}-" if filename_prefix else ""
-        tokens = Path(save_directory, prefix + vocabulary.VOCABULARY_FILE)
-        settings = Path(save_directory, prefix + vocabulary.SETTINGS_FILE)
-        vocabulary.write_tokens(tokens, self.codec.tokens)
-        vocabulary.write_settings(settings, self._settings)
-        return str(tokens), str(settings)
+        folder = Path(save_directory)
+        return vocabulary.write_files(folder, self.codec.tokens, self._settings, prefix)
 
-    def _warn_of_versions(self, path: str) -> None:
-        here = {"segmenter": vocabulary.segmenter_name(), "normalisation": NORMALISATION}
-        for name, value in here.items():
-            if self._settings[name] != value:
-                logger.warning(
-                    "%s: made with %s %s, but this is %s: the same text may get other ids",
-                    *(path, name, self._settings[name], value),
-                )
+
+def _truncate(row: list[int], longest: int, special: bool) -> list[int]:
+    """At most so many ids, the last of them EOS where special tokens are wanted."""
+    if len(row) <= longest:
+        return row
+    return [*row[: max(longest - 1, 0)], EOS][:longest] if special else row[:longest]
 
 
 class EntityAlignedConfig(PretrainedConfig):

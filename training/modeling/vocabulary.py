@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from gaixie.training.settings import DEGREES
 from gaixie.udfs.text.entities import EntitySettings
 from gaixie.udfs.text.normalise import NORMALISATION
 from gaixie.udfs.text.segmenters import load_segmenter
@@ -22,8 +23,6 @@ SETTINGS_FILE = "entities.json"
 FILES = {"vocabulary_file": VOCABULARY_FILE, "settings_file": SETTINGS_FILE}
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<mask>")
 PAD, BOS, EOS, UNK, MASK = range(len(SPECIAL))
-DEGREES = 5
-"""Degrees of change, from 1, that a model may be asked for: a token each, behind SPECIAL."""
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 CHARACTERS = "".join(map(chr, range(0x20, 0x7F))) + "。、…—·“”‘’「」『』《》〈〉【】〔〕〇"
 """Characters that are tokens whatever the words: printable ASCII, and punctuation under NFKC."""
@@ -60,25 +59,24 @@ def segmenter_name() -> str:
     return f"{segmenter.name}-{segmenter.version}"
 
 
-def write_files(
-    folder: Path,
+def tokens_of(
     words: Iterable[str],
     entities: EntitySettings,
     word_characters: int,
     indices: int,
     characters: Iterable[str],
     locations: Iterable[str] = (),
-) -> tuple[Path, Path]:
-    """Writes vocabulary and settings of a new tokenizer; see EntityAlignedTokenizer.from_words."""
+) -> tuple[list[str], dict[str, Any]]:
+    """Tokens and settings of a new tokenizer; see EntityAlignedTokenizer.from_words."""
     words = list(words)
     places = sorted({*locations})
     fixed = fixed_tokens(entities, indices, locations=bool(places))
     for word in words:
         if not word or word in fixed or any(mark in word for mark in "\n\r"):
             raise ValueError(f"vocabulary: {word!r} cannot be a word")
-    [(word, times)] = Counter(words).most_common(1) or [("", 1)]
-    if times > 1:
-        raise ValueError(f"vocabulary: the word {word!r} is there twice")
+    for word, times in Counter(words).most_common(1):
+        if times > 1:
+            raise ValueError(f"vocabulary: the word {word!r} is there twice")
     spelled = {character for word in words for character in word} | {*CHARACTERS, *characters}
     settings = {
         "word_characters": word_characters,
@@ -89,22 +87,17 @@ def write_files(
         "normalisation": NORMALISATION,
         "segmenter": segmenter_name(),
     }
-    tokens = [*fixed, *sorted(spelled - set(words)), *words]
-    return write_tokens(folder / VOCABULARY_FILE, tokens), write_settings(
-        folder / SETTINGS_FILE, settings
-    )
+    return [*fixed, *sorted(spelled - set(words)), *words], settings
 
 
-def write_tokens(path: Path, tokens: Iterable[str]) -> Path:
-    """Writes a vocabulary.txt."""
-    path.write_text("\n".join(tokens) + "\n", "utf-8")
-    return path
-
-
-def write_settings(path: Path, settings: dict[str, Any]) -> Path:
-    """Writes an entities.json."""
-    path.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
-    return path
+def write_files(
+    folder: Path, tokens: Iterable[str], settings: dict[str, Any], prefix: str = ""
+) -> tuple[str, str]:
+    """Writes vocabulary.txt and entities.json; their names."""
+    paths = folder / f"{prefix}{VOCABULARY_FILE}", folder / f"{prefix}{SETTINGS_FILE}"
+    paths[0].write_text("\n".join(tokens) + "\n", "utf-8")
+    paths[1].write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
+    return str(paths[0]), str(paths[1])
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -132,10 +125,8 @@ def read_tokens(path: Path, fixed: dict[str, None]) -> list[str]:
         )
     seen: dict[str, int] = {}
     for number, token in enumerate(tokens, 1):
-        if not token:
-            raise ValueError(f"{path}, line {number}: empty")
-        if seen.setdefault(token, number) != number:
-            raise ValueError(
-                f"{path}, line {number}: {token!r} is there twice, first in line {seen[token]}"
-            )
+        first = seen.setdefault(token, number)
+        if not token or first != number:
+            what = f"{token!r} is there twice, first in line {first}" if token else "empty"
+            raise ValueError(f"{path}, line {number}: {what}")
     return tokens

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, _ArgumentGroup
+from argparse import ArgumentParser, Namespace, _ArgumentGroup
+from collections.abc import Collection
+from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+
+from gaixie.udfs.storage.settings import first_fault
 
 
 def add_options(
@@ -38,6 +42,61 @@ def add_options(
             if _items(kinds):
                 given["nargs"] = "+"
         parser.add_argument(f"--{option.replace('_', '-')}", **given)
+
+
+Settings = TypeVar("Settings")
+METAVARS = {int: "N", float: "X", str: "NAME", Path: "FOLDER"}
+
+
+def add_command(
+    parser: Any, settings: type, positional: Collection[str] = (), leave_out: Collection[str] = ()
+) -> None:
+    """Adds an option for each field of a model or dataclass of pydantic, with type and default.
+
+    A field's docstring is its help, its title the metavar; a list may be given several times.
+    options_of makes the settings of what was parsed.
+    """
+    for name, field in settings.__pydantic_fields__.items():  # type: ignore[attr-defined]
+        if name in leave_out:
+            continue
+        [kind] = _kinds(field.annotation)
+        default = None if field.is_required() else field.get_default(call_default_factory=True)
+        shown = kind is not bool and default not in (None, [])
+        help_text = " ".join((field.description or "").split()).removesuffix(".")
+        if get_origin(kind) is list:
+            own: dict[str, Any] = {"action": "append", "metavar": field.title}
+        elif get_origin(kind) is Literal:
+            own = {"choices": get_args(kind)}
+        elif kind is bool:
+            own = {"action": "store_true"}
+        else:
+            own = {"type": kind, "metavar": field.title or METAVARS[kind]}
+        own["help"] = help_text.replace("%", "%%") + " (%(default)s)" * shown
+        if name in positional:
+            parser.add_argument(name, **own | {"metavar": field.title or name.upper()})
+        else:
+            own |= {"default": default, "required": field.is_required(), "dest": name}
+            parser.add_argument(_option(name), **own)
+
+
+def _option(name: str) -> str:
+    """The option of a field; a field that would be a keyword of Python ends in an underscore."""
+    return f"--{name.rstrip('_').replace('_', '-')}"
+
+
+def options_of(settings: type[Settings], args: Namespace, **values: Any) -> Settings:
+    """The settings that a command line gives, and further values of them.
+
+    Raises ValueError of one line that names the option.
+    """
+    names = settings.__pydantic_fields__  # type: ignore[attr-defined]
+    given = {name: value for name, value in vars(args).items() if name in names}
+    try:
+        return settings(**given | values)
+    except ValidationError as error:
+        name, _, fault = first_fault(error).partition(": ")
+        at_one = error.errors()[0]["loc"]
+        raise ValueError(f"{_option(name)}: {fault}" if at_one else fault) from None
 
 
 def add_config(parser: ArgumentParser | _ArgumentGroup, path: object, shown: str) -> None:

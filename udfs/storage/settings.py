@@ -18,6 +18,12 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
+class Options(Strict):
+    """Options of a command line: the text below a field is the help of its option."""
+
+    model_config = ConfigDict(frozen=True)
+
+
 Model = TypeVar("Model", bound=BaseModel)
 
 

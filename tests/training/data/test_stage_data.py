@@ -29,7 +29,7 @@ pytest.importorskip("torch", reason="the loader is one of torch")
 import torch
 
 from gaixie.training.data.corpus import Corpus
-from gaixie.training.data.stage_data import Position, StageStream, StreamSettings, cut_batches
+from gaixie.training.data.stage_data import Position, StageStream, cut_batches
 from gaixie.training.data.stage_loader import (
     IGNORED,
     PairEncoder,
@@ -37,6 +37,7 @@ from gaixie.training.data.stage_loader import (
     _end_quietly,
     padded,
 )
+from gaixie.training.settings import StreamSettings
 from gaixie.udfs.storage import storage
 from gaixie.udfs.text.splits import SPLITS, splits_of
 
@@ -200,8 +201,6 @@ def test_epochs_differ_and_seeds_decide(run):
 
 GIVEN = {
     "batch_size": st.sampled_from([4, 8, 12]),
-    "max_characters": st.none() | st.sampled_from([1, 400, 1_000]),
-    "multiple": st.just(4),
     "block_rows": st.sampled_from([1, 50, 120, 10_000]),
     "mix": st.sampled_from([0.0, 0.1, 0.6]),
     "seed": st.integers(0, 3),
@@ -230,7 +229,7 @@ def test_a_block_leaves_out_less_than_a_batch(run, given, number):
     assert len({*found}) == len(found)
     assert {*found} <= {*every}
     blocks = one._blocks(number)
-    assert len(every) - len(found) <= len(blocks) * (one.settings.unit - 1)
+    assert len(every) - len(found) <= len(blocks) * (one.settings.batch_size - 1)
     assert sorted(place for block in blocks for place in block) == [*range(len(one._groups))]
 
 
@@ -278,47 +277,19 @@ def test_another_number_of_ranks_goes_on_in_the_same_order(run, before, after):
 # Batches of like length
 
 
-def test_batches_by_hand():
-    source = np.array([3, 9, 1, 5, 2, 8, 4])
-    one = np.ones(7, int)
-    random = np.random.default_rng
-    batches = cut_batches(source, one, StreamSettings(batch_size=3), random(0))
-    # 6 of 7 rows, by length: the three shortest and the three longest.
-    shortest, longest = sorted(sorted(source[rows]) for rows in batches)
-    assert max(shortest) <= min(longest)
-
-    # Lengths in order 1 2 3 4 5 8 9. A batch's pairs × (longest source + 1) is at most 12:
-    # 1 2 3 → 3 × 4 = 12; with 4, 4 × 5 = 20. 4 5 → 2 × 6 = 12; with 8, 3 × 9. 8 → 9; 9 → 10.
-    given = StreamSettings(batch_size=5, max_characters=12, multiple=1)
-    batches = sorted(
-        sorted(source[rows].tolist()) for rows in cut_batches(source, one, given, random(0))
-    )
-    assert batches == [[1, 2, 3], [4, 5], [8], [9]]
-    # At most batch_size, however short they are.
-    given = StreamSettings(batch_size=2, max_characters=1_000, multiple=1)
-    assert sorted(len(rows) for rows in cut_batches(source, one, given, random(0))) == [1, 2, 2, 2]
-
-
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), max_size=60),
-    st.integers(1, 4),
-    st.integers(1, 5),
-    st.none() | st.integers(1, 500),
+    st.integers(1, 20),
     st.integers(0, 9),
 )
-def test_batches_are_within_bounds(lengths, multiple, times, most, seed):
+def test_batches_are_of_like_length(lengths, size, seed):
+    """Whole batches of different rows, none of which reaches into the lengths of another."""
     source, paraphrase = np.array(lengths, int).reshape(-1, 2).T
-    given = StreamSettings(batch_size=multiple * times, max_characters=most, multiple=multiple)
-    batches = cut_batches(source, paraphrase, given, np.random.default_rng(seed))
+    batches = cut_batches(source, paraphrase, size, np.random.default_rng(seed))
     rows = [row for batch in batches for row in batch.tolist()]
-    assert len({*rows}) == len(rows)
-    assert len(rows) == len(lengths) // given.unit * given.unit
+    assert len({*rows}) == len(rows) == len(lengths) // size * size
+    assert all(len(batch) == size for batch in batches)
     longer = np.maximum(source, paraphrase)
-    for batch in batches:
-        assert len(batch) % given.unit == 0
-        assert 0 < len(batch) <= given.batch_size
-        if most is not None and len(batch) > multiple:
-            assert len(batch) * (source[batch].max() + paraphrase[batch].max()) <= most
     ranges = sorted((longer[batch].min(), longer[batch].max()) for batch in batches)
     for (_, end), (begin, _) in pairwise(ranges):
         assert end <= begin
@@ -613,14 +584,10 @@ def test_a_file_without_the_column(tmp_path):
 def test_settings_that_cannot_be(run):
     with fails(ValueError, "batch_size: 4 pairs do not divide among 3 ranks"):
         stream(run, 1, 0, 3)
-    with fails(ValueError, "multiple: 8 pairs do not divide among 3 ranks"):
-        stream(run, 1, 0, 3, batch_size=16, max_characters=100)
     with fails(ValueError, "mix: 0.5, but no stage is earlier than stage 1"):
         stream(run, mix=0.5)
-    for name, value in {"mix": 1, "batch_size": 0, "max_characters": 0, "curriculum": []}.items():
+    for name, value in {"mix": 1, "batch_size": 0, "curriculum": []}.items():
         with pytest.raises(ValueError, match=f"^1 validation error for StreamSettings\n{name}\n"):
             StreamSettings(**{name: value})
-    with pytest.raises(ValueError, match="batch_size: 12 is no multiple of 8"):
-        StreamSettings(batch_size=12, max_characters=100)
     with fails(ValueError, "validation 0.5 and test 0.5: expected shares that leave some train"):
         Corpus(run, 0.5, 0.5)

@@ -20,15 +20,14 @@ pytest.importorskip("torch", reason="the loader is one of torch")
 import torch
 
 from gaixie.training.data import token_files
-from gaixie.training.data.ahead import ahead
 from gaixie.training.data.corpus import Corpus
-from gaixie.training.data.denoising import DenoisingSettings, Sentences
-from gaixie.training.data.pair_settings import PairSettings
-from gaixie.training.data.stage_data import Position, StageStream, StreamSettings
+from gaixie.training.data.denoising import Sentences
+from gaixie.training.data.stage_data import Position, StageStream, ahead
 from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader
 from gaixie.training.data.token_files import TokenFiles
 from gaixie.training.loop.step import MicroBatches
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
+from gaixie.training.settings import DenoisingSettings, PairSettings, StreamSettings
 
 MICRO = 2
 FORK = multiprocessing.get_context("fork")

@@ -20,6 +20,7 @@ from two_ranks import on_two_ranks
 
 from gaixie.training.data.stage_data import Position
 from gaixie.training.data.stage_loader import IGNORED, PairEncoder
+from gaixie.training.loop.backend import prepare
 from gaixie.training.loop.run_log import Agreed, Interval, RunLog
 from gaixie.training.loop.step import (
     Done,
@@ -28,7 +29,6 @@ from gaixie.training.loop.step import (
     freeze_unused,
     make_optimizer,
     predict,
-    prepare,
     token_losses,
     train_step,
 )

@@ -125,12 +125,12 @@ def test_a_degree_is_a_token_behind_the_first(generator):
     assert asked == [[row[0], token, *row[1:]] for row in plain]
     assert generator.tokenizer.decode(asked[2]) == SOURCES[2]
     with pytest.raises(ValueError, match="degree 6: the tokenizer's degrees are 1 to 5"):
-        generator.candidates(SOURCES, Decoding(degree=6))
+        generator.tokenizer.degree_id(6)
 
 
 @pytest.mark.parametrize("settings", [{"min_meaning": 1.5}, {"reverse": -1.0}, {"forward": -0.1}])
 def test_settings_out_of_range(settings):
-    with pytest.raises(ValueError, match=f"{min(settings)}: expected"):
+    with pytest.raises(ValueError, match=f"{min(settings)}\n  Input should be"):
         Ranking(**settings)
 
 

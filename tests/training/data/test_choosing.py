@@ -16,9 +16,10 @@ from manifests import write_manifest
 
 pytest.importorskip("torch", reason="the loader is one of torch")
 
+from gaixie.training.data.choosing import choose, columns_of, degree_of
 from gaixie.training.data.corpus import Corpus
-from gaixie.training.data.pair_settings import PairSettings, degree_of
-from gaixie.training.data.stage_data import StageStream, StreamSettings
+from gaixie.training.data.stage_data import StageStream
+from gaixie.training.settings import PairSettings, StreamSettings
 
 TABLE = pa.table(
     {
@@ -33,21 +34,21 @@ TABLE = pa.table(
 
 def chosen(seed: int = 0, **settings) -> list[str]:
     random = np.random.default_rng(seed)
-    return PairSettings(**settings).choose(TABLE, random)["paraphrase"].to_pylist()
+    return choose(PairSettings(**settings), TABLE, random)["paraphrase"].to_pylist()
 
 
 def test_floors():
     """A pair without a judgement is passed over."""
     assert chosen(min_meaning=0.7) == ["1", "4", "5"]
     assert chosen(min_meaning=0.7, min_fluency=0.5) == ["1", "5"]
-    assert PairSettings(min_fluency=0.5).columns() == ["fluency"]
+    assert columns_of(PairSettings(min_fluency=0.5)) == ["fluency"]
 
 
 def test_without_settings_all_stay_and_nothing_is_drawn():
     random = np.random.default_rng(0)
-    assert PairSettings().choose(TABLE, random).equals(TABLE)
+    assert choose(PairSettings(), TABLE, random).equals(TABLE)
     assert random.random() == np.random.default_rng(0).random()
-    assert PairSettings().columns() == []
+    assert columns_of(PairSettings()) == []
 
 
 def test_paraphrases_that_copy():
@@ -59,8 +60,8 @@ def test_paraphrases_that_copy():
     }
     table, random = pa.table(rows), np.random.default_rng(0)
     for most, kept in ((100, 3), (99, 2), (14, 1)):
-        assert len(PairSettings(max_self_bleu=most).choose(table, random)) == kept
-    assert not len(PairSettings(max_self_bleu=14).choose(table.slice(0, 0), random))
+        assert len(choose(PairSettings(max_self_bleu=most), table, random)) == kept
+    assert not len(choose(PairSettings(max_self_bleu=14), table.slice(0, 0), random))
     assert "max_self_bleu" not in PairSettings().model_dump()
     assert PairSettings(max_self_bleu=14).model_dump(mode="json")["max_self_bleu"] == 14
 
@@ -75,7 +76,7 @@ def test_weights_by_origin():
 def test_partners(sources, most, seed):
     table = pa.table({"source": pa.array(sources, pa.string()), "row": [*range(len(sources))]})
     random = np.random.default_rng(seed)
-    kept = PairSettings(max_partners=most).choose(table, random)
+    kept = choose(PairSettings(max_partners=most), table, random)
     counts = Counter(kept["source"].to_pylist())
     assert counts == {source: min(count, most) for source, count in Counter(sources).items()}
     assert kept["row"].to_pylist() == sorted(kept["row"].to_pylist())

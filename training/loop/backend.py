@@ -1,0 +1,158 @@
+"""What a run computes with: precision, data parallelism or DeepSpeed, and the tracker of its curves."""
+
+from __future__ import annotations
+
+import os
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import (
+    DistributedDataParallelKwargs,
+    DistributedType,
+    parse_flag_from_env,
+)
+
+from gaixie.training.settings import Settings, Switch
+
+AMPERE = (8, 0)
+"""The CUDA capability from which on tensor cores compute in bfloat16 and TF32."""
+
+
+PEAKS = {
+    "H200": 989e12,
+    "H100": 989e12,
+    "A100": 312e12,
+    "L40S": 362e12,
+    "A10": 125e12,
+    "L4": 121e12,
+}
+"""Operations a second of GPUs in bfloat16, without sparsity, by their makers' data sheets."""
+
+
+class Precision(NamedTuple):
+    """The precision of a run's arithmetic: bfloat16, and TF32 in what stays float32."""
+
+    bf16: bool
+    tf32: bool
+
+    @classmethod
+    def of(cls, bf16: Switch, tf32: Switch, capability: tuple[int, int] | None) -> Precision:
+        """What two settings mean on a device. capability: of CUDA; None for any other device."""
+        there = capability is not None and capability >= AMPERE
+        return cls(*(there if switch == "auto" else switch for switch in (bf16, tf32)))
+
+    def in_words(self) -> str:
+        """The precision for the log."""
+        return f"{'bfloat16' if self.bf16 else 'float32'}, TF32 {'on' if self.tf32 else 'off'}"
+
+    def set_up(self, accelerator: Accelerator) -> None:
+        """Switches TF32. All ranks call it; raises ValueError on each where they would differ."""
+        own = torch.tensor([self], dtype=torch.int64, device=accelerator.device)
+        if len(accelerator.gather(own).unique(dim=0)) > 1:
+            raise ValueError("bf16, tf32: auto differs between the GPUs: expected true or false")
+        torch.set_float32_matmul_precision("high" if self.tf32 else "highest")
+
+
+def lowest_capability() -> tuple[int, int] | None:
+    """CUDA's capability that all GPUs of this machine have; None where the run is not on GPUs."""
+    if parse_flag_from_env("ACCELERATE_USE_CPU") or not torch.cuda.is_available():
+        return None
+    return min(map(torch.cuda.get_device_capability, range(torch.cuda.device_count())))
+
+
+class Utilisation:
+    """Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) of what all ranks train.
+
+    A token costs six operations for each weight that it passes: a source's tokens those of the
+    encoder's layers, a paraphrase's those of the decoder's and of the output layer. Attention is left
+    out, as sentences are short. The peak is the maker's for a GPU of PEAKS, else what a product of
+    matrices reaches here.
+    """
+
+    def __init__(self, accelerator: Accelerator, model: Any, precision: Precision):
+        head = model.get_output_embeddings().weight
+        encoder, decoder = (
+            sum(_size(one) for name, one in part.named_parameters() if "embed" not in name)
+            for part in (model.get_encoder(), model.get_decoder())
+        )
+        self.weights = encoder, decoder + _size(head)
+        self.peak = accelerator.num_processes * peak_flops(accelerator.device, precision)
+
+    def of(self, sources: int, paraphrases: int) -> float:
+        """Seconds that so many tokens take at the peak."""
+        encoder, decoder = self.weights
+        return 6 * (sources * encoder + paraphrases * decoder) / self.peak
+
+
+def _size(parameter: Any) -> int:
+    """Elements of a weight, which under ZeRO-3 may be an empty vector here."""
+    return getattr(parameter, "ds_numel", parameter.numel())
+
+
+def peak_flops(device: torch.device, precision: Precision) -> float:
+    """Operations a second of one device in a run's precision."""
+    dtype, size = torch.bfloat16 if precision.bf16 else torch.float32, 1_024
+    if device.type == "cuda":
+        name, size = torch.cuda.get_device_name(device), 8_192
+        known = [peak for model, peak in PEAKS.items() if model in name]
+        if known and precision.bf16:
+            return known[0]
+    square, seconds = torch.ones(size, size, dtype=dtype, device=device), []
+    for _ in range(4):
+        started = time.perf_counter()
+        (square @ square)[0, 0].item()
+        seconds.append(time.perf_counter() - started)
+    return 2 * size**3 / min(seconds)
+
+
+def prepare(
+    accelerator: Accelerator, model: torch.nn.Module, optimizer: Any, settings: Settings
+) -> tuple[torch.nn.Module, Any]:
+    """Model and optimiser as the backend has them. Loaders stay as they are: they are sharded."""
+    for module in model.modules():  # ranks would drop different layers, and wait for each other
+        if getattr(module, "layerdrop", 0) and accelerator.num_processes > 1:
+            module.layerdrop = 0.0
+    accelerator.ddp_handler = DistributedDataParallelKwargs(
+        broadcast_buffers=False,  # tables of positions and zeros: no step changes them
+        find_unused_parameters=False,  # all are used, see step.freeze_unused
+    )
+    if accelerator.distributed_type == DistributedType.DEEPSPEED:
+        # It would take the first from a loader, and clips by its own configuration.
+        config = accelerator.state.deepspeed_plugin.deepspeed_config
+        config["train_micro_batch_size_per_gpu"] = min(
+            settings.batch.micro_pairs, settings.batch.pairs // accelerator.num_processes
+        )
+        config["gradient_clipping"] = settings.clip
+    return accelerator.prepare(model, optimizer)
+
+
+def tracker_of(settings: Settings) -> str | None:
+    """The tracker, as accelerate takes it. Raises ValueError where its package is missing.
+
+    accelerate itself would pass over it without a word.
+    """
+    if settings.tracking == "wandb" and find_spec("wandb") is None:
+        raise ValueError(
+            "tracking: wandb needs the package wandb: pip install wandb, or tensorboard"
+        )
+    return settings.tracking
+
+
+def tracker_options(settings: Settings, step: int) -> dict[str, dict[str, Any]]:
+    """What the tracker is opened with. step: the last one that it may have already.
+
+    TensorBoard drops what a run that was killed had written after it. In Weights & Biases each start
+    of the command is a run; those of one output have one group.
+    """
+    output = Path(settings.output)
+    wandb = {
+        "mode": os.environ.get("WANDB_MODE", "offline"),
+        "dir": str(output),
+        "group": output.name,
+        "config": settings.model_dump(mode="json"),
+    }
+    return {"tensorboard": {"purge_step": step + 1}, "wandb": wandb}

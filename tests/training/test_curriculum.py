@@ -21,6 +21,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import tiny_hub
 from servers import PATIENCE, free_port, wait_for
 from tiny_models import tiny_bart, tiny_t5
 from tiny_run import MODEL, settings, write_run, write_settings, write_tokenizer
@@ -208,6 +209,7 @@ def test_the_data_is_that_of_the_stage(whole, bench):
     expected = tokens_of_steps(bench.folder / "whole.yaml", 8)
     assert [line["tokens"] for line in lines(whole)] == expected
     assert len({*expected[:8]} & {*expected[16:]}) == 0  # the stages do differ
+    assert all(0 < line["mfu"] < 2 for line in lines(whole))
 
 
 def tokens_of_steps(config: Path, count: int) -> list[int]:
@@ -562,7 +564,7 @@ def test_nan_stops_and_names_the_batch(bench, capsys):
         ("stages.4.mix=0.1", "stages: there is no stage 4 in the curriculum"),
         ("curriculum=[[1], [1, 2]]", "curriculum: expected lists of stages, each of 0 to 3 at"),
         ("curriculum=[[4]]", "curriculum: expected lists of stages"),
-        ("curriculum=[]", "curriculum: expected lists of stages"),
+        ("curriculum=[]", "curriculum: expected a stage, as there is no denoising"),
         ("tokenizer=null", "tokenizer: null is the pretrained model's"),
         ("stages.1.mix=0.1", "no stage is earlier than stage 1"),
         ("data.validation=0", "stage 1 has no validation pair"),
@@ -615,7 +617,10 @@ def test_a_run_of_one_stage_and_of_all_together(bench, capsys):
         assert (line["step"], line["action"]) == (2, "finish")
 
 
-@pytest.mark.parametrize("make", [tiny_t5, tiny_bart])
+HUB = [tiny_hub.bert_bart, tiny_hub.mt5, tiny_hub.m2m100, tiny_hub.mbart, tiny_hub.mbart50]
+
+
+@pytest.mark.parametrize("make", [tiny_t5, tiny_bart, *HUB])
 def test_any_sequence_to_sequence_model_with_its_own_tokenizer(bench, capsys, make):
     name = f"own-{make.__name__}"
     folder = make(bench.folder / make.__name__)
@@ -628,7 +633,10 @@ def test_any_sequence_to_sequence_model_with_its_own_tokenizer(bench, capsys, ma
     assert type(AutoModelForSeq2SeqLM.from_pretrained(written)) is type(
         AutoModelForSeq2SeqLM.from_pretrained(folder)
     )
-    assert paraphrase_list(str(written), ["今天天气很好"], Decoding(max_new_tokens=4))
+    [text] = paraphrase_list(
+        str(written), ["今天天气很好，我们去公园吧。"], Decoding(max_new_tokens=9)
+    )
+    assert not text or "," not in text
     assert all(line["score"] is not None for line in lines(bench.folder / name, "history.jsonl"))
 
 
@@ -651,6 +659,15 @@ def test_an_output_of_other_settings(whole, bench, capsys):
         assert "step-00000024: " in line
     line = refused(capsys, "--config", config, "--resume", "never")
     assert "has checkpoints already" in line
+
+
+def test_denoising_alone(bench):
+    """A model that is to restore sentences, before any pairs: no stage has to follow."""
+    changes = {"curriculum": [], "denoising": {"pairs": True}, "controller": {"max_steps": 2}}
+    assert call("--config", bench.config("restore", **changes)) == 0
+    [line] = lines(bench.folder / "restore", "history.jsonl")
+    assert (line["stage"], line["step"], line["action"]) == (0, 2, "finish")
+    assert (bench.folder / "restore/model/README.md").is_file()
 
 
 def test_a_dry_run_writes_nothing(bench, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -12,10 +13,17 @@ pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
 import accelerate
 import numpy as np
 import torch
+from accelerate.utils import DistributedType
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_seq2seq import tiny_seq2seq
-from transformers import BertConfig, EncoderDecoderConfig, EncoderDecoderModel
+from transformers import (
+    BertConfig,
+    EncoderDecoderConfig,
+    EncoderDecoderModel,
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+)
 from two_ranks import on_two_ranks
 
 from gaixie.training.data.stage_data import Position
@@ -33,6 +41,7 @@ from gaixie.training.loop.step import (
     train_step,
 )
 from gaixie.training.modeling.generation import load_generator
+from gaixie.training.modeling.model import end_tokens
 from gaixie.training.settings import Batch
 
 PAIRS = (
@@ -197,6 +206,82 @@ def test_the_output_layer_sees_label_tokens_alone(folder, compiler):
         seen.clear()
 
 
+def test_a_compiled_model_is_not_compiled_again_for_each_number_of_labels(folder):
+    """Of shapes: once for the first, once for any other; after eight times it would give up."""
+    load_generator.__globals__["_load"].cache_clear()
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    generator, accelerator = load_generator(folder), accelerate.Accelerator(cpu=True)
+    generator.model.compile(backend="aot_eager", dynamic=True)
+    with torch.no_grad():
+        for count in range(1, 13):
+            target = ["他看花" * (1 + k % count) for k in range(4)]
+            micro = PairEncoder(generator.tokenizer)(PAIRS[0], target)
+            token_losses(accelerator, generator.model, micro, 0.1)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= 3
+    assert not torch._dynamo.utils.counters["recompile_limit"]
+
+
+def test_a_frozen_encoder(folder):
+    """At no learning rate at all; the embeddings are the encoder's."""
+    model, _, step = prepared(folder, encoder_learning_rate=0.0)
+    before = {name: one.clone() for name, one in model.named_parameters()}
+    step()
+    changed = {name for name, one in model.named_parameters() if not one.equal(before[name])}
+    assert changed
+    assert all(name.startswith("model.decoder.layer") for name in changed)
+
+
+def test_skipped_steps_of_deepspeed_are_counted(folder):
+    """Its backward takes the step, and its engine counts what it has skipped."""
+    load_generator.__globals__["_load"].cache_clear()
+    generator = load_generator(folder)
+    engine = generator.model
+    engine.skipped_steps = 3
+
+    def backward(loss):
+        engine.skipped_steps += 1
+
+    accelerator = SimpleNamespace(
+        distributed_type=DistributedType.DEEPSPEED,
+        num_processes=1,
+        gradient_accumulation_steps=1,
+        device=torch.device("cpu"),
+        backward=backward,
+        unwrap_model=lambda model: model,
+        no_sync=lambda model: nullcontext(),
+    )
+    batch = work(generator.tokenizer)
+    assert train_step(accelerator, engine, None, batch, 0.1, 1.0).skipped == 1
+    accelerator.backward = lambda loss: None
+    assert train_step(accelerator, engine, None, batch, 0.1, 1.0).skipped == 0
+
+
+def test_several_end_tokens(folder):
+    """Some models of the hub have a list of them."""
+    load_generator.__globals__["_load"].cache_clear()
+    model = load_generator(folder).model
+    model.config.eos_token_id = model.generation_config.eos_token_id = [2, 3]
+    assert freeze_unused(model) == []
+    assert end_tokens(model) == [2, 3]
+
+
+def dropped(accelerator) -> float:
+    """What is left of a share of layers that are dropped, with data parallelism."""
+    config = M2M100Config(
+        vocab_size=12, d_model=8, encoder_layers=1, decoder_layers=1, encoder_layerdrop=0.5
+    )
+    model = M2M100ForConditionalGeneration(config)
+    settings = SimpleNamespace(**SETTINGS, batch=Batch(pairs=2, micro_pairs=1))
+    prepare(accelerator, model, make_optimizer(model, settings), settings)
+    return model.get_encoder().layerdrop
+
+
+def test_no_rank_drops_a_layer_that_another_keeps():
+    assert on_two_ranks(dropped) == [0.0, 0.0]
+    assert dropped(accelerate.Accelerator(cpu=True)) == 0.5
+
+
 def test_the_encoders_share_of_the_learning_rate(folder):
     model, optimizer, _ = prepared(folder, encoder_learning_rate=0.25)
     scale_of = {
@@ -215,7 +300,7 @@ def test_the_encoders_share_of_the_learning_rate(folder):
 def test_too_many_skipped_steps_in_a_row_end_the_run(tmp_path):
     """The third in a row, though the first two are of the interval before."""
     settings = SimpleNamespace(output=str(tmp_path), max_skipped_steps=2)
-    log = RunLog(SimpleNamespace(is_main_process=True), settings, "")
+    log = RunLog(SimpleNamespace(is_main_process=True), settings, "", None)
     stream = SimpleNamespace(stage=2, pair_ids=lambda after: [f"pair-{after.batch}"])
 
     def check(step: int, *skipped: bool) -> None:

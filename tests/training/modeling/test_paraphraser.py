@@ -128,6 +128,14 @@ def test_a_degree_is_a_token_behind_the_first(generator):
         generator.tokenizer.degree_id(6)
 
 
+def test_a_degree_that_the_model_has_not_learned_is_refused(generator, monkeypatch):
+    """Its token is there, but no training has touched it."""
+    monkeypatch.setattr(generator.model.config, "degrees", False)
+    unlearned = Generator(generator.model, generator.tokenizer)
+    with pytest.raises(ValueError, match="degree 4: the model has learned 0 degrees"):
+        unlearned.candidates(SOURCES, Decoding(degree=4))
+
+
 @pytest.mark.parametrize("settings", [{"min_meaning": 1.5}, {"reverse": -1.0}, {"forward": -0.1}])
 def test_settings_out_of_range(settings):
     with pytest.raises(ValueError, match=f"{min(settings)}\n  Input should be"):

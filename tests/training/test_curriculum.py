@@ -579,12 +579,6 @@ def test_bad_settings(bench, capsys, assignment, message):
     assert not (bench.folder / "bad").exists()
 
 
-def test_a_stage_without_pairs(bench, capsys):
-    run = write_run(bench.folder, "two-stages", {1: 100, 2: 100})
-    config = bench.config("empty", data={"uri": run, "validation": 0.1, "test": 0.0})
-    assert f"{run}: stage 3 has no pairs" in refused(capsys, "--config", config)
-
-
 def test_a_tokenizer_of_another_model(whole, bench, capsys):
     from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
     from gaixie.udfs.text.entities import load_settings as load_entities

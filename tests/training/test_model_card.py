@@ -122,21 +122,6 @@ def test_the_facts(output):
     assert found.settings["denoising"]["sentences"] == {"plain.parquet": "text"}
 
 
-def test_facts_last(output, tmp_path):
-    """They are the same when read again, and of a model that was trained on from this one."""
-    shutil.copytree(output / "model", tmp_path / "model")
-    training = of_run(output)
-    write_training(tmp_path / "model", training)
-    assert read_training(tmp_path / "model") == training
-    shutil.copytree(output, tmp_path / "next", ignore=shutil.ignore_patterns("model"))
-    path = tmp_path / "next/settings.yaml"
-    values = yaml.safe_load(path.read_text())
-    values["model"]["pretrained"] = str(tmp_path / "model")
-    path.write_text(yaml.safe_dump(values))
-    then = of_run(tmp_path / "next")
-    assert (then.start, then.base_model) == (training, training.base_model)
-
-
 def test_the_folder(output, evaluation, tmp_path, capsys):
     """Model, tokenizer, card and settings, nothing else; and nothing in them of this machine."""
     folder = tmp_path / "upload"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -29,21 +30,24 @@ def write(folder: Path, result: dict[str, Any]) -> None:
 
 def print_table(result: dict[str, Any]) -> None:
     """A column for each system: mean, deviation and interval, on standard output."""
-    systems = result["systems"]
+    systems, console = result["systems"], Console(highlight=False, width=_width())
     table = Table("", *(system["name"] for system in systems))
-    table.add_row("rows", *(f"{system['rows']:,}" for system in systems))
-    table.add_row("left out", *(f"{system['left_out']:,}" for system in systems))
+    for title, key in (("rows", "rows"), ("left out", "left_out")):
+        table.add_row(title, *(f"{system[key]:,}" for system in systems))
     for measure in result["measures"]:
         table.add_row(_title(measure), *(_estimate(system, measure, "\n") for system in systems))
-    Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
+    console.print(table)
     print("mean ± standard deviation of the rows (95 % interval of the mean)")
     if references := result["references"]:
-        rows = references["systems"]
+        rows, digits = references["systems"], references["digits"]
         table = Table("against references", *rows)
         for k, title in enumerate(references["titles"]):
-            values = (row[k] for row in rows.values())
-            table.add_row(title, *(_corpus(value, references["digits"][k]) for value in values))
-        Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
+            table.add_row(title, *(_corpus(row[k], digits[k]) for row in rows.values()))
+        console.print(table)
+
+
+def _width() -> int | None:
+    return None if sys.stdout.isatty() else 160
 
 
 def _corpus(value: dict[str, float], digits: int) -> str:
@@ -70,33 +74,27 @@ def plot(result: dict[str, Any], path: Path) -> None:
 
     systems, measures = result["systems"], result["measures"]
     lines = -(-len(measures) // PANELS)
-    height = lines * (1.1 + 0.32 * len(systems))
-    figure = Figure(figsize=(11, height + 0.4), layout="constrained")
+    size = 11, lines * (1.1 + 0.32 * len(systems)) + 0.4
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(lines, min(PANELS, len(measures)), squeeze=False, sharey=True)
-    for index, measure in enumerate(measures):
-        axis = axes.flat[index]
-        for row, system in enumerate(systems):
-            estimate = system["measures"][measure["name"]]
-            colour = COLOURS.get("copy" if not row else system["made_by"].split()[0], COLUMN_COLOUR)
-            axis.plot([estimate["low"], estimate["high"]], [row, row], color=colour, lw=2.5)
-            axis.plot(estimate["mean"], row, "o", color=colour, ms=5)
-            if estimate["rows"]:
-                text = number(estimate["mean"], measure["digits"])
-                axis.annotate(
-                    *(text, (estimate["mean"], row), (0, 5)),
-                    textcoords="offset points",
-                    ha="center",
-                    fontsize=7,
-                    color=colour,
-                )
-        axis.set_title(_title(measure), fontsize=10)
+    for axis, measure in zip_longest(axes.flat, measures):
+        axis.set_visible(measure is not None)
+        for row, system in enumerate(systems if measure else ()):
+            found = system["measures"][measure["name"]]
+            kind = "copy" if not row else system["made_by"].split()[0]
+            colour = COLOURS.get(kind, COLUMN_COLOUR)
+            axis.plot([found["low"], found["high"]], [row, row], color=colour, lw=2.5)
+            axis.plot(found["mean"], row, "o", color=colour, ms=5)
+            if found["rows"]:
+                text, place = number(found["mean"], measure["digits"]), (found["mean"], row)
+                style = {"ha": "center", "fontsize": 7, "color": colour}
+                axis.annotate(text, place, (0, 5), textcoords="offset points", **style)
+        if measure:
+            axis.set_title(_title(measure), fontsize=10)
         axis.grid(axis="x", alpha=0.3)
         axis.margins(x=0.12)
-        for side in ("top", "right", "left"):
-            axis.spines[side].set_visible(False)
+        axis.spines[["top", "right", "left"]].set_visible(False)
         axis.tick_params(axis="y", length=0)
-    for axis in axes.flat[len(measures) :]:
-        axis.set_visible(False)
     axes.flat[0].set_yticks(range(len(systems)), [system["name"] for system in systems])
     axes.flat[0].set_ylim(len(systems) - 0.4, -0.6)
     figure.suptitle(

@@ -13,60 +13,50 @@ from gaixie.training.evaluation.systems import System
 from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics import Pairs
 
+Scores = dict[tuple[str, str], np.ndarray]
+"""(system, measure) -> float64, shape (rows,), NaN where the system has no paraphrase."""
 
-def score(
-    sources: Sequence[str], systems: Sequence[System], measures: Sequence[Measure]
-) -> dict[tuple[str, str], np.ndarray]:
-    """(system, measure) -> float64, shape (rows,), NaN where the system has no paraphrase."""
+
+def score(sources: Sequence[str], systems: Sequence[System], measures: Sequence[Measure]) -> Scores:
+    """Every measure of every system."""
     scores = {}
     for system in systems:
-        there = np.array([text is not None for text in system.paraphrases])
-        pairs = Pairs.of(
-            [source for source, text in zip(sources, system.paraphrases, strict=True) if text],
-            [text for text in system.paraphrases if text],
-        )
+        rows = [row for row, text in enumerate(system.paraphrases) if text is not None]
+        texts = [text for text in system.paraphrases if text is not None]
+        pairs = Pairs.of([sources[row] for row in rows], texts)
         say(f"{system.name}: scoring {len(pairs):,} rows")
         for measure in measures:
             column = np.full(len(sources), np.nan)
-            column[there] = measure.score(pairs) if len(pairs) else []
+            column[rows] = measure.score(pairs) if rows else []
             scores[system.name, measure.name] = column
     return scores
 
 
 def cases(
-    sources: Sequence[str],
-    systems: Sequence[System],
-    scores: dict[tuple[str, str], np.ndarray],
-    count: int,
-    seed: int,
+    sources: Sequence[str], systems: Sequence[System], scores: Scores, count: int, seed: int
 ) -> list[dict[str, Any]]:
     """Some sources that every system has a paraphrase of, drawn by seed, in the table's order."""
     first: dict[str, int] = {}
     for row, source in enumerate(sources):
         if all(system.paraphrases[row] for system in systems):
             first.setdefault(source, row)
-    drawn = np.random.default_rng(seed).permutation(list(first.values()))[:count]
-    return [
-        {
-            "source": sources[row],
-            "paraphrases": [
-                {
-                    "system": system.name,
-                    "paraphrase": system.paraphrases[row],
-                    "spscore": float(scores[system.name, "spscore"][row]),
-                }
-                for system in systems[1:]
-            ],
-        }
-        for row in sorted(drawn.tolist())
-    ]
+    drawn = np.random.default_rng(seed).permutation([*first.values()])[:count]
+    found = []
+    for row in sorted(drawn.tolist()):
+        paraphrases = [
+            {
+                "system": system.name,
+                "paraphrase": system.paraphrases[row],
+                "spscore": float(scores[system.name, "spscore"][row]),
+            }
+            for system in systems[1:]
+        ]
+        found.append({"source": sources[row], "paraphrases": paraphrases})
+    return found
 
 
 def sentence_table(
-    sources: Sequence[str],
-    systems: Sequence[System],
-    scores: dict[tuple[str, str], np.ndarray],
-    measures: Sequence[Measure],
+    sources: Sequence[str], systems: Sequence[System], scores: Scores, measures: Sequence[Measure]
 ) -> pa.Table:
     """A row for each source and system, the scores null where there is none."""
     columns: dict[str, Any] = {

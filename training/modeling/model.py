@@ -175,20 +175,18 @@ def _config(values: dict[str, Any], tokenizer: PreTrainedTokenizerBase) -> BartC
             raise ValueError(f"model.config: BART has no setting '{name}'")
     if "vocab_size" in values:
         raise ValueError("model.config: vocab_size is the tokenizer's, leave it out")
-    special = {
-        "vocab_size": len(tokenizer),
-        "pad_token_id": tokenizer.pad_token_id,
-        "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-        "decoder_start_token_id": tokenizer.eos_token_id,
-        "forced_eos_token_id": tokenizer.eos_token_id,
-    }
     try:
-        return BartConfig(
-            **{"num_hidden_layers": values.get("encoder_layers", 12)} | values | special
-        )
+        own = {"num_hidden_layers": values.get("encoder_layers", 12), "vocab_size": len(tokenizer)}
+        return BartConfig(**own | values | special_ids(tokenizer))
     except (TypeError, ValueError) as error:
         raise ValueError(f"model.config: {' '.join(str(error).split())}") from None
+
+
+def special_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """What a BART of a tokenizer has to know of its special tokens."""
+    names = ("pad_token_id", "bos_token_id", "eos_token_id")
+    ends = dict.fromkeys(("decoder_start_token_id", "forced_eos_token_id"), tokenizer.eos_token_id)
+    return {name: getattr(tokenizer, name) for name in names} | ends
 
 
 def _check(

@@ -30,6 +30,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from gaixie.training.modeling.model import special_ids
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import BOS, EOS, MASK, PAD, UNK
 from gaixie.udfs.metrics.encoder import loading
@@ -71,26 +72,20 @@ def from_bert(
     Raises ValueError where BERT's tokenizer lacks a special token.
     """
     own = bert.config
-    model = BartForConditionalGeneration(
-        BartConfig(
-            vocab_size=len(tokenizer),
-            d_model=own.hidden_size,
-            encoder_layers=own.num_hidden_layers,
-            decoder_layers=decoder_layers or own.num_hidden_layers,
-            encoder_attention_heads=own.num_attention_heads,
-            decoder_attention_heads=own.num_attention_heads,
-            encoder_ffn_dim=own.intermediate_size,
-            decoder_ffn_dim=own.intermediate_size,
-            max_position_embeddings=own.max_position_embeddings,
-            activation_function=own.hidden_act,
-            dropout=dropout,
-            pad_token_id=PAD,
-            bos_token_id=BOS,
-            eos_token_id=EOS,
-            decoder_start_token_id=EOS,
-            forced_eos_token_id=EOS,
-        )
+    sizes = {"attention_heads": own.num_attention_heads, "ffn_dim": own.intermediate_size}
+    sides = {f"{k}_{name}": n for k in ("encoder", "decoder") for name, n in sizes.items()}
+    config = BartConfig(
+        vocab_size=len(tokenizer),
+        d_model=own.hidden_size,
+        encoder_layers=own.num_hidden_layers,
+        decoder_layers=decoder_layers or own.num_hidden_layers,
+        **sides,
+        max_position_embeddings=own.max_position_embeddings,
+        activation_function=own.hidden_act,
+        dropout=dropout,
+        **special_ids(tokenizer),
     )
+    model = BartForConditionalGeneration(config)
     with torch.no_grad():
         model.model.shared.weight.copy_(embedding_rows(bert, characters, tokenizer, seed))
         for part in (model.model.encoder, model.model.decoder):
@@ -129,12 +124,8 @@ def embedding_rows(
     ]
     # Indexed entities, bytes and characters that BERT does not know: distinct, near the others.
     made = (mean + SPREAD * random.normal(size=(len(table), len(mean))) * deviation).astype("f4")
-    return torch.stack(
-        [
-            torch.from_numpy(new) if row is None else row
-            for row, new in zip(table, made, strict=True)
-        ]
-    )
+    pairs = zip(table, torch.from_numpy(made), strict=True)
+    return torch.stack([new if row is None else row for row, new in pairs])
 
 
 def known_characters(
@@ -181,9 +172,8 @@ def _copy_layer(layer: Any, source: Any) -> None:
 
 
 def _copy_attention(attention: Any, source: Any) -> None:
-    _copy(attention.q_proj, source.self.query)
-    _copy(attention.k_proj, source.self.key)
-    _copy(attention.v_proj, source.self.value)
+    for name in ("query", "key", "value"):
+        _copy(getattr(attention, f"{name[0]}_proj"), getattr(source.self, name))
     _copy(attention.out_proj, source.output.dense)
 
 

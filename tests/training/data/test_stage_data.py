@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import multiprocessing
 import os
-import pickle
 import re
 import shutil
 import socket
-from contextlib import redirect_stderr, redirect_stdout
 from itertools import groupby, islice, pairwise, takewhile
 from multiprocessing import resource_sharer
 from pathlib import Path
@@ -35,10 +32,8 @@ from gaixie.training.data.stage_loader import (
     PairEncoder,
     StageLoader,
     _end_quietly,
-    padded,
 )
 from gaixie.training.settings import StreamSettings
-from gaixie.udfs.storage import storage
 from gaixie.udfs.text.splits import SPLITS, splits_of
 
 Pair = tuple[str, str]
@@ -132,16 +127,6 @@ def test_stages_together_are_the_pairs_of_all(run):
     assert {pair in pairs_of(2) for pair in few} == {True, False}
 
 
-def test_the_order_of_the_curriculum_is_free(run):
-    """And what is earlier, of which a share is mixed in, depends on it."""
-    backwards = stream(run, stage=2, batch_size=1, mix=0.5, curriculum=((2,), (1,)))
-    found = {*pairs(epoch(backwards))}
-    assert found & {*pairs_of(1)}
-    assert found & {*pairs_of(2)}
-    with pytest.raises(ValueError, match="stage 3: the curriculum has 2"):
-        stream(run, stage=3, curriculum=((2,), (1,)))
-
-
 # Splits
 
 
@@ -154,18 +139,6 @@ def test_splits_are_those_of_the_release_job():
     found = splits_of(pa.chunked_array([texts]), [*shares.values()], 13)
     assert [SPLITS[k] for k in found] == [split_of(text, shares, 13) for text in texts]
     assert {*splits_of(pa.chunked_array([texts]), (0.8, 0, 0.2), 13)} == {0, 2}
-
-
-def test_splits_are_apart_by_source(run):
-    corpus = Corpus(run, 0.1, 0.1)
-    sources = {}
-    for split in ("validation", "test"):
-        held_out = corpus.held_out(1, split, 1_000)
-        sources[split] = {*held_out["source"].to_pylist()}
-    sources["train"] = {source for source, _ in pairs(epoch(stream(run, batch_size=1)))}
-    assert all(sources.values())
-    assert sum(map(len, sources.values())) == len(set.union(*sources.values()))
-    assert set.union(*sources.values()) == {source for source, _ in pairs_of(1)}
 
 
 def test_held_out_pairs_are_the_same_and_so_many(run):
@@ -313,12 +286,6 @@ def test_a_share_of_earlier_stages(run):
     assert {*pairs(epoch(mixed, 1))} != {*found}
 
 
-def test_more_of_earlier_stages_than_there_is(run):
-    found = pairs(epoch(stream(run, 2, mix=0.9, batch_size=1, block_rows=10_000)))
-    train = pairs(epoch(stream(run, 1, batch_size=1)))
-    assert {*train} <= {*found}
-
-
 # The loader
 
 
@@ -364,13 +331,6 @@ def test_a_position_of_other_data_or_settings(run):
         StageLoader(stream(run, 2)).load_state_dict(state)
 
 
-def test_padded():
-    cells, mask = padded([[5, 6, 7], [], [8]], -1, multiple_of=2)
-    assert cells.tolist() == [[5, 6, 7, -1], [-1] * 4, [8, -1, -1, -1]]
-    assert mask.tolist() == [[1, 1, 1, 0], [0] * 4, [1, 0, 0, 0]]
-    assert (cells.dtype, mask.dtype) == (torch.int64, torch.int64)
-
-
 @pytest.fixture(scope="module")
 def encode():
     pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
@@ -399,21 +359,6 @@ def test_encoded_pairs(encode):
     short = PairEncoder(encode.tokenizer, max_length=5, multiple_of=8)(source, paraphrase)
     assert short["input_ids"].shape == short["labels"].shape == (2, 8)
     assert short["attention_mask"].sum(1).tolist() == [5, 3]  # <s> 春天 </s>
-
-
-def test_encoded_in_workers(run, encode):
-    alone, helped = (StageLoader(stream(run), encode, workers) for workers in (0, 2))
-    for a, b in islice(zip(alone, helped, strict=False), 10):
-        assert a["entities"] == b["entities"]
-        for name in ("input_ids", "attention_mask", "labels"):
-            assert torch.equal(a[name], b[name])
-
-
-def test_what_workers_need_pickles(run, encode):
-    one, code = pickle.loads(pickle.dumps((stream(run), encode)))
-    batch, again = next(stream(run).batches()), next(one.batches())
-    assert again == batch
-    assert torch.equal(code(*batch[2:4])["input_ids"], encode(*batch[2:4])["input_ids"])
 
 
 # Where pairs come from
@@ -467,63 +412,11 @@ def test_a_release_without_splits_is_split_as_a_run(run, tmp_path):
         assert three_parts(release, stage) == three_parts(Corpus(run, 0.1, 0.1), stage)
 
 
-def test_the_splits_of_a_real_release(tmp_path, spark, monkeypatch):
-    """The release job writes into folders the split that is made here of a run."""
-    from gaixie.jobs import release_dataset, score_corpus
-    from gaixie.jobs.scoring import pipeline
-
-    table = dict(zip(("source", "paraphrase"), zip(*sentences(1, 300), strict=True), strict=True))
-    pq.write_table(pa.table(table), tmp_path / "pairs.parquet")
-    monkeypatch.setattr(pipeline, "draw_report", lambda *_: b"")
-    monkeypatch.setattr(pipeline, "write_report", lambda *_: None)
-    line = ["--input", f"{tmp_path}/pairs.parquet", "--origin", "human", "--run-id", "one"]
-    line += ["--set", "cuts.human={quantiles: [0.01, 0.8, 0.9]}"]
-    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        assert score_corpus.main([*line, "--output", str(tmp_path)]) == 0
-        line = ["--root", str(tmp_path), "--runs", "one", "--version", "1.0", "--license", "MIT"]
-        line += ["--split", "0.7", "0.1", "0.2", "--stages", "0", "1", "2", "3"]
-        assert release_dataset.main(line) == 0
-    run, release = Corpus(f"{tmp_path}/runs/one", 0.1, 0.2), Corpus(f"{tmp_path}/releases/1.0")
-    assert (run.is_split, release.is_split) == (False, True)
-    counts = storage.read_json(f"{tmp_path}/runs/one/manifest.json")["stages"]["human"]
-    found = three_parts(release, 1)
-    assert found == three_parts(run, 1)
-    assert sum(map(len, found)) == counts["1"] > 60
-
-
 # What a user can get wrong: one line
 
 
 def fails(error: type[Exception], message: str):
     return pytest.raises(error, match=f"^{re.escape(message)}$")
-
-
-def test_no_manifest(run, tmp_path):
-    copy = shutil.copytree(run, tmp_path / "monday")
-    (copy / "manifest.json").unlink()
-    message = f"{copy}/manifest.json: no such file: the run or release is not published"
-    with fails(FileNotFoundError, message):
-        Corpus(str(copy))
-    (copy / "manifest.json").write_text("{}")
-    with fails(ValueError, f"{copy}/manifest.json: not of a run or release: no 'run_id' in it"):
-        Corpus(str(copy))
-
-
-def test_an_empty_stage(run):
-    with fails(ValueError, f"{run}: stage 3 has no pairs"):
-        stream(run, 3)
-
-
-def test_too_few_pairs_for_a_batch(tmp_path):
-    uri = write_run(tmp_path, "small", {1: {"human": sentences(1, 1)}})
-    message = (
-        f"{uri}: stage 1 has too few training pairs for one batch: 1 of 4 in the largest block"
-    )
-    with fails(ValueError, message):
-        stream(uri)
-    assert (
-        len([*islice(stream(uri, batch_size=1).batches(), 3)]) == 3
-    )  # one a batch, again and again
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -136,14 +136,6 @@ def test_files_are_made_once(corpus, encode, tmp_path):
     assert encode.calls == made + corpus_of_2
 
 
-def test_a_stage_without_training_pairs(corpus, encode, tmp_path):
-    apart = Corpus(corpus.uri, validation=0.9999, test=0)
-    with pytest.raises(
-        ValueError, match="stage 1 has too few training pairs for one batch: 0 of 8"
-    ):
-        next(stream(apart, TokenFiles(tmp_path, encode)).batches())
-
-
 def tables(corpus: Corpus) -> list[pa.Table]:
     return [corpus.read(group, "train") for group in corpus.groups(1)]
 

@@ -69,12 +69,6 @@ def settings(tmp_path, tracker: str | None) -> Settings:
     return Settings.model_validate(values)
 
 
-@pytest.mark.parametrize("tracker", ["tensorboard", None])
-def test_a_tracker_that_is_there(tmp_path, tracker):
-    assert tracker_of(settings(tmp_path, tracker)) == tracker
-    assert tracker_options(settings(tmp_path, tracker), 7)["tensorboard"] == {"purge_step": 8}
-
-
 def test_wandb_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(backend, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"^tracking: wandb needs the package wandb: pip install"):

@@ -102,18 +102,6 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last(accelerator, tmp_pa
     assert of.find(True) == state(1)
 
 
-def test_logs_are_put_back(accelerator, tmp_path):
-    of = checkpoints(accelerator, tmp_path)
-    log, history = tmp_path / "log.jsonl", tmp_path / "history.jsonl"
-    log.write_text("1\n")
-    save(of, state(1))
-    log.write_text("1\n2\n")
-    history.write_text("2\n")
-    of.find(True)
-    assert log.read_text() == "1\n"
-    assert not history.exists()
-
-
 @pytest.mark.parametrize(
     ("changes", "saved", "message"),
     [
@@ -131,17 +119,6 @@ def test_what_does_not_fit_is_refused_in_one_line(accelerator, tmp_path, changes
         checkpoints(accelerator, tmp_path, **changes).find(True)
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
-
-
-def test_another_number_of_processes_is_refused_under_deepspeed_alone(accelerator, tmp_path):
-    of = checkpoints(accelerator, tmp_path)
-    save(of, state(3))
-    path = tmp_path / "checkpoints/step-00000003" / STATE
-    values = json.loads(path.read_text("utf-8")) | {"processes": 8}
-    path.write_text(json.dumps(values), "utf-8")
-    assert of.find(True) == state(3)
-    with pytest.raises(ValueError, match="has checkpoints already"):
-        of.find(False)
 
 
 def test_a_mirror_holds_the_same_and_gives_it_back(accelerator, tmp_path, store, monkeypatch):

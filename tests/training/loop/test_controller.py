@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 
 import hypothesis
@@ -83,15 +82,6 @@ def test_reasons_are_words():
     ]
 
 
-def test_three_stages_by_default_then_finish():
-    settings = ControllerSettings(patience=1)
-    state, decisions = follow(settings, steps(*[(0.9, 0.5)] * 6))
-    assert [decision.action for decision in decisions] == [
-        *(SAVE_BEST, NEXT_STAGE, SAVE_BEST, NEXT_STAGE, SAVE_BEST, FINISH)
-    ]
-    assert state.finished
-
-
 @pytest.mark.parametrize(
     ("budget", "words"),
     [({"max_steps": 30}, "30 steps"), ({"max_seconds": 15}, "15 seconds")],
@@ -113,46 +103,12 @@ def test_a_budget_ends_each_stage(budget, words):
     assert (decisions[5].best, decisions[5].best_evaluation) == (None, None)
 
 
-def test_the_best_may_come_with_the_end_of_the_budget():
-    settings = ControllerSettings(stages=2, max_steps=20)
-    state, decisions = follow(settings, steps((0.6, 0.1), (0.6, 0.2)))
-    assert (decisions[1].action, decisions[1].improved) == (NEXT_STAGE, True)
-    assert (decisions[1].best, decisions[1].best_evaluation) == (0.2, 2)
-    assert (state.stage, state.best, state.stage_step) == (2, None, 20)
-
-
-def test_fitted_comes_before_the_budget():
-    settings = ControllerSettings(patience=1, max_steps=20)
-    _, decisions = follow(settings, steps((0.6, 0.1), (0.6, 0.1)))
-    assert "stage 1 is fitted" in decisions[1].reason
-    assert "budget" not in decisions[1].reason
-
-
 def test_the_last_step_of_a_stage():
     settings = ControllerSettings(max_steps=20)
     assert last_step(settings, State()) == 20
     state, _ = follow(settings, [(23, 1.0, 0.1, None)])  # evaluated late: the next starts there
     assert (state.stage, last_step(settings, state)) == (2, 43)
     assert last_step(ControllerSettings(), state) is None
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"stages": 0},
-        {"accuracy": 1.5},
-        {"patience": 0},
-        {"min_delta": -0.1},
-        {"min_delta": math.nan},
-        {"max_steps": 0},
-        {"max_seconds": 0.0},
-        {"patiance": 3},
-    ],
-)
-def test_settings_that_cannot_be(values):
-    [name] = values
-    with pytest.raises(ValueError, match=f"^1 validation error for ControllerSettings\n{name}\n"):
-        ControllerSettings(**values)
 
 
 # Properties, over any settings and evaluations
@@ -234,20 +190,3 @@ def test_stages_go_up_and_the_best_never_falls(settings, history):
         assert (decision.best is None) == (decision.best_evaluation is None)
     finish = decisions and decisions[-1].action == FINISH
     assert state.finished == bool(finish)
-
-
-@hypothesis.settings(deadline=None)
-@given(
-    st.integers(1, 4),
-    st.integers(1, 50),
-    st.lists(st.tuples(st.floats(0, 1), SCORES), min_size=1, max_size=5),
-)
-def test_budgets_end_every_run(stages, max_steps, values):
-    settings = ControllerSettings(stages=stages, max_steps=max_steps, patience=1_000)
-    # A step each time: no stage can take more than max_steps evaluations.
-    limit = stages * max_steps
-    endless = ((k, float(k), *values[k % len(values)]) for k in range(1, limit + 1))
-    state, decisions = follow(settings, endless)
-    assert state.finished
-    assert len(decisions) == limit
-    assert [d.action for d in decisions].count(NEXT_STAGE) == stages - 1

@@ -136,17 +136,6 @@ def test_a_degree_that_the_model_has_not_learned_is_refused(generator, monkeypat
         unlearned.candidates(SOURCES, Decoding(degree=4))
 
 
-@pytest.mark.parametrize("settings", [{"min_meaning": 1.5}, {"reverse": -1.0}, {"forward": -0.1}])
-def test_settings_out_of_range(settings):
-    with pytest.raises(ValueError, match=f"{min(settings)}\n  Input should be"):
-        Ranking(**settings)
-
-
-def test_sources_without_text(generator, spscore):
-    found = Paraphraser(generator, None, Ranking("spscore"), spscore)([None, SOURCES[2], ""])
-    assert [len(row) for row in found] == [0, 1, 0]
-
-
 def test_a_smaller_change_where_none_is_good(generator, spscore, monkeypatch):
     """The first source gets its date back at degree 1; the third has nothing to lose."""
     asked = []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,11 +16,9 @@ from tiny_seq2seq import WORDS
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.modeling.vocabulary import (
     BOS,
-    BYTES,
     EOS,
     SETTINGS_FILE,
     SPECIAL,
-    UNK,
     VOCABULARY_FILE,
 )
 from gaixie.udfs.text.entities import EntitySettings, load_settings
@@ -78,18 +74,12 @@ def test_more_entities_than_indices():
 # Nothing is lost
 
 
-@given(st.text())
-def test_round_trip(text):
-    assert tokenizer.decode(tokenizer.encode(text)) == normalise(text)
-    batch = tokenizer(text)
-    assert tokenizer.decode(batch["input_ids"], entities=batch["entities"]) == normalise(text)
-
-
 SURROGATES = st.text(st.characters(codec=None, categories=["Cs", "Lo", "Nd", "Cc", "Po"]))
 
 
-@given(SURROGATES)
-def test_round_trip_of_lone_surrogates_and_controls(text):
+@given(st.text() | SURROGATES)
+def test_round_trip(text):
+    assert tokenizer.decode(tokenizer.encode(text)) == normalise(text)
     batch = tokenizer(text)
     assert tokenizer.decode(batch["input_ids"], entities=batch["entities"]) == normalise(text)
 
@@ -115,12 +105,6 @@ def test_names_of_tokens_in_the_text():
     fixed = len(SPECIAL) + (len(ENTITIES.kinds) + 1) * 16
     assert all(index >= fixed for index in ids[1:-1])
     assert tokenizer.decode(ids) == text
-    batch = tokenizer(text)
-    assert tokenizer.decode(batch["input_ids"], entities=batch["entities"]) == text
-
-
-def test_a_long_line():
-    text = "我们昨天在公园看了《三国》" * 8_000
     batch = tokenizer(text)
     assert tokenizer.decode(batch["input_ids"], entities=batch["entities"]) == text
 
@@ -207,37 +191,6 @@ def test_datasets_map():
     assert decoded == ["他2024年读", "看《三国》"]
 
 
-def test_generate():
-    import torch
-    from transformers import BartConfig, BartForConditionalGeneration
-
-    torch.manual_seed(0)
-    small = {
-        "d_model": 16,
-        "encoder_ffn_dim": 16,
-        "decoder_ffn_dim": 16,
-        "max_position_embeddings": 64,
-    }
-    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
-    model = BartForConditionalGeneration(
-        BartConfig(
-            vocab_size=len(tokenizer),
-            encoder_layers=1,
-            decoder_layers=1,
-            pad_token_id=tokenizer.pad_token_id,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            decoder_start_token_id=tokenizer.eos_token_id,
-            **small,
-            **heads,
-        )
-    )
-    batch = tokenizer(["他2024年读", "看花"], return_tensors="pt", padding=True)
-    tables = batch.pop("entities")
-    written = model.generate(**batch, max_new_tokens=8)
-    assert len(tokenizer.decode(written, entities=tables)) == 2
-
-
 def test_truncation_and_padding():
     batch = tokenizer(["看花" * 20, "看花"], max_length=8, truncation=True, padding="max_length")
     assert [len(row) for row in batch["input_ids"]] == [8, 8]
@@ -258,19 +211,6 @@ def test_save_and_load(tmp_path):
         text = "他2024年3月读了《三国》"
         assert dict(loaded(text)) == dict(tokenizer(text))
     assert len(tokenizer.get_added_vocab()) == len(SPECIAL)
-
-
-def test_the_same_ids_in_another_process(tmp_path):
-    tokenizer.save_pretrained(tmp_path)
-    text = "昨天阿尔卑斯2024年3月《三国》\u4e00"
-    code = (
-        "import sys; from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer as T;"
-        f"t = T.from_pretrained({str(tmp_path)!r}); print(t({text!r})['input_ids'])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout) == tokenizer(text)["input_ids"]
 
 
 def test_another_segmenter_warns_with_both_names(tmp_path, caplog):
@@ -327,14 +267,6 @@ def test_bad_folders(tmp_path, name, change, message):
 def test_two_sentences_are_not_a_text_pair():
     with pytest.raises(ValueError, match="text_target"):
         tokenizer("花", "看")
-
-
-def test_fixed_tokens_come_first():
-    vocabulary = tokenizer.get_vocab()
-    assert [vocabulary[token] for token in SPECIAL] == [0, 1, 2, 3, 4]
-    assert vocabulary["<unk>"] == UNK
-    assert vocabulary[BYTES[0]] == len(SPECIAL) + 5 + (len(ENTITIES.kinds) + 1) * 16
-    assert EntitySettings().kinds == ENTITIES.kinds
 
 
 # Place names

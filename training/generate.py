@@ -74,9 +74,7 @@ class Files(Options):
 
     model: str
     """Folder of the model and its tokenizer."""
-    sentences: str = Field(
-        description=f"A file of {', '.join(READ)}, or - for standard input.",
-    )
+    sentences: str = Field(description=f"A file of {', '.join(READ)}, or - for standard input.")
     column: str = "source"
     """Column of the sentences in a table."""
     output: str = Field(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from itertools import groupby
 from pathlib import Path
 
@@ -21,6 +24,7 @@ import torch
 from tiny_models import tiny_bart, tiny_bert
 from tiny_seq2seq import POSITIONS, tiny_seq2seq
 
+from gaixie.training import evaluate, generate, tokenize_text
 from gaixie.training.generate import main
 from gaixie.training.modeling.generation import load_generator, paraphrase_list
 from gaixie.training.modeling.generator import Decoding, Generator
@@ -391,3 +395,29 @@ def test_empty_standard_input(folder, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
     assert main([folder, "-"]) == 2
     assert "standard input: no sentences" in capsys.readouterr().err
+
+
+def test_ctrl_c_is_one_line(folder, tmp_path, monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    (tmp_path / "in.tsv").write_text("source\n今天很好看\n", "utf-8")
+    table, output = str(tmp_path / "in.tsv"), str(tmp_path / "out")
+    for script, what, line in (
+        (generate, "load_generator", [folder, table]),
+        (evaluate, "load_generator", [table, "--model", f"m={folder}", "--output", output]),
+        (tokenize_text, "load", ["show", folder, "今天很好看"]),
+    ):
+        monkeypatch.setattr(script, what, interrupt)
+        assert script.main(line) == 130
+        name = script.__name__.rpartition(".")[2]
+        assert capsys.readouterr().err.splitlines()[-1] == f"{name}: interrupted"
+
+
+def test_ctrl_c_while_a_script_imports(tmp_path):
+    """The imports take seconds, and each would show a trace of its own."""
+    (tmp_path / "pyarrow.py").write_text("raise KeyboardInterrupt")
+    own = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    command = [sys.executable, "training/generate.py", "--help"]
+    done = subprocess.run(command, cwd=ROOT, env=own, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "generate: interrupted; nothing was done\n")

@@ -97,10 +97,7 @@ def test_a_file(folder, tmp_path, kind, processes):
 
 def test_pairs(folder, tmp_path, capsys):
     """Of the sources' date, title and money, the first two stand in the paraphrases too."""
-    rows = [
-        (TEXTS[0], "《三国》这本书,他是2024年3月读的"),
-        (TEXTS[1], "昨天我们去公园看花"),
-    ]
+    rows = [(TEXTS[0], "《三国》这本书,他是2024年3月读的"), (TEXTS[1], "昨天我们去公园看花")]
     lines = ["source,paraphrase", *(f'"{source}","{target}"' for source, target in rows)]
     (tmp_path / "pairs.csv").write_text("\n".join(lines), "utf-8")
     assert main(["pairs", folder, str(tmp_path / "pairs.csv")]) == 0

@@ -251,11 +251,7 @@ class StageStream:
         return table.append_column("row", pa.array(np.arange(first, first + len(table))))
 
     def _draw(
-        self,
-        rows: int,
-        random: np.random.Generator,
-        columns: Sequence[str],
-        texts: list[pa.Table],
+        self, rows: int, random: np.random.Generator, columns: Sequence[str], texts: list[pa.Table]
     ) -> pa.Table:
         """So many chosen pairs of earlier stages, or all where there are fewer, from few row groups."""
         sizes = np.array([group.rows for group in self._earlier])

@@ -10,11 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import (
-    DistributedDataParallelKwargs,
-    DistributedType,
-    parse_flag_from_env,
-)
+from accelerate.utils import DistributedDataParallelKwargs, DistributedType, parse_flag_from_env
 
 from gaixie.training.settings import Settings, Switch
 

@@ -106,10 +106,7 @@ class EntityCodec:
         return len(words), sum(word in self._text_ids for word in words)
 
     def _pieces(
-        self,
-        texts: Sequence[str],
-        known: list[dict[EntityText, str]] | None,
-        all_entities: bool,
+        self, texts: Sequence[str], known: list[dict[EntityText, str]] | None, all_entities: bool
     ) -> tuple[list[list[EntityText | None]], list[str]]:
         """Entities (kind, text) of each text, None for what stands between; and all between, in order."""
         rows: list[list[EntityText | None]] = []

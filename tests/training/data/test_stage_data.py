@@ -27,12 +27,7 @@ import torch
 
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.stage_data import Position, StageStream, cut_batches
-from gaixie.training.data.stage_loader import (
-    IGNORED,
-    PairEncoder,
-    StageLoader,
-    _end_quietly,
-)
+from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader, _end_quietly
 from gaixie.training.settings import StreamSettings
 from gaixie.udfs.text.splits import SPLITS, splits_of
 

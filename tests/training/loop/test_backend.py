@@ -15,12 +15,7 @@ from accelerate.state import PartialState
 from accelerate.tracking import WandBTracker
 
 from gaixie.training.loop import backend
-from gaixie.training.loop.backend import (
-    Precision,
-    lowest_capability,
-    tracker_of,
-    tracker_options,
-)
+from gaixie.training.loop.backend import Precision, lowest_capability, tracker_of, tracker_options
 from gaixie.training.settings import Settings
 
 

@@ -14,13 +14,7 @@ pytest.importorskip("transformers", reason="the tokenizer is one of transformers
 from tiny_seq2seq import WORDS
 
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
-from gaixie.training.modeling.vocabulary import (
-    BOS,
-    EOS,
-    SETTINGS_FILE,
-    SPECIAL,
-    VOCABULARY_FILE,
-)
+from gaixie.training.modeling.vocabulary import BOS, EOS, SETTINGS_FILE, SPECIAL, VOCABULARY_FILE
 from gaixie.udfs.text.entities import EntitySettings, load_settings
 from gaixie.udfs.text.normalise import normalise
 
@@ -47,7 +41,7 @@ def test_words_entities_characters_and_bytes():
 
 def test_equal_entities_share_an_index():
     assert tokens("《三国》读了,《水浒》《三国》") == [
-        *("<title_1>", "读", "了", ",", "<title_2>", "<title_1>"),
+        *("<title_1>", "读", "了", ",", "<title_2>", "<title_1>")
     ]
 
 

@@ -118,7 +118,7 @@ def evaluate(args: argparse.Namespace) -> None:
     named = [split_name(text) for text in (*options.system, *options.generations, *options.model)]
     check_names([name for name, _ in named], bool(options.reference))
     metrics = references.chosen(options.reference, options.reference_metrics, options.encoder)
-    names = options.metrics and tuple(options.metrics.split(","))
+    names = tuple(options.metrics.split(",")) if options.metrics else None
     chosen, left_out = measures(names, options.encoder)
     for title, reason in left_out.items():
         say(f"{title} is left out: {reason}")

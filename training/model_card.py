@@ -24,7 +24,7 @@ from pydantic import Field
 
 from gaixie.training.cards.card import (
     CARD,
-    TITLE,
+    About,
     card,
     check_private,
     copy_model,
@@ -35,11 +35,10 @@ from gaixie.training.cards.facts import read_training
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.storage.options import add_command, options_of
-from gaixie.udfs.storage.settings import Options
 
 
-class About(Options):
-    """What a user says of a model, and where its card goes."""
+class Command(About):
+    """A model, and where its card goes."""
 
     model: Path
     """Folder of the model and its tokenizer."""
@@ -49,35 +48,25 @@ class About(Options):
     """The folder to upload; without it the card in MODEL is written anew."""
     overwrite: bool = False
     """Replace a model that stands in OUT."""
-    title: str = TITLE
-    """Title of the card."""
-    license: str | None = None
-    """Licence of the model; none is stated without it."""
-    base_model: str | None = None
-    """Name of the base model on the hub; without it, what the training knows."""
-    dataset: list[str] = Field(default=[], title="NAME")
-    """Name on the hub of the data that it was trained on; may be given several times."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
     parser = make_parser("model_card.py", __doc__)
-    add_command(parser, About, positional=("model",))
+    add_command(parser, Command, positional=("model",))
     args = parser.parse_args(argv)
-    return run_command("model_card", lambda: run(options_of(About, args)))
+    return run_command("model_card", lambda: run(options_of(Command, args)))
 
 
-def run(about: About) -> None:
+def run(about: Command) -> None:
     """The command: reads, renders, writes."""
     model = about.model
     if not (model / "config.json").is_file():
         raise FileNotFoundError(f"{model}: is no model folder, for it has no config.json")
     training = read_training(model)
     figures = read_figures(about.evaluation, model) if about.evaluation else None
-    said = {"title": about.title, "license": about.license, "datasets": about.dataset}
-    said["base_model"] = about.base_model
     if about.folder is None:
-        write_card(model, training, card(model, training, figures, **said))
+        write_card(model, training, card(model, training, about, figures))
         print(model / CARD)
         return
     output = check_output(about.folder, CARD, about.overwrite)
@@ -85,7 +74,7 @@ def run(about: About) -> None:
         built = scratch / "model"
         built.mkdir()
         copy_model(model, built)
-        write_card(built, training, card(built, training, figures, **said))
+        write_card(built, training, card(built, training, about, figures))
         check_private(built, Path.cwd(), model.resolve().parent, output)
         publish(built, output)
     print(output / CARD)

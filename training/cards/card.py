@@ -6,7 +6,7 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from huggingface_hub import EvalResult, ModelCardData
+from pydantic import Field
 from safetensors import safe_open
 
 from gaixie.training.cards.facts import Training, of_run, write_training
@@ -23,6 +24,7 @@ from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.reports import license_head, render
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.settings import Options
 
 TEMPLATE = Path(__file__).with_name("card.md.j2")
 CARD = "README.md"
@@ -109,37 +111,41 @@ def weights_of(model: Path) -> int:
     return total
 
 
-def card(
-    model: Path,
-    training: Training,
-    figures: Figures | None = None,
-    *,
-    title: str = TITLE,
-    license: str | None = None,
-    base_model: str | None = None,
-    datasets: Sequence[str] = (),
-) -> str:
-    """README.md of a model's folder: a head of YAML, then Markdown.
+class About(Options):
+    """What a user says of a model; names are those of the hub."""
 
-    license, base_model, datasets: names of the hub; base_model is by default what the training knows.
-    """
-    base_model = base_model or training.base_model
+    title: str = TITLE
+    """Title of the card."""
+    license: str | None = None
+    """Licence of the model; none is stated without it."""
+    base_model: str | None = None
+    """Name of the base model on the hub; without it, what the training knows."""
+    dataset: list[str] = Field(default=[], title="NAME")
+    """Name on the hub of the data that it was trained on; may be given several times."""
+
+
+def card(
+    model: Path, training: Training, about: About | None = None, figures: Figures | None = None
+) -> str:
+    """README.md of a model's folder: a head of YAML, then Markdown."""
+    about = about or About()
+    base_model = about.base_model or training.base_model
     pairs = training.data.pairs if training.data else {}
     origins = {origin for counts in pairs.values() for origin in counts}
     head = ModelCardData(
-        **license_head(license) if license else {},
+        **license_head(about.license) if about.license else {},
         language=["zh"],
         library_name="transformers",
         tags=["paraphrase", "chinese", "gaixie", "spscore-zh"],
         base_model=base_model,
-        datasets=[*datasets] or None,
-        model_name=title if figures else None,
+        datasets=about.dataset or None,
+        model_name=about.title if figures else None,
         **_results(figures) if figures else {},
     )
     return render(
         TEMPLATE,
         head=head.to_yaml() + "\n",
-        about={"title": title, "license": license},
+        about=about,
         base_model=base_model,
         training=training,
         trainings=[*_trainings(training)],

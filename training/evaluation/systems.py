@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from gaixie.training.modeling.generation import Loading, in_words, load_generator
-from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, Candidate, Decoding, has_text
-from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
+from gaixie.training.modeling.generator import SPACE_BESIDE_CHINESE, Decoding, has_text
+from gaixie.training.modeling.paraphraser import Paraphraser, Ranking
 from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.spscore import SPScore
@@ -85,7 +86,7 @@ def from_model(
     generator = load_generator(folder, loading.device, loading.precision)
     different = [*dict.fromkeys(sources)]
     with Progress(name, len(different), "sentences") as shown:
-        made: Sequence[Sequence[Candidate | Ranked]]
+        made: Sequence[Sequence[Any]]  # of Candidate or Ranked
         if ranking.rank_by == "model":
             made = generator.candidates(different, decoding, scored=False, progress=shown.add)
         else:

@@ -119,8 +119,9 @@ def evaluate(
     if action == FINISH:
         state = replace(state, finished=True)
     elif action == NEXT_STAGE:
-        start = {"stage_step": step, "stage_seconds": seconds}
-        state = State(state.stage + 1, number, step, seconds, **start)
+        state = State(
+            state.stage + 1, number, step, seconds, stage_step=step, stage_seconds=seconds
+        )
     return state, decision
 
 

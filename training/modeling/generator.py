@@ -111,10 +111,9 @@ class Generator:
         """Degrees of change that the model has learned; 0: none."""
         self._start = model.config.decoder_start_token_id
         self._aligned = isinstance(tokenizer, EntityAlignedTokenizer)
-        # Some tokenizers put a space between all the pieces that they decode.
-        self._spaced = not self._aligned and " " in _decode(
-            tokenizer, tokenizer("今天")["input_ids"]
-        )
+        # What a tokenizer's decoding does: some put spaces between pieces, or narrow punctuation.
+        decoded = "" if self._aligned else _decode(tokenizer, tokenizer("今天，好")["input_ids"])
+        self._spaced, self._narrow = " " in decoded, self._aligned or "," in decoded
 
     def candidates(
         self,
@@ -203,11 +202,9 @@ class Generator:
         if scored and kept:
             scores = iter(self._score([ids[row] for row, _ in kept], [line for _, line in kept]))
         rows = []
-        for (source, _, _), own in zip(batch, chosen, strict=True):
-            printed = (restore(text, source) if self._narrow else text for text in own)
-            rows.append(
-                [Candidate(text, score) for text, score in zip(printed, scores, strict=False)]
-            )
+        for (source, _, _), texts in zip(batch, chosen, strict=True):
+            printed = [restore(text, source) if self._narrow else text for text in texts]
+            rows.append([Candidate(text, next(scores)) for text in printed])
         if decoding.sample and scored:
             rows = [sorted(row, key=lambda candidate: -candidate.log_probability) for row in rows]
         return rows

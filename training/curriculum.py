@@ -3,10 +3,10 @@
   accelerate launch --config_file conf/accelerate/one_gpu.yaml training/curriculum.py \\
       --config conf/curriculum.yaml --set output=runs/first --set batch.pairs=512
 
-Source: Chinese Sentence Paraphrasing, section 5.3 and Figure 3; training/loop/controller.py decides when a
-stage ends. conf/curriculum.yaml explains every setting. OUTPUT holds
+Source: Chinese Sentence Paraphrasing, section 5.3 and Figure 3; training/loop/controller.py decides
+when a stage ends. conf/curriculum.yaml explains every setting. OUTPUT holds
 
-  model/                 the best weights of the last stage, the tokenizer and a card, for from_pretrained
+  model/                 the best weights of the last stage, the tokenizer and a card
   checkpoints/           to go on from; the same command started again does (--resume auto)
   history.jsonl          a line for each evaluation: what was found, and what the controller decided
   log.jsonl              a line for each log_steps steps: loss, learning rate, tokens, position
@@ -15,8 +15,8 @@ stage ends. conf/curriculum.yaml explains every setting. OUTPUT holds
   settings.yaml          as they were, --set included
 
 SIGTERM: a checkpoint at the next of the log_steps, then the end. Exit codes: 0 done, 2 something to
-fix (one line says what), 130 interrupted, 143 stopped. `accelerate launch` makes 1 of all but the first;
-one process needs no launcher, python training/curriculum.py … is the same.
+fix (one line says what), 130 interrupted, 143 stopped. `accelerate launch` makes 1 of all but the
+first; one process needs no launcher, python training/curriculum.py … is the same.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ class Command(Options):
     config: str = Field(title="YAML")
     """A path or a URI."""
     set: list[str] = Field(default=[], title="KEY=VALUE")
-    """A setting in place of the file's; KEY.SUB for one of a section. May be given several times."""
+    """A setting in place of the file's; KEY.SUB for one of a section. May be given several
+    times."""
     resume: Literal["auto", "never"] = "auto"
-    """auto: from the newest checkpoint in the output or the mirror, if there is one; never: refuse an
-    output or a mirror that has one."""
+    """auto: from the newest checkpoint in the output or the mirror, if there is one; never: refuse
+    an output or a mirror that has one."""
     dry_run: bool = False
     """Check everything, say what would be trained, stop."""
 

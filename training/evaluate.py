@@ -1,24 +1,24 @@
 """Compares systems that paraphrase the same sources: SPScore-zh, and what stands beside it.
 
-  python training/evaluate.py pairs.parquet --system mt=mt_zh --system human=pe_zh --output evaluation/
-  python training/evaluate.py pairs.parquet --system human --model gaixie=model/ --output evaluation/
+  python training/evaluate.py pairs.parquet --system mt=mt_zh --system human=pe_zh --output out/
+  python training/evaluate.py pairs.parquet --system human --model gaixie=model/ --output out/
   python training/evaluate.py pairs.jsonl --generations gaixie=paraphrases.tsv --output evaluation/
 
 A system is a column of the table (--system NAME=COLUMN), a file that training/generate.py wrote
-(--generations NAME=FILE, matched by the source's text, the first candidate of each), or a model that
-writes now (--model NAME=FOLDER). With --reference COLUMN, what a person wrote, given for each person, every system is
-scored against all of them together (SARI, BLEU, Self-BLEU, HSK levels: --reference-metrics), a person against the others, and
-the least, mean and greatest of all other measures over a source's references say how far people go: Tables 5
-of MCTS and 4 and 5 of MultiPIT. The copy baseline, each source as its own paraphrase, is always there.
-Tables: .parquet, .jsonl, .csv, .tsv. Texts are normalised, NFKC and spaces collapsed, before anything is
-measured.
+(--generations NAME=FILE, matched by the source's text, the first candidate of each), or a model
+that writes now (--model NAME=FOLDER). With --reference COLUMN, what a person wrote, given for each
+person, every system is scored against all of them together (SARI, BLEU, Self-BLEU, HSK levels:
+--reference-metrics), a person against the others, and the least, mean and greatest of all other
+measures over a source's references say how far people go: Tables 5 of MCTS and 4 and 5 of MultiPIT.
+The copy baseline, each source as its own paraphrase, is always there. Tables: .parquet, .jsonl,
+.csv, .tsv. Texts are normalised, NFKC and spaces collapsed, before anything is measured.
 
-Source: Chinese Sentence Paraphrasing, Table 8 (mean and standard deviation of SPScore-zh) and Table 7
-(cases). Means have 95 % intervals by bootstrap over sources, the same resamples for all systems.
+Source: Chinese Sentence Paraphrasing, Table 8 (mean and standard deviation of SPScore-zh) and Table
+7 (cases). Means have 95 % intervals by bootstrap over sources, the same resamples for all systems.
 A row without a source is left out; a row for which a system has no paraphrase is left out of that
 system alone. Both are counted.
 
-  OUTPUT/evaluation.md      tables, cases and signatures; evaluation.json has the same and all settings
+  OUTPUT/evaluation.md      tables, cases and signatures; evaluation.json has the same
   OUTPUT/evaluation.png     every system's means with their intervals
   OUTPUT/scores.parquet     row, source, system, paraphrase and its scores
 

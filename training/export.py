@@ -4,10 +4,10 @@
   python training/export.py runs/first/model --output exported --quantization float32
   python training/generate.py exported sentences.txt
 
-MODEL is what training/curriculum.py left: a BART with the entity-aligned tokenizer. The folder is then a
-model of training/generate.py and training/evaluate.py as any other. float32 writes what the model writes;
-int8 is smaller and faster, and may choose another word here and there.
-Exit codes: 0 done, 2 something to fix (one line says what).
+MODEL is what training/curriculum.py left: a BART with the entity-aligned tokenizer. The folder is
+then a model of training/generate.py and training/evaluate.py as any other. float32 writes what the
+model writes; int8 is smaller and faster, and may choose another word here and there. Exit codes: 0
+done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations

@@ -4,21 +4,20 @@
   python training/generate.py MODEL corpus.parquet --column source --output paraphrases.parquet
   cat sentences.txt | python training/generate.py MODEL - --drop-copies
   python training/generate.py MODEL sentences.txt --n-best 4 --beams 8
-  python training/generate.py MODEL sentences.txt --beams 8 --draws 12 --temperature 0.6 --degree 5 \\
-      --rank-by spscore --tier full --min-meaning 0.75 --reverse 0.5 --forward 0.5      as make paraphraser
-  python training/generate.py MODEL sentences.txt --degree 4                 1: a light touch; 5: a rewrite
+  python training/generate.py MODEL sentences.txt --beams 8 --draws 12 --rank-by spscore
+  python training/generate.py MODEL sentences.txt --degree 4        1: a light touch; 5: a rewrite
   python training/generate.py MODEL sentences.txt --sample --top-p 0.9 --temperature 0.8 --seed 1
 
-MODEL: a folder of any AutoModelForSeq2SeqLM with its tokenizer, as training/curriculum.py leaves one.
-Sentences: lines of .txt or standard input, or a column of .parquet, .jsonl, .csv or .tsv.
-A line of output for each candidate, in the order of the input: row (of the input, from 1), rank, source,
-paraphrase, log_probability (mean over the paraphrase's tokens, by the model itself, natural logarithm),
-reverse (with --reverse: the same of the source given the paraphrase), entities_kept (per cent; none where
-the source has none), structure, synonyms, meaning, fluency and spscore (SPScore-zh; its signature is on
-standard error). The first candidate is the model's. With --rank-by spscore all beams and draws are
-candidates, and the first has the highest score of those that kept all entities and reach --min-meaning.
-A source that is null, empty or not UTF-8, and one of which every candidate was empty or a dropped copy, keeps its row,
-without a paraphrase.
+MODEL: a folder of any AutoModelForSeq2SeqLM with its tokenizer, as training/curriculum.py leaves
+one. Sentences: lines of .txt or standard input, or a column of .parquet, .jsonl, .csv or .tsv. A
+line of output for each candidate, in the order of the input: row (of the input, from 1), rank,
+source, paraphrase, log_probability (mean over the paraphrase's tokens, by the model itself, natural
+logarithm), reverse (with --reverse: the same of the source given the paraphrase), entities_kept
+(per cent; none where the source has none), structure, synonyms, meaning, fluency and spscore
+(SPScore-zh; its signature is on standard error). The first candidate is the model's. With --rank-by
+spscore all beams and draws are candidates, and the first has the highest score of those that kept
+all entities and reach --min-meaning. A source that is null, empty or not UTF-8, and one of which
+every candidate was empty or a dropped copy, keeps its row, without a paraphrase.
 
 Entities stand in the paraphrase as in the source; an indexed token that the source does not have is
 dropped and counted. Progress and the counts are on standard error.
@@ -94,7 +93,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def generate(args: argparse.Namespace) -> None:
-    """The command: reads, writes candidates chunk by chunk, and says what became of the sentences."""
+    """The command: reads, writes candidates chunk by chunk, and says what became of the
+    sentences."""
     decoding, ranking = options_of(Decoding, args), options_of(Ranking, args)
     files, loading = options_of(Files, args), options_of(Loading, args)
     check_extension(files.output, WRITTEN)
@@ -125,7 +125,8 @@ def generate(args: argparse.Namespace) -> None:
 def table_of(
     sources: Sequence[str | None], ranked: Sequence[Sequence[Ranked]], first: int, schema: pa.Schema
 ) -> pa.Table:
-    """A row for each candidate, and one for each source that has none. first: the first one's number."""
+    """A row for each candidate, and one for each source that has none. first: the first one's
+    number."""
     rows: list[tuple[Any, ...]] = []
     for number, (source, candidates) in enumerate(zip(sources, ranked, strict=True), first):
         for rank, candidate in enumerate(candidates, 1):

@@ -1,13 +1,14 @@
 """Writes the card of a trained model, and the folder that a hub takes as it is.
 
   python training/model_card.py runs/first/model --evaluation evaluation --folder upload
-  python training/model_card.py runs/first/model --folder upload --title "Gaixie small" --license mit
+  python training/model_card.py runs/first/model --folder upload --license mit
   hf upload NAME/gaixie-small upload                    (not done here)
 
-MODEL is what training/curriculum.py left, which has a card without figures already. EVALUATION is what
-training/evaluate.py left of it: its figures, and the sources with the highest and the lowest scores.
+MODEL is what training/curriculum.py left, which has a card without figures already. EVALUATION is
+what training/evaluate.py left of it: its figures, and the sources with the highest and the lowest
+scores.
 
-  FOLDER/README.md       the card: head for the hub, use, size, data, training, figures, examples, limits
+  FOLDER/README.md       the card: head for the hub, use, data, training, figures, limits
   FOLDER/training.json   what is known of the training, with its settings; no paths
   FOLDER/…               weights, configuration and tokenizer; no state of the optimiser, no logs
 

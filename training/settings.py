@@ -1,4 +1,5 @@
-"""Settings of training/curriculum.py: one YAML file under the command line, checked before it starts.
+"""Settings of training/curriculum.py: one YAML file under the command line, checked before it
+starts.
 
 conf/curriculum.yaml explains every key. Nothing else of the package is imported here.
 """
@@ -47,18 +48,20 @@ class Frozen(Strict):
 
 
 class PairSettings(Frozen):
-    """Which pairs a stage learns from, and how often in an epoch: a part of the section ``data``."""
+    """Which pairs a stage learns from, and how often in an epoch: a part of the section
+    ``data``."""
 
     min_meaning: Floor | None = None
     """Judged meaning, as the run has it: pairs below it are passed over. Likewise:"""
     min_fluency: Floor | None = None
     max_self_bleu: float | None = Field(default=None, ge=0, le=100)
-    """Pairs whose paraphrase has a higher Self-BLEU, of words, are passed over. MultiPIT (Dou et al.
-    2022) leaves out what is above 14, so that the model learns to change more."""
+    """Pairs whose paraphrase has a higher Self-BLEU, of words, are passed over. MultiPIT (Dou et
+    al. 2022) leaves out what is above 14, so that the model learns to change more."""
     max_partners: int | None = Field(default=None, ge=1)
     """Pairs of a source in a block, drawn anew for each epoch; None: all."""
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default={})
-    """How often the pairs of an origin count: 2 is twice, 0.5 every other one by chance. Default: 1."""
+    """How often the pairs of an origin count: 2 is twice, 0.5 every other one by chance. Default:
+    1."""
     degrees: bool = False
     """Tell the model the degree of change of each pair, so that it can be asked for one."""
 
@@ -268,7 +271,8 @@ class Settings(Strict):
 
     @property
     def numbers(self) -> range:
-        """The numbers of the stages of training, from 1; from 0 where denoising comes before them."""
+        """The numbers of the stages of training, from 1; from 0 where denoising comes before
+        them."""
         return range(0 if self.denoising else 1, len(self.curriculum) + 1)
 
     def stage(self, number: int) -> StageSettings:

@@ -5,7 +5,7 @@
   python training/tokenize_text.py show tokenizer/ SOURCE --target PARAPHRASE
   python training/tokenize_text.py file tokenizer/ sentences.txt --output tokens.jsonl
   python training/tokenize_text.py report tokenizer/ corpus.parquet --column text
-  python training/tokenize_text.py pairs tokenizer/ pairs.parquet --column source --target paraphrase
+  python training/tokenize_text.py pairs tokenizer/ pairs.parquet
 
 Text files are lines; .jsonl, .csv and .parquet have a column (--column, by default text). report
 compares with a tokenizer of characters, and a BPE of the same size trained on the same text.
@@ -60,8 +60,8 @@ class Make(Options):
     words: int = Field(default=60_000, ge=0)
     """At most so many words, the most frequent ones."""
     common_characters: bool = False
-    """Make the 3,755 characters of GB 2312's first level tokens, too, beside those of all the words.
-    Other characters are spelled in bytes, and a small model does not spell well."""
+    """Make the 3,755 characters of GB 2312's first level tokens, too, beside those of all the
+    words. Other characters are spelled in bytes, and a small model does not spell well."""
     word_characters: int = Field(default=4, ge=1, title="K")
     """Unknown words of K characters or more are entities."""
     locations: str = Field(default="gazetteer", title="NAMES")
@@ -131,7 +131,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def make(options: Make) -> None:
-    """A tokenizer folder from the vocabulary of jobs/build_vocabulary.py; either may be in a store."""
+    """A tokenizer folder from the vocabulary of jobs/build_vocabulary.py; either may be in a
+    store."""
     with local_copy(options.output, options.vocabulary) as (output, vocabulary):
         words = read_vocabulary(vocabulary)
         characters = {character for word in words for character in word}  # of those left out too
@@ -147,7 +148,8 @@ def make(options: Make) -> None:
 
 
 def locations(given: str, vocabulary: Path) -> list[str]:
-    """The place names of --locations. Raises ValueError or OSError where it is none of its values."""
+    """The place names of --locations. Raises ValueError or OSError where it is none of its
+    values."""
     if given == "none":
         return []
     if given == "gazetteer":
@@ -196,7 +198,8 @@ def show(options: Show) -> None:
 
 
 def coloured(tokens: Sequence[str]) -> Text:
-    """Tokens side by side: entities green, bytes red, words and characters in turn grey and plain."""
+    """Tokens side by side: entities green, bytes red, words and characters in turn grey and
+    plain."""
     text = Text()
     for number, token in enumerate(tokens):
         style = "on grey23" if number % 2 else "on grey35"
@@ -351,7 +354,8 @@ def pairs(options: Pairs) -> None:
 
 
 def others(texts: list[str], size: int) -> list[tuple[str, int, int, int]]:
-    """Name, tokens, tokens of the texts, and unknown ones, of the two that the report compares with."""
+    """Name, tokens, tokens of the texts, and unknown ones, of the two that the report compares
+    with."""
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
     characters = Counter(character for text in texts for character in text)

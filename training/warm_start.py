@@ -2,11 +2,11 @@
 
   python research/make_encoder.py --from bge-small-zh --output models/bge-small-zh
   python training/warm_start.py models/tokenizer --output models/warm
-  python training/warm_start.py models/tokenizer --from models/bge-small-zh --decoder-layers 2 --output models/warm
+  python training/warm_start.py models/tokenizer --decoder-layers 2 --output models/warm
 
-The model has BART's architecture; training/modeling/warm_start.py says which weights go where. TOKENIZER is a folder
-that `training/tokenize_text.py make` left; it is copied to the output, which may be in a store.
-Exit codes: 0 done, 2 something to fix (one line says what).
+The model has BART's architecture; training/modeling/warm_start.py says which weights go where.
+TOKENIZER is a folder that `training/tokenize_text.py make` left; it is copied to the output, which
+may be in a store. Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations

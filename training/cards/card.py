@@ -1,4 +1,5 @@
-"""The card of a model: README.md as a hub reads it, from its training and, where there is one, its evaluation."""
+"""The card of a model: README.md as a hub reads it, from its training and, where there is one, its
+evaluation."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ NAMES_OF_FOLDERS = ("_name_or_path", "name_or_path")
 """Keys under which transformers may keep where a model or tokenizer came from."""
 
 ORIGIN_NOTES = {
-    "parallel": "translations of one foreign sentence, often by machines, with their stiffness and their errors",
+    "parallel": "translations of one foreign sentence, often by machines, stiff and with errors",
     "back_translation": "sentences that machines translated there and back",
     "llm": "paraphrases by language models",
     "human": "what people rewrote",
@@ -81,7 +82,8 @@ class Figures:
 
 
 def read_figures(evaluation: Path, model: Path) -> Figures:
-    """Of a folder that training/evaluate.py left. Raises OSError or ValueError where it has not this model."""
+    """Of a folder that training/evaluate.py left. Raises OSError or ValueError where it has not
+    this model."""
     path = evaluation / "evaluation.json"
     try:
         result = storage.read_json(str(path))
@@ -186,7 +188,8 @@ def write_card(folder: Path, training: Training, text: str) -> None:
 
 
 def write_plain_card(model: Path, output: Path) -> None:
-    """training.json and a card without figures, in a model's folder, from the OUTPUT of its training.
+    """training.json and a card without figures, in a model's folder, from the OUTPUT of its
+    training.
 
     A card is not worth a training: what is wrong is said, and nothing is raised.
     """

@@ -1,9 +1,11 @@
-"""What is known of a training: read from its folder once, and kept beside the model as training.json.
+"""What is known of a training: read from its folder once, and kept beside the model as
+training.json.
 
     write_training(Path("runs/first/model"), read_training(Path("runs/first/model")))
 
-No path is in it: data is named by its run or release and the SHA-256 of its manifest, and settings that
-are paths are left out. A model that was trained on from another keeps that one's facts under `start`.
+No path is in it: data is named by its run or release and the SHA-256 of its manifest, and settings
+that are paths are left out. A model that was trained on from another keeps that one's facts under
+`start`.
 """
 
 from __future__ import annotations
@@ -138,7 +140,8 @@ def of_run(output: Path) -> Training:
 
 
 def start_of(pretrained: str | None) -> tuple[Training | None, str | None]:
-    """What is known of the model that a training began with, and its base model's name on the hub."""
+    """What is known of the model that a training began with, and its base model's name on the
+    hub."""
     if pretrained is None:
         return None, None
     folder = Path(pretrained)

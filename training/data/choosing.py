@@ -49,7 +49,8 @@ def choose(settings: PairSettings, table: pa.Table, random: np.random.Generator)
 
 
 def degree_of(structure: np.ndarray, synonyms: np.ndarray) -> np.ndarray:
-    """The degree of change, 1 to 5, of judged pairs: by the mean of the two judgements of change."""
+    """The degree of change, 1 to 5, of judged pairs: by the mean of the two judgements of
+    change."""
     return 1 + np.searchsorted(DEGREE_EDGES, (structure + synonyms) / 2, side="right")
 
 

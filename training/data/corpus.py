@@ -32,8 +32,8 @@ class Corpus:
     """The pairs of a published run or release.
 
     uri: ROOT/runs/RUN_ID or ROOT/releases/VERSION. validation, test: shares of the groups that are
-    kept apart, or of the sources where a pair has no group; split_seed: of the hash that decides. All
-    three are as jobs/release_dataset.py takes them, and not used for a release that was split.
+    kept apart, or of the sources where a pair has no group; split_seed: of the hash that decides.
+    All three are as jobs/release_dataset.py takes them, and not used for a release that was split.
 
     Raises OSError or ValueError, here and where pairs are read, with one line that names the file.
     """
@@ -47,7 +47,8 @@ class Corpus:
         train = 1 - validation - test
         if min(validation, test) < 0 or train <= 0:
             raise ValueError(
-                f"validation {validation:g} and test {test:g}: expected shares that leave some train"
+                f"validation {validation:g} and test {test:g}: expected shares that leave some "
+                "train"
             )
         self.uri, self.split_seed = uri, split_seed
         self.shares = (train, validation, test)
@@ -110,8 +111,8 @@ class Corpus:
         if not len(table):
             pairs = sum(group.rows for group in groups)
             raise ValueError(
-                f"{self.uri}: stage {stage} has no {split} pair among its {pairs:,}; a larger share "
-                f"than {self.shares[SPLITS.index(split)]:g} is needed"
+                f"{self.uri}: stage {stage} has no {split} pair among its {pairs:,}; a larger "
+                f"share than {self.shares[SPLITS.index(split)]:g} is needed"
             )
         return table
 
@@ -133,7 +134,8 @@ def _named(uri: str) -> Iterator[None]:
 
 
 def read_rows(group: RowGroup, columns: Sequence[str], optional: Sequence[str] = ()) -> pa.Table:
-    """Columns of a row group; of the optional ones those that its file has, and ``origin`` from its path."""
+    """Columns of a row group; of the optional ones those that its file has, and ``origin`` from its
+    path."""
     with _named(group.uri), storage.open_file(group.uri) as file:
         reader = pq.ParquetFile(file, pre_buffer=True, page_checksum_verification=True)
         names = reader.schema_arrow.names
@@ -163,5 +165,6 @@ def parquet_row_groups(uri: str, columns: Sequence[str] = COLUMNS) -> list[RowGr
 
 
 def random_of(*numbers: int) -> np.random.Generator:
-    """Random numbers that depend on these alone. Seeds that end in 0 would be those without the 0."""
+    """Random numbers that depend on these alone. Seeds that end in 0 would be those without the
+    0."""
     return np.random.default_rng([number + 1 for number in numbers])

@@ -1,11 +1,12 @@
 """Denoising: a model learns to restore plain sentences that were cut up and masked.
 
-    masking     spans of a Poisson-distributed length hide a share of the tokens, each behind one <mask>
+    masking     spans of a Poisson length hide a share of the tokens, each behind one <mask>
     shuffling   chunks of a few tokens move by a few places
 
 Source: BART (Lewis et al. 2020), text infilling; the shuffle: Lample et al. 2018, section 2.3, over
 chunks in place of words. It comes before the stages of pairs: a model that was put together from an
-encoder (training/modeling/warm_start.py) learns here to attend to its source and to write sentences.
+encoder (training/modeling/warm_start.py) learns here to attend to its source and to write
+sentences.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ def _hidden(tokens: int, share: float, span: float, random: np.random.Generator)
 class Sentences(Corpus):
     """Plain sentences in the place of pairs: both sides are the sentence.
 
-    corpus: whose training pairs give their sentences, where settings.pairs asks for them, and whose shares
-    decide which plain sentences are held out. The sentences of its held-out pairs are never read.
+    corpus: whose training pairs give their sentences, where settings.pairs asks for them, and whose
+    shares decide which plain sentences are held out. The sentences of its held-out pairs are never
+    read.
     """
 
     def __init__(self, corpus: Corpus, settings: DenoisingSettings):

@@ -8,24 +8,26 @@
 One global list of batches. Files, row groups and pairs are shuffled by seed, stage and epoch alone:
 
     epoch → a permutation of the row groups, cut into blocks of about block_rows pairs
-    block → a permutation of its training pairs; what fills no batch is left out; the rest is sorted by
-            length (characters of the longer sentence) and cut into batches; the batches are permuted
+    block → a permutation of its training pairs; what fills no batch is left out; the rest is
+            sorted by length (characters of the longer sentence) and cut into batches, which are
+            permuted
 
 Every rank walks this list and takes its stripe of every batch, ``pairs[rank::world]``; every worker
-process of a rank takes every so many-th batch. So all ranks have the same number of batches, with no
-message between them and nothing counted before, two ranks see what one with batches of the same
-size does, and a position is three numbers, (epoch, block, batch), for any number of ranks. To resume
-is to read one block. The price: every worker reads every block, in a thread while it gives the one
-before. Tokens come from files that are made once, see token_files.py; without these, batches are texts.
+process of a rank takes every so many-th batch. So all ranks have the same number of batches, with
+no message between them and nothing counted before, two ranks see what one with batches of the same
+size does, and a position is three numbers, (epoch, block, batch), for any number of ranks. To
+resume is to read one block. The price: every worker reads every block, in a thread while it gives
+the one before. Tokens come from files that are made once, see token_files.py; without these,
+batches are texts.
 
 A stage of training is one stage of the run or release, or several that are shuffled together: see
 StreamSettings.curriculum.
 
-A pair's split depends on its group, or on its source where it has none (udfs/text/splits.py). A release that
-was split keeps its splits. Which training pairs count, and how often, is PairSettings.
+A pair's split depends on its group, or on its source where it has none (udfs/text/splits.py). A
+release that was split keeps its splits. Which training pairs count, and how often, is PairSettings.
 
-A release mixes its origins in every file. In a run each file has one origin, so a block of a run may
-have one origin too.
+A release mixes its origins in every file. In a run each file has one origin, so a block of a run
+may have one origin too.
 """
 
 from __future__ import annotations
@@ -67,9 +69,11 @@ class Batch(NamedTuple):
     """Texts; or the ids of their tokens, where these are in files."""
     paraphrase: list[Any]
     options: dict[str, list[int]]
-    """What PairEncoder is told of each pair: its ``degree`` (0: not told) and the seed of its ``noise``."""
+    """What PairEncoder is told of each pair: its ``degree`` (0: not told) and the seed of its
+    ``noise``."""
     lengths: np.ndarray | None = None
-    """Tokens of source and paraphrase of the whole batch, shape (pairs, 2), where these are in files."""
+    """Tokens of source and paraphrase of the whole batch, shape (pairs, 2), where these are in
+    files."""
 
 
 class Block(NamedTuple):
@@ -86,11 +90,13 @@ class Block(NamedTuple):
 
 
 class StageStream:
-    """The batches of one stage of training, as one rank sees them; the file's docstring has their order.
+    """The batches of one stage of training, as one rank sees them; the file's docstring has their
+    order.
 
     stage: its place in settings.curriculum, from 1.
 
-    Raises ValueError where batches do not divide among the ranks, and for a stage too small for one.
+    Raises ValueError where batches do not divide among the ranks, and for a stage too small for
+    one.
     """
 
     def __init__(
@@ -124,14 +130,16 @@ class StageStream:
             ]
 
     def identity(self) -> dict[str, Any]:
-        """All that the list of batches depends on: a position means nothing under another identity."""
+        """All that the list of batches depends on: a position means nothing under another
+        identity."""
         corpus = self.corpus
         split = None if corpus.is_split else [*corpus.shares[1:], corpus.split_seed]
         given = {"data": corpus.name, "rows": self.rows, "stage": self.stage, "split": split}
         return given | self.settings.model_dump(mode="json")
 
     def held_out(self, split: str, rows: int) -> pa.Table:
-        """At most so many pairs of "validation" or "test", of each of its stages in their proportion.
+        """At most so many pairs of "validation" or "test", of each of its stages in their
+        proportion.
 
         Raises ValueError where a stage has none.
         """
@@ -178,7 +186,8 @@ class StageStream:
         return Batch(after, len(whole), source, paraphrase, options, block.lengths[whole])
 
     def _walk(self, start: Position, turn: float) -> Iterator[tuple[int, int, Block] | None]:
-        """(epoch, number, block) from a position on, without end; and None where work can be broken off."""
+        """(epoch, number, block) from a position on, without end; and None where work can be broken
+        off."""
         epoch, first = start.epoch, start.block
         while True:
             blocks = self._blocks(epoch)
@@ -244,7 +253,8 @@ class StageStream:
         )
 
     def _read(self, group: RowGroup, columns: Sequence[str], texts: list[pa.Table]) -> pa.Table:
-        """The training pairs of a row group, and their numbers among the texts, where they are added."""
+        """The training pairs of a row group, and their numbers among the texts, where they are
+        added."""
         table = self.corpus.read(group, "train", columns)
         first = sum(map(len, texts))
         texts.append(table.select(COLUMNS))
@@ -253,7 +263,8 @@ class StageStream:
     def _draw(
         self, rows: int, random: np.random.Generator, columns: Sequence[str], texts: list[pa.Table]
     ) -> pa.Table:
-        """So many chosen pairs of earlier stages, or all where there are fewer, from few row groups."""
+        """So many chosen pairs of earlier stages, or all where there are fewer, from few row
+        groups."""
         sizes = np.array([group.rows for group in self._earlier])
         parts: list[pa.Table] = []
         for group in random.choice(len(sizes), len(sizes), replace=False, p=sizes / sizes.sum()):

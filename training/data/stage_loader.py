@@ -24,8 +24,8 @@ from gaixie.training.modeling.tokenizer import ENTITIES
 from gaixie.training.settings import Noise
 
 Encode = Callable[..., Any]
-"""What becomes of the sources and paraphrases of a batch, and of Batch.options and lengths, given by name;
-runs in the worker processes."""
+"""What becomes of the sources and paraphrases of a batch, and of Batch.options and lengths, given
+by name; runs in the worker processes."""
 
 
 class PairEncoder:
@@ -57,7 +57,8 @@ class PairEncoder:
         degree: Sequence[int] | None = None,
         noise: Sequence[int] | None = None,
     ) -> dict[str, Any]:
-        """degree: of change, of each pair; 0 or None tells none. noise: the seed of each source's."""
+        """degree: of change, of each pair; 0 or None tells none. noise: the seed of each
+        source's."""
         batch = self._tokenized(source, paraphrase)
         tensors = self.tensors(batch["input_ids"], batch["labels"], degree, noise)
         return tensors | ({ENTITIES: batch[ENTITIES]} if ENTITIES in batch else {})
@@ -95,7 +96,8 @@ class PairEncoder:
 
 
 def with_degree(tokenizer: Any, ids: Sequence[int], degree: int | None) -> list[int]:
-    """The tokens of a source, with the token of a degree of change behind the first; 0, None: as they are."""
+    """The tokens of a source, with the token of a degree of change behind the first; 0, None: as
+    they are."""
     return [ids[0], tokenizer.degree_id(degree), *ids[1:]] if degree else [*ids]
 
 

@@ -1,12 +1,12 @@
 """The tokens of pairs, made once and kept in files that all processes of a machine read in place.
 
-    FOLDER/KEY/DIGEST.tokens      of up to ROWS pairs: int64 offsets, 2 × pairs + 1; then the ids of source,
-                                  paraphrase, source, …, uint16 or int32 by the number of tokens
+    FOLDER/KEY/DIGEST.tokens      of up to ROWS pairs: int64 offsets, 2 × pairs + 1; then the ids
+                                  of source, paraphrase, source, …, as uint16 or int32
 
 KEY is of all that decides what tokens a text has: the files of the tokenizer, versions, max_length.
-DIGEST is of the texts, so that a file is right whatever run or release they come from. A file is made
-by the process that needs it first: the others wait at a lock, which ends with its holder. It appears
-whole or not at all. Processes begin at different files, so that they share the work.
+DIGEST is of the texts, so that a file is right whatever run or release they come from. A file is
+made by the process that needs it first: the others wait at a lock, which ends with its holder. It
+appears whole or not at all. Processes begin at different files, so that they share the work.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class TokenFiles:
     def of(self, tables: Sequence[pa.Table], turn: float) -> Iterator[Tokens | None]:
         """None for each file that has been made; and then the tokens of the pairs of some tables.
 
-        tables: with source and paraphrase; the same rows in one table are the same files. turn: 0 to 1, of
-        this process among those that make the same files.
+        tables: with source and paraphrase; the same rows in one table are the same files. turn: 0
+        to 1, of this process among those that make the same files.
         """
         files = [file for table in tables for file in self._files(table)]
         missing = [file for file in files if not file.path.exists()]

@@ -22,7 +22,8 @@ A_PERSON = "a person"
 
 
 def chosen(references: Sequence[str], names: str | None, encoder: str | None) -> list[Metric]:
-    """The metrics of --reference-metrics. Raises ValueError where one is unknown or has no reference."""
+    """The metrics of --reference-metrics. Raises ValueError where one is unknown or has no
+    reference."""
     if not references:
         if names:
             raise ValueError("--reference-metrics without --reference: there is nothing to compare")
@@ -42,8 +43,8 @@ def compared(
     """Corpus scores of every system with intervals, those of a person, and how far people differ.
 
     references: column -> texts, as many as sources; without a column there is nothing to say. A
-    system is scored on the rows that it has a paraphrase for. measures: those of the evaluation, each
-    of which lies between source and paraphrase alone.
+    system is scored on the rows that it has a paraphrase for. measures: those of the evaluation,
+    each of which lies between source and paraphrase alone.
     """
     if not references:
         return None

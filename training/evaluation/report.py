@@ -1,4 +1,5 @@
-"""The report of an evaluation: a table for the terminal, evaluation.json, evaluation.md and its plot."""
+"""The report of an evaluation: a table for the terminal, evaluation.json, evaluation.md and its
+plot."""
 
 from __future__ import annotations
 

@@ -57,11 +57,13 @@ class Estimate(NamedTuple):
 def measures(
     specs: tuple[str, ...] | None = None, encoder: str | None = None
 ) -> tuple[list[Measure], dict[str, str]]:
-    """The metrics of some specs, SPScore-zh first, and the three of this file; what is left out, and why.
+    """The metrics of some specs, SPScore-zh first, and the three of this file; what is left out,
+    and why.
 
-    specs: as load_metric takes them; None is METRICS, of which one is left out where its encoder is not
-    there. encoder: of the metrics that have one; None is their own. Raises ValueError or OSError, in one
-    line, for an unknown metric, one that needs a reference, and one asked for that cannot be loaded.
+    specs: as load_metric takes them; None is METRICS, of which one is left out where its encoder is
+    not there. encoder: of the metrics that have one; None is their own. Raises ValueError or
+    OSError, in one line, for an unknown metric, one that needs a reference, and one asked for that
+    cannot be loaded.
     """
     usable, left_out = [], {}
     optional = specs is None and encoder is None
@@ -70,7 +72,8 @@ def measures(
         metric = load_metric(spec, **({"model": encoder} if encoder and not own else {}))
         if metric.needs_reference:
             raise ValueError(
-                f"metric {spec!r} needs a reference; {spec.split(':')[0]}-free reads the source in its place"
+                f"metric {spec!r} needs a reference; {spec.split(':')[0]}-free reads the source "
+                "in its place"
             )
         try:
             metric.sentence_scores(Pairs.of(["改写"], ["改写"]))

@@ -37,7 +37,8 @@ class System:
 def read_table(
     path: str, source: str, columns: Sequence[str], limit: int | None, close_spaces: bool
 ) -> tuple[list[str], dict[str, list[str | None]], int]:
-    """Sources, the texts of the other columns, and how many rows have no source and are left out."""
+    """Sources, the texts of the other columns, and how many rows have no source and are left
+    out."""
     check_extension(path, TABLES)
     names = [*dict.fromkeys([source, *columns])]
     rows = [*islice(read_columns(path, names), limit)]

@@ -1,4 +1,5 @@
-"""What a run computes with: precision, data parallelism or DeepSpeed, and the tracker of its curves."""
+"""What a run computes with: precision, data parallelism or DeepSpeed, and the tracker of its
+curves."""
 
 from __future__ import annotations
 
@@ -64,9 +65,9 @@ class Utilisation:
     """Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) of what all ranks train.
 
     A token costs six operations for each weight that it passes: a source's tokens those of the
-    encoder's layers, a paraphrase's those of the decoder's and of the output layer. Attention is left
-    out, as sentences are short. The peak is the maker's for a GPU of PEAKS, else what a product of
-    matrices reaches here.
+    encoder's layers, a paraphrase's those of the decoder's and of the output layer. Attention is
+    left out, as sentences are short. The peak is the maker's for a GPU of PEAKS, else what a
+    product of matrices reaches here.
     """
 
     def __init__(self, accelerator: Accelerator, model: Any, precision: Precision):
@@ -141,8 +142,8 @@ def tracker_of(settings: Settings) -> str | None:
 def tracker_options(settings: Settings, step: int) -> dict[str, dict[str, Any]]:
     """What the tracker is opened with. step: the last one that it may have already.
 
-    TensorBoard drops what a run that was killed had written after it. In Weights & Biases each start
-    of the command is a run; those of one output have one group.
+    TensorBoard drops what a run that was killed had written after it. In Weights & Biases each
+    start of the command is a run; those of one output have one group.
     """
     output = Path(settings.output)
     wandb = {

@@ -1,16 +1,18 @@
 """Checkpoints of a run: saved whole or not at all, pruned, found again, and mirrored to a store.
 
-    OUTPUT/checkpoints/step-00001200/     accelerator.save_state: weights, optimiser (ZeRO: its parts)
-                       state.json         where the run stands, see RunState; and for what settings
-                       history.jsonl, log.jsonl   as they were, so that a resumed run repeats no line
+    OUTPUT/checkpoints/step-00001200/     accelerator.save_state: weights and optimiser
+                       state.json         where the run stands, see RunState, and its settings
+                       history.jsonl      as it was, so that a resumed run repeats no line;
+                       log.jsonl          likewise
 
-A folder is written as ``.part-step-…`` and renamed by the main process once all ranks are done. What
-is kept: the newest `keep`, and those that hold the best weights which one of these refers to. On
-several nodes OUTPUT is a folder that all of them see.
+A folder is written as ``.part-step-…`` and renamed by the main process once all ranks are done.
+What is kept: the newest `keep`, and those that hold the best weights which one of these refers to.
+On several nodes OUTPUT is a folder that all of them see.
 
-The mirror gets the same folders, file by file, and a ``COMPLETE`` last; it is written in a thread while
-training goes on: no rank waits for a slow store before the end. What is still on its way when the next
-checkpoint is written goes with that one. A store that fails is reported and tried again likewise.
+The mirror gets the same folders, file by file, and a ``COMPLETE`` last; it is written in a thread
+while training goes on: no rank waits for a slow store before the end. What is still on its way when
+the next checkpoint is written goes with that one. A store that fails is reported and tried again
+likewise.
 """
 
 from __future__ import annotations
@@ -249,7 +251,8 @@ class Checkpoints:
         return _steps_of(name.removesuffix(f"/{COMPLETE}") for name in names)
 
     def _fetch(self) -> None:
-        """Brings the mirror's newest checkpoint here, if it is newer, and that of its best weights."""
+        """Brings the mirror's newest checkpoint here, if it is newer, and that of its best
+        weights."""
         there, here = self._mirrored(), _steps(self.folder)
         if not there or (here and here[-1] >= there[-1]):
             return

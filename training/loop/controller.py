@@ -1,14 +1,14 @@
 """When the curriculum goes on to the next stage, decided from evaluations: Figure 3 of the paper.
 
 Source: Chinese Sentence Paraphrasing, section 5.3 and Figure 3. A stage trains until its model is
-fitted, then the next, harder stage starts from the best model so far. Each evaluation has two values:
-the accuracy of token prediction on validation pairs, and the mean SPScore-zh of paraphrases generated
-from validation sources.
+fitted, then the next, harder stage starts from the best model so far. Each evaluation has two
+values: the accuracy of token prediction on validation pairs, and the mean SPScore-zh of paraphrases
+generated from validation sources.
 
-    accuracy ≤ settings.accuracy       the text is not readable yet, its score means nothing → continue
-    score > best + min_delta           → save best
-    otherwise                          a miss → continue; the `patience`-th in a row: the stage is fitted
-    stage fitted, or a budget used up  → next stage; after the last stage → finish
+    accuracy ≤ settings.accuracy     the text is not readable, its score means nothing → continue
+    score > best + min_delta         → save best
+    otherwise                        a miss → continue; after `patience` in a row the stage is fitted
+    fitted, or a budget used up      → next stage; after the last stage → finish
 
 Decided here: the evaluations are of validation sources, where Figure 3 decides on the test set, so that
 the test set stays unseen. An unreadable evaluation is no miss and ends no row of misses, so that only a budget
@@ -21,7 +21,7 @@ state and a decision, and every rank that is given the same values decides the s
   state = State()
   state, decision = evaluate(settings, state, step, seconds, accuracy, score)
   if decision.improved: …                       # save the current weights as the stage's best
-  if decision.action in (NEXT_STAGE, FINISH): … # restore the best weights, if decision.best is not None
+  if decision.action in (NEXT_STAGE, FINISH): … # restore the best weights, if there are any
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class Decision:
     score: float | None
     """Mean SPScore-zh; of stage 0, denoising, the accuracy itself."""
     best: float | None
-    """Best score of the stage, this evaluation included; None: there are no best weights to restore."""
+    """Best score of the stage, this evaluation included; None: there are no best weights to
+    restore."""
     best_evaluation: int | None
     improved: bool
     """The current weights are the stage's best: save them, also where the stage ends."""

@@ -77,7 +77,8 @@ class Stopped(Exception):
 
 
 class Run:
-    """A run: everything is read and checked here, before the first step and before anything is written."""
+    """A run: everything is read and checked here, before the first step and before anything is
+    written."""
 
     def __init__(self, settings: Settings):
         self.settings = settings
@@ -275,7 +276,8 @@ class Run:
                 interval = Interval()
 
     def _log(self, interval: Interval, rate: float, shown: Progress) -> tuple[bool, bool]:
-        """Writes the interval's line. What all ranks agree on: whether to stop, whether time is up."""
+        """Writes the interval's line. What all ranks agree on: whether to stop, whether time is
+        up."""
         at, step = self.state.controller, self.state.step
         stop = self._told or self._launcher not in (None, os.getppid())
         agreed = interval.together(self.accelerator, stop, time.monotonic() - self._started)

@@ -1,7 +1,7 @@
 """What a run writes about itself: log.jsonl, history.jsonl, settings.yaml, a tracker, the plot.
 
-An Interval collects the steps since the last line of log.jsonl on each rank. `together` adds the ranks'
-up, in the one message in which they also agree on the time and on whether to stop.
+An Interval collects the steps since the last line of log.jsonl on each rank. `together` adds the
+ranks' up, in the one message in which they also agree on the time and on whether to stop.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class RunLog:
         """Steps in a row that changed nothing."""
 
     def start(self, step: int) -> None:
-        """Writes settings.yaml and opens the tracker; TensorBoard keeps what it has up to a step."""
+        """Writes settings.yaml and opens the tracker; TensorBoard keeps what it has up to a
+        step."""
         if self.main:
             self.output.mkdir(parents=True, exist_ok=True)
             text = yaml.safe_dump(self.settings.model_dump(mode="json"), allow_unicode=True)
@@ -131,8 +132,8 @@ class RunLog:
     def check(self, interval: Interval, agreed: Agreed, stream: StageStream, step: int) -> None:
         """Looks at every step of the interval. step: its last one.
 
-        Raises ValueError for the first loss that is no number, and where too many steps in a row had
-        a gradient that was not finite; writes the pair_ids of the step's batch.
+        Raises ValueError for the first loss that is no number, and where too many steps in a row
+        had a gradient that was not finite; writes the pair_ids of the step's batch.
         """
         steps = zip(agreed.losses, agreed.skipped, interval.positions, strict=True)
         for number, (loss, skipped, after) in enumerate(steps, step - len(agreed.losses) + 1):

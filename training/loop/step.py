@@ -38,7 +38,8 @@ class Work:
     """Tokens of sources and paraphrases on this rank."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Between processes as arrays: each tensor would go by a file and a connection of its own."""
+        """Between processes as arrays: each tensor would go by a file and a connection of its
+        own."""
         arrays = [{name: one.numpy() for name, one in m.items()} for m in self.micro_batches]
         return _work_of_arrays, (arrays, self.labels, self.tokens)
 
@@ -56,9 +57,10 @@ def _work_of_arrays(arrays: list[dict[str, np.ndarray]], labels: int, tokens: in
 class MicroBatches:
     """Cuts a rank's share of a batch into micro-batches; runs in worker processes.
 
-    The pairs of a batch are sorted by length, so each micro-batch is padded to its own longest. pairs: the
-    most of a micro-batch. tokens: the most of it, with padding: short sentences then make larger ones.
-    All ranks cut at the same pairs, as under ZeRO-3 they call the model equally often.
+    The pairs of a batch are sorted by length, so each micro-batch is padded to its own longest.
+    pairs: the most of a micro-batch. tokens: the most of it, with padding: short sentences then
+    make larger ones. All ranks cut at the same pairs, as under ZeRO-3 they call the model equally
+    often.
     """
 
     def __init__(self, encode: PairEncoder, pairs: int, tokens: int | None = None):
@@ -83,7 +85,8 @@ class MicroBatches:
         return Work(micro_batches, int(lengths[:, 1].sum()), read + sum(map(len, paraphrase)))
 
     def _bounds(self, lengths: np.ndarray) -> list[int]:
-        """Where micro-batches begin, and the last one's end. lengths: the longest of any rank, (pairs, 2)."""
+        """Where micro-batches begin, and the last one's end. lengths: the longest of any rank,
+        (pairs, 2)."""
         bounds = [0]
         for end in range(1, len(lengths)):
             cells = (end + 1 - bounds[-1]) * lengths[bounds[-1] : end + 1].max(0).sum()
@@ -117,8 +120,8 @@ def train_step(
 
     Nothing here waits for the device: what has to be known is counted where the batch is made.
 
-    A gradient that is infinite or NaN, from a loss that may well be finite, changes no weight. That is
-    decided on the device, so that no step waits for it; DeepSpeed's optimiser has its own way.
+    A gradient that is infinite or NaN, from a loss that may well be finite, changes no weight. That
+    is decided on the device, so that no step waits for it; DeepSpeed's optimiser has its own way.
 
     Every rank has the same number of micro-batches. Gradients are averaged over the ranks, and
     backward divides by gradient_accumulation_steps (DeepSpeed does, and Accelerate where it does
@@ -157,9 +160,11 @@ def token_losses(
 def predict(
     accelerator: Accelerator, model: torch.nn.Module, micro: dict[str, Any]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(logits, labels) of a micro-batch's label tokens, teacher-forced: shapes (places, tokens), (places,).
+    """(logits, labels) of a micro-batch's label tokens, teacher-forced: shapes (places, tokens),
+    (places,).
 
-    Logits of padding would be the larger part of some: the output layer is given the places of labels alone.
+    Logits of padding would be the larger part of some: the output layer is given the places of
+    labels alone.
     """
     names = ("input_ids", "attention_mask", "labels", "places")
     ids, mask, labels, places = (
@@ -167,7 +172,7 @@ def predict(
     )
     plain = accelerator.unwrap_model(model)
     masks = {"attention_mask": mask}
-    # Of a mask of pairs and places transformers asks the device whether it hides anything, and waits.
+    # transformers asks the device whether a mask of pairs and places hides anything, and waits.
     if plain.config.model_type == "bart" and plain.config._attn_implementation == "sdpa":
         causal = torch.ones(2 * labels.shape[1:], dtype=torch.bool, device=labels.device).tril()
         masks = {
@@ -221,8 +226,8 @@ def lr_at(step: int, stage: StageSettings, decay: str, min_share: float) -> floa
     """The learning rate of a stage's step, counted from 1.
 
     It rises linearly over the warm-up to the stage's learning rate, and falls (``linear`` or
-    ``cosine``) to min_share of it at the last step of the stage's budget; without a budget of steps,
-    or with ``constant``, it stays.
+    ``cosine``) to min_share of it at the last step of the stage's budget; without a budget of
+    steps, or with ``constant``, it stays.
     """
     peak, warmup = stage.learning_rate, stage.warmup_steps
     if step <= warmup:
@@ -237,8 +242,8 @@ def lr_at(step: int, stage: StageSettings, decay: str, min_share: float) -> floa
 def make_optimizer(model: Any, settings: Settings) -> torch.optim.AdamW:
     """AdamW; biases and the weights of norms do not decay.
 
-    ``scale`` of a group: its share of the learning rate. The encoder has one of its own, and with it
-    the embeddings, which are the encoder's too; at 0 they are frozen.
+    ``scale`` of a group: its share of the learning rate. The encoder has one of its own, and with
+    it the embeddings, which are the encoder's too; at 0 they are frozen.
     """
     groups: dict[tuple[bool, float], list[torch.nn.Parameter]] = {}
     encoder = {id(parameter) for parameter in model.get_encoder().parameters()}
@@ -246,7 +251,7 @@ def make_optimizer(model: Any, settings: Settings) -> torch.optim.AdamW:
         scale = settings.encoder_learning_rate if id(parameter) in encoder else 1.0
         parameter.requires_grad_(parameter.requires_grad and scale > 0)
         if parameter.requires_grad:
-            # Under ZeRO-3 a weight that was read is an empty vector here, and its shape is elsewhere.
+            # Under ZeRO-3 a weight is an empty vector here, and its shape is elsewhere.
             shape = getattr(parameter, "ds_shape", parameter.shape)
             groups.setdefault((len(shape) > 1, scale), []).append(parameter)
     return torch.optim.AdamW(
@@ -265,7 +270,8 @@ def make_optimizer(model: Any, settings: Settings) -> torch.optim.AdamW:
 
 
 def freeze_unused(model: Any) -> list[str]:
-    """Freezes the weights that no loss depends on, for which data parallel training would wait; their names.
+    """Freezes the weights that no loss depends on, for which data parallel training would wait;
+    their names.
 
     A pretrained encoder may have some, as BERT's pooler is. They would never change, anyway.
     """

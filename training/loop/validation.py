@@ -1,8 +1,8 @@
 """What the controller is told: token accuracy and mean SPScore-zh on validation pairs of a stage.
 
 Each rank takes a stripe; the ranks' counts and sums are gathered and added up in one order, so that
-every rank has the same two numbers, to the last bit. Stripes are filled with rows that do not count, as
-under ZeRO-3 every rank has to call the model equally often.
+every rank has the same two numbers, to the last bit. Stripes are filled with rows that do not
+count, as under ZeRO-3 every rank has to call the model equally often.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def validate(
     metric: Metric,
     micro_pairs: int,
 ) -> Found:
-    """Accuracy on pairs; and, above an accuracy of `readable`, the score of paraphrases of the first
-    settings.generate sources. All ranks call it with the same arguments.
+    """Accuracy on pairs; and, above an accuracy of `readable`, the score of paraphrases of the
+    first settings.generate sources. All ranks call it with the same arguments.
 
     micro_pairs: what fits into memory with all its logits, as in training.
     """
@@ -108,8 +108,8 @@ def mean_score(
 ) -> tuple[float, list[list[str]]]:
     """Mean score of the paraphrases of sources over all ranks, and a few samples of this rank.
 
-    Every rank calls the model's generate() equally often, each time with sources of one limit of new
-    tokens: under ZeRO-3 a call of one rank is a call of all. Sources without text do not count.
+    Every rank calls the model's generate() equally often, each time with sources of one limit of
+    new tokens: under ZeRO-3 a call of one rank is a call of all. Sources without text do not count.
     """
     generator = Generator(accelerator.unwrap_model(model), encode.tokenizer)
     decoding = Decoding(settings.num_beams, degree=settings.degree, batch_size=settings.batch_size)

@@ -11,10 +11,11 @@ ENTITIES = Path(__file__).parents[2] / "conf/entities.yaml"
 
 
 def entities_kept(source: str, paraphrase: str, finder: EntityFinder) -> float:
-    """Per cent of the source's different entities that stand verbatim in the paraphrase; NaN without any.
+    """Per cent of the source's different entities that stand verbatim in the paraphrase; NaN
+    without any.
 
-    Both normalised. An entity does not stand in the middle of a longer number or Latin name: 3月 is not
-    in 13月.
+    Both normalised. An entity does not stand in the middle of a longer number or Latin name: 3月 is
+    not in 13月.
     """
     entities = {source[start:end] for _, start, end in finder.find(source)}
     if not entities:

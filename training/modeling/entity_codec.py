@@ -33,7 +33,8 @@ class EntityCodec:
         degrees: int = 0,
         locations: Collection[str] = (),
     ):
-        """tokens: all of them, in the order of their ids. word_characters, indices, locations: as in from_words.
+        """tokens: all of them, in the order of their ids. word_characters, indices, locations: as
+        in from_words.
 
         degrees: how many tokens of a degree there are.
         """
@@ -108,7 +109,8 @@ class EntityCodec:
     def _pieces(
         self, texts: Sequence[str], known: list[dict[EntityText, str]] | None, all_entities: bool
     ) -> tuple[list[list[EntityText | None]], list[str]]:
-        """Entities (kind, text) of each text, None for what stands between; and all between, in order."""
+        """Entities (kind, text) of each text, None for what stands between; and all between, in
+        order."""
         rows: list[list[EntityText | None]] = []
         plain: list[str] = []
         for number, text in enumerate(map(normalise, texts)):
@@ -195,7 +197,8 @@ def _tokens_by_text(table: str) -> dict[EntityText, str]:
 
 
 def _text_of(data: bytes) -> str:
-    """UTF-8, lone surrogates among it; bytes that are neither (a model may write any) are U+FFFD."""
+    """UTF-8, lone surrogates among it; bytes that are neither (a model may write any) are
+    U+FFFD."""
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

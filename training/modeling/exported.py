@@ -3,9 +3,9 @@
     export("runs/first/model", "exported", "int8")
     generator = load_generator("exported")       # writes and scores as the model does, on all cores
 
-An exported folder holds the engine's model and vocabulary, and the tokenizer's files. The weights are in
-float32 or rounded to eight bits; the search is the engine's own. What it draws depends on the seed of a
-process's first call.
+An exported folder holds the engine's model and vocabulary, and the tokenizer's files. The weights
+are in float32 or rounded to eight bits; the search is the engine's own. What it draws depends on
+the seed of a process's first call.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def load_exported(folder: str, device: str = "auto") -> tuple[Any, Any]:
 
 
 class ExportedGenerator(Generator):
-    """Generator over an exported model; the search differs in the order of candidates of like score."""
+    """Generator over an exported model; the search differs in the order of candidates of like
+    score."""
 
     def _write(
         self, ids: Sequence[Sequence[int]], limit: int, arguments: dict[str, Any]

@@ -71,8 +71,8 @@ def in_words(counts: Counter[str]) -> str:
     """What became of the sentences: the first number is the sum of the three behind it."""
     written = counts["sentences"] - counts["no text"] - counts["no candidate"]
     return (
-        f"{counts['sentences']:,} sentences: {written:,} paraphrased, {counts['no candidate']:,} left "
-        f"without a paraphrase, {counts['no text']:,} without text; {counts['paraphrases']:,} "
+        f"{counts['sentences']:,} sentences: {written:,} paraphrased, {counts['no candidate']:,} "
+        f"left without a paraphrase, {counts['no text']:,} without text; {counts['paraphrases']:,} "
         f"paraphrases, {counts['copies']:,} copies dropped, {counts['unknown entities']:,} unknown "
         f"entity indices, {counts['cut']:,} sources cut"
     )

@@ -31,7 +31,8 @@ from gaixie.training.settings import DEGREES
 from gaixie.udfs.text.normalise import normalise
 
 LENGTH_STEP = 16
-"""A source's length is rounded up to a multiple of this where the limit of new tokens follows it."""
+"""A source's length is rounded up to a multiple of this where the limit of new tokens follows
+it."""
 SPARE_SAMPLES = 3
 """Drawn beyond n_best where copies are dropped."""
 LOGITS = 2**25
@@ -59,7 +60,8 @@ class Decoding:
     degree: int | None = Field(default=None, ge=1, le=DEGREES)
     """Degree of change, 1 to 5, from a model that has learned degrees."""
     max_new_tokens: int | None = Field(default=None, ge=1)
-    """Limit of a paraphrase; without it, twice its source's tokens, rounded up to a multiple of 32."""
+    """Limit of a paraphrase; without it, twice its source's tokens, rounded up to a multiple of
+    32."""
     drop_copies: bool = False
     """Pass over candidates that equal their source; both are normalised first."""
     batch_size: int = Field(default=32, ge=1)
@@ -124,8 +126,8 @@ class Generator:
     ) -> list[list[Candidate]]:
         """At most n_best different candidates of each source, the best first; none without text.
 
-        A candidate without text, or with bytes that are no character, gives way to the next one. The
-        search's candidates come first, in its own order; if scored, samples are sorted by
+        A candidate without text, or with bytes that are no character, gives way to the next one.
+        The search's candidates come first, in its own order; if scored, samples are sorted by
         log_probability. progress is called with the number of sentences done since its last call.
         """
         answers: list[list[Candidate]] = [[] for _ in sources]
@@ -185,7 +187,8 @@ class Generator:
         decoding: Decoding,
         scored: bool,
     ) -> list[list[Candidate]]:
-        """The candidates of each source of a batch. batch: text, tokens and entity table of each."""
+        """The candidates of each source of a batch. batch: text, tokens and entity table of
+        each."""
         ids = [own for _, own, _ in batch]
         lines: list[list[list[int]]] = [[] for _ in batch]
         for arguments in decoding.passes():

@@ -3,8 +3,9 @@
     with keeping(tokenizer, ["贸易司"]):
         generator.candidates(["…"], decoding)
 
-A term becomes an indexed token of the sentence, as a long word does (kind ``word``), and the search is held to
-write every indexed token of its source. So the model sees that something is there, but not what it is called.
+A term becomes an indexed token of the sentence, as a long word does (kind ``word``), and the search
+is held to write every indexed token of its source. So the model sees that something is there, but
+not what it is called.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from gaixie.udfs.text.normalise import normalise
 class TermFinder(EntityFinder):
     """Finds terms as well as what an EntityFinder finds.
 
-    A term inside an entity is kept with it; where the two overlap otherwise the term wins. Of terms that
-    begin at one place the longest is found.
+    A term inside an entity is kept with it; where the two overlap otherwise the term wins. Of terms
+    that begin at one place the longest is found.
     """
 
     def __init__(self, entities: EntityFinder, terms: Sequence[str]):
@@ -54,7 +55,8 @@ class TermFinder(EntityFinder):
 
 @contextmanager
 def keeping(tokenizer: Any, terms: Sequence[str]) -> Iterator[None]:
-    """Has a tokenizer of ours index terms; any other one stays as it is. Not for two threads at once."""
+    """Has a tokenizer of ours index terms; any other one stays as it is. Not for two threads at
+    once."""
     if not terms or not isinstance(tokenizer, EntityAlignedTokenizer):
         yield
         return

@@ -1,4 +1,5 @@
-"""Models and their tokenizers: a new BART for our tokenizer, or any encoder-decoder of transformers.
+"""Models and their tokenizers: a new BART for our tokenizer, or any encoder-decoder of
+transformers.
 
 What models of the hub leave open is settled here, for training and for generation alike: their end
 token, their languages, and what the decoder reads.
@@ -78,7 +79,8 @@ def _chinese(tokenizer: PreTrainedTokenizerBase) -> str | None:
 
 
 def _settle(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Has a model of several languages write Chinese: by the token that begins or ends its labels."""
+    """Has a model of several languages write Chinese: by the token that begins or ends its
+    labels."""
     if _chinese(tokenizer):
         labels = tokenizer(text_target="今")["input_ids"]
         if labels[-1] == tokenizer.eos_token_id:

@@ -3,11 +3,11 @@
     paraphraser = Paraphraser(generator, Decoding(beams=4, draws=8, degree=4), Ranking("spscore"))
     paraphraser(["…"])      # for each source its candidates, the best first, with their judgements
 
-By the metric the best candidate has, in this order, all entities of its source; a meaning of at least
-min_meaning; and the highest SPScore-zh, to which two mean log-probabilities by the model itself may be
-added: that of the paraphrase given the source (forward), which falls where it reads badly, and that of
-the source given the paraphrase (reverse), which falls where it has lost what the source says (the noisy
-channel; Li et al. 2016, section 4.5, rerank by both).
+By the metric the best candidate has, in this order, all entities of its source; a meaning of at
+least min_meaning; and the highest SPScore-zh, to which two mean log-probabilities by the model
+itself may be added: that of the paraphrase given the source (forward), which falls where it reads
+badly, and that of the source given the paraphrase (reverse), which falls where it has lost what the
+source says (the noisy channel; Li et al. 2016, section 4.5, rerank by both).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from gaixie.udfs.text.normalise import normalise
 
 @dataclass(frozen=True, config=ConfigDict(use_attribute_docstrings=True))
 class Ranking:
-    """What decides the order of a source's candidates. Raises ValueError for a value out of range."""
+    """What decides the order of a source's candidates. Raises ValueError for a value out of
+    range."""
 
     rank_by: Literal["model", "spscore"] = "model"
     """What orders a sentence's candidates: the model's own order, or SPScore-zh, which puts those
@@ -59,8 +60,8 @@ class Ranked(NamedTuple):
 class Paraphraser:
     """A generator, and the metric that ranks what it writes.
 
-    decoding.n_best: candidates of each source that are given back. Ranked by the metric, all beams and
-    samples are candidates; else the model's n_best.
+    decoding.n_best: candidates of each source that are given back. Ranked by the metric, all beams
+    and samples are candidates; else the model's n_best.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-"""Full-width punctuation, which the tokenizer's normalisation (NFKC) takes from a sentence, put back."""
+"""Full-width punctuation, which the tokenizer's normalisation (NFKC) takes from a sentence, put
+back."""
 
 from __future__ import annotations
 
@@ -12,13 +13,15 @@ ELLIPSIS = {"......": "……", "...": "…"}
 BESIDE = re.compile(
     rf"(?<=[{CHINESE}])[!(),:;?]+|[!(),:;?]+(?=[{CHINESE}])|(?<=[A-Za-z0-9%])[!,;?]+$"
 )
-"""Marks next to something Chinese; at the end of a sentence also behind a number or a Latin word."""
+"""Marks next to something Chinese; at the end of a sentence also behind a number or a Latin
+word."""
 HALF_WIDTH = re.compile(rf"(?<=[{HAN}])[!(),:;?]|[!(),:;?](?=[{HAN}])")
 FULL_WIDTH = re.compile(f"[{''.join(MARKS.values())}]")
 
 
 def restore(text: str, source: str) -> str:
-    """A normalised text with the punctuation of Chinese print, unless its source is written without.
+    """A normalised text with the punctuation of Chinese print, unless its source is written
+    without.
 
     Marks between digits and Latin letters stay as they are: 3:1, (COVID-19), 1,200.
     """

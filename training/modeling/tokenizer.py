@@ -1,28 +1,28 @@
 """EntityAlignedTokenizer: words of the vocabulary, characters, and entities as indexed tokens.
 
-Source: Chinese Sentence Paraphrasing, section 5.2. A sentence under gaixie.udfs.text.normalise becomes, from
-left to right,
+Source: Chinese Sentence Paraphrasing, section 5.2. A sentence under gaixie.udfs.text.normalise
+becomes, from left to right,
 
 * an entity of fixed form (gaixie.udfs.text.entities) → one indexed token: ``<date_1>``,
   ``<title_2>``;
 * of the text between, cut into words by jieba (gaixie.udfs.text.segmenters.jieba):
   a place name → ``<location_i>``, where the tokenizer was made with some;
   a word of the vocabulary → its token;
-  any other of k characters or more → an indexed token ``<word_i>`` (k = word_characters, by default 4);
-  any other → its characters, and a character that the vocabulary lacks → its UTF-8 bytes, ``<0xE4>``.
+  any other of k characters or more → an indexed token ``<word_i>`` (k = word_characters, 4);
+  any other → its characters; one that the vocabulary lacks → its UTF-8 bytes, ``<0xE4>``.
 
 Equal entities of a sentence share an index. What each token stands for is the sentence's *entity
 table*; it travels with the example as a string of JSON, column ``entities``. Encoding a target
 against its source's table gives what stands in both the same token and spells the rest, so that a
-model learns to copy the one and to write the other. Section 5.2 has special tokens for them: for a long word
-of the target that the source does not have, and for an entity beyond the last index. Here both are spelled,
-for such a token would stand for nothing when it is decoded, and the model would learn to leave a gap where
-the training pair has words. Decoding with a table puts the entities back;
-a token that the table does not have is dropped, and counted by ``missing_entities``.
+model learns to copy the one and to write the other. Section 5.2 has special tokens for them: for a
+long word of the target that the source does not have, and for an entity beyond the last index. Here
+both are spelled, for such a token would stand for nothing when it is decoded, and the model would
+learn to leave a gap where the training pair has words. Decoding with a table puts the entities
+back; a token that the table does not have is dropped, and counted by ``missing_entities``.
 
-Every token lives in the base vocabulary: a transformers tokenizer takes minutes to load as many added
-ones. Text is never searched for the names of tokens: a sentence that contains ``<date_1>`` or ``</s>``
-is spelled like any other.
+Every token lives in the base vocabulary: a transformers tokenizer takes minutes to load as many
+added ones. Text is never searched for the names of tokens: a sentence that contains ``<date_1>`` or
+``</s>`` is spelled like any other.
 
   tokenizer = EntityAlignedTokenizer.from_words(words, entity_settings)
   batch = tokenizer(sources, text_target=targets)     # input_ids, attention_mask, entities, labels
@@ -53,12 +53,14 @@ logger = logging.getLogger(__name__)
 
 
 class EntityAlignedTokenizer(PreTrainedTokenizer):
-    """A tokenizer of transformers; from_words makes one, save_pretrained and from_pretrained keep it.
+    """A tokenizer of transformers; from_words makes one, save_pretrained and from_pretrained keep
+    it.
 
     vocabulary_file, settings_file: see training/modeling/vocabulary.py.
 
-    Raises ValueError, in one line with the file's name, where a file is not what it should be. Warns,
-    with both names, where segmenter or normalisation are other ones than the folder was made with.
+    Raises ValueError, in one line with the file's name, where a file is not what it should be.
+    Warns, with both names, where segmenter or normalisation are other ones than the folder was made
+    with.
     """
 
     vocab_files_names = vocabulary.FILES
@@ -100,10 +102,10 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
     ) -> EntityAlignedTokenizer:
         """A tokenizer whose tokens are these words and each of their characters.
 
-        words: the most frequent first, normalised. word_characters: k, the characters from which on an
-        unknown word is an entity. indices: how many entities of a kind a sentence may have; the rest is
-        spelled. characters: more of them that are tokens; all others are spelled in bytes. locations: place
-        names, which are entities wherever the segmenter finds them as words.
+        words: the most frequent first, normalised. word_characters: k, the characters from which on
+        an unknown word is an entity. indices: how many entities of a kind a sentence may have; the
+        rest is spelled. characters: more of them that are tokens; all others are spelled in bytes.
+        locations: place names, which are entities wherever the segmenter finds them as words.
 
         Raises ValueError for a word that is given twice, empty, or has the name of a token.
         """
@@ -124,7 +126,8 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
         return self.codec.entity_ids
 
     def degree_id(self, degree: int) -> int:
-        """The token of a degree of change. Raises ValueError where the tokenizer has none for it."""
+        """The token of a degree of change. Raises ValueError where the tokenizer has none for
+        it."""
         if not 1 <= degree <= self.degrees:
             known = f"1 to {self.degrees}" if self.degrees else "none, it was made without"
             raise ValueError(f"degree {degree}: the tokenizer's degrees are {known}")
@@ -165,8 +168,8 @@ class EntityAlignedTokenizer(PreTrainedTokenizer):
     ) -> BatchEncoding:
         """Where every public way to encode ends, with its arguments resolved.
 
-        The method is private to transformers, which may change it in any release: pyproject.toml has
-        an upper bound, and a test compares its arguments with those of the installed release.
+        The method is private to transformers, which may change it in any release: pyproject.toml
+        has an upper bound, and a test compares its arguments with those of the installed release.
         """
         if text_pair is not None:
             raise ValueError("two sentences are encoded as text and text_target, not as text_pair")

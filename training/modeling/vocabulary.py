@@ -1,8 +1,8 @@
 """The files of a tokenizer, vocabulary.txt and entities.json, and the names of its tokens.
 
-vocabulary.txt has a token a line, in the order of their ids: SPECIAL, degrees, indexed tokens, BYTES, then
-characters and words. entities.json has the entity settings, k, the number of indices, and the
-segmenter and normalisation that the vocabulary was made for.
+vocabulary.txt has a token a line, in the order of their ids: SPECIAL, degrees, indexed tokens,
+BYTES, then characters and words. entities.json has the entity settings, k, the number of indices,
+and the segmenter and normalisation that the vocabulary was made for.
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ BART's layers are BERT's: post-norm, GELU, learned positions. So every weight of
                         characters' rows; special tokens by their roles; the rest, see _row
     positions           BERT's position and first token type added up; BART counts them from 2
     encoder layers      as they are
-    decoder layers      spread over BERT's: self-attention, feed-forward and norms as they are, and the
-                        attention to the encoder from the self-attention of the same layer
+    decoder layers      spread over BERT's: self-attention, feed-forward and norms as they are, and
+                        the attention to the encoder from the self-attention of the same layer
 
-Hidden states of the encoder equal BERT's but for the epsilon of the norms, 1e-5 here and often 1e-12
-there: below 1e-3. Source: Rothe, Narayan and Severyn 2020, Leveraging Pre-trained Checkpoints for
-Sequence Generation Tasks, BERT2BERT; there the attention to the encoder starts at random.
+Hidden states of the encoder equal BERT's but for the epsilon of the norms, 1e-5 here and often
+1e-12 there: below 1e-3. Source: Rothe, Narayan and Severyn 2020, Leveraging Pre-trained Checkpoints
+for Sequence Generation Tasks, BERT2BERT; there the attention to the encoder starts at random.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ from gaixie.udfs.metrics.encoder import loading
 FULL_WIDTH = {mark: chr(ord(mark) + 0xFEE0) for mark in "!(),:;?"}
 """What Chinese text has in place of ASCII punctuation before NFKC: BERT has seen it so."""
 SPREAD = 0.5
-"""Of the rows that no character gives: noise, as a share of the standard deviation of BERT's rows."""
+"""Of the rows that no character gives: noise, as a share of the standard deviation of BERT's
+rows."""
 
 
 def load_bert(name: str) -> tuple[BertModel, PreTrainedTokenizerBase]:
     """A BERT of transformers, by name or folder, and its tokenizer.
 
-    Raises OSError or ValueError, in one line, where it cannot be loaded or is of another architecture.
+    Raises OSError or ValueError, in one line, where it cannot be loaded or is of another
+    architecture.
     """
     with loading(name):
         bert = AutoModel.from_pretrained(name, dtype=torch.float32)
@@ -66,8 +68,8 @@ def from_bert(
 ) -> BartForConditionalGeneration:
     """The encoder-decoder, in the mode of training.
 
-    characters: BERT's own tokenizer. decoder_layers: None is as many as the encoder has. seed: of the
-    rows that no character gives.
+    characters: BERT's own tokenizer. decoder_layers: None is as many as the encoder has. seed: of
+    the rows that no character gives.
 
     Raises ValueError where BERT's tokenizer lacks a special token.
     """

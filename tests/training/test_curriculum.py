@@ -441,6 +441,7 @@ def test_a_killed_run_ends_as_one_that_was_not(dropping_out, bench, capsys):
     assert decisions(output) == decisions(dropping_out)
 
 
+@pytest.mark.long
 def test_stopped_then_resumed_by_two_of_which_one_dies_then_by_one(whole, bench):
     output = bench.folder / "stopped"
     config = bench.config("stopped", checkpoints={"steps": 1_000, "keep": 2})
@@ -467,6 +468,7 @@ def test_stopped_then_resumed_by_two_of_which_one_dies_then_by_one(whole, bench)
     assert losses(output) == pytest.approx(losses(whole), abs=TOLERANCE)
 
 
+@pytest.mark.long
 def test_a_process_whose_launcher_is_gone_saves_and_ends(bench):
     output = bench.folder / "orphan"
     config = bench.config("orphan", controller={"max_steps": 100_000})

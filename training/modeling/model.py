@@ -57,10 +57,8 @@ def hub_tokenizer(name: str, **options: Any) -> PreTrainedTokenizerBase:
     Raises ValueError where it has no padding token.
     """
     tokenizer = AutoTokenizer.from_pretrained(name, **options)
-    if Path(name, "vocab.txt").is_file() and not isinstance(tokenizer, BertTokenizer):
-        # A BART with BERT's tokenizer, which names its class only in words.
-        if not Path(name, "tokenizer.json").is_file():
-            tokenizer = BertTokenizer.from_pretrained(name, **options)
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):  # a BART with BERT's vocabulary
+        tokenizer = BertTokenizer.from_pretrained(name, **options)
     if tokenizer.pad_token_id is None:
         raise ValueError("its tokenizer has no padding token")
     if tokenizer.eos_token_id is None and tokenizer.sep_token_id is not None:

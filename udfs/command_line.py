@@ -58,6 +58,10 @@ def in_words(error: Exception) -> str:
     """An error in one line; what to install where a package is missing."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         return missing_package(error.name, "llm" if error.name == "openai" else "metrics")
+    if type(error).__name__ == "ValidationError":  # of pydantic, which is not imported for this
+        from gaixie.udfs.storage.settings import first_fault
+
+        return first_fault(error)  # type: ignore[arg-type]
     return " ".join(str(error).split())
 
 

@@ -237,7 +237,8 @@ class Generator:
     def _decode(self, ids: list[int], table: str | None) -> str:
         if self._aligned:
             return self.tokenizer.decode(ids, entities=table)
-        text = _decode(self.tokenizer, ids)
+        begin = self._start, self.model.generation_config.forced_bos_token_id  # languages, for some
+        text = _decode(self.tokenizer, [index for index in ids if index not in begin])
         return SPACE_BESIDE_CHINESE.sub("", text) if self._spaced else text
 
     def log_probabilities(

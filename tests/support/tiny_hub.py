@@ -76,7 +76,8 @@ def m2m100(folder: Path) -> str:
 
 def mbart(folder: Path, name: str = "MBartTokenizer", start: int | None = None) -> str:
     """As facebook/mbart-large-cc25: the language ends a sentence, and begins the decoder."""
-    _pieces(folder, "sentencepiece.bpe.model")
+    rule = "identity" if start is None else "nmt_nfkc"  # as far as each tokenizer normalises
+    _pieces(folder, "sentencepiece.bpe.model", normalization_rule_name=rule)
     config = MBartConfig(vocab_size=128, decoder_start_token_id=start, **SIZES)
     about = {"tokenizer_class": name, "src_lang": "en_XX"}
     return _save(folder, MBartForConditionalGeneration, config, about)
@@ -87,7 +88,7 @@ def mbart50(folder: Path) -> str:
     return mbart(folder, "MBart50Tokenizer", 2)
 
 
-def _pieces(folder: Path, name: str, **special: int) -> sentencepiece.SentencePieceProcessor:
+def _pieces(folder: Path, name: str, **special: Any) -> sentencepiece.SentencePieceProcessor:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "texts").write_text("\n".join(TEXTS * 50), "utf-8")
     sentencepiece.SentencePieceTrainer.train(

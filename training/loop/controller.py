@@ -10,10 +10,10 @@ generated from validation sources.
     otherwise                        a miss → continue; after `patience` in a row the stage is fitted
     fitted, or a budget used up      → next stage; after the last stage → finish
 
-Decided here: the evaluations are of validation sources, where Figure 3 decides on the test set, so that
-the test set stays unseen. An unreadable evaluation is no miss and ends no row of misses, so that only a budget
-ends a stage that stays unreadable. The first readable score of a stage is its best. A score that is
-better by min_delta or less is a miss, and not kept.
+Decided here: the evaluations are of validation sources, where Figure 3 decides on the test set, so
+that the test set stays unseen. An unreadable evaluation is no miss and ends no row of misses, so
+that only a budget ends a stage that stays unreadable. The first readable score of a stage is its
+best. A score that is better by min_delta or less is a miss, and not kept.
 
 Nothing here trains, saves or reads a clock: `evaluate` maps a state and an evaluation to the next
 state and a decision, and every rank that is given the same values decides the same.

@@ -206,22 +206,6 @@ def test_the_output_layer_sees_label_tokens_alone(folder, compiler):
         seen.clear()
 
 
-def test_a_compiled_model_is_not_compiled_again_for_each_number_of_labels(folder):
-    """Of shapes: once for the first, once for any other; after eight times it would give up."""
-    load_generator.__globals__["_load"].cache_clear()
-    torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
-    generator, accelerator = load_generator(folder), accelerate.Accelerator(cpu=True)
-    generator.model.compile(backend="aot_eager", dynamic=True)
-    with torch.no_grad():
-        for count in range(1, 13):
-            target = ["他看花" * (1 + k % count) for k in range(4)]
-            micro = PairEncoder(generator.tokenizer)(PAIRS[0], target)
-            token_losses(accelerator, generator.model, micro, 0.1)
-    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= 3
-    assert not torch._dynamo.utils.counters["recompile_limit"]
-
-
 def test_a_frozen_encoder(folder):
     """At no learning rate at all; the embeddings are the encoder's."""
     model, _, step = prepared(folder, encoder_learning_rate=0.0)
@@ -229,7 +213,7 @@ def test_a_frozen_encoder(folder):
     step()
     changed = {name for name, one in model.named_parameters() if not one.equal(before[name])}
     assert changed
-    assert all(name.startswith("model.decoder.layer") for name in changed)
+    assert all(name.startswith("model.decoder.") for name in changed)
 
 
 def test_skipped_steps_of_deepspeed_are_counted(folder):
@@ -266,11 +250,13 @@ def test_several_end_tokens(folder):
     assert end_tokens(model) == [2, 3]
 
 
+LAYER = {"layers": 1, "attention_heads": 2, "ffn_dim": 16}
+
+
 def dropped(accelerator) -> float:
     """What is left of a share of layers that are dropped, with data parallelism."""
-    config = M2M100Config(
-        vocab_size=12, d_model=8, encoder_layers=1, decoder_layers=1, encoder_layerdrop=0.5
-    )
+    sizes = {f"{k}_{n}": v for k in ("encoder", "decoder") for n, v in LAYER.items()}
+    config = M2M100Config(vocab_size=12, d_model=8, encoder_layerdrop=0.5, **sizes)
     model = M2M100ForConditionalGeneration(config)
     settings = SimpleNamespace(**SETTINGS, batch=Batch(pairs=2, micro_pairs=1))
     prepare(accelerator, model, make_optimizer(model, settings), settings)

@@ -1,18 +1,14 @@
-"""What would become of the first rows of an input, and, where a model writes, what all of it takes."""
+"""Says what would become of the first rows of an input, and what all of it takes where a model writes."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 
 from gaixie.jobs.corpus.beside import interruptible
 from gaixie.jobs.corpus.unreadable import SPARK_ERRORS
-from gaixie.jobs.pairs.making import by_reason, make_pairs
+from gaixie.jobs.pairs.build import BuildPairs
+from gaixie.jobs.pairs.making import by_reason
 from gaixie.jobs.pairs.writing import Sentences
-
-if TYPE_CHECKING:
-    from gaixie.jobs.pairs.build import BuildPairs
 
 SAMPLE = 10_000
 """Rows that are looked at."""
@@ -28,17 +24,18 @@ def dry_run(job: BuildPairs) -> None:
     method, rows = job.method, Observation()
     judged = job.judged(min(job.limit or SAMPLE, SAMPLE), rows).cache()
     try:
-        counts = by_reason(judged.where("reason IS NOT NULL"))
-        made = make_pairs(judged.where("reason IS NULL"), method).cache()
-        counts += by_reason(made.where("reason IS NOT NULL"))
+        made = job.made_of(judged.where("reason IS NULL")).cache()
         fit = made.where("reason IS NULL")
-        pairs, first = fit.count(), interruptible(fit.limit(TRIED).toArrow).to_pylist()
+        counts = by_reason(judged.unionByName(made, True).where("reason IS NOT NULL"))
+        pairs, groups = fit.count(), fit.select("group").distinct().count()
+        first = interruptible(fit.limit(TRIED).toArrow).to_pylist()
     except SPARK_ERRORS as error:
         job.input.blame(error)
         raise
-    items, seen = judged.count(), rows.get["count"]
-    writes = isinstance(method, Sentences)
-    what = f"sentences for {job.settings.method}" if writes else "pairs"
+    items, seen = judged.count(), rows.get["rows"]
+    what = f"pairs in {groups:,} groups"
+    if isinstance(method, Sentences):
+        what = f"sentences for {job.settings.method}"
     print(f"the first {seen:,} rows: {items:,} {method.unit}, {pairs:,} {what}")
     for reason, count in sorted(counts.items()):
         print(f"  {count:>12,} in quarantine: {reason}")
@@ -51,5 +48,4 @@ def dry_run(job: BuildPairs) -> None:
         for row in first[:EXAMPLES]:
             print(f"  {row['source']}\n  -> {row['paraphrase']}")
     print("nothing written")
-    judged.unpersist()
-    made.unpersist()
+    job.spark.catalog.clearCache()

@@ -1,8 +1,9 @@
-"""parallel: human Chinese and machine Chinese of one foreign sentence.
+"""parallel: a human and a machine Chinese translation of one foreign sentence make a pair.
 
-Where a translation is at hand, a row is one pair, from the human to the machine translation, and the other way round too with both
-directions. Rows whose two sentences are, normalised, those of another row of the group are merged.
-Where there is none, a translator makes it of the foreign sentence, once however many human ones that has.
+Where both translations are at hand, a row is one pair, from the human to the machine translation, and
+also the other way round with both directions. Rows whose two sentences equal those of another row of
+the group, once normalised, are merged. Where there is no machine translation, a translator makes it
+of the foreign sentence, once however many human translations that has.
 
 Source: *Chinese Sentence Paraphrasing*, section 3.2.
 """
@@ -13,42 +14,51 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from gaixie.jobs.corpus.inputs import MALFORMED_LINE
-from gaixie.jobs.pairs.method import REPEATED, Made
-from gaixie.jobs.pairs.translation import (
-    CHINESE,
-    check_translator,
-    directed,
-    load_translator,
-    version_of,
-)
-from gaixie.jobs.pairs.writer_settings import TranslationSettings
-from gaixie.jobs.pairs.writing import Sentences, Writer, Written
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.method import REPEATED, Made, Method
+from gaixie.jobs.pairs.translation import CHINESE, Step, Translating
+from gaixie.jobs.pairs.writing import Written
 from gaixie.udfs.text.normalise import normalise
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from gaixie.jobs.pairs.settings import BuildSettings
+
+FILES = ("foreign", "human", "machine")
+LINEAGE = ("model", "model_version")
 
 
 @dataclass(frozen=True)
-class Parallel:
-    """The method."""
-
-    both_directions: bool
+class Parallel(Method):
+    """The method parallel where both translations are at hand."""
 
     unit = "rows"
     alone = False
+    options = (
+        *("foreign_column", "human_column", "machine_column", *FILES, "source_lang", "target_lang"),
+        *("translator", *LINEAGE),
+    )
+    groups = ("translation",)
+
+    both_directions: bool
+
+    @classmethod
+    def of(cls, settings: BuildSettings) -> Parallel | Translated:  # type: ignore[override]
+        if settings.translator:
+            return Translated.of(settings)
+        if settings.tmx:
+            raise JobError("--translator is missing: a TMX has no machine translations")
+        return cls(settings.directions == "both")
 
     def items(self, rows: DataFrame) -> DataFrame:
-        """Columns of rows: source (human), paraphrase (machine), malformed_line, and foreign if there is one.
+        """rows: source (human), paraphrase (machine), malformed_line, and foreign if there is one.
 
         Without a foreign sentence the human one makes the group.
         """
-        foreign = F.col("foreign" if "foreign" in rows.columns else "source").cast("string")
-        return rows.select(foreign.alias("foreign"), "source", "paraphrase", MALFORMED_LINE)
+        foreign = "foreign" if "foreign" in rows.columns else "source"
+        columns = f"CAST({foreign} AS STRING) AS foreign", "source", "paraphrase", "malformed_line"
+        return rows.selectExpr(*columns)
 
     def make(self, members: list[tuple[str, str]]) -> Iterator[Made]:
         known: set[frozenset[str]] = set()
@@ -64,36 +74,35 @@ class Parallel:
 
 
 @dataclass(frozen=True)
-class Translated(Sentences):
-    """The method where a model translates: its items are human sentences."""
-
-    model: str
-    language: str
-    seed: int
-    translation: TranslationSettings
+class Translated(Translating):
+    """The method parallel where a model translates: its items are human sentences."""
 
     reads = "foreign"
+    groups = Parallel.groups
+    decides = ("seed", "translation")
+
+    step: Step
+    seed: int
 
     @classmethod
     def of(cls, settings: BuildSettings) -> Translated:
+        for name in ("machine", "machine_column"):
+            if getattr(settings, name):
+                raise JobError(
+                    f"--{name.replace('_', '-')} and --translator: the translations are there, or "
+                    "to be made"
+                )
+        if settings.input and not (settings.foreign_column or settings.tmx):
+            raise JobError("--foreign-column is missing: what --translator is to translate")
         language = (settings.source_lang or "").replace("_", "-").partition("-")[0]
-        return cls(settings.translator or "", language, settings.seed, settings.translation)
+        step = Step(settings.translator or "", settings.translation, language, CHINESE)
+        return cls(step, settings.seed)
 
-    def check(self) -> None:
-        check_translator(self.model, self.translation, [(self.language, CHINESE)])
-
-    def models(self) -> list[str]:
-        return [directed(self.model, self.language, CHINESE)]
-
-    def version(self) -> str:
-        return version_of(self.model, [(self.language, CHINESE)])
-
-    def load(self) -> Writer:
-        return self
+    @property
+    def steps(self) -> list[Step]:
+        return [self.step]
 
     def write(self, sentences: Sequence[str]) -> Iterator[Written]:
-        model = directed(self.model, self.language, CHINESE)
-        translator = load_translator(model, self.translation)
-        made = translator.translate(sentences, self.language, CHINESE, self.seed)
+        made = self.step.translate(sentences, self.seed)
         for sentence, (text, reason) in zip(sentences, made, strict=True):
             yield Written(reason, sentence, text)

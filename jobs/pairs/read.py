@@ -1,4 +1,4 @@
-"""What the methods read: a table, as the scoring job reads it, or files of lines that belong together."""
+"""Opens what the methods read: a table, a translation memory, or files of lines that belong together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from gaixie.jobs.corpus.accounts import input_entry
 from gaixie.jobs.corpus.inputs import MALFORMED_LINE, check_encoding, inspect_inputs, read_files
@@ -30,7 +29,7 @@ SIDES = {"human": "source", "machine": "paraphrase", "foreign": "foreign"}
 """Files of lines by the setting that names them, and their columns."""
 
 UNITS = 200_000
-"""Of a TMX, in a file of rows."""
+"""Units of a TMX in a file of rows."""
 
 FIRST = 10_000
 """Units of a TMX that are looked at before work starts."""
@@ -45,13 +44,12 @@ class Rows:
     entries: list[RunInput]
     blame: Callable[[Exception], None]
     """Raises JobError where a file is at fault for what failed."""
-    json_lists: bool = False
     convert: Callable[[str], DataFrame] | None = None
-    """Writes all rows, of which the above are the first, as Parquet to a folder, and reads them there."""
+    """Writes all rows, of which the above are the first, as Parquet to a folder and reads them."""
 
 
 def open_input(spark: SparkSession, storage: Storage, settings: BuildSettings) -> Rows:
-    """Raises JobError for a file or column that is not there or no good."""
+    """Raises JobError for a file or column that is missing or no good."""
     if settings.tmx:
         return _open_tmx(spark, storage, settings)
     if settings.input:
@@ -60,21 +58,26 @@ def open_input(spark: SparkSession, storage: Storage, settings: BuildSettings) -
 
 
 def _open_table(spark: SparkSession, storage: Storage, settings: BuildSettings) -> Rows:
-    [source] = inspect_inputs(spark, storage, [settings.table()], "stop")
+    table = settings.table()
+    [source] = inspect_inputs(spark, storage, [table], "stop")
     if source.format != "parquet":
         check_encoding(spark, source, source.files)
-    blame = partial(_blame, source.files, partial(read_files, spark, source))
     rows = read_files(spark, source, source.files)
-    return Rows(rows, [input_entry(source)], blame, source.format == "jsonl")
+    if source.format == "jsonl" and table.list_column:  # a list comes as the text of its JSON
+        text = F.col("paraphrase")
+        parsed = F.when(text.startswith("["), F.from_json(text, "array<string>"))
+        rows = rows.withColumn("paraphrase", F.coalesce(parsed, F.array(text)))
+    blame = partial(_blame, source.files, partial(read_files, spark, source))
+    return Rows(rows, [input_entry(source)], blame)
 
 
 def _open_tmx(spark: SparkSession, storage: Storage, settings: BuildSettings) -> Rows:
-    """Units of TMX files; the first are read now, all of them once the building has begun."""
+    """Reads the first units of TMX files now, all of them once the building has begun."""
     path = settings.input or ""
     files = storage.list_files(path)
     languages = settings.source_lang or "", settings.target_lang
-    versions = settings.method == "versions"
-    names = ("source", "paraphrase") if versions else ("foreign", "source")
+    is_versions = settings.method == "versions"
+    names = ("source", "paraphrase") if is_versions else ("foreign", "source")
     schema = pa.schema([(name, pa.string()) for name in (*names, MALFORMED_LINE)])
 
     def batches(size: int) -> Iterator[pa.Table]:
@@ -84,8 +87,7 @@ def _open_tmx(spark: SparkSession, storage: Storage, settings: BuildSettings) ->
                 rows = units(opened, name, *languages)
                 while batch := list(islice(rows, size)):
                     columns = [*zip(*batch, strict=True), [None] * len(batch)]
-                    arrays = [pa.array(column, pa.string()) for column in columns]
-                    yield pa.table(arrays, schema=schema)
+                    yield pa.table([pa.array(c, pa.string()) for c in columns], schema)
 
     def convert(folder: str) -> DataFrame:
         for number, table in enumerate(batches(UNITS)):
@@ -112,25 +114,26 @@ def _blame(files: list[File], read: Callable[[list[File]], DataFrame], error: Ex
 
 
 def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) -> Rows:
-    """Lines with the same number, in files that must have as many lines each."""
+    """Joins lines with the same number, of files that must have as many lines each."""
+
+    def read(some: list[File]) -> DataFrame:
+        return spark.read.text([file.uri for file in some])
+
     tables, entries, counts, all_files = [], [], {}, []
     for side, path in paths.items():
         files = storage.list_files(path)
         if len(files) != 1:
             raise JobError(f"{path}: {len(files)} files, expected one, with a sentence a line")
         lines = spark.sparkContext.textFile(re.sub(r"([*?\[\]{}\\])", r"\\\1", files[0].uri))
-        schema = StructType(
-            [StructField(SIDES[side], StringType()), StructField("line", LongType())]
-        )
+        schema = f"`{SIDES[side]}` string, line long"
         try:
             counts[path] = lines.count()
             tables.append(spark.createDataFrame(lines.zipWithIndex(), schema))
         except SPARK_ERRORS as error:
-            _blame(files, lambda some: spark.read.text([file.uri for file in some]), error)
+            _blame(files, read, error)
             raise
-        entries.append(
-            RunInput(path=path, format="lines", files=1, bytes=files[0].size, corrupt_files={})
-        )
+        size = files[0].size
+        entries.append(RunInput(path=path, format="lines", files=1, bytes=size, corrupt_files={}))
         all_files += files
     (first, expected), *others = counts.items()
     if not expected:
@@ -142,5 +145,4 @@ def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) ->
             )
     rows = reduce(lambda a, b: a.join(b, "line"), tables).drop("line")
     rows = rows.withColumn(MALFORMED_LINE, F.lit(None).cast("string"))
-    read = lambda some: spark.read.text([file.uri for file in some])  # noqa: E731
     return Rows(rows, entries, partial(_blame, all_files, read))

@@ -1,4 +1,7 @@
-"""Settings of jobs/build_pairs.py: conf/pairs.yaml under the command line, checked before Spark starts."""
+"""Settings of jobs/build_pairs.py: conf/pairs.yaml under the command line, checked before Spark starts.
+
+What all methods share is here; the settings of one method are in its own file.
+"""
 
 from __future__ import annotations
 
@@ -9,71 +12,46 @@ from pydantic import Field, model_validator
 
 from gaixie.jobs.corpus.settings import Csv, Input, Origin, Uri
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.cluster.settings import ClusterSettings
-from gaixie.jobs.pairs.llm.prompts import Prompt
-from gaixie.jobs.pairs.llm.record import check_place
-from gaixie.jobs.pairs.llm.settings import LlmSettings
-from gaixie.jobs.pairs.writer_settings import (
-    BackTranslationSettings,
-    SimplifySettings,
-    TranslationSettings,
-)
+from gaixie.jobs.pairs.back_translation import BackTranslation, BackTranslationSettings
+from gaixie.jobs.pairs.cluster.method import Cluster, ClusterSettings
+from gaixie.jobs.pairs.llm.method import Llm, LlmSettings
+from gaixie.jobs.pairs.method import Group, Method
+from gaixie.jobs.pairs.parallel import FILES, Parallel
+from gaixie.jobs.pairs.simplify import Simplify, SimplifySettings
+from gaixie.jobs.pairs.translation import TranslationSettings
+from gaixie.jobs.pairs.versions import Versions
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.storage import settings
 from gaixie.udfs.storage.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/pairs.yaml"
 
-METHODS = ("versions", "parallel", "back-translation", "cluster", "llm", "simplify")
-
-WRITTEN = ("back-translation", "llm", "simplify")
-"""Those whose pairs a model writes, of single sentences."""
-
-GROUPS = {
-    "back_translation": ("back-translation",),
-    "cluster": ("cluster",),
-    "llm": ("llm",),
-    "simplify": ("simplify",),
-    "translation": ("back-translation", "parallel", "simplify"),
+METHODS: dict[str, type[Method]] = {
+    "versions": Versions,
+    "parallel": Parallel,
+    "back-translation": BackTranslation,
+    "cluster": Cluster,
+    "llm": Llm,
+    "simplify": Simplify,
 }
-"""Groups of settings, and the methods that have them."""
 
-OWN = {
-    "text_column": ("versions", "cluster", *WRITTEN),
-    "max_pairs": ("versions", "cluster"),
-    "human_column": ("parallel",),
-    "machine_column": ("parallel",),
-    "human": ("parallel",),
-    "machine": ("parallel",),
-    "foreign": ("parallel",),
-    "foreign_column": ("versions", "parallel"),
-    "source_lang": ("versions", "parallel"),
-    "translator": ("parallel",),
-    "model": ("parallel", *WRITTEN),
-    "model_version": ("parallel", *WRITTEN),
-}
-"""Settings that mean something to some methods alone."""
+OWN = {name for method in METHODS.values() for name in method.options} - {"target_lang"}
+"""Settings that only some methods have."""
 
-DEFAULT_ORIGINS = {
-    "back-translation": "back_translation",
-    "cluster": "human",
-    "llm": "llm",
-    "simplify": "back_translation",
-}
-"""By method; that of the others is parallel."""
+GROUPS = {name for method in METHODS.values() for name in method.groups}
 
-INDIFFERENT = {"output", "origin", "target_file_mb", *GROUPS}
-"""What decides no pair; of a group, its FREE does not."""
+DECIDE_ALL = ("directions", "min_characters", "max_characters")
+"""Settings that decide the pairs of every method."""
 
 
 class PairsInput(Input):
     """A table whose columns become pairs: paraphrase_column may hold lists."""
 
     foreign_column: str | None = None
-    """Carried as "foreign", where it is not source_column."""
+    """carried as "foreign", where it is not source_column"""
     may_have_lists: bool = False
     keys: dict[str, str] = Field(default_factory=dict)
-    """Further columns that are carried, and their names there."""
+    """further columns that are carried, and their names there"""
 
     @property
     def text_columns(self) -> list[str]:
@@ -91,46 +69,46 @@ class PairsInput(Input):
 class BuildSettings(Strict):
     """conf/pairs.yaml."""
 
-    method: Literal[METHODS] | None = None  # type: ignore[valid-type]
+    method: Literal[tuple(METHODS)] | None = None  # type: ignore[valid-type]
     input: Uri | None = None
-    """a table: file, folder or glob; versions and parallel take a .tmx too"""
+    """a table: a file, a folder or a glob"""
     format: Literal["parquet", "jsonl", "csv", "tsv"] | None = None
     """by default from the file's name"""
     csv: Csv = Field(default_factory=Csv)
     foreign_column: str | None = None
-    """the foreign sentence, whose equal values make a group"""
+    """the column of the foreign sentence; its equal values make a group"""
     text_column: str | None = None
-    """the Chinese sentence (versions: or a list of them); by default text"""
+    """the column of the Chinese sentence (of versions: or a list of them); default text"""
     max_pairs: int | None = Field(None, ge=1)
-    """at most so many of a group"""
+    """keep at most N pairs of one foreign sentence or cluster, chosen by a hash"""
     human_column: str | None = None
-    """by default human"""
+    """the column of the human translation; default human"""
     machine_column: str | None = None
-    """by default machine"""
+    """the column of the machine translation; default machine"""
     human: Uri | None = None
-    """a file of sentences, one a line"""
+    """file of human translations, a sentence a line, in place of --input"""
     machine: Uri | None = None
-    """a file of translations, line by line"""
+    """file of machine translations, line by line"""
     foreign: Uri | None = None
-    """a file of what they translate, line by line"""
+    """file of the foreign sentences, line by line"""
     source_lang: str | None = None
-    """the foreign language, such as en"""
+    """the foreign language, such as en: of a TMX, and what --translator translates"""
     target_lang: str = "zh"
-    """the Chinese of a TMX; by default zh, which zh-CN and zh-TW are too"""
+    """the Chinese of a TMX; default zh, which is zh-CN and zh-TW too"""
     translator: Uri | None = None
-    """the model that makes the machine translations"""
+    """the model that makes the machine translations: a folder or a name"""
     output: Uri | None = None
-    """a folder or URI without pairs"""
+    """a folder or URI that holds no pairs yet"""
     origin: Origin | None = None
     """parallel | back_translation | llm | human; by default the method's"""
     model: Uri | None = None
-    """the model that writes: a folder or a name; parallel: what translated, for the lineage"""
+    """the model that writes, a folder or a name; of parallel: what translated, for the lineage"""
     model_version: str | None = None
-    """for the lineage"""
+    """the version of the model, for the lineage"""
     directions: Literal["one", "both"] = "one"
     """both: each pair the other way round too"""
     seed: int = Field(1, ge=0, lt=2**63)
-    """of the hash that chooses"""
+    """of the hash that chooses pairs, and of what models draw"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     """shorter sentences go to quarantine"""
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
@@ -148,14 +126,13 @@ class BuildSettings(Strict):
     def _consistent(self) -> BuildSettings:
         if self.min_characters > self.max_characters:
             raise ValueError("min_characters is above max_characters")
-        self.origin = self.origin or DEFAULT_ORIGINS.get(self.method or "", "parallel")
+        self.origin = self.origin or METHODS.get(self.method or "", Method).origin
         return self
 
     @property
     def moses(self) -> dict[str, str]:
         """Files of lines that belong together, by what they hold; none where a table is read."""
-        names = ("foreign", "human", "machine")
-        return {name: path for name in names if (path := getattr(self, name))}
+        return {name: path for name in FILES if (path := getattr(self, name))}
 
     @property
     def tmx(self) -> bool:
@@ -169,62 +146,82 @@ class BuildSettings(Strict):
         return [*([self.input] if self.input else self.moses.values()), *before]
 
     def table(self) -> PairsInput:
-        """The input as a table: foreign sentence and version, human and machine translation, or sentences."""
-        columns = {
-            "versions": (self.foreign_column, self.text_column or "text"),
-            "parallel": (human := self.human_column or "human", self.machine_column or "machine"),
-        }
-        if self.translator:
-            columns["parallel"] = human, human
-        text = self.text_column or "text"
-        source, paraphrase = columns.get(self.method or "", (text, text))
+        """Returns the input as a table: foreign sentence and version, two translations, or sentences."""
+        source = paraphrase = self.text_column or "text"
+        if self.method == "versions":
+            source = self.foreign_column or source
+        elif self.method == "parallel":
+            source = paraphrase = self.human_column or "human"
+            if not self.translator:
+                paraphrase = self.machine_column or "machine"
         return PairsInput(
             path=self.input or "",
             origin=self.origin,
             format=self.format,
             csv=self.csv,
-            source_column=source or text,
+            source_column=source,
             paraphrase_column=paraphrase,
             foreign_column=self.foreign_column if self.method == "parallel" else None,
             may_have_lists=self.method == "versions",
             keys=self.cluster.columns if self.method == "cluster" else {},
         )
 
-    def parameters(self) -> dict[str, Any]:
-        """What decides the pairs, beside the input: the lineage of each pair has it."""
-        names = ["directions", "min_characters", "max_characters"]
-        if self.method in ("versions", "cluster"):
-            names += ["max_pairs"]
-        if self.method != "parallel" or self.translator:
-            names += ["seed"]
-        return {name: getattr(self, name) for name in names} | self._groups()
-
-    def _groups(self) -> dict[str, Any]:
-        """What decides the pairs in the groups of the method."""
-        groups = [getattr(self, name) for name, methods in GROUPS.items() if self.method in methods]
-        if self.method == "parallel" and not self.translator:
-            groups = []
+    def parameters(self, method: Method) -> dict[str, Any]:
+        """Returns what decides the pairs, beside the input: the lineage of each pair has it."""
         values: dict[str, Any] = {}
-        for group in groups:
-            values |= group.model_dump(mode="json", exclude=set(group.FREE))
+        for name in (*DECIDE_ALL, *method.decides):
+            value = getattr(self, name)
+            is_group = isinstance(value, Group)
+            values |= (
+                value.model_dump(mode="json", exclude=value.FREE) if is_group else {name: value}
+            )
         return values
 
-    def deciding(self) -> dict[str, Any]:
-        """All settings that decide the pairs: a building goes on with the same ones alone."""
-        return self.model_dump(mode="json", exclude=INDIFFERENT) | self._groups()
+    def deciding(self, method: Method) -> dict[str, Any]:
+        """Returns all that decides the pairs: a building goes on with the same values alone."""
+        indifferent = {"output", "origin", "target_file_mb", *GROUPS}
+        return self.model_dump(mode="json", exclude=indifferent) | self.parameters(method)
 
 
-def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) -> BuildSettings:
-    """The YAML file under the options, complete for its method; JobError says what is not."""
+def load_settings(
+    path: str, overrides: dict[str, Any], options: dict[str, str]
+) -> tuple[BuildSettings, Method]:
+    """Loads the YAML file under the options, complete for its method, and makes the method.
+
+    options: the option that was given by each assignment KEY=VALUE. Raises JobError of one line.
+    """
     try:
-        given = settings.load_settings(BuildSettings, path, overrides, assignments)
+        given = settings.load_settings(BuildSettings, path, overrides, list(options))
     except (OSError, ValueError) as error:
-        raise JobError(str(error)) from error
+        assignment = str(error).removeprefix("--set ").partition(": ")[0]
+        option = options.get(assignment, f"--set {assignment}")
+        raise JobError(str(error).replace(f"--set {assignment}", option, 1)) from error
     if not given.method:
         raise JobError(f"no method: give one of {', '.join(METHODS)}, or method in the config file")
     if not given.output:
         raise JobError("nowhere to write: give --output, or output in the config file")
-    _check_own(given, assignments)
+    _check_own(given, options)
+    _check_input(given)
+    return given, METHODS[given.method].of(given)
+
+
+def _check_own(given: BuildSettings, options: dict[str, str]) -> None:
+    """Raises JobError for what another method alone has."""
+    named = {
+        name: f"--{name.replace('_', '-')}" for name in OWN if getattr(given, name) is not None
+    }
+    named |= {assignment.partition(".")[0]: option for assignment, option in options.items()}
+    for name, option in named.items():
+        methods = [key for key, kind in METHODS.items() if name in (*kind.options, *kind.groups)]
+        if methods and given.method not in methods:
+            what = "the method" if len(methods) == 1 else "the methods"
+            raise JobError(
+                f"{option}: an option of {what} {', '.join(methods)}, not of {given.method}"
+            )
+
+
+def _check_input(given: BuildSettings) -> None:
+    """Raises JobError where it is open what is read, or in which language."""
     if given.input and given.moses:
         raise JobError(
             f"--input and --{min(given.moses)}: give a table or files of lines, not both"
@@ -232,61 +229,15 @@ def load_settings(path: str, overrides: dict[str, Any], assignments: list[str]) 
     needed = {"human", "foreign" if given.translator else "machine"}
     if not given.input and not needed <= given.moses.keys():
         lines = f", or {' and '.join(f'--{name}' for name in sorted(needed))}, files of lines"
-        raise JobError(
-            f"nothing to read: give --input{lines if given.method == 'parallel' else ''}"
-        )
-    _check_translation(given)
-    if given.method == "versions" and not (given.foreign_column or given.tmx):
-        raise JobError(
-            "--foreign-column is missing: the column whose equal values make versions of one sentence"
-        )
+        lines = lines if given.method == "parallel" else ""
+        raise JobError(f"nothing to read: give --input{lines}")
     if given.moses and given.foreign_column:
         raise JobError(
             "--foreign-column: of a table; the foreign side of files of lines is --foreign"
         )
-    if given.method == "llm":
-        if not given.model:
-            raise JobError(
-                "--model is missing: the endpoint's name of it, or with --local a folder"
-            )
-        Prompt(given.llm)  # raises where a template is no good
-        if not given.llm.local:
-            check_place(given.llm.cache or given.output)
-    return given
-
-
-def _check_own(given: BuildSettings, assignments: list[str]) -> None:
-    """Raises JobError for what another method alone has."""
-    named = {
-        f"--{name.replace('_', '-')}": methods
-        for name, methods in OWN.items()
-        if getattr(given, name) is not None
-    }
-    named |= {
-        f"--set {assignment}": GROUPS[group]
-        for assignment in assignments
-        if (group := assignment.partition(".")[0]) in GROUPS
-    }
-    for option, methods in named.items():
-        if given.method not in methods:
-            names = ", ".join(methods)
-            what = "the method" if len(methods) == 1 else "the methods"
-            raise JobError(f"{option}: an option of {what} {names}, not of {given.method}")
-
-
-def _check_translation(given: BuildSettings) -> None:
-    """Raises JobError where it is open what is translated from which language."""
-    wants = (given.tmx and "a TMX") or (given.translator and "--translator")
-    if wants and given.method in ("versions", "parallel") and not given.source_lang:
-        raise JobError(f"--source-lang is missing: the foreign language, for {wants}")
-    if given.tmx and given.method not in ("versions", "parallel"):
+    has_foreign = given.method in ("versions", "parallel")
+    if given.tmx and not has_foreign:
         raise JobError(f"{given.input}: a TMX is for the methods versions and parallel")
-    if given.tmx and given.method == "parallel" and not given.translator:
-        raise JobError("--translator is missing: a TMX has no machine translations")
-    if not given.translator:
-        return
-    if given.machine or given.machine_column:
-        name = "machine" if given.machine else "machine-column"
-        raise JobError(f"--{name} and --translator: the translations are there, or to be made")
-    if given.input and not (given.foreign_column or given.tmx):
-        raise JobError("--foreign-column is missing: what --translator is to translate")
+    wants = (given.tmx and "a TMX") or (given.translator and "--translator")
+    if wants and has_foreign and not given.source_lang:
+        raise JobError(f"--source-lang is missing: the foreign language, for {wants}")

@@ -1,9 +1,9 @@
-"""Translating sentences with any sequence-to-sequence model of transformers, in batches of like lengths.
+"""Translates sentences with any sequence-to-sequence model of transformers, in batches of like lengths.
 
-A model is a folder, also one of an object store, or a name in the Hugging Face cache. Three kinds are
-told apart by their configuration:
+A model is a folder, also one of an object store, or a name in the Hugging Face cache. There are three
+kinds, told apart by their configuration:
 
-- m2m100, NLLB, mBART: one model for all languages, which special tokens name;
+- m2m100, NLLB and mBART: one model for all languages, which special tokens name;
 - Marian (opus-mt): a model for each direction, so its name has {source} and {target} in it;
 - T5 and others that want an instruction: the setting prefix, with {source} and {target}.
 """
@@ -16,13 +16,14 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from pyspark import SparkFiles
+from pydantic import Field
 from xxhash import xxh3_64_intdigest
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.writer_settings import TranslationSettings
+from gaixie.jobs.pairs.method import Group
+from gaixie.jobs.pairs.writing import Sentences, Writer
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics import encoder
 from gaixie.udfs.storage.local_copy import fetch, remote
@@ -35,39 +36,44 @@ if TYPE_CHECKING:
 CHINESE = "zh"
 
 TOO_MANY_TOKENS = "too_many_tokens"
-"""Reason of a sentence that is longer than max_tokens, or than the model reads."""
+"""Reason: the sentence is longer than max_tokens, or than the model reads."""
 CUT_OFF = "cut_off"
-"""Reason of a translation that did not end within the longest that is allowed."""
+"""Reason: the translation did not end within the longest that is allowed."""
 EMPTY = "empty_translation"
 COPIED = "copied_translation"
-"""Reason of a translation into another language that is its source."""
+"""Reason: the translation into another language is its source."""
 WRONG_LANGUAGE = "wrong_language"
-"""Reason of a translation of whose letters less than half are of the language's script."""
+"""Reason: less than half of the translation's letters are of the language's script."""
 
-SCRIPTS = {
-    "CJK": "zh",
-    "CJK HIRAGANA KATAKANA": "ja",
-    "HANGUL": "ko",
-    "ARABIC": "ar fa ur ps",
-    "CYRILLIC": "ru uk bg mk kk mn be",
-    "GREEK": "el",
-    "HEBREW": "he yi",
-    "DEVANAGARI": "hi mr ne",
-    "THAI": "th",
-    "LATIN": "en fr de es pt it nl pl cs sv da fi no ro hu tr vi id ms",
-}
-"""Scripts, as the names of Unicode's characters begin, and languages (ISO 639-1) in them."""
-
-NLLB = {
-    **{"zh": "zho_Hans", "en": "eng_Latn", "ar": "arb_Arab", "fr": "fra_Latn", "de": "deu_Latn"},
-    **{"es": "spa_Latn", "pt": "por_Latn", "it": "ita_Latn", "ru": "rus_Cyrl", "uk": "ukr_Cyrl"},
-    **{"ja": "jpn_Jpan", "ko": "kor_Hang", "vi": "vie_Latn", "th": "tha_Thai", "tr": "tur_Latn"},
-    **{"hi": "hin_Deva", "id": "ind_Latn", "fa": "pes_Arab", "he": "heb_Hebr", "el": "ell_Grek"},
-}
-"""Names of languages in NLLB's vocabulary; those of others: the setting languages."""
+_ROWS = Path(__file__).with_name("languages.tsv").read_text("utf-8").splitlines()
+LANGUAGES = {row[0]: row[1:] for row in (line.split("\t") for line in _ROWS[1:])}
+"""By ISO 639-1: the scripts, as the names of Unicode's characters begin, and the name in NLLB."""
 
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
 """Tokens in a batch with their padding, times beams."""
+
+
+class TranslationSettings(Group):
+    """translation in conf/pairs.yaml."""
+
+    FREE: ClassVar = frozenset({"batch_tokens", "device", "threads"})
+
+    beams: int = Field(default=4, ge=1)
+    sample: bool = False
+    """draw from the nucleus, in place of a search with beams"""
+    temperature: float = Field(default=1.0, gt=0)
+    top_p: float = Field(default=0.9, gt=0, le=1)
+    max_tokens: int = Field(default=200, ge=1)
+    """of a sentence; longer ones go to quarantine"""
+    max_ratio: float = Field(default=3.0, gt=0)
+    """tokens of a translation are at most so many times those of its source, and 20"""
+    prefix: str = ""
+    languages: dict[str, str] = Field(default_factory=dict)
+    """names of languages where the model has others"""
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    batch_tokens: int | None = Field(default=None, ge=1)
+    device: str = "auto"
+    threads: int = Field(default=1, ge=1)
 
 
 class Translation(NamedTuple):
@@ -77,9 +83,73 @@ class Translation(NamedTuple):
     reason: str | None
 
 
-def directed(model: str, source: str, target: str) -> str:
-    """The model of a direction: {source} and {target} stand for languages."""
-    return model.replace("{source}", source).replace("{target}", target)
+class Step(NamedTuple):
+    """One translation on the way of a sentence."""
+
+    model: str
+    settings: TranslationSettings
+    source: str
+    target: str
+
+    @property
+    def name(self) -> str:
+        """The model of this direction: {source} and {target} stand for languages."""
+        return directed(self.model, self.source, self.target)
+
+    def check(self) -> None:
+        """Raises JobError where the model lacks something or a language; loads no weights."""
+        try:
+            tokenizer, config = load_vocabulary(self.name)
+            for language in (self.source, self.target) if names_languages(config) else ():
+                language_token(tokenizer, self.name, language, self.settings.languages)
+        except (OSError, ValueError) as error:
+            raise JobError(str(error)) from error
+
+    def translate(self, texts: Sequence[str], seed: int) -> list[Translation]:
+        """Translates each text. Within one language, a text may stay as it is."""
+        translator = load_translator(self.name, self.settings)
+        made = translator.translate(texts, self.source, self.target, seed)
+        if self.source != self.target:
+            return made
+        return [item._replace(reason=None) if item.reason == COPIED else item for item in made]
+
+    def go_on(self, made: Sequence[Translation], seed: int) -> list[Translation]:
+        """Translates those that no earlier step has failed on."""
+        made = [*made]
+        good = [row for row, item in enumerate(made) if item.reason is None]
+        texts = [made[row].text or "" for row in good]
+        for row, item in zip(good, self.translate(texts, seed), strict=True):
+            made[row] = item
+        return made
+
+
+class Translating(Sentences):
+    """A method that translates."""
+
+    @property
+    def steps(self) -> list[Step]:
+        """All translations that the method makes."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        for step in self.steps:
+            step.check()
+
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(step.name for step in self.steps))
+
+    def version(self) -> str:
+        """Returns names and digests of the models."""
+        signatures = (encoder.model_signature(model_folder(name)) for name in self.models())
+        return " ".join(dict.fromkeys(signatures))
+
+    def load(self) -> Writer:
+        return self  # type: ignore[return-value]
+
+
+def directed(text: str, source: str, target: str) -> str:
+    """Puts languages in place of {source} and {target}."""
+    return text.replace("{source}", source).replace("{target}", target)
 
 
 class Translator:
@@ -128,7 +198,7 @@ class Translator:
     ) -> list[list[int]]:
         """Token numbers of each text, with those that name the language and end it."""
         languages = self.settings.languages
-        if not self._names_languages():
+        if not names_languages(self.network.config):
             names = languages.get(source, source), languages.get(target, target)
             prefix = directed(self.settings.prefix, *names)
             return self._ids([prefix + text for text in texts])
@@ -142,9 +212,6 @@ class Translator:
     def _ids(self, texts: Sequence[str], **given: bool) -> list[list[int]]:
         return self.tokenizer(list(texts), verbose=False, **given)["input_ids"] if texts else []
 
-    def _names_languages(self) -> bool:
-        return names_languages(self.network.config)
-
     def _generate(
         self, ids: list[list[int]], target: str, seeds: list[int]
     ) -> list[tuple[str, bool]]:
@@ -155,7 +222,7 @@ class Translator:
         settings = self.settings
         first: dict[str, int] = {}
         options: dict[str, Any] = {}
-        if self._names_languages():
+        if names_languages(self.network.config):
             name = language_token(self.tokenizer, self.model, target, settings.languages)
             first["forced_bos_token_id"] = self.tokenizer.convert_tokens_to_ids(name)
         if settings.sample:
@@ -221,6 +288,8 @@ def model_folder(model: str) -> str:
     """
     if not remote(model):
         return model
+    from pyspark import SparkFiles
+
     if SparkFiles._is_running_on_worker:
         return SparkFiles.get(model.rstrip("/").rpartition("/")[2])
     return str(fetch(model, Path(tempfile.mkdtemp(prefix="gaixie-model-"))))
@@ -253,26 +322,6 @@ def load_vocabulary(model: str) -> tuple[Any, Any]:
     return tokenizer, config
 
 
-def check_translator(
-    model: str, settings: TranslationSettings, directions: Sequence[tuple[str, str]]
-) -> None:
-    """Raises JobError where a model or a language that it is to know is missing; loads no weights."""
-    for source, target in directions:
-        name = directed(model, source, target)
-        try:
-            tokenizer, config = load_vocabulary(name)
-            for language in (source, target) if names_languages(config) else ():
-                language_token(tokenizer, name, language, settings.languages)
-        except (OSError, ValueError) as error:
-            raise JobError(str(error)) from error
-
-
-def version_of(model: str, directions: Sequence[tuple[str, str]]) -> str:
-    """Names and digests of the models of some directions."""
-    names = dict.fromkeys(directed(model, *direction) for direction in directions)
-    return " ".join(encoder.model_signature(model_folder(name)) for name in names)
-
-
 def names_languages(config: Any) -> bool:
     """Whether special tokens name the languages."""
     return config.model_type in ("m2m_100", "mbart")
@@ -280,7 +329,8 @@ def names_languages(config: Any) -> bool:
 
 def language_token(tokenizer: Any, model: str, language: str, given: dict[str, str]) -> str:
     """The token that names a language. Raises ValueError where the vocabulary has none."""
-    names = [given[language]] if language in given else [f"__{language}__", NLLB.get(language, "")]
+    nllb = LANGUAGES.get(language, ["", ""])[1]
+    names = [given[language]] if language in given else [f"__{language}__", nllb]
     if language in tokenizer.all_special_tokens:  # else it may be a piece of a word
         names.append(language)
     for name in names:
@@ -311,12 +361,12 @@ def judged(text: str, translation: tuple[str, bool], target: str) -> Translation
 
 def is_language(text: str, language: str) -> bool:
     """Whether at least half of the letters are of the language's script, where that is known."""
-    scripts = next((names.split() for names, of in SCRIPTS.items() if language in of.split()), None)
     letters = [unicodedata.name(c, "").partition(" ")[0] for c in text if c.isalpha()]
     if not letters:
         return False
-    if scripts is None:
+    if language not in LANGUAGES:
         return letters.count("CJK") * 2 < len(letters)
+    scripts = LANGUAGES[language][0].split()
     return 2 * sum(name in scripts for name in letters) >= len(letters)
 
 

@@ -1,9 +1,9 @@
-"""versions: several Chinese versions of one foreign sentence are pairs already.
+"""versions: several Chinese versions of one foreign sentence make pairs.
 
-Equal versions (normalised) are merged. Of n versions come n (n - 1) / 2 pairs, or twice as many with both
-directions; at most max_pairs of them, those with the least hash of seed and both texts, so that a choice
-stays when other groups or the order of rows change. In one direction the source is the one of the two with
-the smaller hash: neither the place in the input nor the text itself decides.
+Versions that are equal once normalised are merged. n versions make n (n - 1) / 2 pairs, or twice as
+many in both directions. At most max_pairs of them are kept, those with the least hash of seed and
+both texts, so that neither other groups nor the order of rows change the choice. In one direction
+the source is the text with the smaller hash: neither place nor text decides.
 
 Source: *Chinese Sentence Paraphrasing*, section 3.2, where a human and a machine translation are paired.
 """
@@ -12,55 +12,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType
 from xxhash import xxh3_64_intdigest
 
-from gaixie.jobs.corpus.inputs import MALFORMED_LINE
-from gaixie.jobs.pairs.method import REPEATED, Made
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.method import ALONE, OVER_LIMIT, REPEATED, Made, Method
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.splitmix import GOLDEN, mix
 
-ALONE = "alone"
-"""Reason of the only version of its foreign sentence."""
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
-OVER_LIMIT = "over_limit"
-"""Reason of a version that is in none of the max_pairs pairs."""
+    from gaixie.jobs.pairs.settings import BuildSettings
 
 
 @dataclass(frozen=True)
-class Versions:
-    """The method; max_pairs None: all pairs."""
+class Versions(Method):
+    """The method versions. max_pairs None keeps all pairs."""
+
+    options = ("foreign_column", "text_column", "source_lang", "target_lang", "max_pairs")
+    decides = ("max_pairs", "seed")
 
     both_directions: bool
     max_pairs: int | None
     seed: int
-    json_lists: bool
-    """Whether lists come as the text of a JSON array, as they do from JSON lines."""
 
-    unit = "sentences"
-    alone = True
+    @classmethod
+    def of(cls, settings: BuildSettings) -> Versions:
+        if not (settings.foreign_column or settings.tmx):
+            raise JobError(
+                "--foreign-column is missing: the column whose equal values make versions of one "
+                "sentence"
+            )
+        return cls(settings.directions == "both", settings.max_pairs, settings.seed)
 
     def items(self, rows: DataFrame) -> DataFrame:
-        """Columns of rows: source (the foreign sentence), paraphrase (a version, or a list), malformed_line."""
-        text = F.col("paraphrase")
-        if isinstance(rows.schema["paraphrase"].dataType, ArrayType):
-            rows = rows.withColumn("version", F.explode_outer(text))
-        elif self.json_lists:
-            parsed = F.when(text.startswith("["), F.from_json(text, "array<string>"))
-            versions = F.coalesce(parsed, F.array(text))
-            rows = rows.withColumn("version", F.explode_outer(versions))
-        else:
-            rows = rows.withColumn("version", text)
-        return rows.select(
-            F.col("source").alias("foreign"),
-            F.col("version").alias("source"),
-            F.col("version").alias("paraphrase"),
-            MALFORMED_LINE,
-        )
+        """rows: source (the foreign sentence), paraphrase (a version or a list), malformed_line."""
+        if dict(rows.dtypes)["paraphrase"].startswith("array"):
+            rows = rows.selectExpr(
+                "source", "explode_outer(paraphrase) AS paraphrase", "malformed_line"
+            )
+        version = "paraphrase AS source", "paraphrase", "malformed_line"
+        return rows.selectExpr("source AS foreign", *version)
 
     def make(self, members: list[tuple[str, str]]) -> Iterator[Made]:
         distinct: dict[str, str] = {}

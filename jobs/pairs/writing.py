@@ -1,21 +1,22 @@
-"""Methods whose pairs a model writes: a sentence goes in alone, and comes out in pairs or with a reason.
+"""Methods whose pairs a model writes: each sentence ends in pairs, or in quarantine with a reason.
 
-gaixie.jobs.pairs.pieces cuts the sentences into pieces, and calls what is here for each of them.
+gaixie.jobs.pairs.pieces cuts the sentences into pieces and settles one after the other.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+import time
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from gaixie.jobs.pairs.method import REPEATED, Made
+from gaixie.jobs.pairs.method import REPEATED, Made, Method
 from gaixie.udfs.text.normalise import normalise, normalise_column
 from gaixie.udfs.text.validate import REASONS, quarantine_reasons
 
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
     from gaixie.jobs.pairs.pieces import Pieces
 
 COPIED = "copied"
-"""Reason of what a model gave back as it was, normalised."""
+"""Reason: once normalised, it equals the sentence that the model was given."""
+
+EXAMPLES = 5
+"""Sentences whose pairs a dry run shows."""
+MEASURED = 32
+"""Sentences behind them whose time it measures: the examples warm up."""
 
 WRITTEN = pa.schema(
     [(name, pa.string()) for name in ("reason", "source", "paraphrase", "foreign")]
@@ -57,20 +63,20 @@ class Writer(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Sentences:
-    """A method whose items are single sentences. It is sent to Spark's workers, and hashable.
+class Sentences(Method):
+    """A method whose items are single sentences.
 
-    A method adds its settings as fields, and load.
+    A subclass is a frozen dataclass of its settings, so that it can be sent to Spark's workers and
+    hashed there.
     """
 
-    unit = "sentences"
-    alone = True
-    reads = "source"
-    """What the writer is handed: the sentence (source), or the foreign one that it belongs to (foreign)."""
+    options = ("text_column", "model", "model_version")
+    decides = ("seed",)
+    reads: ClassVar[str] = "source"
+    """What the writer is given: the sentence (source), or the foreign one that it belongs to."""
 
     def items(self, rows: DataFrame) -> DataFrame:
-        """Columns of rows: source, malformed_line; foreign where the method reads it.
+        """rows: source, malformed_line, and foreign where the method reads it.
 
         Without a foreign sentence, each makes a group of its own.
         """
@@ -78,7 +84,7 @@ class Sentences:
         return rows.selectExpr(foreign, "source", "source AS paraphrase", "malformed_line")
 
     def make(self, members: list[tuple[str, str]]) -> Iterator[Made]:
-        """The distinct sentences of a group, as Made without reason and paraphrase; the others repeated."""
+        """Yields the distinct sentences of a group without a reason, the others as repeated."""
         known: set[str] = set()
         for text in sorted(source for source, _ in members):
             normalised = normalise(text)
@@ -86,44 +92,61 @@ class Sentences:
             known.add(normalised)
 
     def check(self) -> None:
-        """Raises JobError for a model that is not there or no good; called before the input is read."""
+        """Raises JobError for a model that is missing or no good, before the input is read."""
 
     def models(self) -> list[str]:
-        """Names of what is loaded: those of an object store come to every executor."""
+        """Returns the names of what is loaded: those of an object store come to every executor."""
         return []
 
     def version(self) -> str | None:
-        """Of the model, for the lineage, where the settings do not say."""
+        """Returns the model's version for the lineage, where the settings do not name one."""
         return None
 
     def load(self) -> Writer:
-        """The writer, in a Python worker or, for a dry run, in this process."""
+        """Returns the writer, in a Python worker or, for a dry run, in this process."""
         raise NotImplementedError
 
     def run(self, pieces: Pieces) -> dict[str, Any]:
-        """Writes the pieces that are missing; figures for the manifest."""
+        """Writes the pieces that are missing. Returns figures for the manifest."""
         pieces.write(self)
         return {}
 
     def preview(self, sentences: Sequence[str], total: float, cores: int) -> None:
-        """Prints examples and what all of it takes, for a dry run.
+        """Prints pairs of the first sentences, and the hours that all take at the rate of the next.
 
-        sentences: the first that are fit. total: fit sentences of all input, estimated. cores: of the cluster.
+        sentences: the first that are fit. total: fit sentences of all input, estimated. cores: of
+        the cluster.
         """
-        from gaixie.jobs.pairs.preview import preview
-
-        preview(self, sentences, total, cores)
+        writer = loaded(self)
+        for item in writer.write(sentences[:EXAMPLES]):
+            told = [
+                item.reason or "a pair",
+                *(f"{k} {v}" for k, v in (item.parameters or {}).items()),
+            ]
+            print(f"  {item.source}\n  -> {item.paraphrase or ''} ({', '.join(told)})")
+        measured = sentences[EXAMPLES : EXAMPLES + MEASURED]
+        if not measured:
+            print("estimate: none, from so few sentences")
+            return
+        started = time.monotonic()
+        deque(writer.write(measured), maxlen=0)
+        rate = len(measured) / (time.monotonic() - started)
+        print(
+            f"estimate: {rate:,.2f} sentences/s in one task ({len(measured)} measured here); about "
+            f"{total:,.0f} sentences take {total / rate / cores / 3600:,.2f} hours in {cores} tasks "
+            "at once like this one"
+        )
 
 
 @lru_cache(maxsize=1)
 def loaded(method: Sentences) -> Writer:
-    """The writer of a method, made once a process."""
+    """Returns the writer of a method, made once a process."""
     return method.load()
 
 
 @dataclass(frozen=True)
 class Settling:
-    """What becomes of candidates, whatever the method."""
+    """Decides what becomes of candidates, whatever the method."""
 
     min_characters: int
     max_characters: int
@@ -134,7 +157,7 @@ class Settling:
     def settle(
         self, rows: Sequence[Mapping[str, str]], reads: str, written: Iterable[Written]
     ) -> pa.Table:
-        """A finished piece, columns WRITTEN: every row in a pair, or in one leftover with a reason.
+        """Returns a finished piece, columns WRITTEN: every row in a pair, or once with a reason.
 
         rows: source, foreign, group of each sentence. written: the candidates; their source is the column
         that the writer reads. Raises RuntimeError for a sentence without a candidate.
@@ -142,36 +165,30 @@ class Settling:
         candidates = defaultdict(list)
         for item in written:
             candidates[item.source].append(item)
-        made: list[tuple[Any, ...]] = []
+        made: list[dict[str, Any]] = []
         for row in rows:
-            items = candidates[row[reads]]
-            if not items:
+            if not candidates[row[reads]]:
                 raise RuntimeError(f"the model gave nothing for: {row[reads]}")
-            made += self._settle_row(row, items)
-        columns = list(zip(*made, strict=True)) or [()] * len(WRITTEN)
-        return pa.table(
-            [pa.array(column, kind) for column, kind in zip(columns, WRITTEN.types, strict=True)],
-            schema=WRITTEN,
-        )
+            made += self._settle_row(row, candidates[row[reads]])
+        return pa.Table.from_pylist(made, WRITTEN)
 
     def _settle_row(
         self, row: Mapping[str, str], items: Sequence[Written]
-    ) -> Iterator[tuple[Any, ...]]:
-        source, rest = row["source"], (row["foreign"], row["group"])
-        reasons = self._judge(source, items)
+    ) -> Iterator[dict[str, Any]]:
+        reasons = self._judge(row["source"], items)
         has_pair = None in reasons
         for number, (item, reason) in enumerate(zip(items, reasons, strict=True)):
             told = json.loads(self.parameters) | dict(item.parameters or {})
             parameters = json.dumps(told, sort_keys=True, ensure_ascii=False)
-            if reason is None:
-                yield None, source, item.paraphrase, *rest, parameters, False
-                if self.both_directions:
-                    yield None, item.paraphrase, source, *rest, parameters, False
-            else:
-                yield reason, source, item.paraphrase, *rest, parameters, has_pair or number > 0
+            dropped = reason is not None and (has_pair or number > 0)
+            made = {"reason": reason, "parameters": parameters, "dropped": dropped}
+            made = {**row, "paraphrase": item.paraphrase, **made}
+            yield made
+            if reason is None and self.both_directions:
+                yield made | {"source": item.paraphrase, "paraphrase": row["source"]}
 
     def _judge(self, source: str, items: Sequence[Written]) -> list[str | None]:
-        """The reason of each candidate that is no pair."""
+        """Returns the reason of each candidate that is no pair."""
         texts = [item.paraphrase for item in items]
         a = normalise_column(pa.array([source] * len(texts), pa.string()))
         b = normalise_column(pa.array(texts, pa.string()))

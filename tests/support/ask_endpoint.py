@@ -17,8 +17,8 @@ import yaml
 
 from gaixie.jobs.errors import run
 from gaixie.jobs.pairs.llm.ask import Asking
+from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.jobs.pairs.llm.record import Record
-from gaixie.jobs.pairs.llm.settings import LlmSettings
 from gaixie.jobs.pairs.writing import Written
 
 FAST = {"backoff_seconds": 0.001, "max_backoff_seconds": 0.01}

@@ -17,33 +17,21 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from gaixie.udfs.text.normalise import normalise, normalise_column
-from gaixie.udfs.text.splitmix import GOLDEN, MIX_1, MIX_2, mix
+from gaixie.udfs.text.normalise import normalise_column
+from gaixie.udfs.text.splitmix import GOLDEN, mix
 
 _TABLE = 0x30000
 """Code points above are ideographs, private or unassigned: each stands for itself."""
 
 
-def grams(text: str, n: int) -> set[str]:
-    """The definition: the n-grams of a sentence; all of it where it has fewer than n characters."""
-    kept = "".join(_folded(character) for character in normalise(text))
-    return {kept[k : k + n] for k in range(max(len(kept) - n + 1, 1))} - {""}
-
-
-def reference_overlap(a: str, b: str, n: int) -> float:
-    """The definition of overlaps, for two sentences; 0 where neither has an n-gram."""
-    x, y = grams(a, n), grams(b, n)
-    return len(x & y) / max(len(x | y), 1)
-
-
 def overlaps(a: pa.Array, b: pa.Array, n: int) -> np.ndarray:
-    """Overlap of the two sentences in each row: float32, shape (rows,)."""
+    """Returns the overlap of the two sentences in each row: float32, shape (rows,)."""
     (x, x_offsets), (y, y_offsets) = _gram_sets(a, n), _gram_sets(b, n)
     return _overlaps(x, x_offsets, y, y_offsets)
 
 
 def band_hashes(texts: pa.Array, n: int, bands: int, rows: int, seed: int) -> np.ndarray:
-    """Hash of each band of each sentence's signature: uint64, shape (sentences, bands).
+    """Returns a hash of each band of each sentence's signature: uint64, shape (sentences, bands).
 
     Bands with different numbers have different hashes, whatever their values.
     """
@@ -56,11 +44,12 @@ def band_hashes(texts: pa.Array, n: int, bands: int, rows: int, seed: int) -> np
 
 
 def mixed(values: np.ndarray) -> np.ndarray:
-    """SplitMix64 of each uint64."""
+    """Returns SplitMix64 of each uint64."""
     return mix(values + GOLDEN)
 
 
-def _folded(character: str) -> str:
+def folded(character: str) -> str:
+    """Returns a character in lower case; empty where it is neither letter nor digit."""
     lower = character.lower()
     return (lower if len(lower) == 1 else character) if character.isalnum() else ""
 
@@ -68,8 +57,8 @@ def _folded(character: str) -> str:
 @cache
 def _table() -> np.ndarray:
     """The code point that stands for each: in lower case; 0 for what is left out."""
-    folded = (_folded(chr(code)) for code in range(_TABLE))
-    return np.array([ord(character) if character else 0 for character in folded], np.uint32)
+    stand_ins = (folded(chr(code)) for code in range(_TABLE))
+    return np.array([ord(character) if character else 0 for character in stand_ins], np.uint32)
 
 
 def _gram_sets(texts: pa.Array, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,12 +67,12 @@ def _gram_sets(texts: pa.Array, n: int) -> tuple[np.ndarray, np.ndarray]:
     return _hash_grams(text.values, text.offsets, _table(), n)
 
 
+_mix64 = njit(nogil=True)(mix)
+
+
 @njit(cache=True, nogil=True)
 def _mix(value):
-    value = value + GOLDEN
-    value = (value ^ (value >> np.uint64(30))) * MIX_1
-    value = (value ^ (value >> np.uint64(27))) * MIX_2
-    return value ^ (value >> np.uint64(31))
+    return _mix64(value + GOLDEN)
 
 
 @njit(cache=True, nogil=True)

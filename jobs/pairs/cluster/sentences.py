@@ -1,14 +1,20 @@
-"""The sentences of a run and of the months before it: distinct, numbered, with the keys that they share."""
+"""The distinct sentences of a run and of the months before it, with numbers and keys."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from gaixie.jobs.corpus.parquet import CHECKED
+from gaixie.jobs.corpus.storage import Storage
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.cluster.method import ClusterSettings
+from gaixie.udfs.storage.manifest import NAME
+
 NO_KEY = "no_key"
-"""Reason of a sentence whose keys are all empty."""
+"""Reason: all keys of the sentence are empty."""
 
 PUBLISHED = "id string, text string, cluster string, keys array<bigint>, new boolean"
 """Columns of OUTPUT/clusters. id: XXH3-128 of the normalised sentence, 32 hexadecimal digits. cluster: id of
@@ -16,12 +22,12 @@ the cluster's centre, null for a sentence that is alone. new: whether the run re
 
 
 def key_hashes(keys: Sequence[str], columns: Mapping[str, str]) -> Column:
-    """array<bigint>: a hash of each key that a row has.
+    """Returns a hash of each key that a row has: array<bigint>.
 
-    A key is columns joined by +, each a name or, for a time, NAME:UNIT; it is empty where one of its columns
-    is null, empty or no time. columns: what the columns are called in the table.
+    A key is columns joined by +, each a name or, for a time, NAME:UNIT. It is empty where one of its
+    columns is null, empty or no time. columns: what the columns are called in the table.
     """
-    hashes = []
+    hashes = [F.lit(None).cast("bigint")]
     for key in keys:
         parts = []
         for part in key.split("+"):
@@ -30,11 +36,9 @@ def key_hashes(keys: Sequence[str], columns: Mapping[str, str]) -> Column:
             if unit:
                 column = F.date_trunc(unit, column.try_cast("timestamp"))
             parts.append(F.nullif(F.trim(column.cast("string")), F.lit("")))
-        filled = parts[0].isNotNull()
-        for column in parts[1:]:
-            filled &= column.isNotNull()
-        hashes.append(F.when(filled, F.xxhash64(F.lit(key), *parts)))
-    return F.array_compact(F.array(*hashes)) if hashes else F.array().cast("array<bigint>")
+        is_filled = F.concat(*parts).isNotNull()
+        hashes.append(F.when(is_filled, F.xxhash64(F.lit(key), *parts)))
+    return F.array_compact(F.array(*hashes))
 
 
 def distinct_sentences(fit: DataFrame, before: DataFrame | None) -> DataFrame:
@@ -72,3 +76,25 @@ def distinct_sentences(fit: DataFrame, before: DataFrame | None) -> DataFrame:
         "cluster",
         "keys",
     )
+
+
+def read_previous(spark: SparkSession, storage: Storage, settings: ClusterSettings) -> DataFrame:
+    """Reads table PUBLISHED of the output that settings.clusters names.
+
+    Raises JobError where none is published there, or where its keys are others.
+    """
+    root = str(settings.clusters).rstrip("/")
+    if not storage.exists(f"{root}/{NAME}"):
+        raise JobError(f"--clusters {root}: no {NAME}, so nothing is published there")
+    manifest = storage.read_json(f"{root}/{NAME}")
+    if manifest.get("method") != "cluster" or not storage.exists(f"{root}/clusters"):
+        raise JobError(
+            f"--clusters {root}: pairs of the method {manifest.get('method')}, expected cluster"
+        )
+    keys = tuple(manifest["settings"]["cluster"]["key_columns"])
+    if keys != settings.key_columns:
+        before, now = (", ".join(names) or "none" for names in (keys, settings.key_columns))
+        raise JobError(
+            f"--clusters {root}: its keys are {before}, but now {now}; give the same ones"
+        )
+    return spark.read.options(**CHECKED).schema(PUBLISHED).parquet(f"{root}/clusters")

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
+from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.jobs.pairs.llm.prompts import Prompt
 from gaixie.jobs.pairs.llm.record import Measured
-from gaixie.jobs.pairs.llm.settings import LlmSettings
 
 EXAMPLES = 5
 
-ASSUMED = Measured(0, 1.0, 1.0, 1.0, 2.0)
-"""Before any answer: a token a character, which Chinese takes at most in today's vocabularies, and 2 s.
-characters_out is not used: a paraphrase is taken to be as long as its sentence."""
+ASSUMED = Measured(0, 1.0, 1.0, 2.0)
+"""Before any answer: a token a character, which Chinese takes at most in today's vocabularies, and 2 s."""
 
 
 def preview(

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.jobs.pairs.llm.record import Spent
-from gaixie.jobs.pairs.llm.settings import LlmSettings
 
 
 class OverBudget(Exception):
-    """The next request might exceed the budget, and none is under way that could leave more of it."""
+    """The next request may exceed the budget, and no request under way can leave more of it."""
 
 
 class Pace:
-    """Lets amounts pass, evenly spaced: at most per_minute of them in any minute; None: as they come."""
+    """Lets amounts pass, evenly spaced: at most per_minute in any minute; None sets no limit."""
 
     def __init__(self, per_minute: float | None):
         self._seconds = 60 / per_minute if per_minute else 0.0
@@ -26,8 +26,6 @@ class Pace:
 
     async def turn(self, amount: float = 1) -> None:
         """Waits until this amount may leave."""
-        if not self._seconds:
-            return
         loop = asyncio.get_running_loop()
         async with self._lock:
             while (wait := self._next - loop.time()) > 0:
@@ -35,26 +33,16 @@ class Pace:
             self._next = loop.time() + amount * self._seconds
 
     def give_back(self, amount: float) -> None:
-        """Of what a turn took, what was not used."""
+        """Gives back what a turn took and did not use."""
         self._next -= amount * self._seconds
 
-
-class Pause:
-    """Holds all requests back as long as the endpoint asked for."""
-
-    def __init__(self) -> None:
-        self._until = 0.0
-
-    def extend(self, seconds: float) -> None:
-        self._until = max(self._until, asyncio.get_running_loop().time() + seconds)
-
-    async def over(self) -> None:
-        while (wait := self._until - asyncio.get_running_loop().time()) > 0:
-            await asyncio.sleep(wait)
+    def hold(self, seconds: float) -> None:
+        """Lets nothing pass for so long."""
+        self._next = max(self._next, asyncio.get_running_loop().time() + seconds)
 
 
 class Budget:
-    """Tokens and money that are left, with what is under way counted at the most that it can take."""
+    """Tokens and money that are left; what is under way counts at the most that it can take."""
 
     def __init__(self, settings: LlmSettings, spent: Spent):
         self._settings = settings
@@ -71,7 +59,7 @@ class Budget:
         return settings.max_cost is None or cost is None or cost <= settings.max_cost
 
     async def reserve(self, tokens_in: int, tokens_out: int) -> None:
-        """Takes the most that a request can cost; raises OverBudget where that is not there."""
+        """Takes the most that a request can cost; raises OverBudget where that is not left."""
         async with self._changed:
             while not self._fits(tokens_in, tokens_out):
                 if not self._under_way:
@@ -91,28 +79,26 @@ class Budget:
 
 
 def most_tokens(messages: list[dict[str, str]]) -> int:
-    """More tokens than messages can be: one a byte, and 16 for what surrounds each."""
+    """Returns more tokens than messages can be: one a byte, and 16 for what surrounds each."""
     return 16 + sum(16 + len(message["content"].encode()) for message in messages)
 
 
-def backoff(attempt: int, settings: LlmSettings, retry_after: float | None) -> float:
-    """Seconds to wait behind a failed attempt, from 0: exponential with full jitter (Brooker 2015), and
-    never less than the endpoint asked for."""
+def backoff(attempt: int, settings: LlmSettings, wait: float | None) -> float:
+    """Returns the seconds to wait behind a failed attempt, from 0: exponential with full jitter
+    (Brooker 2015), on top of what the endpoint asked for."""
     longest = min(settings.max_backoff_seconds, settings.backoff_seconds * 2**attempt)
-    return (retry_after or 0.0) + random.uniform(0, longest)
+    return (wait or 0.0) + random.uniform(0, longest)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that an answer asks to wait: Retry-After as a number or date, or retry-after-ms."""
+    """Returns the seconds that an answer asks to wait: Retry-After as a number or date, or
+    retry-after-ms."""
+    given = headers.get("retry-after", "")
     try:
         if milliseconds := headers.get("retry-after-ms"):
             return max(float(milliseconds) / 1000, 0.0)
-        given = headers.get("retry-after")
-        if given is None:
-            return None
-        try:
-            return max(float(given), 0.0)
-        except ValueError:
+        if given[:1].isalpha():
             return max((parsedate_to_datetime(given) - datetime.now(UTC)).total_seconds(), 0.0)
+        return max(float(given), 0.0)
     except (ValueError, TypeError):
         return None

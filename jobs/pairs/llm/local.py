@@ -14,8 +14,8 @@ from xxhash import xxh3_64_intdigest
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.llm.answers import BROKEN, LENGTH, STOP, Answer, judged, read
+from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.jobs.pairs.llm.prompts import Message, Prompt
-from gaixie.jobs.pairs.llm.settings import LlmSettings
 from gaixie.jobs.pairs.translation import TOO_MANY_TOKENS, Draw, model_folder
 from gaixie.jobs.pairs.writing import Written
 from gaixie.udfs.metrics import encoder

@@ -1,37 +1,219 @@
 """llm: a language model is asked for paraphrases of single sentences.
 
-Source: *Chinese Sentence Paraphrasing*, Table 2: zero-shot and few-shot prompts.
+Source: *Chinese Sentence Paraphrasing*, section 3.2 and Table 2.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from urllib.parse import urlsplit
 
-from gaixie.jobs.corpus.beside import interruptible
+from pydantic import AfterValidator, Field, computed_field, model_validator
+
+from gaixie.jobs.corpus.settings import Uri
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.llm.record import Record
-from gaixie.jobs.pairs.llm.settings import LlmSettings
+from gaixie.jobs.pairs.method import Group
 from gaixie.jobs.pairs.writing import Sentences, Writer, Written
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.progress import Progress
 
 if TYPE_CHECKING:
     from gaixie.jobs.pairs.llm.ask import Asking
+    from gaixie.jobs.pairs.llm.record import Record
     from gaixie.jobs.pairs.pieces import Pieces
     from gaixie.jobs.pairs.settings import BuildSettings
 
 Piece = tuple[int, list[dict[str, str]]]
-"""Number and rows: source, foreign, group."""
+"""A number, and rows with source, foreign and group."""
+
+FOLDER = Path(__file__).parent / "prompts"
+
+PROMPTS = ("zero_shot", "few_shot", "degree")
+"""Prompts that ship, in the folder prompts beside this file."""
+
+
+def _without_secret(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ValueError("expected a URL such as http://127.0.0.1:8000/v1")
+    if "@" in parts.netloc or parts.query:
+        raise ValueError("expected no user, password or query: the manifest shows the URL")
+    return url
+
+
+def _known_prompt(prompt: str) -> str:
+    if prompt not in PROMPTS and not prompt.endswith(".j2"):
+        raise ValueError(f"expected {', '.join(PROMPTS)}, or a template file NAME.j2")
+    if prompt.endswith(".j2") and not Path(prompt).is_file():
+        raise ValueError(f"{prompt}: no such file")
+    return prompt
+
+
+class LlmSettings(Group):
+    """llm in conf/pairs.yaml: how sentences are asked for, how fast, and for how much."""
+
+    FREE: ClassVar = frozenset(
+        [
+            "base_url",
+            "api_key_variable",
+            "cache",
+            "token_parameter",
+            "concurrency",
+            "requests_per_minute",
+            "tokens_per_minute",
+            "request_seconds",
+            "attempts",
+            "backoff_seconds",
+            "max_backoff_seconds",
+            "stop_after",
+            "max_tokens_total",
+            "max_cost",
+            "price_in",
+            "price_out",
+            "publish_partial",
+            "batch",
+            "device",
+        ]
+    )
+    OPTIONS: ClassVar = {
+        name: name
+        for name in (
+            [
+                "base_url",
+                "local",
+                "prompt",
+                "paraphrases",
+                "sentences_per_request",
+                "temperature",
+                "cache",
+                "concurrency",
+                "requests_per_minute",
+                "tokens_per_minute",
+                "max_tokens_total",
+                "max_cost",
+                "price_in",
+                "price_out",
+                "publish_partial",
+            ]
+        )
+    } | {"degree": "degrees"}
+
+    local: bool = False
+    """load the model with transformers, on the executors, rather than call an endpoint"""
+    base_url: Annotated[str, AfterValidator(_without_secret)] | None = None
+    """of an OpenAI-compatible endpoint; by default OPENAI_BASE_URL, or OpenAI's own"""
+    api_key_variable: str = "OPENAI_API_KEY"
+    """the environment variable that holds the key: no setting does"""
+    cache: Uri | None = None
+    """folder of the answers, to be used again, local or s3a://; default OUTPUT/answers"""
+
+    prompt: Annotated[str, AfterValidator(_known_prompt)] = "zero_shot"
+    """zero_shot (default), few_shot, degree, or a template NAME.j2"""
+    system: str | None = None
+    degrees: tuple[Annotated[int, Field(ge=1, le=5)], ...] = ()
+    """of change, from 1 (a light touch) to 5 (a rewrite): each is asked for"""
+    paraphrases: int = Field(default=1, ge=1, le=100)
+    """of a sentence, and of each degree; default 1"""
+    sentences_per_request: int = Field(default=1, ge=1, le=100)
+    """several are answered as one JSON object; default 1"""
+
+    temperature: float | None = Field(default=0.9, ge=0)
+    """default 0.9"""
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int | None = None
+    """sent with the paraphrase's number added; a local model draws by it and the sentence"""
+    max_answer_tokens: int | None = Field(default=None, ge=1)
+    """by default 64, and three for each character of the sentences"""
+    token_parameter: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+
+    concurrency: int = Field(default=16, ge=1)
+    """requests at a time; default 16"""
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    """at most so many requests leave in any minute"""
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    """the same of tokens, of prompts and answers"""
+    request_seconds: float = Field(default=120, gt=0)
+    attempts: int = Field(default=6, ge=1)
+    backoff_seconds: float = Field(default=1, gt=0)
+    max_backoff_seconds: float = Field(default=60, gt=0)
+    stop_after: int = Field(default=20, ge=1)
+    """requests in a row that failed for good, after which the job stops"""
+
+    max_tokens_total: int | None = Field(default=None, ge=1)
+    """of prompts and answers: the job stops before it is exceeded"""
+    max_cost: float | None = Field(default=None, gt=0)
+    """the same of money, in the currency of the prices"""
+    price_in: float | None = Field(default=None, ge=0)
+    """of a million tokens of prompts"""
+    price_out: float | None = Field(default=None, ge=0)
+    """of a million tokens of answers"""
+    publish_partial: bool = False
+    """where the budget ends first: publish, with the rest in quarantine"""
+
+    device: str = "auto"
+    """of a local model; auto: the GPU where there is one"""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    batch: int = Field(default=16, ge=1)
+    """sentences that a local model writes at a time"""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> LlmSettings:
+        if self.max_cost is not None and (self.price_in is None or self.price_out is None):
+            raise ValueError("max_cost needs price_in and price_out, of a million tokens each")
+        if self.prompt == "degree" and not self.degrees:
+            raise ValueError("the prompt degree needs degrees, such as [1, 3, 5]")
+        if self.degrees and self.prompt in ("zero_shot", "few_shot"):
+            raise ValueError(f"degrees mean nothing to the prompt {self.prompt}")
+        if self.local and self.sentences_per_request > 1:
+            raise ValueError("sentences_per_request is for endpoints; a local model has batch")
+        return self
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def prompt_sha256(self) -> str:
+        """The digest of the template: one that changes is another prompt."""
+        return hashlib.sha256(self.template.read_bytes()).hexdigest()
+
+    @property
+    def template(self) -> Path:
+        return FOLDER / f"{self.prompt}.j2" if self.prompt in PROMPTS else Path(self.prompt)
+
+    @property
+    def variants(self) -> list[tuple[int | None, int]]:
+        """Degree and number, from 0, of every paraphrase of a sentence."""
+        return [(degree, k) for degree in self.degrees or (None,) for k in range(self.paraphrases)]
+
+    def differing(self, degree: int | None, number: int) -> dict[str, int]:
+        """Returns what the lineage of a variant's pairs says of it."""
+        told = {"degree": degree} if degree else {}
+        return told | ({"number": number} if self.paraphrases > 1 else {})
+
+    def sampling(self) -> dict[str, Any]:
+        """Returns what an endpoint draws answers by, without the limit of length and the seed."""
+        given = {"temperature": self.temperature, "top_p": self.top_p}
+        return {name: value for name, value in given.items() if value is not None} | self.extra_body
+
+    def cost(self, tokens_in: float, tokens_out: float) -> float | None:
+        """Returns the cost of so many tokens; None without prices."""
+        if self.price_in is None or self.price_out is None:
+            return None
+        return (tokens_in * self.price_in + tokens_out * self.price_out) / 1e6
 
 
 @dataclass(frozen=True)
 class Llm(Sentences):
-    """The method. An endpoint is asked from the driver, so that its limits are exact; a local model runs
+    """The method llm. The driver asks an endpoint, so that its limits are exact; a local model runs
     on the executors."""
+
+    origin = "llm"
+    groups = ("llm",)
+    decides = ("seed", "llm")
 
     model: str
     own: LlmSettings
@@ -39,11 +221,22 @@ class Llm(Sentences):
 
     @classmethod
     def of(cls, settings: BuildSettings) -> Llm:
-        return cls(settings.model or "", settings.llm, str(settings.output).rstrip("/"))
+        from gaixie.jobs.pairs.llm.prompts import Prompt
+        from gaixie.jobs.pairs.llm.record import check_place
+
+        method = cls(settings.model or "", settings.llm, str(settings.output).rstrip("/"))
+        if not method.model:
+            raise JobError(
+                "--model is missing: the endpoint's name of it, or with --local a folder"
+            )
+        Prompt(method.own)  # raises where a template is no good
+        if not method.own.local:
+            check_place(method.answers)
+        return method
 
     @property
     def answers(self) -> str:
-        """Folder of the answers."""
+        """The folder of the answers."""
         return self.own.cache or f"{self.output}/answers"
 
     def check(self) -> None:
@@ -56,7 +249,7 @@ class Llm(Sentences):
             check_model(self.model)
 
     def version(self) -> str | None:
-        """Of a local model: its folder's name and a digest."""
+        """Returns the name of a local model's folder and a digest."""
         if not self.own.local:
             return None
         from gaixie.jobs.pairs.llm.local import version_of
@@ -69,43 +262,44 @@ class Llm(Sentences):
         return LocalModel(self.model, self.own)
 
     def run(self, pieces: Pieces) -> dict[str, Any]:
-        """Writes the pieces that are missing; what they took.
+        """Writes the pieces that are missing. Returns what they took.
 
         Raises JobError where the budget ended before the sentences did, unless publish_partial.
         """
         if self.own.local:
             return super().run(pieces)
         from gaixie.jobs.pairs.llm.ask import Asking
+        from gaixie.jobs.pairs.llm.record import Record
 
-        missing, total = pieces.missing(), sum(pieces.counts.values())
-        left = sum(pieces.counts[number] for number in missing)
+        total, left = sum(pieces.counts.values()), pieces.left()
         record, started = Record(self.answers, self.output), time.monotonic()
         record.begin()
+
+        def write(piece: Piece, written: Sequence[Written]) -> None:
+            pieces.keep(piece[0], pieces.settling.settle(piece[1], pieces.reads, written))
+
         try:
-            with Progress("asking", total, "sentences", done=total - left) as shown:
+            with pieces.progress("asking") as shown:
 
                 def show(asking: Asking[Piece]) -> None:
                     done = total - left + asking.report.answers // len(self.own.variants)
                     shown.update(done, f"{done:,} of {total:,} sentences, {self._spending(asking)}")
 
                 asking = Asking[Piece](self.own, self.model, record, show)
-                enough = asking.run(_read(pieces, missing), _keep(pieces))
+                enough = asking.run(_read(pieces), write)
             figures = self._figures(asking, record, time.monotonic() - started)
         finally:
             record.close()
         if not enough and not self.own.publish_partial:
-            still = sum(pieces.counts[number] for number in pieces.missing())
+            limit = f"--max-cost {self.own.max_cost:g}" if self.own.max_cost else ""
+            if self.own.max_tokens_total:
+                limit = f"--max-tokens-total {self.own.max_tokens_total:,}"
             raise JobError(
-                f"{self._limits()} is all but spent: {self._spending(asking)}; of {total:,} sentences at "
-                f"most {still:,} are left, nothing was published; the same command with --resume and more "
-                "of it goes on, --publish-partial publishes what there is"
+                f"{limit} is all but spent: {self._spending(asking)}; of {total:,} sentences at "
+                f"most {pieces.left():,} are left, nothing was published; the same command with "
+                "--resume and more of it goes on, --publish-partial publishes what there is"
             )
         return figures
-
-    def _limits(self) -> str:
-        if self.own.max_tokens_total:
-            return f"--max-tokens-total {self.own.max_tokens_total:,}"
-        return f"--max-cost {self.own.max_cost:g}"
 
     def _spending(self, asking: Asking[Piece]) -> str:
         budget = asking.endpoint.budget
@@ -114,7 +308,8 @@ class Llm(Sentences):
         return tokens if cost is None else f"{tokens}, cost {cost:,.2f}"
 
     def _figures(self, asking: Asking[Piece], record: Record, seconds: float) -> dict[str, Any]:
-        """For the manifest: of the whole building; reused, asked_again and rate of this process."""
+        """Returns, for the manifest, what the whole building took; reused, asked_again and the rate
+        are of this process."""
         spent, report = record.spent(), asking.report
         return spent._asdict() | {
             "cost": self.own.cost(spent.tokens_in, spent.tokens_out),
@@ -124,11 +319,12 @@ class Llm(Sentences):
         }
 
     def preview(self, sentences: Sequence[str], total: float, cores: int) -> None:
-        """Prints prompts, and what all of it takes."""
+        """Prints prompts, and what all of them take."""
         if self.own.local:
             super().preview(sentences, total, cores)
             return
         from gaixie.jobs.pairs.llm.estimate import preview
+        from gaixie.jobs.pairs.llm.record import Record
 
         measured = None
         if storage.exists(self.answers):
@@ -138,15 +334,9 @@ class Llm(Sentences):
         preview(self.own, self.model, sentences, total, measured)
 
 
-def _read(pieces: Pieces, missing: Sequence[int]) -> Iterator[tuple[Piece, list[str]]]:
-    for number in missing:
+def _read(pieces: Pieces) -> Iterator[tuple[Piece, list[str]]]:
+    from gaixie.jobs.corpus.beside import interruptible
+
+    for number in pieces.missing():
         rows = interruptible(pieces.sentences(number).toArrow).to_pylist()
         yield (number, rows), list(dict.fromkeys(row[pieces.reads] for row in rows))
-
-
-def _keep(pieces: Pieces) -> Any:
-    def keep(piece: Piece, written: Sequence[Written]) -> None:
-        number, rows = piece
-        pieces.keep(number, pieces.settling.settle(rows, pieces.reads, written))
-
-    return keep

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import jinja2
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.llm.settings import LlmSettings
+from gaixie.jobs.pairs.llm.method import LlmSettings
 
 ONE = "只输出改写后的句子，写成一行，不要解释，也不要重复原句。"
 SEVERAL = (

@@ -1,16 +1,16 @@
-"""What was asked and answered: written down before a request leaves, and as soon as its answer is there.
+"""What was asked and answered: written before a request leaves, and as soon as its answer is there.
 
-On a file system it is a SQLite database in WAL mode; for s3a:// a SQLite database in a temporary folder,
-and each group of events an object of JSON lines below the folder, from which the next process makes the
-database again. Events that wait while a group is being written make the next group.
+On a file system it is a SQLite database in WAL mode. For s3a:// it is a SQLite database in a temporary
+folder and, below the folder of the answers, an object of JSON lines for each group of events, from
+which the next process makes the database again. Events that wait while a group is written make the
+next group.
 
-A request that was sent and never settled, because the process was killed, may have been paid: it counts
-as lost, at the most that it could have taken.
+A request that was sent and never settled, because the process was killed, may have been paid: it
+counts as lost, at the most that it could have taken.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import secrets
@@ -67,20 +67,21 @@ class Measured(NamedTuple):
     """A character of the prompt."""
     tokens_out: float
     """A character of the answer."""
-    characters_out: float
-    """Of the answer, a character of the prompt."""
     seconds: float
     """From sending to answer."""
 
 
 def key(*parts: Any) -> bytes:
-    """SHA-256 of values of JSON."""
+    """Returns the SHA-256 of values of JSON."""
     text = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def check_place(folder: str) -> str | None:
-    """The local path of a folder of answers; None in a store. Raises JobError for what is neither."""
+    """Returns the local path of a folder of answers; None in a store.
+
+    Raises JobError for what is neither.
+    """
     local = local_path(folder)
     if not local and not folder.startswith("s3a://"):
         raise JobError(f"{folder}: answers are kept on a file system or s3a://; give --cache")
@@ -88,16 +89,14 @@ def check_place(folder: str) -> str | None:
 
 
 class Record:
-    """The answers in a folder, and what one building spent. Its methods may be called in any thread."""
+    """The answers in a folder, and what one building spent. Any thread may call its methods."""
 
     def __init__(self, folder: str, building: str):
         self.folder, self.building = folder.rstrip("/"), building
         local = check_place(self.folder)
-        self._lock = threading.Lock()
+        self._lock, self._waiting = threading.Lock(), list[Event]()
         self._remote = not local
-        self._temporary = (
-            tempfile.TemporaryDirectory(prefix="gaixie-answers-") if not local else None
-        )
+        self._temporary = None if local else tempfile.TemporaryDirectory(prefix="gaixie-answers-")
         path = Path(local or self._temporary.name)  # type: ignore[union-attr]
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -112,7 +111,7 @@ class Record:
 
     def begin(self) -> None:
         """Counts what a killed process of this building left under way as lost."""
-        self.write([{"killed": self.building}])
+        self.write({"killed": self.building})
 
     def close(self) -> None:
         self._database.close()
@@ -127,30 +126,34 @@ class Record:
                     for line in data.splitlines():
                         _apply(transaction, json.loads(line))
 
-    def write(self, events: Sequence[Event]) -> None:
-        """Makes a group of events last: once this returns, they are there after any kill."""
-        with self._lock, self._database as transaction:
-            changed = [event for event in events if _apply(transaction, event)]
+    def write(self, event: Event) -> None:
+        """Puts an event on record: once this returns, it is there after any kill."""
+        self._waiting.append(event)
+        with self._lock:  # whoever holds it writes what others wait for, too
+            group = self._waiting[:]
+            if event in group:
+                self._write(group)
+                del self._waiting[: len(group)]
+
+    def _write(self, group: Sequence[Event]) -> None:
+        with self._database as transaction:
+            changed = [event for event in group if _apply(transaction, event)]
             if self._remote and changed:
                 name = f"{time.time_ns():020d}-{secrets.token_hex(4)}.jsonl"
                 lines = (json.dumps(event, ensure_ascii=False) + "\n" for event in changed)
                 storage.write(f"{self.folder}/{name}", "".join(lines))
 
     def answers(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
-        """Those of the keys that were answered."""
-        known = {}
+        """Returns the answers to those of the keys that were answered."""
+        query, known = "SELECT ending, text FROM answers WHERE key = ?", {}
         with self._lock:
-            for start in range(0, len(keys), 500):
-                some = keys[start : start + 500]
-                marks = ",".join("?" * len(some))
-                rows = self._database.execute(
-                    f"SELECT key, ending, text FROM answers WHERE key IN ({marks})", some
-                )
-                known.update({key: Answer(ending, text) for key, ending, text in rows})
+            for name in keys:
+                if row := self._database.execute(query, [name]).fetchone():
+                    known[name] = Answer(*row)
         return known
 
     def spent(self) -> Spent:
-        """What this building's requests took, in all its processes."""
+        """Returns what this building's requests took, in all its processes."""
         query = (
             "SELECT count(*) FILTER (WHERE state != 'failed'), total(tokens_in), total(tokens_out), "
             "count(*) FILTER (WHERE state IN ('failed', 'lost')) FROM requests WHERE building = ?"
@@ -159,11 +162,10 @@ class Record:
             return Spent(*map(int, self._database.execute(query, [self.building]).fetchone()))
 
     def measured(self, model: str) -> Measured | None:
-        """What a model's requests took, whoever sent them; None before the first."""
+        """Returns what a model's requests took, whoever sent them; None before the first."""
         query = (
             "SELECT count(*), total(tokens_in) / total(characters_in), "
-            "total(tokens_out) / total(characters_out), "
-            "total(characters_out) / total(characters_in), avg(seconds) "
+            "total(tokens_out) / total(characters_out), avg(seconds) "
             "FROM requests WHERE model = ? AND state = 'done' AND characters_out > 0"
         )
         with self._lock:
@@ -172,7 +174,7 @@ class Record:
 
 
 def _apply(database: sqlite3.Connection, event: Event) -> bool:
-    """Takes an event into the tables; whether anything changed."""
+    """Takes an event into the tables. Returns whether anything changed."""
     if "killed" in event:
         query = "UPDATE requests SET state = 'lost' WHERE building = ? AND state = 'sent'"
         return database.execute(query, [event["killed"]]).rowcount > 0
@@ -192,37 +194,3 @@ def _apply(database: sqlite3.Connection, event: Event) -> bool:
     rows = [(bytes.fromhex(k), ending, text, event["id"]) for k, ending, text in event["answers"]]
     database.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?)", rows)
     return True
-
-
-class Journal:
-    """Writes events from the tasks of one event loop, in groups."""
-
-    def __init__(self, record: Record):
-        self._record = record
-        self._waiting: list[tuple[Event, asyncio.Future[None]]] = []
-        self._writer: asyncio.Task[None] | None = None
-
-    async def write(self, event: Event) -> None:
-        """Returns once the event lasts."""
-        written = asyncio.get_running_loop().create_future()
-        self._waiting.append((event, written))
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write_all())
-        await written
-
-    async def _write_all(self) -> None:
-        while self._waiting:
-            group, self._waiting = self._waiting, []
-            try:
-                await asyncio.to_thread(self._record.write, [event for event, _ in group])
-            except Exception as error:
-                outcome: Exception | None = error
-            else:
-                outcome = None
-            for _, written in group:
-                if written.cancelled():
-                    continue
-                if outcome:
-                    written.set_exception(outcome)
-                else:
-                    written.set_result(None)

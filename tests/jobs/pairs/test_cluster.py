@@ -7,13 +7,14 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pytest
+from gaixie.jobs.pairs.cluster.groups import choose
+from gaixie.jobs.pairs.cluster.link import Component, Linker, Sentence
+from gaixie.jobs.pairs.cluster.settings import ClusterSettings
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.jobs.pairs.cluster import buckets
 from gaixie.jobs.pairs.cluster.components import join_edges
-from gaixie.jobs.pairs.cluster.groups import choose
-from gaixie.jobs.pairs.cluster.link import Component, Linker, Sentence
 from gaixie.jobs.pairs.cluster.minhash import (
     band_hashes,
     grams,
@@ -21,7 +22,6 @@ from gaixie.jobs.pairs.cluster.minhash import (
     overlaps,
     reference_overlap,
 )
-from gaixie.jobs.pairs.cluster.settings import ClusterSettings
 
 TEXTS = st.text("火势从厨房，。 Ａａ①ﬁ１2\u0301𠀀", max_size=12)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

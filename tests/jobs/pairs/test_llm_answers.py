@@ -6,8 +6,8 @@ import pytest
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.llm.answers import STOP, Answer, judged, parse
+from gaixie.jobs.pairs.llm.method import PROMPTS, LlmSettings
 from gaixie.jobs.pairs.llm.prompts import Prompt
-from gaixie.jobs.pairs.llm.settings import PROMPTS, LlmSettings
 
 ONE = ["由于连日暴雨，通往县城的公路一度中断。"]
 TWO = [*ONE, "“别急，”他说，“船还没有开。”"]

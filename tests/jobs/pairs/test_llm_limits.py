@@ -19,8 +19,8 @@ from gaixie.jobs.pairs.llm.limits import (
     most_tokens,
     retry_after,
 )
+from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.jobs.pairs.llm.record import Spent
-from gaixie.jobs.pairs.llm.settings import LlmSettings
 
 
 class Clock(asyncio.SelectorEventLoop):

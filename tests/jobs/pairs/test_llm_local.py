@@ -12,7 +12,7 @@ from tiny_causal import tiny_causal
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.llm.local import LocalModel, check_model
-from gaixie.jobs.pairs.llm.settings import LlmSettings
+from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.udfs.storage.manifest import PairsManifest
 
 SENTENCES = [f"第{n}号仓库的货物在昨天夜里全部运到了{'码头' * (n % 3 + 1)}。" for n in range(12)]

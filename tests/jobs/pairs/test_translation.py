@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+from gaixie.jobs.pairs.writer_settings import BackTranslationSettings, TranslationSettings
 from tiny_translators import CORPUS, save_translator
 
 from gaixie.jobs.errors import JobError
@@ -19,7 +20,6 @@ from gaixie.jobs.pairs.translation import (
     judged,
     load_translator,
 )
-from gaixie.jobs.pairs.writer_settings import BackTranslationSettings, TranslationSettings
 
 CHINESE, ENGLISH, AGAIN = (list(texts) for texts in zip(*CORPUS, strict=True))
 

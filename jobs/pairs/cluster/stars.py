@@ -49,6 +49,11 @@ class Cluster(NamedTuple):
     pairs: list[tuple[int, int]]
 
 
+def pair_of(a: int, b: int) -> tuple[int, int]:
+    """Returns two indexes as a pair, the smaller first."""
+    return (a, b) if a < b else (b, a)
+
+
 @dataclass
 class Component:
     """A connected part of the graph, and what was found out about it."""
@@ -56,15 +61,15 @@ class Component:
     sentences: list[Sentence]
     """In the order of node."""
     alike: dict[tuple[int, int], bool] = field(default_factory=dict)
-    """Whether two sentences say the same, by their indexes, the smaller first."""
+    """Whether two sentences say the same, by pair_of their indexes."""
     clusters: list[list[int]] = field(default_factory=list)
     """Members by index, the centre first."""
 
     def known(self, a: int, b: int) -> bool:
-        return self.alike.get((min(a, b), max(a, b)), False)
+        return self.alike.get(pair_of(a, b), False)
 
     def near(self) -> dict[int, set[int]]:
-        """Identified neighbours by index."""
+        """Returns the identified neighbours by index."""
         sets: dict[int, set[int]] = {index: set() for index in range(len(self.sentences))}
         for (a, b), same in self.alike.items():
             if same:
@@ -72,24 +77,36 @@ class Component:
                 sets[b].add(a)
         return sets
 
+    def cluster_of(self) -> dict[int, int]:
+        """Maps the members of clusters to the numbers of these."""
+        return {member: k for k, cluster in enumerate(self.clusters) for member in cluster}
+
     def free(self) -> list[int]:
-        """Indexes of those that are in no cluster."""
-        taken = {member for cluster in self.clusters for member in cluster}
+        """Returns the indexes of those that are in no cluster."""
+        taken = self.cluster_of()
         return [index for index in range(len(self.sentences)) if index not in taken]
+
+    def share(self, index: int, members: Sequence[int]) -> float:
+        """Returns the share of the other members that a sentence says the same as."""
+        others = [member for member in members if member != index]
+        return sum(self.known(index, member) for member in others) / len(others)
 
 
 @dataclass(frozen=True)
 class Linker:
-    """least: score from which on a pair is identified. min_share: of a cluster's members, that each must be
-    identified with. compared: members of a cluster that are identified with each other, the centre among
-    them; those beyond are held against these."""
+    """Cuts components into clusters.
+
+    least: score from which on a pair is identified. min_share: of a cluster's members, that each must
+    be identified with. compared: members of a cluster that are identified with each other, the centre
+    among them; those beyond are compared with these alone.
+    """
 
     least: float
     min_share: float
     compared: int
 
     def link(self, components: list[Component], score: Score) -> list[list[Cluster]]:
-        """The clusters of each component; score is called four times, for all of them together."""
+        """Returns the clusters of each component; score is called four times, for all together."""
         for component in components:
             component.clusters = _published(component.sentences)
         before = [len(component.clusters) for component in components]
@@ -99,8 +116,7 @@ class Linker:
             for component in components
         ]
         inside = [
-            {(min(a, b), max(a, b)) for star in mine for a in star for b in star if a != b}
-            for mine in stars
+            {pair_of(a, b) for star in mine for a in star for b in star if a != b} for mine in stars
         ]
         _identify(components, inside, score, self.least)
         for component, mine in zip(components, stars, strict=True):
@@ -113,98 +129,88 @@ class Linker:
         ]
 
     def _refined(self, component: Component, star: list[int]) -> list[list[int]]:
-        """Clusters out of a star of which all pairs are known."""
+        """Returns the clusters of a star of which all pairs are known."""
         near = {a: {b for b in star if a != b and component.known(a, b)} for a in star}
         rest, refined = star, []
         while stars := _stars(near, rest):
             members = stars[0]
             left = [index for index in rest if index not in set(members)]
             while len(members) > 2:
-                shares = [self._share(component, index, members) for index in members[1:]]
-                worst = min(range(len(shares)), key=lambda k: (shares[k], members[k + 1]))
-                if shares[worst] >= self.min_share:
+                share, worst = min((component.share(k, members), k) for k in members[1:])
+                if share >= self.min_share:
                     break
-                left.append(members.pop(worst + 1))
+                members.remove(worst)
+                left.append(worst)
             refined.append(members)
             rest = sorted(left)
         return refined
 
-    def _share(self, component: Component, index: int, members: list[int]) -> float:
-        others = [member for member in members if member != index]
-        return sum(component.known(index, member) for member in others) / len(others)
-
     def _merge(self, components: list[Component], before: list[int], score: Score) -> None:
-        """New clusters become one with that to which they have most identified pairs, if all of it holds.
+        """Makes new clusters one with that to which they have most identified pairs, if all of it holds.
 
         before: how many clusters of each component were published. At most `compared` members together.
         """
-        proposals, wanted = [], []
-        for component, first in zip(components, before, strict=True):
-            clusters = component.clusters
-            where = {m: k for k, cluster in enumerate(clusters) for m in cluster}
-            links: dict[int, Counter[int]] = {}
-            for (a, b), same in component.alike.items():
-                k, other = where.get(a, -1), where.get(b, -1)
-                if same and k != other and min(k, other) >= first:
-                    if len(clusters[k]) + len(clusters[other]) <= self.compared:
-                        links.setdefault(k, Counter())[other] += 1
-                        links.setdefault(other, Counter())[k] += 1
-            best = {(k, min(count, key=lambda n: (-count[n], n))) for k, count in links.items()}
-            mine = sorted({(min(pair), max(pair)) for pair in best})
-            proposals.append(mine)
-            wanted.append(
-                {
-                    (min(a, b), max(a, b))
-                    for k, other in mine
-                    for a in clusters[k]
-                    for b in clusters[other]
-                }
-            )
+        proposals = [
+            self._neighbours(component, first)
+            for component, first in zip(components, before, strict=True)
+        ]
+        wanted = [
+            {pair_of(a, b) for k, n in mine for a in own.clusters[k] for b in own.clusters[n]}
+            for own, mine in zip(components, proposals, strict=True)
+        ]
         _identify(components, wanted, score, self.least)
         for component, mine in zip(components, proposals, strict=True):
+            clusters = component.clusters
             for k, other in mine:
-                members = [*component.clusters[k], *component.clusters[other]]
-                if component.clusters[k] and component.clusters[other]:
-                    for centre in (component.clusters[k][0], component.clusters[other][0]):
-                        if self._holds(component, centre, members):
-                            rest = [member for member in members if member != centre]
-                            component.clusters[k] = [centre, *rest]
-                            component.clusters[other] = []
-                            break
-            component.clusters = list(filter(None, component.clusters))
+                members = [*clusters[k], *clusters[other]]
+                centres = [cluster[0] for cluster in (clusters[k], clusters[other]) if cluster]
+                for centre in centres if len(centres) == 2 else ():
+                    if self._holds(component, centre, members):
+                        clusters[k] = [centre, *(m for m in members if m != centre)]
+                        clusters[other] = []
+                        break
+            component.clusters = list(filter(None, clusters))
+
+    def _neighbours(self, component: Component, first: int) -> list[tuple[int, int]]:
+        """Returns pairs of clusters, of which one is new, that may become one."""
+        clusters, where = component.clusters, component.cluster_of()
+        links: dict[int, Counter[int]] = {}
+        for (a, b), same in component.alike.items():
+            k, other = where.get(a, -1), where.get(b, -1)
+            if same and k != other and min(k, other) >= first:
+                if len(clusters[k]) + len(clusters[other]) <= self.compared:
+                    links.setdefault(k, Counter())[other] += 1
+                    links.setdefault(other, Counter())[k] += 1
+        best = {k: min(count, key=lambda n: (-count[n], n)) for k, count in links.items()}
+        return sorted({pair_of(k, other) for k, other in best.items()})
 
     def _holds(self, component: Component, centre: int, members: list[int]) -> bool:
-        """Whether all members say what the centre and a share of the others say."""
-        shares = (self._share(component, member, members) for member in members)
+        """Returns whether all members say what the centre and a share of the others say."""
+        shares = (component.share(member, members) for member in members)
         known = all(component.known(centre, member) for member in members if member != centre)
         return known and all(share >= self.min_share for share in shares)
 
     def _join(self, components: list[Component], score: Score) -> None:
-        """Sentences without a cluster join the best of those that they are identified with a member of."""
+        """Has sentences without a cluster join the best of those that they have a pair with."""
         proposals: list[list[tuple[int, int]]] = []
-        wanted = []
         for component in components:
-            where = {m: k for k, cluster in enumerate(component.clusters) for m in cluster}
-            near = component.near()
+            where, near = component.cluster_of(), component.near()
             mine = []
             for index in component.free():
                 counts = Counter(where[n] for n in near[index] if n in where)
                 order = sorted(counts, key=lambda cluster: (-counts[cluster], cluster))
                 mine += [(index, cluster) for cluster in order[:PROPOSALS]]
             proposals.append(mine)
-            wanted.append(
-                {
-                    (min(index, member), max(index, member))
-                    for index, cluster in mine
-                    for member in component.clusters[cluster][: self.compared]
-                }
-            )
+        wanted = [
+            {pair_of(index, m) for index, k in mine for m in own.clusters[k][: self.compared]}
+            for own, mine in zip(components, proposals, strict=True)
+        ]
         _identify(components, wanted, score, self.least)
         for component, mine in zip(components, proposals, strict=True):
             best: dict[int, tuple[float, str, int]] = {}
             for index, cluster in mine:
                 members = component.clusters[cluster][: self.compared]
-                share = self._share(component, index, members)
+                share = component.share(index, members)
                 if component.known(index, members[0]) and share >= self.min_share:
                     rank = (-share, component.sentences[members[0]].id, cluster)
                     best[index] = min(best.get(index, rank), rank)
@@ -213,7 +219,7 @@ class Linker:
 
 
 def _published(sentences: list[Sentence]) -> list[list[int]]:
-    """Members of each published cluster, the centre first."""
+    """Returns the members of each published cluster, the centre first."""
     clusters: dict[str, list[int]] = {}
     for index, sentence in enumerate(sentences):
         if sentence.cluster is not None:
@@ -225,7 +231,7 @@ def _published(sentences: list[Sentence]) -> list[list[int]]:
 
 
 def _stars(near: Mapping[int, set[int]], free: Iterable[int]) -> list[list[int]]:
-    """Stars of two members or more among some sentences: the centre, then satellites by degree."""
+    """Returns stars of two members or more among some sentences: the centre, then satellites by degree."""
     allowed = set(free)
     near = {index: near[index] & allowed for index in allowed}
     order = sorted(allowed, key=lambda index: (-len(near[index]), index))
@@ -259,8 +265,8 @@ def _identify(
 
 
 def _clusters(component: Component, published: int) -> list[Cluster]:
-    """published: how many of the clusters, the first ones, were there before."""
-    where = {m: k for k, cluster in enumerate(component.clusters) for m in cluster}
+    """Returns the clusters. published: how many of them, the first ones, were there before."""
+    where = component.cluster_of()
     pairs: list[list[tuple[int, int]]] = [[] for _ in component.clusters]
     for (a, b), same in sorted(component.alike.items()):
         cluster = where.get(a, -1)

@@ -1,0 +1,107 @@
+"""cluster: sentences about one thing, of which some say the same, make clusters, and these make pairs.
+
+Source: Dou, Jiang and Xu, "Improving Large-scale Paraphrase Acquisition and Generation" (MultiPIT,
+2022), where tweets that share a topic or a URL are candidates, a classifier identifies paraphrases,
+and clusters give several references for one source.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import AfterValidator, Field
+
+from gaixie.jobs.corpus.settings import Uri
+from gaixie.jobs.pairs.method import Group, Method
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from gaixie.jobs.pairs.settings import BuildSettings
+
+UNITS = ("hour", "day", "week", "month")
+
+
+def _known_key(key: str) -> str:
+    for part in key.split("+"):
+        if not re.fullmatch(rf"[^:]+(:({'|'.join(UNITS)}))?", part):
+            raise ValueError(
+                f"expected columns joined by +, a time as COLUMN:{'|'.join(UNITS)}, such as "
+                "topic+created:day"
+            )
+    return key
+
+
+class ClusterSettings(Group):
+    """cluster in conf/pairs.yaml."""
+
+    FREE: ClassVar = frozenset({"references"})
+    OPTIONS: ClassVar = {"key_column": "key_columns"} | {
+        name: name for name in ("clusters", "references", "encoder", "identify")
+    }
+
+    key_columns: tuple[Annotated[str, AfterValidator(_known_key)], ...] = ()
+    """compare within a key alone: topic, url, topic+created:day; by default all sentences"""
+    clusters: Uri | None = None
+    """output of the months before, whose clusters these sentences join"""
+    references: int | None = Field(default=None, ge=2)
+    """write the sources that have N paraphrases or more, too"""
+    ngram: int = Field(default=2, ge=1, le=10)
+    near_duplicate: float = Field(default=0.8, gt=0, le=1)
+    near_duplicate_bands: int = Field(default=10, ge=1, le=500)
+    near_duplicate_rows: int = Field(default=6, ge=1, le=50)
+    overlap: float = Field(default=0.2, ge=0, lt=1)
+    encoder: str | None = None
+    """folder of an encoder: candidates by embedding, not by overlap"""
+    cosine: float = Field(default=0.8, ge=-1, le=1)
+    bands: int | None = Field(default=None, ge=1, le=500)
+    rows: int | None = Field(default=None, ge=1, le=63)
+    neighbours: int = Field(default=16, ge=1, le=1000)
+    identify: str = "core"
+    """core (default) | full | a classifier's folder: what says that two say the same"""
+    min_meaning: float = Field(default=0.6, ge=0, le=1)
+    min_probability: float = Field(default=0.5, ge=0, le=1)
+    min_share: float = Field(default=0.5, ge=0, le=1)
+    compared: int = Field(default=50, ge=2, le=1000)
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Maps the columns of the input that keys are made of to their names among what is read."""
+        names = [part.partition(":")[0] for key in self.key_columns for part in key.split("+")]
+        return {name: f"key_{number}" for number, name in enumerate(dict.fromkeys(names))}
+
+    @property
+    def banding(self) -> tuple[int, int]:
+        """Bands and rows that bring candidates together: stricter where there is no key.
+
+        Of n-grams: sentences with an overlap of 0.3 meet within a key with probability 0.95, of 0.5 without
+        one with 0.88. Of embeddings a row is a bit: a cosine of 0.8 meets with 0.97 and 0.77.
+        """
+        with_key, without = (10, 16) if self.encoder else (2, 4)
+        return self.bands or 32, self.rows or (with_key if self.key_columns else without)
+
+
+@dataclass(frozen=True)
+class Cluster(Method):
+    """The method cluster. gaixie.jobs.pairs.cluster.build makes the pairs, of all sentences at once."""
+
+    origin = "human"
+    options = ("text_column", "max_pairs")
+    groups = ("cluster",)
+    decides = ("max_pairs", "seed", "cluster")
+
+    own: ClusterSettings
+
+    @classmethod
+    def of(cls, settings: BuildSettings) -> Cluster:
+        return cls(settings.cluster)
+
+    def items(self, rows: DataFrame) -> DataFrame:
+        """Returns columns source, foreign (the same), malformed_line, keys."""
+        from gaixie.jobs.pairs.cluster.sentences import key_hashes
+
+        keys = key_hashes(self.own.key_columns, self.own.columns).alias("keys")
+        texts = "source AS foreign", "source", "source AS paraphrase", "malformed_line"
+        return rows.select("*", keys).selectExpr(*texts, "keys")

@@ -65,7 +65,7 @@ def build_pairs(
     with begin_session("gaixie build_pairs", [output, *settings.paths], small) as wait:
         kind = _job_of(settings)  # while Java starts
         if isinstance(method, Sentences):
-            method.check()
+            method.check(dry_run)
         spark = wait()
     files = Storage(spark)
     if _is_published(files, output, resume):
@@ -127,6 +127,8 @@ class BuildPairs:
 
     carried: tuple[str, ...] = ()
     """Columns of the method's items that are judged along."""
+    needs_pairs = True
+    """Whether a building that makes no pair has failed."""
 
     def __init__(
         self,
@@ -299,6 +301,13 @@ class BuildPairs:
                 f"{read} {self.method.unit} read, but {used} in pairs + {quarantine.total()} "
                 "quarantined; nothing was published"
             )
+        made = pairs.count()
+        if not made and self.needs_pairs:
+            left = ", ".join(f"{reason} {count:,}" for reason, count in sorted(quarantine.items()))
+            raise JobError(
+                f"{self.settings.paths[0]}: no pair was made of {read:,} {self.method.unit} "
+                f"({left}); nothing was published"
+            )
         manifest = PairsManifest(
             method=str(self.settings.method),
             created=now(),
@@ -312,7 +321,7 @@ class BuildPairs:
             used=used,
             quarantine=dict(sorted(quarantine.items())),
             groups=pairs.select("group").distinct().count(),
-            pairs=pairs.count(),
+            pairs=made,
             dropped=dict(sorted(dropped.items())),
             figures=self.figures,
             seconds=round(time.monotonic() - self.started, 1),

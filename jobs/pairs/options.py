@@ -37,12 +37,21 @@ def parse(argv: list[str] | None, description: str | None) -> argparse.Namespace
     Fields of groups have dots in their names, such as llm.prompt. Raises JobError of one line.
     """
     words = sys.argv[1:] if argv is None else argv
-    shown = METHODS.get(words[0]) if words else None
+    parser = make_parser(words[0] if words else "", description)
+    names = {action.dest: action.option_strings[-1] for action in parser._actions[2:]}
+    return parser.parse_args(words, argparse.Namespace(options=names))
+
+
+def make_parser(method: str, description: str | None) -> argparse.ArgumentParser:
+    """Returns a parser whose help shows the options of a method; of all where it is none."""
+    shown = METHODS.get(method)
     if shown:
         description = getdoc(getmodule(shown))
     kind = argparse.RawDescriptionHelpFormatter
-    parser = _Parser("build_pairs.py", None, description, formatter_class=kind, allow_abbrev=False)
-    parser.add_argument("method", nargs="?", choices=[*METHODS], help=" | ".join(METHODS))
+    usage = f"build_pairs.py {method if shown else 'METHOD'} [--OPTION VALUE ...]"
+    parser = _Parser("build_pairs.py", usage, description, formatter_class=kind, allow_abbrev=False)
+    names = " | ".join(METHODS)
+    parser.add_argument("method", nargs="?", choices=[*METHODS], metavar="METHOD", help=names)
     read = parser.add_argument_group("what to read")
     add_options(read, BuildSettings, *READ)
     add_options(read, Csv, "columns", "encoding", within="csv.")
@@ -53,8 +62,7 @@ def parse(argv: list[str] | None, description: str | None) -> argparse.Namespace
     for name, text in SWITCHES.items():
         make.add_argument(f"--{name}", action="store_true", help=text)
     add_config(make, CONFIG, "conf/pairs.yaml")
-    names = {action.dest: action.option_strings[-1] for action in parser._actions[2:]}
-    return parser.parse_args(words, argparse.Namespace(options=names))
+    return parser
 
 
 def _add_own(parser: argparse.ArgumentParser, shown: type[Method] | None) -> None:

@@ -91,11 +91,11 @@ class Simplify(Translating):
             Step(self.model, self.translation, through, CHINESE),
         ]
 
-    def check(self) -> None:
+    def check(self, dry_run: bool = False) -> None:
         from gaixie.udfs.metrics.hsk import levels
         from gaixie.udfs.metrics.registry import load_metric
 
-        super().check()
+        super().check(dry_run)
         try:
             levels()
             load_metric(self.own.similarity)

@@ -96,7 +96,7 @@ class Step(NamedTuple):
         """The model of this direction: {source} and {target} stand for languages."""
         return directed(self.model, self.source, self.target)
 
-    def check(self) -> None:
+    def check(self, dry_run: bool = False) -> None:
         """Raises JobError where the model lacks something or a language; loads no weights."""
         try:
             tokenizer, config = load_vocabulary(self.name)
@@ -131,7 +131,7 @@ class Translating(Sentences):
         """All translations that the method makes."""
         raise NotImplementedError
 
-    def check(self) -> None:
+    def check(self, dry_run: bool = False) -> None:
         for step in self.steps:
             step.check()
 

@@ -1,7 +1,8 @@
 """versions: several Chinese versions of one foreign sentence make pairs.
 
 Versions that are equal once normalised are merged. n versions make n (n - 1) / 2 pairs, or twice as
-many in both directions. At most max_pairs of them are kept, those with the least hash of seed and
+many in both directions. Of a sentence with more than COMPARED versions, those with the least hash
+are paired, so that time and memory stay linear in the versions. At most max_pairs of them are kept, those with the least hash of seed and
 both texts, so that neither other groups nor the order of rows change the choice. In one direction
 the source is the text with the smaller hash: neither place nor text decides.
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from gaixie.jobs.pairs.settings import BuildSettings
+
+
+COMPARED = 2_000
+"""Versions of a sentence that are paired with each other: some two million pairs."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +87,12 @@ class Versions(Method):
 def choose(
     codes: np.ndarray, both_directions: bool, max_pairs: int | None
 ) -> Iterator[tuple[int, int]]:
-    """(source, paraphrase) as indexes into distinct uint64 codes, shape (n,), n >= 2.
+    """Yields (source, paraphrase) as indexes into distinct uint64 codes, shape (n,), n >= 2.
 
-    All pairs, or the max_pairs with the least key. Memory is linear in n and max_pairs.
+    All pairs of the COMPARED least codes, or the max_pairs with the least key among them. Memory is
+    linear in n and max_pairs.
     """
-    order = np.argsort(codes, kind="stable")
+    order = np.argsort(codes, kind="stable")[:COMPARED]
     codes = codes[order]
     kept = np.empty((0, 2), np.int64), np.empty(0, np.uint64)
     for first in range(len(codes)):
@@ -104,5 +110,5 @@ def choose(
 
 
 def _keys(source: np.ndarray, paraphrase: np.ndarray) -> np.ndarray:
-    """Key of each ordered pair of codes: SplitMix64 of both; uint64."""
+    """Returns the key of each ordered pair of codes: SplitMix64 of both, uint64."""
     return mix(source * GOLDEN ^ paraphrase)

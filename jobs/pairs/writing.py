@@ -91,8 +91,11 @@ class Sentences(Method):
             yield Made(REPEATED if normalised in known else None, text, None)
             known.add(normalised)
 
-    def check(self) -> None:
-        """Raises JobError for a model that is missing or no good, before the input is read."""
+    def check(self, dry_run: bool = False) -> None:
+        """Raises JobError for a model that is missing or no good, before the input is read.
+
+        dry_run: whether the building is one, which may not need all of it.
+        """
 
     def models(self) -> list[str]:
         """Returns the names of what is loaded: those of an object store come to every executor."""

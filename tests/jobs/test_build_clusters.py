@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.corpus.accounts import observed
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.cluster import build
 from gaixie.jobs.pairs.cluster import components as components_module
 from gaixie.jobs.pairs.cluster.components import components
 from gaixie.udfs.storage.manifest import PairsManifest
@@ -167,11 +168,11 @@ def test_keys_keep_sentences_apart(spark, tmp_path):
 def test_limits_and_resumption(spark, month, tmp_path, monkeypatch):
     from gaixie.jobs.pairs.cluster.build import ClusterPairs
 
-    def killed(self):
+    def killed(*_):
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ClusterPairs, "leftovers", killed)
+        patch.setattr(ClusterPairs, "_made", killed)
         with pytest.raises(RuntimeError, match="killed"):
             run(month, tmp_path / "p", "--max-pairs", "1")
     tables = tmp_path / "p" / "_work" / "sentences"
@@ -209,6 +210,19 @@ def test_a_dry_run_writes_nothing(spark, month, tmp_path, capsys):
     assert "1 in quarantine: near_duplicate" in said
     assert "  -> " in said
     assert not (tmp_path / "p").exists()
+
+
+def test_a_component_is_bounded(spark, monkeypatch):
+    """The weakest edges go, and with them sentences that are in no published cluster."""
+    monkeypatch.setattr(build, "COMPONENT_EDGES", 2)
+    rows = [(1, 2, 0.9, 1), (2, 3, 0.8, 1), (3, 4, 0.7, 1), (3, 5, 0.6, 1), (8, 9, 0.5, 8)]
+    edges = spark.createDataFrame(rows, "a bigint, b bigint, score float, component bigint")
+    nodes = [(n, "old" if n == 5 else None) for n in (1, 2, 3, 4, 5, 8, 9)]
+    kept, strongest = build._bounded(
+        spark.createDataFrame(nodes, "node bigint, cluster string"), edges
+    )
+    assert {(row.a, row.b) for row in strongest.collect()} == {(1, 2), (2, 3), (8, 9)}
+    assert {row.node for row in kept.collect()} == {1, 2, 3, 5, 8, 9}
 
 
 @pytest.mark.parametrize("size", [2, 40])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, cycle
 from pathlib import Path
 
 import pandas as pd
@@ -16,6 +16,7 @@ import pytest
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.options import make_parser
 from gaixie.udfs.storage.manifest import PairsManifest
 
 ROOT = Path(__file__).parents[2]
@@ -198,15 +199,54 @@ def test_without_a_foreign_side_the_human_sentence_makes_the_group(spark, corpus
 
 def test_nothing_can_be_paired(spark, tmp_path):
     pq.write_table(pa.table({"en": ["A."], "zh": [["太短。"]]}), tmp_path / "in.parquet")
-    assert main(versions(tmp_path / "in.parquet", tmp_path / "p")) == 0
+    with pytest.raises(JobError, match=r"no pair was made of 1 sentences \(too_short 1\); nothing"):
+        main(versions(tmp_path / "in.parquet", tmp_path / "p"))
+    assert not (tmp_path / "p/manifest.json").exists()
+
+
+def test_a_sentence_with_100_000_versions(spark, examples, tmp_path):
+    """They take memory and time in proportion, and each is in a pair or in quarantine."""
+    many = [f"{text}{n}" for n, text in zip(range(100_000), cycle(examples["source"]))]
+    table = pa.table(
+        {"en": ["OK"] * 100_000 + ["Two."] * 2, "zh": [*many, *examples["source"][:2]]}
+    )
+    pq.write_table(table, tmp_path / "in.parquet")
+    assert main(versions(tmp_path / "in.parquet", tmp_path / "p", "--max-pairs", "20")) == 0
     told = manifest(tmp_path / "p")
-    assert (told.pairs, told.used, told.quarantine) == (0, 0, {"too_short": 1})
+    assert (told.read, told.groups, told.pairs) == (100_002, 2, 21)
+    assert told.used + told.quarantine["over_limit"] == 100_002
+
+
+@pytest.mark.parametrize(
+    ("method", "own", "other"),
+    [
+        ("versions", "--max-pairs", "--base-url"),
+        ("parallel", "--machine-column", "--pivot"),
+        ("back-translation", "--pivot", "--max-pairs"),
+        ("cluster", "--key-column", "--translator"),
+        ("llm", "--max-cost", "--foreign-column"),
+        ("simplify", "--simplifier", "--human"),
+    ],
+)
+def test_help_shows_and_explains_the_options_of_a_method(method, own, other):
+    parser = make_parser(method, None)
+    text = parser.format_help()
+    assert own in text
+    assert other not in text
+    assert len(text.splitlines()) < 85
+    assert [action.dest for action in parser._actions if not action.help] == []
+
+
+def test_a_wrong_option_is_one_line():
+    with pytest.raises(JobError) as refused:
+        main(["versions", "--fromat", "csv"])
+    assert str(refused.value) == "unrecognized arguments: --fromat csv; --help lists the options"
 
 
 def test_limit_and_dry_run(spark, lists, tmp_path, capsys):
     assert main(versions(lists, tmp_path / "p", "--dry-run")) == 0
     said = capsys.readouterr().out
-    assert said.startswith("the first 5 rows: 18 sentences, 18 pairs\n")
+    assert said.startswith("the first 5 rows: 18 sentences, 18 pairs in 3 groups\n")
     assert "1 in quarantine: alone" in said
     assert not (tmp_path / "p").exists()
     assert main(versions(lists, tmp_path / "p", "--limit", "1")) == 0

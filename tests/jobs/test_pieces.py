@@ -15,6 +15,7 @@ from pyspark import cloudpickle
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs.settings import METHODS
 from gaixie.jobs.pairs.writing import Sentences, Written
 from gaixie.udfs.storage.manifest import PairsManifest
 
@@ -25,6 +26,9 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 class Swapped(Sentences):
     """Halves of a sentence change places; sentences with broken in them break it."""
 
+    origin = "back_translation"
+    groups = ("back_translation", "translation")
+    decides = ("seed", *groups)
     log: str
     broken: str = ""
 
@@ -54,11 +58,10 @@ def sentences(examples, tmp_path_factory) -> Path:
 @pytest.fixture
 def build(spark, sentences, tmp_path, monkeypatch):
     """Builds with Swapped in place of the model, about four sentences a piece."""
-    from gaixie.jobs.pairs import build
 
     def call(*given: str, broken: str = "") -> int:
-        method = Swapped(str(tmp_path / "log"), broken)
-        monkeypatch.setattr(build, "_method", lambda *_: method)
+        monkeypatch.setitem(METHODS, "back-translation", Swapped)
+        monkeypatch.setattr(Swapped, "of", lambda _: Swapped(str(tmp_path / "log"), broken))
         line = ["back-translation", "--input", str(sentences), "--output", str(tmp_path / "p")]
         return main([*line, "--model", "swap", "--set", "piece_sentences=4", *given])
 

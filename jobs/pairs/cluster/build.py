@@ -24,16 +24,8 @@ from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.build import PAIRS, BuildPairs, row_count
+from gaixie.jobs.pairs.cluster import candidates
 from gaixie.jobs.pairs.cluster.buckets import Bands, Hashes, neighbours
-from gaixie.jobs.pairs.cluster.candidates import (
-    ByCosine,
-    ByOverlap,
-    Hyperplanes,
-    identified,
-    near_duplicates,
-    with_texts,
-    with_vectors,
-)
 from gaixie.jobs.pairs.cluster.components import components
 from gaixie.jobs.pairs.cluster.identify import load_identifier
 from gaixie.jobs.pairs.cluster.linking import LINKED, MEMBER, Linking
@@ -70,6 +62,7 @@ class ClusterPairs(BuildPairs):
     """The steps of build_pairs for the method cluster."""
 
     carried = ("keys",)
+    needs_pairs = False  # what is alone this month may find company in the next
 
     def __init__(
         self,
@@ -133,8 +126,8 @@ class ClusterPairs(BuildPairs):
         bands, rows = own.near_duplicate_bands, own.near_duplicate_rows
         near = Bands(own.ngram, bands, rows, seed)
         met = neighbours(sentences, count, near, bands, own.neighbours, False, crowded)
-        texts = with_texts(met, sentences, ["text"])
-        duplicates = near_duplicates(texts, own.ngram, own.near_duplicate)
+        texts = candidates.with_texts(met, sentences, ["text"])
+        duplicates = candidates.near_duplicates(texts, own.ngram, own.near_duplicate)
         kept = sentences.join(self.keep("duplicates", duplicates, crowded), "node", "left_anti")
         edges = self.keep("edges", *self._edges(kept, count))
         linked = self.spark.createDataFrame([], LINKED)
@@ -158,19 +151,20 @@ class ClusterPairs(BuildPairs):
         own, seed, crowded = self.own, self.settings.seed + 1, Observation()
         bands, rows = own.banding
         hashes: Hashes = Bands(own.ngram, bands, rows, seed)
-        may_be: Any = ByOverlap(own.ngram, own.overlap, own.near_duplicate)
+        may_be = candidates.Candidates(own.ngram, (own.overlap, own.near_duplicate), None)
         columns = ["text"]
         if own.encoder:
-            kept = self.keep("vectors", with_vectors(kept, own.encoder))
-            hashes = Hyperplanes(bands, rows, seed)
-            may_be = ByCosine(own.ngram, own.cosine, own.near_duplicate)
+            kept = self.keep("vectors", candidates.with_vectors(kept, own.encoder))
+            hashes = candidates.Hyperplanes(bands, rows, seed)
+            may_be = candidates.Candidates(own.ngram, (0, own.near_duplicate), own.cosine)
             columns.append("vector")
         keyed = bool(own.key_columns)
         if keyed:
             [total] = kept.agg(F.sum(F.size("keys"))).collect()
             count = total[0] or 0
         met = neighbours(kept, count, hashes, bands, own.neighbours, keyed, crowded)
-        return identified(with_texts(met, kept, columns), self.identifier, may_be), crowded
+        pairs = candidates.with_texts(met, kept, columns)
+        return candidates.identified(pairs, self.identifier, may_be), crowded
 
     def _linked(self, kept: DataFrame, edges: DataFrame) -> DataFrame:
         """Returns table LINKED."""
@@ -182,7 +176,8 @@ class ClusterPairs(BuildPairs):
             members = published.join(touched, "cluster")
             ends = ends.union(members.select(F.xxhash64("cluster"), "node"))
         groups = self.keep("groups", components(ends, self.keep))
-        of_edges = _strongest(edges.join(groups.withColumnRenamed("node", "a"), "a"))
+        of_edges = edges.join(groups.withColumnRenamed("node", "a"), "a")
+        kept, of_edges = _bounded(kept, of_edges)
         links = of_edges.groupBy("component").agg(F.collect_list(F.struct("a", "b")).alias("edges"))
         columns = F.struct("node", "id", "text", "cluster", "new")
         sentences = kept.join(groups, "node").groupBy("component")
@@ -266,14 +261,21 @@ class ClusterPairs(BuildPairs):
         return rows
 
 
-def _strongest(edges: DataFrame) -> DataFrame:
-    """Returns the edges without the weakest of components that have too many."""
+def _bounded(kept: DataFrame, edges: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Returns sentences and edges without the weakest edges of components that have too many.
+
+    Sentences that lose all their edges go too, unless they are in a published cluster: they would
+    stay alone, and one task has all sentences of a component in memory.
+    """
     counts = edges.groupBy("component").count().where(F.col("count") > COMPONENT_EDGES)
     if counts.isEmpty():
-        return edges
+        return kept, edges
     order = Window.partitionBy("component").orderBy(F.desc("score"), "a", "b")
     ranked = edges.withColumn("rank", F.row_number().over(order))
-    return ranked.where(F.col("rank") <= COMPONENT_EDGES).drop("rank")
+    strongest = ranked.where(F.col("rank") <= COMPONENT_EDGES).drop("rank")
+    linked = strongest.select(F.explode(F.array("a", "b")).alias("node"))
+    linked = linked.union(kept.where("cluster IS NOT NULL").select("node"))
+    return kept.join(linked, "node", "left_semi"), strongest
 
 
 def _references(pairs: DataFrame, least: int) -> DataFrame:

@@ -1,8 +1,8 @@
-"""Pairs of sentences that may say the same: near duplicates, to be removed, and candidates, to be identified."""
+"""Finds pairs of sentences: near duplicates, to be removed, and candidates, to be identified."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ EDGES = "a bigint, b bigint, score float"
 
 
 def with_texts(pairs: DataFrame, sentences: DataFrame, columns: list[str]) -> DataFrame:
-    """Pairs (a, b) with the columns of both sentences, as NAME_a and NAME_b."""
+    """Returns pairs (a, b) with the columns of both sentences, as NAME_a and NAME_b."""
     for side in ("a", "b"):
         names = [F.col(name).alias(f"{name}_{side}") for name in columns]
         pairs = pairs.join(sentences.select(F.col("node").alias(side), *names), side)
@@ -27,10 +27,9 @@ def with_texts(pairs: DataFrame, sentences: DataFrame, columns: list[str]) -> Da
 
 
 def near_duplicates(pairs: DataFrame, ngram: int, least: float) -> DataFrame:
-    """Column node, distinct: those that overlap so far with a sentence that goes before them.
+    """Returns column node: the distinct sentences that overlap so far with one before them.
 
-    pairs: with_texts. The one that goes before may be left out itself, for one before it: of a chain the first
-    stays.
+    pairs: with_texts. The one before may be left out itself: of a chain the first stays.
     """
 
     def later(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -44,11 +43,11 @@ def near_duplicates(pairs: DataFrame, ngram: int, least: float) -> DataFrame:
 def identified(
     pairs: DataFrame,
     identifier: Identifier,
-    may_be: Callable[[pa.RecordBatch], np.ndarray],
+    may_be: Candidates,
 ) -> DataFrame:
-    """Columns EDGES: the pairs that say the same, of those that may.
+    """Returns columns EDGES: the pairs that say the same, of those that may.
 
-    pairs: with_texts. The sentence with the smaller number is the source, for the score may depend on it.
+    pairs: with_texts. The sentence with the smaller number is the source: the score may depend on it.
     """
 
     def say_the_same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,35 +66,31 @@ def identified(
 
 
 @dataclass(frozen=True)
-class ByOverlap:
-    """Candidates share n-grams, but are no near duplicates."""
+class Candidates:
+    """Says which pairs may say the same: their n-grams or embeddings are alike, but they are no copies.
+
+    overlap: the least and, exclusive, the most. cosine: the least, where there are embeddings.
+    """
 
     ngram: int
-    least: float
-    copy: float
+    overlap: tuple[float, float]
+    cosine: float | None
 
     def __call__(self, pairs: pa.RecordBatch) -> np.ndarray:
-        overlap = overlaps(pairs["text_a"], pairs["text_b"], self.ngram)
-        return (overlap >= self.least) & (overlap < self.copy)
-
-
-@dataclass(frozen=True)
-class ByCosine:
-    """Candidates have like embeddings, but are no near duplicates."""
-
-    ngram: int
-    least: float
-    copy: float
-
-    def __call__(self, pairs: pa.RecordBatch) -> np.ndarray:
+        overlap, (least, most) = (
+            overlaps(pairs["text_a"], pairs["text_b"], self.ngram),
+            self.overlap,
+        )
+        may_be = (overlap >= least) & (overlap < most)
+        if self.cosine is None:
+            return may_be
         a, b = (vectors_of(pairs[f"vector_{side}"]) for side in ("a", "b"))
-        overlap = overlaps(pairs["text_a"], pairs["text_b"], self.ngram)
-        return (np.einsum("ij,ij->i", a, b) >= self.least) & (overlap < self.copy)
+        return may_be & (np.einsum("ij,ij->i", a, b) >= self.cosine)
 
 
 @dataclass(frozen=True)
 class Hyperplanes:
-    """Hashes of bands of bits: on which side of random hyperplanes an embedding lies.
+    """Hashes bands of bits, which say on which side of random hyperplanes an embedding lies.
 
     Source: Charikar, "Similarity estimation techniques from rounding algorithms" (2002).
     """
@@ -114,7 +109,7 @@ class Hyperplanes:
 
 
 def with_vectors(sentences: DataFrame, encoder: str) -> DataFrame:
-    """Sentences with their embedding by an encoder: binary, float16, of length 1."""
+    """Returns sentences with their embedding by an encoder: binary, float16, of length 1."""
     schema = StructType([*sentences.schema.fields, StructField("vector", BinaryType())])
 
     def embed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -132,6 +127,6 @@ def with_vectors(sentences: DataFrame, encoder: str) -> DataFrame:
 
 
 def vectors_of(column: pa.Array) -> np.ndarray:
-    """float32, shape (rows, width), of a column of with_vectors."""
+    """Returns a column of with_vectors as float32, shape (rows, width)."""
     rows = [np.frombuffer(row, np.float16) for row in column.to_pylist()]
     return np.stack(rows).astype(np.float32) if rows else np.empty((0, 0), np.float32)

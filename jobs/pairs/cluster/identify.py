@@ -1,84 +1,55 @@
-"""What says whether two sentences say the same: SPScore-zh's judged meaning, or a classifier of pairs."""
+"""Says whether two sentences say the same: by SPScore-zh's judged meaning, or a classifier of pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Protocol
 
 import numpy as np
-import pyarrow as pa
 
 from gaixie.udfs.metrics import identification
 from gaixie.udfs.metrics.identification import Identification
 from gaixie.udfs.metrics.metric import Pairs
-from gaixie.udfs.spscore import SPScore
+from gaixie.udfs.metrics.spscore import SPScoreZh
 
 TIERS = ("core", "full")
 
 
-class Identifier(Protocol):
-    """It is sent to Spark's workers, and loads its model there, once in each."""
-
-    @property
-    def least(self) -> float:
-        """Score from which on two sentences say the same."""
-
-    def scores(self, sources: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        """float32, shape (pairs,), in [0, 1]."""
-
-    def describe(self) -> str:
-        """Its name and what tells its versions apart."""
-
-
 @dataclass(frozen=True)
-class ByMeaning:
-    """The judgement `meaning` of SPScore-zh, of tier core or full."""
+class Identifier:
+    """Is sent to Spark's workers, and loads its model there, once in each.
 
-    tier: str
-    least: float
-
-    def scores(self, sources: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        if not len(sources):
-            return np.empty(0, np.float32)
-        meaning = _metric(self.tier).judge(sources, paraphrases)["meaning"]
-        return np.nan_to_num(meaning.to_numpy(np.float32), nan=0.0)
-
-    def describe(self) -> str:
-        return _metric(self.tier).signature()
-
-
-@dataclass(frozen=True)
-class ByClassifier:
-    """The metric `identification` by a classifier's folder: the mean over both orders of the pair.
-
-    The folder has to be at the same path on every host.
+    metric: SPScore-zh's `meaning`, or `identification` by a classifier, whose folder has to be at the
+    same path on every host.
     """
 
-    folder: str
+    metric: SPScoreZh | Identification
     least: float
+    """Score from which on two sentences say the same."""
 
     def scores(self, sources: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
-        pairs = Pairs.of(pa.array(sources, pa.string()), pa.array(paraphrases, pa.string()))
-        return Identification(self.folder).sentence_scores(pairs).astype(np.float32)
+        """Returns float32, shape (pairs,), in [0, 1]."""
+        if not len(sources):
+            return np.empty(0, np.float32)
+        scores = self.metric.sentence_scores(Pairs.of(sources, paraphrases))
+        return np.nan_to_num(scores, nan=0.0).astype(np.float32)
 
     def describe(self) -> str:
-        return Identification(self.folder).signature()
+        """Returns the model's name and what tells its versions apart."""
+        if isinstance(self.metric, Identification):
+            return self.metric.signature()
+        model, segmenter = self.metric.loaded()
+        return model.signature(segmenter)
 
 
 def load_identifier(identify: str, min_meaning: float, min_probability: float) -> Identifier:
-    """The identifier of a tier's name or a classifier's folder; loads it, so that a mistake shows here.
+    """Returns the identifier of a tier's name or a classifier's folder, once it has loaded.
 
     Raises OSError or ValueError of one line where it cannot be loaded.
     """
     if identify in TIERS:
-        _metric(identify)
-        return ByMeaning(identify, min_meaning)
+        metric = SPScoreZh("meaning", identify)
+        metric.loaded()
+        return Identifier(metric, min_meaning)
     identification.load_identifier(identify)
-    return ByClassifier(identify, min_probability)
-
-
-@cache
-def _metric(tier: str) -> SPScore:
-    return SPScore.load(tier)
+    return Identifier(Identification(identify), min_probability)

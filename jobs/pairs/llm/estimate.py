@@ -1,4 +1,4 @@
-"""What a dry run shows of questions to an endpoint: prompts as they would be sent, and what all of them take."""
+"""Prints, for a dry run, requests to an endpoint as they would be sent, and what all of them take."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gaixie.jobs.pairs.llm.record import Measured
 
 EXAMPLES = 5
 
-ASSUMED = Measured(0, 1.0, 1.0, 2.0)
-"""Before any answer: a token a character, which Chinese takes at most in today's vocabularies, and 2 s."""
+ASSUMED = (Measured(0, 0.6, 0.6, 2.0), Measured(0, 1.0, 1.0, 2.0))
+"""Before any answer: 0.6 to 1 token a character, as today's vocabularies cut Chinese, and 2 s."""
 
 
 def preview(
@@ -36,26 +36,38 @@ def preview(
     if not asked:
         print("estimate: none, without a sentence")
         return
-    rates = measured or ASSUMED
     requests = total * len(settings.variants) / size
-    prompts = fmean(sum(len(m["content"]) for m in messages) for messages in asked)
-    answers = size * fmean(map(len, sentences))
-    tokens_in, tokens_out = prompts * rates.tokens_in, answers * rates.tokens_out
-    minutes = [requests * rates.seconds / settings.concurrency / 60]
+    prompts = requests * fmean(sum(len(m["content"]) for m in messages) for messages in asked)
+    answers = requests * size * fmean(map(len, sentences))  # as long as their sentences
+    rates = [measured] if measured else [*ASSUMED]
+    tokens_in = [prompts * rate.tokens_in for rate in rates]
+    tokens_out = [answers * rate.tokens_out for rate in rates]
+    told = "assumed, for no answer of this model is on record"
+    if measured:
+        told = f"measured in {measured.requests:,} requests to {model} on record"
+    seconds = rates[-1].seconds
+    print(
+        f"estimate: about {total:,.0f} sentences, {requests:,.0f} requests, {_range(tokens_in)} tokens "
+        f"in, {_range(tokens_out)} out ({_range([rate.tokens_in for rate in rates], '.2f')} and "
+        f"{_range([rate.tokens_out for rate in rates], '.2f')} a character, {seconds:.1f} s a request: "
+        f"{told})"
+    )
+    minutes = [requests * seconds / settings.concurrency / 60]
     if settings.requests_per_minute:
         minutes.append(requests / settings.requests_per_minute)
     if settings.tokens_per_minute:
-        minutes.append(requests * (tokens_in + tokens_out) / settings.tokens_per_minute)
-    how = (
-        f"measured in {measured.requests:,} requests to {model} on record"
-        if measured
-        else "assumed, for no answer of this model is on record"
+        minutes.append((tokens_in[-1] + tokens_out[-1]) / settings.tokens_per_minute)
+    pairs = zip(tokens_in, tokens_out, strict=True)
+    costs = [cost for pair in pairs if (cost := settings.cost(*pair)) is not None]
+    money = (
+        f"cost: {_range(costs, ',.2f')}"
+        if costs
+        else "cost: unknown without price_in and price_out"
     )
-    print(
-        f"estimate: about {total:,.0f} sentences, {requests:,.0f} requests, {requests * tokens_in:,.0f} "
-        f"tokens in, {requests * tokens_out:,.0f} out ({rates.tokens_in:.2f} and {rates.tokens_out:.2f} a "
-        f"character, {rates.seconds:.1f} s a request: {how})"
-    )
-    cost = settings.cost(requests * tokens_in, requests * tokens_out)
-    money = "cost: unknown without price_in and price_out" if cost is None else f"cost: {cost:,.2f}"
     print(f"{money}; time: {max(minutes) / 60:,.1f} hours at these limits")
+
+
+def _range(values: Sequence[float], form: str = ",.0f") -> str:
+    """Returns one value, or the first and the last of several."""
+    shown = dict.fromkeys(f"{value:{form}}" for value in values)
+    return " to ".join(shown)

@@ -1,11 +1,12 @@
 """llm: a language model is asked for paraphrases of single sentences.
 
-Source: *Chinese Sentence Paraphrasing*, section 3.2 and Table 2.
+Source: *Chinese Sentence Paraphrasing*, section 3.2; its Table 2 is the prompt `paper`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ Piece = tuple[int, list[dict[str, str]]]
 
 FOLDER = Path(__file__).parent / "prompts"
 
-PROMPTS = ("zero_shot", "few_shot", "degree")
+PROMPTS = ("zero_shot", "few_shot", "degree", "paper")
 """Prompts that ship, in the folder prompts beside this file."""
 
 
@@ -113,7 +114,7 @@ class LlmSettings(Group):
     """folder of the answers, to be used again, local or s3a://; default OUTPUT/answers"""
 
     prompt: Annotated[str, AfterValidator(_known_prompt)] = "zero_shot"
-    """zero_shot (default), few_shot, degree, or a template NAME.j2"""
+    """zero_shot (default), few_shot, degree, paper (CSPC's Table 2), or a template NAME.j2"""
     system: str | None = None
     degrees: tuple[Annotated[int, Field(ge=1, le=5)], ...] = ()
     """of change, from 1 (a light touch) to 5 (a rewrite): each is asked for"""
@@ -168,7 +169,7 @@ class LlmSettings(Group):
             raise ValueError("max_cost needs price_in and price_out, of a million tokens each")
         if self.prompt == "degree" and not self.degrees:
             raise ValueError("the prompt degree needs degrees, such as [1, 3, 5]")
-        if self.degrees and self.prompt in ("zero_shot", "few_shot"):
+        if self.degrees and self.prompt in ("zero_shot", "few_shot", "paper"):
             raise ValueError(f"degrees mean nothing to the prompt {self.prompt}")
         if self.local and self.sentences_per_request > 1:
             raise ValueError("sentences_per_request is for endpoints; a local model has batch")
@@ -239,10 +240,14 @@ class Llm(Sentences):
         """The folder of the answers."""
         return self.own.cache or f"{self.output}/answers"
 
-    def check(self) -> None:
+    def check(self, dry_run: bool = False) -> None:
         needed, extra = ("transformers", "train") if self.own.local else ("openai", "llm")
         if not find_spec(needed):
             raise JobError(f"the package {needed} is missing: pip install 'gaixie[{extra}]'")
+        elsewhere = self.own.base_url or os.environ.get("OPENAI_BASE_URL")
+        variable = self.own.api_key_variable
+        if not (self.own.local or elsewhere or dry_run or os.environ.get(variable)):
+            raise JobError(f"no API key: the environment variable {variable} is empty or missing")
         if self.own.local:
             from gaixie.jobs.pairs.llm.local import check_model
 

@@ -1,10 +1,11 @@
-"""What a model is asked, from templates: prompts/NAME.j2, or a file of the user's own.
+"""Writes what a model is asked, from templates: prompts/NAME.j2, or a file of the user's own.
 
-A template gets `sentences` (a list), `degree` (1 to 5, or none), `listed` (the sentences as they are to
+A template gets `sentences` (a list), `degree` (1 to 5, or none), `listed` (the sentences as they
 stand in the prompt) and `form` (how the answer has to look; gaixie.jobs.pairs.llm.answers reads it).
 
-*Chinese Sentence Paraphrasing* prompts in these ways, zero-shot and few-shot (Table 2); the wording here
-is this project's own, and so are the examples: they are pairs of examples/pairs.jsonl rated 4.6 or more.
+The three rules of paper.j2 are those of *Chinese Sentence Paraphrasing*, Table 2, word for word; the
+other templates are this project's own, and the examples in few_shot.j2 are pairs of
+examples/pairs.jsonl rated 4.6 or more.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Message = dict[str, str]
 
 
 class Prompt:
-    """A prompt of the settings. Raises JobError where its template is no good."""
+    """The prompt of some settings. Raises JobError where its template is no good."""
 
     def __init__(self, settings: LlmSettings):
         path = settings.template
@@ -46,16 +47,12 @@ class Prompt:
             raise JobError(f"{path}{line}: {error}") from error
 
     def messages(self, sentences: Sequence[str], degree: int | None) -> list[Message]:
-        """The messages of a request for one paraphrase of each sentence."""
-        if len(sentences) == 1:
-            listed, form = sentences[0], ONE
-        else:
-            listed = "\n".join(
-                f"{n}. {' '.join(text.split())}" for n, text in enumerate(sentences, 1)
-            )
-            form = SEVERAL.format(count=len(sentences))
-        asked = self._template.render(
-            sentences=sentences, degree=degree, listed=listed, form=form
-        ).strip()
+        """Returns the messages of a request for one paraphrase of each sentence."""
+        listed, form = sentences[0], ONE
+        if len(sentences) > 1:
+            lines = (f"{n}. {' '.join(text.split())}" for n, text in enumerate(sentences, 1))
+            listed, form = "\n".join(lines), SEVERAL.format(count=len(sentences))
+        given = {"sentences": sentences, "degree": degree, "listed": listed, "form": form}
+        asked = self._template.render(given).strip()
         system = [{"role": "system", "content": self.system}] if self.system else []
         return [*system, {"role": "user", "content": asked}]

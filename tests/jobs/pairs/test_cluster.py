@@ -7,24 +7,31 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pytest
-from gaixie.jobs.pairs.cluster.groups import choose
-from gaixie.jobs.pairs.cluster.link import Component, Linker, Sentence
-from gaixie.jobs.pairs.cluster.settings import ClusterSettings
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.jobs.pairs.cluster import buckets
 from gaixie.jobs.pairs.cluster.components import join_edges
-from gaixie.jobs.pairs.cluster.minhash import (
-    band_hashes,
-    grams,
-    mixed,
-    overlaps,
-    reference_overlap,
-)
+from gaixie.jobs.pairs.cluster.linking import choose
+from gaixie.jobs.pairs.cluster.method import ClusterSettings
+from gaixie.jobs.pairs.cluster.minhash import band_hashes, folded, mixed, overlaps
+from gaixie.jobs.pairs.cluster.stars import Component, Linker, Sentence
+from gaixie.udfs.text.normalise import normalise
 
 TEXTS = st.text("火势从厨房，。 Ａａ①ﬁ１2\u0301𠀀", max_size=12)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def grams(text: str, n: int) -> set[str]:
+    """The definition: the n-grams of a sentence; all of it where it has fewer than n characters."""
+    kept = "".join(folded(character) for character in normalise(text))
+    return {kept[k : k + n] for k in range(max(len(kept) - n + 1, 1))} - {""}
+
+
+def reference_overlap(a: str, b: str, n: int) -> float:
+    """The definition of overlaps, for two sentences; 0 where neither has an n-gram."""
+    x, y = grams(a, n), grams(b, n)
+    return len(x & y) / max(len(x | y), 1)
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5), st.integers(1, 4))
@@ -166,37 +173,30 @@ def linked(component: Component, true=(), share=0.5, compared=50) -> list[set[in
     return [set(cluster.members) for cluster in clusters]
 
 
-def test_a_chain_is_cut():
-    chain = [(n, n + 1) for n in range(8)]
-    assert linked(component(9, chain)) == [{0, 1, 2}, {3, 4}, {5, 6}, {7, 8}]
-    # The ends of three say nothing of each other.
-    assert linked(component(9, chain), share=0.6) == [{1, 2}, {3, 4}, {5, 6}, {7, 8}]
+CHAIN = [(n, n + 1) for n in range(8)]
+STAR = [(0, n) for n in range(1, 6)]
+ALL = list(combinations(range(6), 2))
+CLIQUE = list(combinations(range(5), 2))
+TWO = [*combinations(range(4), 2), *combinations(range(4, 7), 2), (0, 4), (0, 5), (0, 6)]
 
 
-def test_what_says_the_same_though_no_bucket_showed_it_stays_together():
-    star = [(0, n) for n in range(1, 6)]
-    assert linked(component(6, star), true=combinations(range(6), 2)) == [set(range(6))]
-    assert linked(component(6, star)) == [{0, 4, 5}]
-    assert linked(component(6, star), share=0.1) == [set(range(6))]
-
-
-def test_stars_become_one_where_all_of_it_stays_together():
-    chain = [(n, n + 1) for n in range(5)]
-    assert linked(component(6, chain), true=combinations(range(6), 2)) == [set(range(6))]
-    all_but = [pair for pair in combinations(range(6), 2) if pair not in {(1, 3), (1, 4), (1, 5)}]
-    assert linked(component(6, chain), all_but, 0.6) == [{0, 1, 2}, {3, 4, 5}]
-
-
-def test_a_satellite_that_only_the_centre_knows_leaves():
-    clique = list(combinations(range(5), 2))
-    assert linked(component(6, [*clique, (0, 5)])) == [set(range(5))]
-    assert linked(component(6, [*clique, (0, 5)]), share=0.2) == [set(range(6))]
-
-
-def test_those_that_leave_make_a_cluster_of_their_own():
-    two = [*combinations(range(4), 2), *combinations(range(4, 7), 2)]
-    bridge = [(0, 4), (0, 5), (0, 6)]
-    assert linked(component(7, [*two, *bridge]), share=0.6) == [{0, 4, 5, 6}, {1, 2, 3}]
+@pytest.mark.parametrize(
+    ("size", "known", "true", "share", "expected"),
+    [
+        (9, CHAIN, (), 0.5, [{0, 1, 2}, {3, 4}, {5, 6}, {7, 8}]),
+        (9, CHAIN, (), 0.6, [{1, 2}, {3, 4}, {5, 6}, {7, 8}]),  # the ends of three differ
+        (6, STAR, ALL, 0.5, [set(range(6))]),  # no bucket showed it, but they say the same
+        (6, STAR, (), 0.5, [{0, 4, 5}]),
+        (6, STAR, (), 0.1, [set(range(6))]),
+        (6, CHAIN[:5], ALL, 0.5, [set(range(6))]),  # stars become one
+        (6, CHAIN[:5], {*ALL} - {(1, 3), (1, 4), (1, 5)}, 0.6, [{0, 1, 2}, {3, 4, 5}]),
+        (6, [*CLIQUE, (0, 5)], (), 0.5, [set(range(5))]),  # only the centre knows 5
+        (6, [*CLIQUE, (0, 5)], (), 0.2, [set(range(6))]),
+        (7, TWO, (), 0.6, [{0, 4, 5, 6}, {1, 2, 3}]),  # those that leave make a cluster
+    ],
+)
+def test_components_are_cut_into_clusters(size, known, true, share, expected):
+    assert linked(component(size, known), true, share) == expected
 
 
 def test_newcomers_join_published_clusters_which_do_not_merge():

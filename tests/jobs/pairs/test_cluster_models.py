@@ -10,7 +10,7 @@ from tiny_models import tiny_bert
 from transformers import BertConfig, BertForSequenceClassification
 
 from gaixie.jobs.pairs.cluster.candidates import (
-    ByCosine,
+    Candidates,
     Hyperplanes,
     vectors_of,
     with_vectors,
@@ -66,10 +66,10 @@ def test_embeddings_meet_as_often_as_they_are_near():
     names = ["text_a", "text_b", "vector_a", "vector_b"]
     batch = pa.RecordBatch.from_arrays([texts, pa.array(["我不知道"] * 300), *columns], names)
     cosine = np.cos(angle)
-    chosen = ByCosine(2, float(np.median(cosine)), 0.8)(batch)
+    chosen = Candidates(2, (0, 0.8), float(np.median(cosine)))(batch)
     assert 140 < chosen.sum() < 160
     copies = pa.RecordBatch.from_arrays([texts, texts, *columns], names)
-    assert not ByCosine(2, -1, 0.8)(copies).any()
+    assert not Candidates(2, (0, 0.8), -1)(copies).any()
 
 
 def test_sentences_get_their_embedding_on_spark(spark, tmp_path):

@@ -103,6 +103,15 @@ def test_prompts_say_what_to_do_and_end_in_the_sentences(name):
     assert "共 2 个句子" in several
 
 
+def test_the_paper_s_prompt_is_in_its_words():
+    asked = Prompt(LlmSettings(prompt="paper")).messages(ONE, None)[0]["content"]
+    assert asked.startswith(
+        "请帮我改写输入的句子，要求：1. 确保原文的语法、拼写和句式没有错误，这样可以让改写结果更加准确和流畅。"
+        "2. 在改写时，尽可能使用自己的语言来表达原文中的含义，改变句子结构，避免直接复制原文的短语和句式。"
+        "3. 对一些机构、个人、专有名词可以进行其他叫法的替换。\n"
+    )
+
+
 def test_a_template_of_ones_own(tmp_path):
     path = tmp_path / "own.j2"
     path.write_text("用{{ '文言' if degree == 5 else '白话' }}改写：{{ listed }}", "utf-8")

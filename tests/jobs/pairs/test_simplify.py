@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gaixie.jobs.pairs.writer_settings import SimplifySettings
 from tiny_translators import save_translator
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.settings import BuildSettings
-from gaixie.jobs.pairs.simplify import Simplify, mean_levels, perplexities
+from gaixie.jobs.pairs.simplify import Simplify, SimplifySettings, mean_levels, perplexities
 
 HARD = "由于天气条件极其恶劣，我们乘坐的航班被迫予以取消。"
 SIMPLE = "因为天气条件很差，我们坐的航班只好取消了。"

@@ -6,16 +6,16 @@ import json
 
 import pytest
 import torch
-from gaixie.jobs.pairs.writer_settings import BackTranslationSettings, TranslationSettings
 from tiny_translators import CORPUS, save_translator
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.back_translation import BackTranslation
+from gaixie.jobs.pairs.back_translation import BackTranslation, BackTranslationSettings
 from gaixie.jobs.pairs.settings import BuildSettings
 from gaixie.jobs.pairs.translation import (
     Draw,
+    Step,
+    TranslationSettings,
     Translator,
-    check_translator,
     is_language,
     judged,
     load_translator,
@@ -144,7 +144,7 @@ def test_a_model_that_translates_nothing(tmp_path, translator):
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (tmp_path / name).write_bytes((translator / name).read_bytes())
     with pytest.raises(JobError, match="is a bert, no sequence-to-sequence model"):
-        check_translator(str(tmp_path), TranslationSettings(), [("zh", "en")])
+        Step(str(tmp_path), TranslationSettings(), "zh", "en").check()
 
 
 def test_the_tokenizer_of_m2m100(tmp_path):
@@ -170,7 +170,7 @@ def test_the_tokenizer_of_m2m100(tmp_path):
     config = AutoConfig.for_model("m2m_100", **sizes)
     AutoModelForSeq2SeqLM.from_config(config).save_pretrained(tmp_path)
     settings = TranslationSettings(beams=1, max_ratio=0.1)
-    check_translator(str(tmp_path), settings, [("zh", "ar")])
+    Step(str(tmp_path), settings, "zh", "ar").check()
     model = Translator(str(tmp_path), settings)
     [ids] = model.token_ids(CHINESE[:1], "zh")
     told = model.tokenizer.convert_ids_to_tokens(ids)

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gaixie.jobs.pairs.method import REPEATED, Made
-from gaixie.jobs.pairs.versions import ALONE, OVER_LIMIT, Versions, choose
+from gaixie.jobs.pairs.method import ALONE, OVER_LIMIT, REPEATED, Made
+from gaixie.jobs.pairs.versions import COMPARED, Versions, choose
 
 TEXTS = st.lists(st.text("春眠不觉晓 １1", min_size=1, max_size=4), min_size=1, max_size=7)
 
 
 def make(texts, both=False, most=None, seed=1) -> list[Made]:
-    method = Versions(both, most, seed, json_lists=False)
+    method = Versions(both, most, seed)
     return list(method.make([(text, text) for text in texts]))
 
 
@@ -77,9 +77,13 @@ def test_every_version_is_in_a_pair_or_one_leftover(texts, both, most, random):
     assert len([1 for reason, *_ in made if reason is None]) <= (most or 100)
 
 
-def test_a_large_group_takes_little():
-    codes = np.random.default_rng(4).integers(0, 2**64, 3_000, np.uint64)
-    assert len(list(choose(codes, both_directions=False, max_pairs=100))) == 100
+def test_a_group_of_100_000_is_bounded():
+    """Without a limit it would have 5,000 million pairs."""
+    codes = np.random.default_rng(4).integers(0, 2**64, 100_000, np.uint64)
+    chosen = np.array(list(choose(codes, False, 100)))
+    assert len(chosen) == 100
+    assert set(codes[chosen.ravel()]) <= set(np.sort(codes)[:COMPARED])
+    assert sum(1 for _ in choose(codes, False, None)) == COMPARED * (COMPARED - 1) // 2
 
 
 @pytest.mark.parametrize("both", [True, False])

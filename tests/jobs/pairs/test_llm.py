@@ -235,15 +235,6 @@ def test_nobody_answers(tmp_path):
     assert not written(tmp_path)
 
 
-def test_the_key_is_written_nowhere(serve, tmp_path, monkeypatch):
-    monkeypatch.setenv("MY_KEY", KEY)
-    server = serve(5, {sentence(2): ["500"] * 9})
-    ask(tmp_path, server.url, 5, api_key_variable="MY_KEY", attempts=2)
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) > 3
-    assert not [path for path in files if KEY.encode() in path.read_bytes()]
-
-
 def test_a_record_in_a_store(tmp_path, monkeypatch):
     """Each group of events is an object, from which the next process makes the same tables."""
 
@@ -281,11 +272,6 @@ def test_a_record_in_a_store(tmp_path, monkeypatch):
         assert measured[1:] == pytest.approx((4 / 3, 1, 1.5))
         record.close()
         assert len(list_files("s3a://bucket/answers")) == objects
-
-
-def test_answers_are_kept_where_they_can_be():
-    with pytest.raises(JobError, match=r"hdfs://name/answers: answers are kept on a file system"):
-        Record("hdfs://name/answers", "b")
 
 
 def test_a_record_that_is_none(tmp_path):

@@ -179,8 +179,6 @@ def test_the_estimate_holds_what_todays_vocabularies_take(capsys):
     ("given", "message"),
     [
         ("--prompt three_shot", "--prompt three_shot: .*expected zero_shot, few_shot, degree"),
-        ("--prompt degree", "llm: the prompt degree needs degrees"),
-        ("--max-cost 3", "max_cost needs price_in and price_out"),
         ("--set llm.speed=3", "--set llm.speed=3: llm.speed: no such setting"),
         ("--cache hdfs://name/answers", "hdfs://name/answers: answers are kept on a file system"),
     ],

@@ -14,11 +14,6 @@ def test_a_row_is_a_pair():
     ]
 
 
-def test_both_directions():
-    made = list(Parallel(True).make([("他来了", "他到了")]))
-    assert made == [Made(None, "他来了", "他到了"), Made(None, "他到了", "他来了")]
-
-
 def test_the_same_two_sentences_are_merged_whichever_is_the_human_s():
     members = [("１２", "三"), ("12", "三"), ("三", "12")]
     for both in (False, True):

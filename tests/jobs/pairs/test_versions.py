@@ -40,16 +40,6 @@ def test_neither_order_nor_text_decides_which_one_is_the_source():
     assert 0.3 < ascending / 780 < 0.7
 
 
-def test_equal_versions_are_merged():
-    made = make(["１２３", "123", "一二三", "123"])
-    assert len(pairs(made)) == 1
-    assert Counter(reason for reason, *_ in made) == {None: 1, REPEATED: 2}
-
-
-def test_the_only_version():
-    assert make(["一", "一"]) == [Made(REPEATED, "一", None), Made(ALONE, "一", None)]
-
-
 def test_a_limit_keeps_a_part_of_all_pairs_and_more_of_it_with_a_higher_one():
     texts = [f"第{number}句" for number in range(30)]
     kept = [pairs(make(texts, both=True, most=most)) for most in (5, 50, 870, 10_000)]

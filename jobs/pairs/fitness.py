@@ -1,4 +1,4 @@
-"""Which sentences can be in a pair, and which foreign sentence they belong to."""
+"""Judges which sentences can be in a pair, and finds the group of their foreign sentence."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gaixie.udfs.text.normalise import UNDECODABLE, normalise_column
 from gaixie.udfs.text.validate import REASONS, quarantine_reasons
 
 NO_GROUP = "no_foreign"
-"""Reason of a row whose foreign sentence is null or empty."""
+"""Reason: the foreign sentence is null or empty."""
 
 JUDGED = StructType([StructField("reason", StringType()), StructField("group", StringType())])
 
 
 def judge_columns(min_characters: int, max_characters: int, alone: bool) -> Callable[..., Column]:
-    """A function of the columns (source, paraphrase, foreign) that gives JUDGED.
+    """Returns a function of the columns (source, paraphrase, foreign) that gives JUDGED.
 
-    reason: one of gaixie.udfs.text.validate.REASONS or NO_GROUP; null for what can be in a pair. group: XXH3-128
-    of the normalised foreign sentence in UTF-8, as 32 hexadecimal digits. alone: source is a sentence by
-    itself, and paraphrase the same column.
+    reason: one of gaixie.udfs.text.validate.REASONS or NO_GROUP; null for what can be in a pair.
+    group: XXH3-128 of the normalised foreign sentence in UTF-8, as 32 hexadecimal digits. alone:
+    source is a sentence by itself, and paraphrase the same column.
     """
 
     @arrow_udf(JUDGED)
@@ -45,7 +45,7 @@ def judge_batch(
     max_characters: int,
     alone: bool,
 ) -> pa.StructArray:
-    """judge_columns on Arrow arrays of strings, shape (rows,)."""
+    """Does what judge_columns says, on Arrow arrays of strings of shape (rows,)."""
     a = normalise_column(source)
     b = a if alone else normalise_column(paraphrase)
     codes = quarantine_reasons(*a, *b, min_characters, max_characters)

@@ -1,4 +1,4 @@
-"""TMX: translation memories, read unit by unit.
+"""Reads TMX, translation memories, unit by unit.
 
 Source: *TMX 1.4b Specification* (LISA 2005). What inline elements hold (codes of the original's format)
 is left out; highlighted text (hi) stays.
@@ -20,10 +20,10 @@ LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 def units(
     file: IO[bytes], path: str, foreign: str, chinese: str
 ) -> Iterator[tuple[str | None, str | None]]:
-    """(foreign sentence, Chinese sentence) of each unit, null where it has none.
+    """Yields (foreign sentence, Chinese sentence) of each unit, null where it has none.
 
-    Several variants of a language are as many rows. foreign, chinese: languages; "zh" is zh-CN and zh-TW
-    too, "zh-CN" itself alone. Memory is that of a unit. Raises JobError with the line of bad XML.
+    Several variants of a language make as many rows. foreign, chinese: languages; "zh" is zh-CN and
+    zh-TW too, "zh-CN" only itself. Memory is that of a unit. Raises JobError with the line of bad XML.
     """
     compressed = path.lower().endswith(".gz")
     try:

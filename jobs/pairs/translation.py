@@ -77,7 +77,7 @@ class TranslationSettings(Group):
 
 
 class Translation(NamedTuple):
-    """A translation, or why there is none; what was made of it, then, is the text."""
+    """A translation, or the reason for which it is none; text is what the model wrote."""
 
     text: str | None
     reason: str | None
@@ -178,9 +178,9 @@ class Translator:
     def translate(
         self, texts: Sequence[str], source: str, target: str, seed: int = 0
     ) -> list[Translation]:
-        """A translation of each text; languages are ISO 639-1.
+        """Returns a translation of each text; languages are ISO 639-1.
 
-        seed: of what is drawn, with the text: neither its batch nor its place matters.
+        seed: decides with the text what is drawn: neither its batch nor its place matters.
         """
         made: list[Translation] = [Translation(None, TOO_MANY_TOKENS)] * len(texts)
         ids = self.token_ids(texts, source, target)
@@ -196,7 +196,7 @@ class Translator:
     def token_ids(
         self, texts: Sequence[str], source: str, target: str = CHINESE
     ) -> list[list[int]]:
-        """Token numbers of each text, with those that name the language and end it."""
+        """Returns token numbers of each text, with those that name the language and end it."""
         languages = self.settings.languages
         if not names_languages(self.network.config):
             names = languages.get(source, source), languages.get(target, target)
@@ -215,7 +215,7 @@ class Translator:
     def _generate(
         self, ids: list[list[int]], target: str, seeds: list[int]
     ) -> list[tuple[str, bool]]:
-        """(translation, whether it ended) of texts of like lengths."""
+        """Returns (translation, whether it ended) of texts of like lengths."""
         import torch
         from transformers import LogitsProcessorList
 
@@ -261,7 +261,7 @@ class Draw:
         self._temperature, self._top_p = temperature, top_p
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """scores: logits, shape (texts, vocabulary); all but one of a row become -inf."""
+        """Sets all but one of each row of scores, logits of shape (texts, vocabulary), to -inf."""
         import torch
 
         shares = (scores.double() / self._temperature).softmax(dim=-1)
@@ -276,13 +276,13 @@ class Draw:
 
 @lru_cache(maxsize=4)
 def load_translator(model: str, settings: TranslationSettings) -> Translator:
-    """The translator of these settings, loaded once in a process. Raises as Translator does."""
+    """Returns the translator of these settings, loaded once in a process. Raises as Translator does."""
     return Translator(model, settings)
 
 
 @cache
 def model_folder(model: str) -> str:
-    """What transformers loads: a model of an object store is copied to this host, once a process.
+    """Returns what transformers loads: a model of an object store is copied to this host, once a process.
 
     Spark has copied it to the hosts of its workers already: see share_models.
     """
@@ -303,7 +303,7 @@ def share_models(context: SparkContext, models: Iterable[str]) -> None:
 
 
 def load_vocabulary(model: str) -> tuple[Any, Any]:
-    """Tokenizer and configuration of a model. Raises ValueError or OSError of one line."""
+    """Returns tokenizer and configuration of a model. Raises ValueError or OSError of one line."""
     import transformers
 
     folder = model_folder(model)
@@ -323,12 +323,12 @@ def load_vocabulary(model: str) -> tuple[Any, Any]:
 
 
 def names_languages(config: Any) -> bool:
-    """Whether special tokens name the languages."""
+    """Returns whether special tokens name the languages."""
     return config.model_type in ("m2m_100", "mbart")
 
 
 def language_token(tokenizer: Any, model: str, language: str, given: dict[str, str]) -> str:
-    """The token that names a language. Raises ValueError where the vocabulary has none."""
+    """Returns the token that names a language. Raises ValueError where the vocabulary has none."""
     nllb = LANGUAGES.get(language, ["", ""])[1]
     names = [given[language]] if language in given else [f"__{language}__", nllb]
     if language in tokenizer.all_special_tokens:  # else it may be a piece of a word
@@ -348,7 +348,7 @@ def _longest(tokenizer: Any, config: Any) -> int:
 
 
 def judged(text: str, translation: tuple[str, bool], target: str) -> Translation:
-    """What becomes of a translation of a text, and whether it ended."""
+    """Returns what becomes of a translation of a text, given whether it ended."""
     made, ended = translation
     if not made:
         return Translation(None, EMPTY)
@@ -360,7 +360,7 @@ def judged(text: str, translation: tuple[str, bool], target: str) -> Translation
 
 
 def is_language(text: str, language: str) -> bool:
-    """Whether at least half of the letters are of the language's script, where that is known."""
+    """Returns whether at least half of the letters are of the language's script, if that is known."""
     letters = [unicodedata.name(c, "").partition(" ")[0] for c in text if c.isalpha()]
     if not letters:
         return False

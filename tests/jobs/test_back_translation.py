@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.dataset as ds
 import pytest
+from built_pairs import build_on_cluster, manifest, table
 from tiny_translators import CORPUS
 
 from gaixie.jobs.build_pairs import main
@@ -18,14 +15,11 @@ from gaixie.jobs.errors import JobError
 from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.storage.manifest import PairsManifest
 
-ROOT = Path(__file__).parents[2]
-
 pytestmark = pytest.mark.torch
 
 
 def made(output: Path) -> tuple[pd.DataFrame, PairsManifest]:
-    told = PairsManifest.model_validate_json((output / "manifest.json").read_text("utf-8"))
-    return ds.dataset(output / "pairs").to_table().to_pandas(), told
+    return table(output, "pairs"), manifest(output)
 
 
 def test_back_translation(spark, translator, tmp_path, capsys):
@@ -59,24 +53,9 @@ def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, t
     client.put_object(Bucket=store.BUCKET, Key="back/zh.tsv", Body=text.encode())
     for file in translator.iterdir():
         client.put_object(Bucket=store.BUCKET, Key=f"m2m/{file.name}", Body=file.read_bytes())
-    command = [*spark_submit(None, "--jars", jars), ROOT / "jobs" / "build_pairs.py"]
-    command += [
-        "back-translation",
-        "--input",
-        "s3://gaixie/back/zh.tsv",
-        "--model",
-        "s3://gaixie/m2m",
-    ]
-    command += ["--pivot", "en", "--set", "piece_sentences=2", "--output", "s3a://gaixie/back-made"]
-    environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    done = subprocess.run(
-        list(map(str, command)),
-        cwd=ROOT,
-        env=os.environ | environment | store.environment(),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    words = "back-translation --input s3://gaixie/back/zh.tsv --model s3://gaixie/m2m --pivot en"
+    words += " --set piece_sentences=2 --output s3a://gaixie/back-made"
+    build_on_cluster(spark_submit, jars, store, words)
     told = json.loads(
         store.client().get_object(Bucket=store.BUCKET, Key="back-made/manifest.json")["Body"].read()
     )

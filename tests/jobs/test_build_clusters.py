@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pytest
+from built_pairs import build_on_cluster, manifest, table
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
@@ -22,11 +19,7 @@ from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.cluster import build
 from gaixie.jobs.pairs.cluster import components as components_module
 from gaixie.jobs.pairs.cluster.components import components
-from gaixie.udfs.storage.manifest import PairsManifest
 
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-HIVE = ds.HivePartitioning(pa.schema([("reason", pa.string())]))
 SETS = (
     (
         "火势从三楼的一间厨房开始蔓延，消防员半小时后赶到。",
@@ -54,16 +47,6 @@ def run(table: pd.DataFrame | Path, output: Path, *given: str) -> Path:
     line = ["cluster", "--input", path, "--output", output, "--set", "cluster.min_meaning=0.5"]
     assert main([str(word) for word in [*line, *given]]) == 0
     return output
-
-
-def manifest(output: Path) -> PairsManifest:
-    return PairsManifest.model_validate_json((output / "manifest.json").read_text("utf-8"))
-
-
-def table(output: Path, name: str) -> pd.DataFrame:
-    rows = ds.dataset(output / name, partitioning=HIVE, format="parquet").to_table().to_pandas()
-    by = [column for column in rows.columns[:2] if column != "references"]
-    return rows.sort_values(by, ignore_index=True)
 
 
 def clusters(output: Path) -> set[frozenset[str]]:
@@ -272,17 +255,8 @@ def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, f
     """The same clusters as anywhere else."""
     client, given = store.client(), first.with_suffix(".parquet")
     client.put_object(Bucket=store.BUCKET, Key="month/a.parquet", Body=given.read_bytes())
-    command = [*spark_submit(None, "--jars", jars), ROOT / "jobs" / "build_pairs.py", "cluster"]
-    command += ["--input", "s3://gaixie/month", "--output", "s3a://gaixie/clustered"]
-    command += ["--references", "2", "--set", "cluster.min_meaning=0.5"]
-    done = subprocess.run(
-        list(map(str, command)),
-        cwd=ROOT,
-        env=os.environ | ENVIRONMENT | store.environment(),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    words = "cluster --input s3://gaixie/month --output s3a://gaixie/clustered --references 2"
+    build_on_cluster(spark_submit, jars, store, f"{words} --set cluster.min_meaning=0.5")
     keys = [key for key in store.keys("clustered/") if not key.endswith("/")]
     for key in keys:
         path = tmp_path / key

@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from itertools import combinations, cycle
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from built_pairs import manifest, table
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.options import make_parser
-from gaixie.udfs.storage.manifest import PairsManifest
 
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 COLUMNS = [
     *("source", "paraphrase", "origin", "group"),
     *("method", "model", "version", "parameters"),
 ]
-HIVE = ds.HivePartitioning(pa.schema([("reason", pa.string())]))
-
-
-def manifest(output: Path) -> PairsManifest:
-    return PairsManifest.model_validate_json((output / "manifest.json").read_text("utf-8"))
 
 
 def pairs(output: Path) -> pd.DataFrame:
-    table = ds.dataset(output / "pairs").to_table().to_pandas()
-    assert list(table.columns) == COLUMNS
-    return table.sort_values(["group", "source", "paraphrase"], ignore_index=True)
+    made = table(output, "pairs")
+    assert list(made.columns) == COLUMNS
+    return made.sort_values(["group", "source", "paraphrase"], ignore_index=True)
 
 
 def quarantine(output: Path) -> pd.DataFrame:
-    return ds.dataset(output / "quarantine", partitioning=HIVE).to_table().to_pandas()
+    return table(output, "quarantine")
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.dataset as ds
 import pytest
+from built_pairs import manifest, table
 from pyspark import cloudpickle
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.settings import METHODS
 from gaixie.jobs.pairs.writing import Sentences, Written
-from gaixie.udfs.storage.manifest import PairsManifest
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -68,10 +67,6 @@ def build(spark, sentences, tmp_path, monkeypatch):
     return call
 
 
-def manifest(output: Path) -> PairsManifest:
-    return PairsManifest.model_validate_json((output / "manifest.json").read_text("utf-8"))
-
-
 def test_a_killed_building_goes_on_with_the_pieces_that_are_missing(
     build, sentences, tmp_path, capsys
 ):
@@ -91,7 +86,7 @@ def test_a_killed_building_goes_on_with_the_pieces_that_are_missing(
     assert build("--resume") == 0
     written = (tmp_path / "log").read_text("utf-8").splitlines()
     assert len(written) == len(set(written)) < len(texts)
-    told, made = manifest(tmp_path / "p"), ds.dataset(tmp_path / "p/pairs").to_table().to_pandas()
+    told, made = manifest(tmp_path / "p"), table(tmp_path / "p", "pairs")
     assert set(made.source) == set(texts)
     assert (made.paraphrase.str.len() == made.source.str.len()).all()
     row = made.iloc[0]

@@ -1,13 +1,13 @@
-"""Which sentences are compared: those that share a bucket.
+"""Finds which sentences are compared: those that share a bucket.
 
 A sentence has an entry in a bucket for each band of its signature, and with keys for each key and band.
 Entries are 16 bytes; a batch of sentences packs those of one partition into one row, so that Spark moves
 few rows of kilobytes in place of many of a few bytes, and a partition sorts its entries with numpy. Memory
 is that of a partition, ENTRIES at a time; all is linear in the sentences.
 
-In a bucket every sentence meets the first `neighbours` of it alone, the anchors, in order of priority: those
-of an earlier month, then the least number. So a crowded bucket costs no more than linear time, and it is
-counted what that leaves out.
+In a bucket every sentence meets only the first `neighbours` of it, the anchors, in order of priority:
+those of an earlier month, then the least number. So a crowded bucket takes linear time, and what is left
+out is counted.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def neighbours(
     keyed: bool,
     capped: Observation | None = None,
 ) -> DataFrame:
-    """Columns (a, b), distinct: pairs of nodes with a bucket in common, a before b in priority.
+    """Returns distinct columns (a, b): pairs of nodes that share a bucket, a before b in priority.
 
     sentences: node (bigint), new (boolean), text, keys (array<bigint>) where keyed, and what hashes reads;
     count: how many, about, with keys how many keys in all. At least one of a pair is new. most: anchors of
@@ -93,10 +93,10 @@ def neighbours(
 def pack_entries(
     sentences: pa.RecordBatch, hashes: np.ndarray, whole_keys: int | None, partitions: int
 ) -> pa.RecordBatch:
-    """The entries of some sentences: a row for each partition that has some.
+    """Returns the entries of some sentences, a row for each partition that has some.
 
-    An entry is (bucket, node), two uint64. whole_keys: up to how many sentences a key compares all of them;
-    None: there are no keys. Of a larger key a batch has entries that tell so, and no more.
+    An entry is (bucket, node), two uint64. whole_keys: the most sentences of a key that compares all
+    of them; None: there are no keys. Of a larger key a batch has as many entries as show that it is.
     """
     nodes = sentences["node"].to_numpy().view(np.uint64)
     new = sentences["new"].to_numpy(zero_copy_only=False).astype(np.uint64)
@@ -112,35 +112,27 @@ def pack_entries(
         rank = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
         told = order[rank <= whole_keys]
         whole = (mixed(keys[told]) | WHOLE)[:, None]
-        entries = np.concatenate(
-            [
-                _entries(bands, nodes[rows], new[rows]),
-                _entries(whole, nodes[rows[told]], new[rows[told]]),
-            ]
-        )
+        of_bands = _entries(bands, nodes[rows], new[rows])
+        of_keys = _entries(whole, nodes[rows[told]], new[rows[told]])
+        entries = np.concatenate([of_bands, of_keys])
     partition = (entries[:, 0] >> np.uint64(32)) % np.uint64(partitions)
     order = np.argsort(partition, kind="stable")
     numbers, starts = np.unique(partition[order], return_index=True)
-    offsets = np.append(starts, len(order)).astype(np.int32) * entries.strides[0]
-    data = pa.py_buffer(np.ascontiguousarray(entries[order]))
-    packed = pa.Array.from_buffers(
-        pa.binary(), len(numbers), [None, pa.py_buffer(offsets.astype(np.int32)), data]
-    )
-    return pa.RecordBatch.from_arrays(
-        [pa.array(numbers.astype(np.int32)), packed], ["partition", "entries"]
-    )
+    parts = np.split(entries[order], starts[1:])
+    packed = pa.array([part.tobytes() for part in parts], pa.binary())
+    columns = [pa.array(numbers.astype(np.int32)), packed]
+    return pa.RecordBatch.from_arrays(columns, ["partition", "entries"])
 
 
 def _entries(buckets: np.ndarray, nodes: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """(bucket, node) of each bucket of each node, one after another."""
+    """Returns (bucket, node) of each bucket of each node, one after another."""
     buckets = buckets & ~NEW | new[:, None]
-    return np.stack([buckets, np.broadcast_to(nodes[:, None], buckets.shape)], axis=-1).reshape(
-        -1, 2
-    )
+    entries = np.stack([buckets, np.broadcast_to(nodes[:, None], buckets.shape)], axis=-1)
+    return entries.reshape(-1, 2)
 
 
 def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """(a, b, left out): nodes that meet in a bucket, in pieces, and the entries that met anchors alone.
+    """Yields (a, b, left out) in pieces: nodes that meet in a bucket, and entries that met only anchors.
 
     entries: uint64, shape (entries, 2), of whole buckets.
     """

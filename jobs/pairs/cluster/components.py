@@ -1,4 +1,4 @@
-"""Connected components of a graph: who can be reached from whom.
+"""Finds the connected components of a graph.
 
 Few edges are joined in the driver. Many go through alternating large-star and small-star operations
 (Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, "Connected Components in MapReduce and Beyond",
@@ -20,14 +20,16 @@ from scipy.sparse.csgraph import connected_components
 from gaixie.jobs.corpus.beside import interruptible
 
 DRIVER_EDGES = 2_000_000
-"""Joined in the driver: some 100 MB there."""
+"""Edges that are joined in the driver: some 100 MB there."""
 
 Keep = Callable[[str, DataFrame], DataFrame]
 """Writes a table under a name, and reads it again."""
 
 
 def components(edges: DataFrame, keep: Keep, driver_edges: int = DRIVER_EDGES) -> DataFrame:
-    """Columns (node, component), a row for each node of an edge; the component is its least node.
+    """Returns columns (node, component), a row for each node of an edge.
+
+    The component is its least node.
 
     edges: columns a, b (bigint), a table that is read more than once; an edge may repeat.
     """
@@ -51,7 +53,7 @@ def components(edges: DataFrame, keep: Keep, driver_edges: int = DRIVER_EDGES) -
 
 
 def join_edges(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(nodes, least node of the component of each), both int64, ascending nodes."""
+    """Returns (nodes, least node of the component of each), both int64, ascending by node."""
     nodes, ends = np.unique(np.concatenate([a, b]), return_inverse=True)
     if not len(nodes):
         return nodes.astype(np.int64), nodes.astype(np.int64)

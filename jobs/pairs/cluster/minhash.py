@@ -56,13 +56,13 @@ def folded(character: str) -> str:
 
 @cache
 def _table() -> np.ndarray:
-    """The code point that stands for each: in lower case; 0 for what is left out."""
+    """Returns the code point that stands for each: in lower case; 0 for what is left out."""
     stand_ins = (folded(chr(code)) for code in range(_TABLE))
     return np.array([ord(character) if character else 0 for character in stand_ins], np.uint32)
 
 
 def _gram_sets(texts: pa.Array, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Hashes of each sentence's n-grams, sorted and distinct: uint64 one after another, and offsets."""
+    """Returns the hashes of each sentence's n-grams, sorted and distinct: uint64, and offsets."""
     text = normalise_column(texts)[0]
     return _hash_grams(text.values, text.offsets, _table(), n)
 
@@ -135,8 +135,8 @@ def _overlaps(x, x_offsets, y, y_offsets):
 
 @njit(cache=True, nogil=True)
 def _bands(codes, offsets, flips, factors, bands, rows):
-    """Values of a signature: the least of (high half of the hash ^ flip) * factor over the n-grams, an
-    order of all 32-bit numbers for each flip and odd factor."""
+    """Returns hashes of bands of a signature's values: the least of (high half of the hash ^ flip) *
+    factor over the n-grams, an order of all 32-bit numbers for each flip and odd factor."""
     sentences, size = len(offsets) - 1, len(flips)
     hashed = np.empty((sentences, bands), np.uint64)
     signature = np.empty(size, np.uint32)

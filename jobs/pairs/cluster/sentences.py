@@ -42,40 +42,27 @@ def key_hashes(keys: Sequence[str], columns: Mapping[str, str]) -> Column:
 
 
 def distinct_sentences(fit: DataFrame, before: DataFrame | None) -> DataFrame:
-    """A row for each distinct sentence.
+    """Returns a row for each distinct sentence.
 
     Columns: node (bigint, a hash of id: two of 17 million sentences share one with a probability of 1 in
     130,000), id, text, new, copies (rows of fit that say the same again), cluster, keys.
 
     fit: source, group (the id), keys. before: PUBLISHED; its sentences are not new, and keep text and cluster.
     """
-    rows = fit.select(
-        F.col("group").alias("id"),
-        F.col("source").alias("text"),
-        F.lit(None).cast("string").alias("cluster"),
-        "keys",
-        F.lit(True).alias("new"),
+    rows = fit.selectExpr(
+        *("group AS id", "source AS text", "CAST(NULL AS STRING) AS cluster", "keys", "true AS new")
     )
     if before is not None:
         rows = rows.unionByName(before.withColumn("new", F.lit(False)))
-    first = F.min(F.struct("new", "text")).alias("first")
     grouped = rows.withColumn("node", F.xxhash64("id")).groupBy("node", "id")
-    grouped_rows = grouped.agg(
-        first,
+    distinct = grouped.agg(
+        F.min(F.struct("new", "text")).alias("first"),
         F.count_if("new").alias("count"),
         F.max("cluster").alias("cluster"),
         F.array_sort(F.array_distinct(F.flatten(F.collect_list("keys")))).alias("keys"),
     )
-    new = F.col("first.new")
-    return grouped_rows.select(
-        "node",
-        "id",
-        F.col("first.text").alias("text"),
-        new.alias("new"),
-        (F.col("count") - new.cast("int")).alias("copies"),
-        "cluster",
-        "keys",
-    )
+    copies = "count - CAST(first.new AS INT) AS copies"
+    return distinct.selectExpr("node", "id", "first.text", "first.new", copies, "cluster", "keys")
 
 
 def read_previous(spark: SparkSession, storage: Storage, settings: ClusterSettings) -> DataFrame:

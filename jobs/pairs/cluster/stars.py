@@ -1,4 +1,4 @@
-"""From identified pairs to clusters: transitive, but with a guard against chains.
+"""Cuts components of identified pairs into clusters: transitive, but with a guard against chains.
 
 If a says what b does and b what c does, a may be far from c. So a component of the graph of identified
 pairs is cut into stars (Aslam, Pelekhov and Rus, "The star clustering algorithm for static and dynamic

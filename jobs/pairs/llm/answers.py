@@ -1,4 +1,4 @@
-"""What a model answered: split into paraphrases, strictly, and the reason for each that is none."""
+"""Splits what a model answered into paraphrases, strictly, with a reason for each that is none."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 from typing import NamedTuple
 
 MALFORMED = "malformed_answer"
-"""Reason: not what was asked for, twice."""
+"""Reason: twice, the answer was not what was asked for."""
 
 REFUSED = "refused"
 CUT_OFF = "cut_off"
 """Reason: the answer reached its limit of tokens."""
 
 WRONG_LANGUAGE = "wrong_language"
-"""Reason: a smaller share of Han characters than half of the sentence's."""
+"""Reason: the share of Han characters is less than half of the sentence's."""
 
 GAVE_UP = "gave_up"
 """Reason: every attempt at a request failed."""
@@ -31,7 +31,7 @@ ENDINGS = {LENGTH: CUT_OFF, REFUSAL: REFUSED, BROKEN: MALFORMED}
 
 
 class Answer(NamedTuple):
-    """Of one sentence."""
+    """The answer about one sentence."""
 
     ending: str
     text: str | None
@@ -51,10 +51,10 @@ _HAN = re.compile(r"[\u3400-\u9fff\U00020000-\U0003ffff]")
 
 
 def parse(text: str | None, sources: list[str]) -> list[str] | None:
-    """A paraphrase of each source, in order; None where the answer has not exactly that.
+    """Returns a paraphrase of each source, in order; None where the answer has not exactly that.
 
-    Of one source: one line. Of several: a JSON object with the keys "1" to their number, or as many
-    numbered lines in order. A thought in front (<think>), a fence, a label and quotes are taken away.
+    About one source it is one line; about several, a JSON object with the keys "1" to their number, or
+    as many numbered lines in order. A thought in front (<think>), a fence, a label and quotes go.
     """
     text = _THOUGHT.sub("", text or "").strip()
     if fenced := _FENCED.match(text):
@@ -67,7 +67,7 @@ def parse(text: str | None, sources: list[str]) -> list[str] | None:
 
 
 def read(text: str | None, ending: str, sources: list[str]) -> list[Answer]:
-    """An answer for each source, out of that to all of them."""
+    """Returns an answer for each source, out of one to all of them."""
     paraphrases = parse(text, sources) if ending == STOP else None
     if paraphrases is None:
         return [Answer(BROKEN if ending == STOP else ending, text)] * len(sources)
@@ -75,7 +75,7 @@ def read(text: str | None, ending: str, sources: list[str]) -> list[Answer]:
 
 
 def judged(source: str, answer: Answer) -> str | None:
-    """The reason for which an answer makes no pair, of those that only a model's answer has."""
+    """Returns the reason for which an answer makes no pair, of those that only models' answers have."""
     text = answer.text or ""
     if refuses(text, source):
         return REFUSED
@@ -114,11 +114,11 @@ def _clean(answer: str, source: str) -> str:
 
 
 def refuses(text: str, source: str = "") -> bool:
-    """Whether an answer declines rather than paraphrases: it says so, and the source does not."""
+    """Returns whether an answer declines to paraphrase: it says so, and the source does not."""
     return bool(_REFUSAL.match(text.strip())) and not _REFUSAL.match(source.strip())
 
 
 def han_share(text: str) -> float:
-    """Share of Han characters among the letters of a text; 0 without letters."""
+    """Returns the share of Han characters among the letters of a text; 0 without letters."""
     letters = sum(map(str.isalpha, text))
     return len(_HAN.findall(text)) / letters if letters else 0.0

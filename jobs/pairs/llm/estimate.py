@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from statistics import fmean
 
 from gaixie.jobs.pairs.llm.method import LlmSettings
@@ -45,26 +46,24 @@ def preview(
     told = "assumed, for no answer of this model is on record"
     if measured:
         told = f"measured in {measured.requests:,} requests to {model} on record"
-    seconds = rates[-1].seconds
+    a_character = " and ".join(
+        _range([getattr(rate, name) for rate in rates], ".2f")
+        for name in ("tokens_in", "tokens_out")
+    )
     print(
         f"estimate: about {total:,.0f} sentences, {requests:,.0f} requests, {_range(tokens_in)} tokens "
-        f"in, {_range(tokens_out)} out ({_range([rate.tokens_in for rate in rates], '.2f')} and "
-        f"{_range([rate.tokens_out for rate in rates], '.2f')} a character, {seconds:.1f} s a request: "
-        f"{told})"
+        f"in, {_range(tokens_out)} out ({a_character} a character, {rates[-1].seconds:.1f} s a "
+        f"request: {told})"
     )
-    minutes = [requests * seconds / settings.concurrency / 60]
-    if settings.requests_per_minute:
-        minutes.append(requests / settings.requests_per_minute)
-    if settings.tokens_per_minute:
-        minutes.append((tokens_in[-1] + tokens_out[-1]) / settings.tokens_per_minute)
-    pairs = zip(tokens_in, tokens_out, strict=True)
-    costs = [cost for pair in pairs if (cost := settings.cost(*pair)) is not None]
-    money = (
-        f"cost: {_range(costs, ',.2f')}"
-        if costs
-        else "cost: unknown without price_in and price_out"
+    costs = map(settings.cost, tokens_in, tokens_out)
+    known = [cost for cost in costs if cost is not None]
+    money = _range(known, ",.2f") if known else "unknown without price_in and price_out"
+    minutes = max(
+        requests * rates[-1].seconds / settings.concurrency / 60,
+        requests / (settings.requests_per_minute or inf),
+        (tokens_in[-1] + tokens_out[-1]) / (settings.tokens_per_minute or inf),
     )
-    print(f"{money}; time: {max(minutes) / 60:,.1f} hours at these limits")
+    print(f"cost: {money}; time: {minutes / 60:,.1f} hours at these limits")
 
 
 def _range(values: Sequence[float], form: str = ",.0f") -> str:

@@ -1,8 +1,8 @@
-"""A causal language model of transformers, base or instructed, that writes paraphrases on the executors.
+"""Writes paraphrases on the executors with a causal language model of transformers.
 
-A prompt goes through the tokenizer's chat template where it has one. A model without one is given the prompt and
-the beginning of an answer, and its first line is taken. What is drawn depends on the seed, the sentence
-and the variant alone.
+A prompt goes through the tokenizer's chat template where it has one. A model without one is given the
+prompt and the beginning of an answer, and its first line is taken. What is drawn depends only on the
+seed, the sentence and the variant.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     import torch
 
 BEGINNING = "\n改写："
-"""Behind a prompt of a model that only continues texts."""
+"""Follows the prompt of a model that only continues texts."""
 
 
 class LocalModel:
     """A gaixie.jobs.pairs.writing.Writer.
 
-    model: a folder, also one of an object store, or a name in the Hugging Face cache. Raises ValueError or
-    OSError, in one line, where it cannot be loaded.
+    model: a folder, also one of an object store, or a name in the Hugging Face cache. Raises
+    ValueError or OSError, in one line, where it cannot be loaded.
     """
 
     def __init__(self, model: str, settings: LlmSettings):
@@ -69,7 +69,7 @@ class LocalModel:
     def _answers(
         self, sentences: Sequence[str], variant: tuple[int | None, int], attempt: int
     ) -> list[Answer | None]:
-        """Of each sentence; None where the prompt leaves no room for one."""
+        """Returns an answer for each sentence; None where the prompt leaves no room for one."""
         ids = [self._ids(self._prompt.messages([text], variant[0])) for text in sentences]
         answers: list[Answer | None] = [None] * len(sentences)
         limits = [self.settings.max_answer_tokens or 64 + 3 * len(text) for text in sentences]
@@ -99,7 +99,7 @@ class LocalModel:
     def _generate(
         self, ids: list[list[int]], seeds: list[int], limit: int
     ) -> list[tuple[str, bool]]:
-        """(answer, whether it ended) of each prompt."""
+        """Returns (answer, whether it ended) of each prompt."""
         import torch
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
@@ -126,7 +126,7 @@ class LocalModel:
         return [self._text(row) for row in output.tolist()]
 
     def _at_line_end(self, ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
-        """Whether the last token of each row, shape (rows, tokens), ends a line."""
+        """Returns whether the last token of each row, shape (rows, tokens), ends a line."""
         lines = ["\n" in text for text in self.tokenizer.batch_decode(ids[:, -1:])]
         return ids.new_tensor(lines).bool()
 
@@ -145,7 +145,7 @@ class LocalModel:
 
 
 def load_vocabulary(folder: str) -> tuple[Any, Any]:
-    """Tokenizer and configuration of a causal language model, as load_network takes it."""
+    """Returns the tokenizer and configuration of a causal language model, as load_network takes it."""
     import transformers
 
     with encoder.loading(folder):
@@ -167,5 +167,5 @@ def check_model(model: str) -> None:
 
 
 def version_of(model: str) -> str:
-    """Name and digest of a model."""
+    """Returns the name and digest of a model."""
     return encoder.model_signature(model_folder(model))

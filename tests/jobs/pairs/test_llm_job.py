@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.dataset as ds
 import pytest
 from ask_endpoint import FAST
+from built_pairs import manifest, table
 from llm_server import PREFIX, Server
 from servers import wait_for
 
@@ -63,12 +63,12 @@ def line(folder: Path, server: Server, *given: object) -> list[str]:
     return [str(word) for word in (*words, *given)]
 
 
-def manifest(folder: Path) -> PairsManifest:
-    return PairsManifest.model_validate_json((folder / "made/manifest.json").read_text("utf-8"))
+def built(folder: Path) -> PairsManifest:
+    return manifest(folder / "made")
 
 
 def pairs(folder: Path) -> pd.DataFrame:
-    return ds.dataset(folder / "made/pairs").to_table().to_pandas()
+    return table(folder / "made", "pairs")
 
 
 def test_from_sentences_to_pairs(spark, serve, sentences, tmp_path, capfd):
@@ -77,7 +77,7 @@ def test_from_sentences_to_pairs(spark, serve, sentences, tmp_path, capfd):
     server = serve({sentences[n]: [fault] for n, fault in enumerate(faults)})
     prices = ("--price-in", 1, "--price-out", 2, "--temperature", 0.5)
     assert main(line(tmp_path, server, *prices)) == 0
-    made, told = pairs(tmp_path), manifest(tmp_path)
+    made, told = pairs(tmp_path), built(tmp_path)
     quarantine = REASONS | {"refused": 2, "cut_off": 1, "copied": 1, "no_han": 2}
     assert told.quarantine == quarantine
     assert (told.read, told.used, told.pairs) == (64, 55, 55)
@@ -108,7 +108,7 @@ def test_the_budget_ends_the_job_and_more_of_it_goes_on(spark, serve, sentences,
     assert not (tmp_path / "made/manifest.json").exists()
     more = ("--max-tokens-total", 8_000, "--publish-partial", "--resume")
     assert main(line(tmp_path, server, *more)) == 0
-    told = manifest(tmp_path)
+    told = built(tmp_path)
     assert 6_000 < server.tokens() <= 8_000
     assert told.quarantine["over_budget"] == 60 - told.used
     assert told.used == len(server.paid())
@@ -135,7 +135,7 @@ def test_killed_and_resumed(spark, serve, sentences, tmp_path):
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert main(line(tmp_path, server, "--resume", "--take-over")) == 0
-    told = manifest(tmp_path)
+    told = built(tmp_path)
     assert (told.quarantine, told.used) == (REASONS, 60)
     counts = Counter(text for row in server.paid() for text in row["sentences"])
     assert counts.keys() == {*sentences}

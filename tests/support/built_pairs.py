@@ -1,0 +1,39 @@
+"""What jobs/build_pairs.py wrote, as tests read it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+from servers import ObjectStore
+
+from gaixie.udfs.storage.manifest import PairsManifest
+
+ROOT = Path(__file__).parents[2]
+HIVE = ds.HivePartitioning(pa.schema([("reason", pa.string())]))
+
+
+def manifest(output: Path) -> PairsManifest:
+    return PairsManifest.model_validate_json((output / "manifest.json").read_text("utf-8"))
+
+
+def table(output: Path, name: str) -> pd.DataFrame:
+    """A table of the output, its rows in order."""
+    rows = ds.dataset(output / name, partitioning=HIVE, format="parquet").to_table().to_pandas()
+    by = [column for column in rows.columns[:2] if column != "references"]
+    return rows.sort_values(by, ignore_index=True)
+
+
+def build_on_cluster(spark_submit, jars: str, store: ObjectStore, words: str) -> None:
+    """Runs the job on the test's cluster, with the credentials of its store."""
+    command = [*spark_submit(None, "--jars", jars), ROOT / "jobs/build_pairs.py", *words.split()]
+    environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    environment = os.environ | environment | store.environment()
+    given = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run([*map(str, command)], **given)
+    assert done.returncode == 0, done.stderr

@@ -2,8 +2,8 @@
 
   python jobs/build_pairs.py versions --input wmt.parquet --foreign-column source_en \\
       --text-column translations_zh --output s3a://bucket/pairs/wmt
-  python jobs/build_pairs.py parallel --human news.zh --machine news.mt.zh --foreign news.en --output out
-  python jobs/build_pairs.py back-translation --input zh.tsv --model m2m100 --pivot ar en --output out
+  python jobs/build_pairs.py parallel --human a.zh --machine a.mt.zh --foreign a.en --output out
+  python jobs/build_pairs.py back-translation --input zh.tsv --model m2m100 --pivot ar --output out
   python jobs/build_pairs.py llm --input text.parquet --model gpt-4o-mini --max-cost 20 --output out
   python jobs/score_corpus.py --input out/pairs --origin-column origin --output scored
 
@@ -12,22 +12,21 @@
   back-translation  Chinese sentences, translated into another language and back
   cluster           Chinese sentences about the same things: those that say the same
   llm               Chinese sentences, and what a language model makes of them
-  simplify          Chinese sentences, translated into English, simplified there, and translated back
+  simplify          Chinese sentences, translated into English, simplified, and translated back
 
   python jobs/build_pairs.py METHOD --help lists the options of a method.
 
 Writes
 
-  OUTPUT/pairs/*.parquet                 source, paraphrase, origin, group, and where they come from:
+  OUTPUT/pairs/*.parquet                 source, paraphrase, origin, group, and the lineage:
                                          method, model, version, parameters
   OUTPUT/quarantine/reason=…/*.parquet   what is in no pair, and why
   OUTPUT/clusters, OUTPUT/references     of cluster: what the next month joins, several references
   OUTPUT/manifest.json                   counts and settings; written last
 
-Sentences read (of parallel: rows) = in pairs + in quarantine, or the job fails. A job that is killed
-starts over under the same --output, or goes on with --resume; nothing published is overwritten.
-Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
-"""
+Sentences read (of parallel: rows) = in pairs + in quarantine, or the job fails. A job that is
+killed starts over under the same --output, or goes on with --resume; nothing published is
+overwritten. Exit codes: 0 done, 2 user error (one line says what), 1 anything else. """
 
 from __future__ import annotations
 

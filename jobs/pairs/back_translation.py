@@ -1,7 +1,7 @@
 """back-translation: a Chinese sentence, translated into another language and back, is a paraphrase.
 
-Each pivot makes a candidate of each sentence, and where translations are drawn, so does each sample.
-A candidate that fails on the way has a reason of gaixie.jobs.pairs.translation.
+Each pivot makes a candidate of each sentence, and where translations are drawn, so does each
+sample. A candidate that fails on the way has a reason of gaixie.jobs.pairs.translation.
 
 Source: *Chinese Sentence Paraphrasing*, section 3.2: m2m100, through Arabic.
 """

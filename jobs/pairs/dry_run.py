@@ -1,4 +1,5 @@
-"""Says what would become of the first rows of an input, and what all of it takes where a model writes."""
+"""Says what would become of the first rows of an input, and what all of it takes where a model
+writes."""
 
 from __future__ import annotations
 

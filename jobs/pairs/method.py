@@ -25,7 +25,8 @@ OVER_LIMIT = "over_limit"
 
 
 class Made(NamedTuple):
-    """A pair (the reason is null), or what is in none: a sentence (without a paraphrase) or a pair."""
+    """A pair (the reason is null), or what is in none: a sentence (without a paraphrase) or a
+    pair."""
 
     reason: str | None
     source: str

@@ -1,9 +1,9 @@
 """parallel: a human and a machine Chinese translation of one foreign sentence make a pair.
 
-Where both translations are at hand, a row is one pair, from the human to the machine translation, and
-also the other way round with both directions. Rows whose two sentences equal those of another row of
-the group, once normalised, are merged. Where there is no machine translation, a translator makes it
-of the foreign sentence, once however many human translations that has.
+Where both translations are at hand, a row is one pair, from the human to the machine translation,
+and also the other way round with both directions. Rows whose two sentences equal those of another
+row of the group, once normalised, are merged. Where there is no machine translation, a translator
+makes it of the foreign sentence, once however many human translations that has.
 
 Source: *Chinese Sentence Paraphrasing*, section 3.2.
 """

@@ -1,4 +1,5 @@
-"""Opens what the methods read: a table, a translation memory, or files of lines that belong together."""
+"""Opens what the methods read: a table, a translation memory, or files of lines that belong
+together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Settings of jobs/build_pairs.py: conf/pairs.yaml under the command line, checked before Spark starts.
+"""Settings of jobs/build_pairs.py: conf/pairs.yaml under the command line, checked before Spark
+starts.
 
 What all methods share is here; the settings of one method are in its own file.
 """
@@ -146,7 +147,8 @@ class BuildSettings(Strict):
         return [*([self.input] if self.input else self.moses.values()), *before]
 
     def table(self) -> PairsInput:
-        """Returns the input as a table: foreign sentence and version, two translations, or sentences."""
+        """Returns the input as a table: foreign sentence and version, two translations, or
+        sentences."""
         source = paraphrase = self.text_column or "text"
         if self.method == "versions":
             source = self.foreign_column or source

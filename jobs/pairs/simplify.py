@@ -3,8 +3,8 @@
 Three filters decide in the end: the mean HSK level of the words falls, the language model is not
 surprised, and the meaning stays. What a filter holds back is quarantined under the first that does.
 
-Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset*, on its pseudo
-data: zh -> en -> simpler en -> zh, filtered by HSK level, perplexity and similarity.
+Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset*, on its
+pseudo data: zh -> en -> simpler en -> zh, filtered by HSK level, perplexity and similarity.
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ class Simplify(Translating):
 
 
 def mean_levels(texts: Sequence[str]) -> np.ndarray:
-    """Returns the mean HSK level of each text's words, 1 to 8 (in no list): float64, NaN without one.
+    """Returns the mean HSK level of each text's words, 1 to 8 (in no list): float64, NaN without
+    one.
 
     Punctuation is no word.
     """

@@ -1,8 +1,7 @@
 """Reads TMX, translation memories, unit by unit.
 
-Source: *TMX 1.4b Specification* (LISA 2005). What inline elements hold (codes of the original's format)
-is left out; highlighted text (hi) stays.
-"""
+Source: *TMX 1.4b Specification* (LISA 2005). What inline elements hold (codes of the original's
+format) is left out; highlighted text (hi) stays."""
 
 from __future__ import annotations
 
@@ -23,8 +22,8 @@ def units(
     """Yields (foreign sentence, Chinese sentence) of each unit, null where it has none.
 
     Several variants of a language make as many rows. foreign, chinese: languages; "zh" is zh-CN and
-    zh-TW too, "zh-CN" only itself. Memory is that of a unit. Raises JobError with the line of bad XML.
-    """
+    zh-TW too, "zh-CN" only itself. Memory is that of a unit. Raises JobError with the line of bad
+    XML."""
     compressed = path.lower().endswith(".gz")
     try:
         opened = gzip.GzipFile(fileobj=file) if compressed else file

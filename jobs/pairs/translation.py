@@ -1,7 +1,8 @@
-"""Translates sentences with any sequence-to-sequence model of transformers, in batches of like lengths.
+"""Translates sentences with any sequence-to-sequence model of transformers, in batches of like
+lengths.
 
-A model is a folder, also one of an object store, or a name in the Hugging Face cache. There are three
-kinds, told apart by their configuration:
+A model is a folder, also one of an object store, or a name in the Hugging Face cache. There are
+three kinds, told apart by their configuration:
 
 - m2m100, NLLB and mBART: one model for all languages, which special tokens name;
 - Marian (opus-mt): a model for each direction, so its name has {source} and {target} in it;
@@ -276,13 +277,15 @@ class Draw:
 
 @lru_cache(maxsize=4)
 def load_translator(model: str, settings: TranslationSettings) -> Translator:
-    """Returns the translator of these settings, loaded once in a process. Raises as Translator does."""
+    """Returns the translator of these settings, loaded once in a process. Raises as Translator
+    does."""
     return Translator(model, settings)
 
 
 @cache
 def model_folder(model: str) -> str:
-    """Returns what transformers loads: a model of an object store is copied to this host, once a process.
+    """Returns what transformers loads: a model of an object store is copied to this host, once a
+    process.
 
     Spark has copied it to the hosts of its workers already: see share_models.
     """
@@ -360,7 +363,8 @@ def judged(text: str, translation: tuple[str, bool], target: str) -> Translation
 
 
 def is_language(text: str, language: str) -> bool:
-    """Returns whether at least half of the letters are of the language's script, if that is known."""
+    """Returns whether at least half of the letters are of the language's script, if that is
+    known."""
     letters = [unicodedata.name(c, "").partition(" ")[0] for c in text if c.isalpha()]
     if not letters:
         return False

@@ -2,12 +2,13 @@
 
 Versions that are equal once normalised are merged. n versions make n (n - 1) / 2 pairs, or twice as
 many in both directions. Of a sentence with more than COMPARED versions, those with the least hash
-are paired, so that time and memory stay linear in the versions. At most max_pairs of them are kept, those with the least hash of seed and
-both texts, so that neither other groups nor the order of rows change the choice. In one direction
-the source is the text with the smaller hash: neither place nor text decides.
+are paired, so that time and memory stay linear in the versions. At most max_pairs of them are kept,
+those with the least hash of seed and both texts, so that neither other groups nor the order of rows
+change the choice. In one direction the source is the text with the smaller hash: neither place nor
+text decides.
 
-Source: *Chinese Sentence Paraphrasing*, section 3.2, where a human and a machine translation are paired.
-"""
+Source: *Chinese Sentence Paraphrasing*, section 3.2, where a human and a machine translation are
+paired."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ WRITTEN = pa.schema(
     [(name, pa.string()) for name in ("reason", "source", "paraphrase", "foreign")]
     + [("group", pa.string()), ("parameters", pa.string()), ("dropped", pa.bool_())]
 )
-"""Columns of a finished piece. dropped: a candidate without a pair, of a sentence that has another."""
+"""Columns of a finished piece. dropped: a candidate without a pair, of a sentence that has
+another."""
 
 
 class Written(NamedTuple):
@@ -57,10 +58,9 @@ class Writer(Protocol):
     def write(self, sentences: Sequence[str]) -> Iterator[Written]:
         """At least one candidate of each sentence, in any order.
 
-        sentences: fit and distinct. A sentence of which no candidate is a pair goes to quarantine, under
-        the reason of its first. Too short, too long, without Han, equal to the sentence or to an earlier
-        candidate: all that is found out afterwards, for every method.
-        """
+        sentences: fit and distinct. A sentence of which no candidate is a pair goes to quarantine,
+        under the reason of its first. Too short, too long, without Han, equal to the sentence or to
+        an earlier candidate: all that is found out afterwards, for every method."""
 
 
 class Sentences(Method):
@@ -136,8 +136,8 @@ class Sentences(Method):
         rate = len(measured) / (time.monotonic() - started)
         print(
             f"estimate: {rate:,.2f} sentences/s in one task ({len(measured)} measured here); about "
-            f"{total:,.0f} sentences take {total / rate / cores / 3600:,.2f} hours in {cores} tasks "
-            "at once like this one"
+            f"{total:,.0f} sentences take {total / rate / cores / 3600:,.2f} hours in {cores} "
+            "tasks at once like this one"
         )
 
 
@@ -162,9 +162,8 @@ class Settling:
     ) -> pa.Table:
         """Returns a finished piece, columns WRITTEN: every row in a pair, or once with a reason.
 
-        rows: source, foreign, group of each sentence. written: the candidates; their source is the column
-        that the writer reads. Raises RuntimeError for a sentence without a candidate.
-        """
+        rows: source, foreign, group of each sentence. written: the candidates; their source is the
+        column that the writer reads. Raises RuntimeError for a sentence without a candidate."""
         candidates = defaultdict(list)
         for item in written:
             candidates[item.source].append(item)

@@ -1,1 +1,2 @@
-"""Pairs out of clusters of sentences that say the same: near duplicates out, candidates, links, clusters."""
+"""Pairs out of clusters of sentences that say the same: near duplicates out, candidates, links,
+clusters."""

@@ -1,14 +1,13 @@
 """Finds which sentences are compared: those that share a bucket.
 
-A sentence has an entry in a bucket for each band of its signature, and with keys for each key and band.
-Entries are 16 bytes; a batch of sentences packs those of one partition into one row, so that Spark moves
-few rows of kilobytes in place of many of a few bytes, and a partition sorts its entries with numpy. Memory
-is that of a partition, ENTRIES at a time; all is linear in the sentences.
+A sentence has an entry in a bucket for each band of its signature, and with keys for each key and
+band. Entries are 16 bytes; a batch of sentences packs those of one partition into one row, so that
+Spark moves few rows of kilobytes in place of many of a few bytes, and a partition sorts its entries
+with numpy. Memory is that of a partition, ENTRIES at a time; all is linear in the sentences.
 
-In a bucket every sentence meets only the first `neighbours` of it, the anchors, in order of priority:
-those of an earlier month, then the least number. So a crowded bucket takes linear time, and what is left
-out is counted.
-"""
+In a bucket every sentence meets only the first `neighbours` of it, the anchors, in order of
+priority: those of an earlier month, then the least number. So a crowded bucket takes linear time,
+and what is left out is counted."""
 
 from __future__ import annotations
 
@@ -60,11 +59,10 @@ def neighbours(
 ) -> DataFrame:
     """Returns distinct columns (a, b): pairs of nodes that share a bucket, a before b in priority.
 
-    sentences: node (bigint), new (boolean), text, keys (array<bigint>) where keyed, and what hashes reads;
-    count: how many, about, with keys how many keys in all. At least one of a pair is new. most: anchors of
-    a bucket. keyed: within a key alone; a key with few sentences compares them all. capped: observes
-    "count", entries that met no more than the anchors.
-    """
+    sentences: node (bigint), new (boolean), text, keys (array<bigint>) where keyed, and what hashes
+    reads; count: how many, about, with keys how many keys in all. At least one of a pair is new.
+    most: anchors of a bucket. keyed: within a key alone; a key with few sentences compares them
+    all. capped: observes "count", entries that met no more than the anchors."""
     partitions = max(ceil(count * (bands + keyed) / ENTRIES), 1)
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -95,9 +93,9 @@ def pack_entries(
 ) -> pa.RecordBatch:
     """Returns the entries of some sentences, a row for each partition that has some.
 
-    An entry is (bucket, node), two uint64. whole_keys: the most sentences of a key that compares all
-    of them; None: there are no keys. Of a larger key a batch has as many entries as show that it is.
-    """
+    An entry is (bucket, node), two uint64. whole_keys: the most sentences of a key that compares
+    all of them; None: there are no keys. Of a larger key a batch has as many entries as show that
+    it is."""
     nodes = sentences["node"].to_numpy().view(np.uint64)
     new = sentences["new"].to_numpy(zero_copy_only=False).astype(np.uint64)
     if whole_keys is None:
@@ -132,7 +130,8 @@ def _entries(buckets: np.ndarray, nodes: np.ndarray, new: np.ndarray) -> np.ndar
 
 
 def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Yields (a, b, left out) in pieces: nodes that meet in a bucket, and entries that met only anchors.
+    """Yields (a, b, left out) in pieces: nodes that meet in a bucket, and entries that met only
+    anchors.
 
     entries: uint64, shape (entries, 2), of whole buckets.
     """

@@ -4,7 +4,7 @@
          -> duplicates  near duplicates of another, left out
          -> edges       candidates that were identified
          -> linked      clusters out of the edges, and pairs out of clusters
-         -> clusters    every sentence that is kept, and its cluster: what the next month begins with
+         -> clusters    every sentence that is kept, and its cluster: the next month reads it
 
 Each is a table of _work, so that a killed building goes on behind the last that is finished.
 """
@@ -279,8 +279,8 @@ def _bounded(kept: DataFrame, edges: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def _references(pairs: DataFrame, least: int) -> DataFrame:
-    """Returns columns source, references, group: of each group the source with the most paraphrases,
-    if it has so many."""
+    """Returns columns source, references, group: of each group the source with the most
+    paraphrases, if it has so many."""
     turned = pairs.select("paraphrase", "source", "group")
     both = pairs.select("source", "paraphrase", "group").union(turned).distinct()
     references = F.array_sort(F.collect_list("paraphrase")).alias("references")

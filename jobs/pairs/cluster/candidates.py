@@ -47,8 +47,8 @@ def identified(
 ) -> DataFrame:
     """Returns columns EDGES: the pairs that say the same, of those that may.
 
-    pairs: with_texts. The sentence with the smaller number is the source: the score may depend on it.
-    """
+    pairs: with_texts. The sentence with the smaller number is the source: the score may depend on
+    it."""
 
     def say_the_same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -67,7 +67,8 @@ def identified(
 
 @dataclass(frozen=True)
 class Candidates:
-    """Says which pairs may say the same: their n-grams or embeddings are alike, but they are no copies.
+    """Says which pairs may say the same: their n-grams or embeddings are alike, but they are no
+    copies.
 
     overlap: the least and, exclusive, the most. cosine: the least, where there are embeddings.
     """

@@ -1,10 +1,9 @@
 """Finds the connected components of a graph.
 
 Few edges are joined in the driver. Many go through alternating large-star and small-star operations
-(Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, "Connected Components in MapReduce and Beyond",
-2014): each keeps the components and the number of edges, and ends with every node linked to the least of
-its component, in O(log² n) rounds, in practice few.
-"""
+(Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, "Connected Components in MapReduce and
+Beyond", 2014): each keeps the components and the number of edges, and ends with every node linked
+to the least of its component, in O(log² n) rounds, in practice few."""
 
 from __future__ import annotations
 
@@ -66,7 +65,8 @@ def join_edges(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _large_star(edges: DataFrame) -> DataFrame:
-    """Links each neighbour that is larger than a node to the least of the node and its neighbours."""
+    """Links each neighbour that is larger than a node to the least of the node and its
+    neighbours."""
     both = edges.unionByName(edges.select(F.col("b").alias("a"), F.col("a").alias("b")))
     least = F.least(F.min("b").over(Window.partitionBy("a")), F.col("a"))
     linked = both.select(F.col("b").alias("node"), least.alias("least"), "a").where("node > a")

@@ -1,4 +1,5 @@
-"""Says whether two sentences say the same: by SPScore-zh's judged meaning, or a classifier of pairs."""
+"""Says whether two sentences say the same: by SPScore-zh's judged meaning, or a classifier of
+pairs."""
 
 from __future__ import annotations
 
@@ -19,9 +20,8 @@ TIERS = ("core", "full")
 class Identifier:
     """Is sent to Spark's workers, and loads its model there, once in each.
 
-    metric: SPScore-zh's `meaning`, or `identification` by a classifier, whose folder has to be at the
-    same path on every host.
-    """
+    metric: SPScore-zh's `meaning`, or `identification` by a classifier, whose folder has to be at
+    the same path on every host."""
 
     metric: SPScoreZh | Identification
     least: float

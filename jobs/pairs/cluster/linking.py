@@ -16,7 +16,8 @@ from gaixie.jobs.pairs.cluster.stars import Cluster, Component, Linker, Sentence
 from gaixie.jobs.pairs.method import OVER_LIMIT
 
 LINKED = "reason string, node bigint, source string, paraphrase string, group string"
-"""A pair (the reason is null), a sentence of a cluster that is in no pair, or a MEMBER of a cluster."""
+"""A pair (the reason is null), a sentence of a cluster that is in no pair, or a MEMBER of a
+cluster."""
 
 MEMBER = "member"
 

@@ -1,4 +1,5 @@
-"""cluster: sentences about one thing, of which some say the same, make clusters, and these make pairs.
+"""cluster: sentences about one thing, of which some say the same, make clusters, and these make
+pairs.
 
 Source: Dou, Jiang and Xu, "Improving Large-scale Paraphrase Acquisition and Generation" (MultiPIT,
 2022), where tweets that share a topic or a URL are candidates, a classifier identifies paraphrases,
@@ -76,16 +77,17 @@ class ClusterSettings(Group):
     def banding(self) -> tuple[int, int]:
         """Bands and rows that bring candidates together: stricter where there is no key.
 
-        Of n-grams: sentences with an overlap of 0.3 meet within a key with probability 0.95, of 0.5 without
-        one with 0.88. Of embeddings a row is a bit: a cosine of 0.8 meets with 0.97 and 0.77.
-        """
+        Of n-grams: sentences with an overlap of 0.3 meet within a key with probability 0.95, of 0.5
+        without one with 0.88. Of embeddings a row is a bit: a cosine of 0.8 meets with 0.97 and
+        0.77."""
         with_key, without = (10, 16) if self.encoder else (2, 4)
         return self.bands or 32, self.rows or (with_key if self.key_columns else without)
 
 
 @dataclass(frozen=True)
 class Cluster(Method):
-    """The method cluster. gaixie.jobs.pairs.cluster.build makes the pairs, of all sentences at once."""
+    """The method cluster. gaixie.jobs.pairs.cluster.build makes the pairs, of all sentences at
+    once."""
 
     origin = "human"
     options = ("text_column", "max_pairs")

@@ -1,13 +1,14 @@
-"""Character n-grams of sentences: MinHash signatures in bands, and the exact overlap of two sentences.
+"""Character n-grams of sentences: MinHash signatures in bands, and the exact overlap of two
+sentences.
 
-An n-gram is n characters of the sentence once normalised, in lower case, without all that is neither letter
-nor digit: punctuation, spaces and symbols make no difference. Overlap is the Jaccard similarity of two sets
-of n-grams. A signature has bands x rows values; two sentences with overlap J agree in one of them with
-probability J, so in a whole band with J^rows, and in one band or more with 1 - (1 - J^rows)^bands.
+An n-gram is n characters of the sentence once normalised, in lower case, without all that is
+neither letter nor digit: punctuation, spaces and symbols make no difference. Overlap is the Jaccard
+similarity of two sets of n-grams. A signature has bands x rows values; two sentences with overlap J
+agree in one of them with probability J, so in a whole band with J^rows, and in one band or more
+with 1 - (1 - J^rows)^bands.
 
-Sources: Broder, "On the resemblance and containment of documents" (1997); bands: Leskovec, Rajaraman and
-Ullman, *Mining of Massive Datasets*, section 3.4.
-"""
+Sources: Broder, "On the resemblance and containment of documents" (1997); bands: Leskovec,
+Rajaraman and Ullman, *Mining of Massive Datasets*, section 3.4."""
 
 from __future__ import annotations
 
@@ -135,8 +136,8 @@ def _overlaps(x, x_offsets, y, y_offsets):
 
 @njit(cache=True, nogil=True)
 def _bands(codes, offsets, flips, factors, bands, rows):
-    """Returns hashes of bands of a signature's values: the least of (high half of the hash ^ flip) *
-    factor over the n-grams, an order of all 32-bit numbers for each flip and odd factor."""
+    """Returns hashes of bands of a signature's values: the least of (high half of the hash ^ flip)
+    * factor over the n-grams, an order of all 32-bit numbers for each flip and odd factor."""
     sentences, size = len(offsets) - 1, len(flips)
     hashed = np.empty((sentences, bands), np.uint64)
     signature = np.empty(size, np.uint32)

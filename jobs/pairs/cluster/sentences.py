@@ -17,16 +17,16 @@ NO_KEY = "no_key"
 """Reason: all keys of the sentence are empty."""
 
 PUBLISHED = "id string, text string, cluster string, keys array<bigint>, new boolean"
-"""Columns of OUTPUT/clusters. id: XXH3-128 of the normalised sentence, 32 hexadecimal digits. cluster: id of
-the cluster's centre, null for a sentence that is alone. new: whether the run read it."""
+"""Columns of OUTPUT/clusters. id: XXH3-128 of the normalised sentence, 32 hexadecimal digits.
+cluster: id of the cluster's centre, null for a sentence that is alone. new: whether the run read
+it."""
 
 
 def key_hashes(keys: Sequence[str], columns: Mapping[str, str]) -> Column:
     """Returns a hash of each key that a row has: array<bigint>.
 
-    A key is columns joined by +, each a name or, for a time, NAME:UNIT. It is empty where one of its
-    columns is null, empty or no time. columns: what the columns are called in the table.
-    """
+    A key is columns joined by +, each a name or, for a time, NAME:UNIT. It is empty where one of
+    its columns is null, empty or no time. columns: what the columns are called in the table."""
     hashes = [F.lit(None).cast("bigint")]
     for key in keys:
         parts = []
@@ -44,11 +44,11 @@ def key_hashes(keys: Sequence[str], columns: Mapping[str, str]) -> Column:
 def distinct_sentences(fit: DataFrame, before: DataFrame | None) -> DataFrame:
     """Returns a row for each distinct sentence.
 
-    Columns: node (bigint, a hash of id: two of 17 million sentences share one with a probability of 1 in
-    130,000), id, text, new, copies (rows of fit that say the same again), cluster, keys.
+    Columns: node (bigint, a hash of id: two of 17 million sentences share one with a probability of
+    1 in 130,000), id, text, new, copies (rows of fit that say the same again), cluster, keys.
 
-    fit: source, group (the id), keys. before: PUBLISHED; its sentences are not new, and keep text and cluster.
-    """
+    fit: source, group (the id), keys. before: PUBLISHED; its sentences are not new, and keep text
+    and cluster."""
     rows = fit.selectExpr(
         *("group AS id", "source AS text", "CAST(NULL AS STRING) AS cluster", "keys", "true AS new")
     )

@@ -1,17 +1,17 @@
 """Cuts components of identified pairs into clusters: transitive, but with a guard against chains.
 
-If a says what b does and b what c does, a may be far from c. So a component of the graph of identified
-pairs is cut into stars (Aslam, Pelekhov and Rus, "The star clustering algorithm for static and dynamic
-information organization", 2004): by falling degree, each sentence that no star has becomes a centre, and its
-neighbours that no star has its satellites. All pairs of a star are then identified, those that had no
-bucket in common too, and a satellite stays while it is identified with the centre and at least a share of
-the members (star-like clusterings keep their precision: Hassanzadeh, Chiang, Lee and Miller, "Framework for
-evaluating clustering algorithms in duplicate detection", 2009). Those that leave make stars among themselves,
-or join a star beside theirs under the same conditions, under which two stars may become one as well.
+If a says what b does and b what c does, a may be far from c. So a component of the graph of
+identified pairs is cut into stars (Aslam, Pelekhov and Rus, "The star clustering algorithm for
+static and dynamic information organization", 2004): by falling degree, each sentence that no star
+has becomes a centre, and its neighbours that no star has its satellites. All pairs of a star are
+then identified, those that had no bucket in common too, and a satellite stays while it is
+identified with the centre and at least a share of the members (star-like clusterings keep their
+precision: Hassanzadeh, Chiang, Lee and Miller, "Framework for evaluating clustering algorithms in
+duplicate detection", 2009). Those that leave make stars among themselves, or join a star beside
+theirs under the same conditions, under which two stars may become one as well.
 
-A cluster's id is that of its centre. Published clusters are seeds that stay as they are: sentences join
-them, no two of them merge, and none changes its centre.
-"""
+A cluster's id is that of its centre. Published clusters are seeds that stay as they are: sentences
+join them, no two of them merge, and none changes its centre."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Sentence(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """members: indexes, the centre first. pairs: of them, identified, the smaller index first; those of two
-    sentences that were in it before are left out."""
+    """members: indexes, the centre first. pairs: of them, identified, the smaller index first;
+    those of two sentences that were in it before are left out."""
 
     id: str
     members: list[int]
@@ -96,10 +96,9 @@ class Component:
 class Linker:
     """Cuts components into clusters.
 
-    least: score from which on a pair is identified. min_share: of a cluster's members, that each must
-    be identified with. compared: members of a cluster that are identified with each other, the centre
-    among them; those beyond are compared with these alone.
-    """
+    least: score from which on a pair is identified. min_share: of a cluster's members, that each
+    must be identified with. compared: members of a cluster that are identified with each other, the
+    centre among them; those beyond are compared with these alone."""
 
     least: float
     min_share: float
@@ -146,10 +145,11 @@ class Linker:
         return refined
 
     def _merge(self, components: list[Component], before: list[int], score: Score) -> None:
-        """Makes new clusters one with that to which they have most identified pairs, if all of it holds.
+        """Makes new clusters one with that to which they have most identified pairs, if all of it
+        holds.
 
-        before: how many clusters of each component were published. At most `compared` members together.
-        """
+        before: how many clusters of each component were published. At most `compared` members
+        together."""
         proposals = [
             self._neighbours(component, first)
             for component, first in zip(components, before, strict=True)
@@ -231,7 +231,8 @@ def _published(sentences: list[Sentence]) -> list[list[int]]:
 
 
 def _stars(near: Mapping[int, set[int]], free: Iterable[int]) -> list[list[int]]:
-    """Returns stars of two members or more among some sentences: the centre, then satellites by degree."""
+    """Returns stars of two members or more among some sentences: the centre, then satellites by
+    degree."""
     allowed = set(free)
     near = {index: near[index] & allowed for index in allowed}
     order = sorted(allowed, key=lambda index: (-len(near[index]), index))

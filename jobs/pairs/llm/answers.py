@@ -53,9 +53,9 @@ _HAN = re.compile(r"[\u3400-\u9fff\U00020000-\U0003ffff]")
 def parse(text: str | None, sources: list[str]) -> list[str] | None:
     """Returns a paraphrase of each source, in order; None where the answer has not exactly that.
 
-    About one source it is one line; about several, a JSON object with the keys "1" to their number, or
-    as many numbered lines in order. A thought in front (<think>), a fence, a label and quotes go.
-    """
+    About one source it is one line; about several, a JSON object with the keys "1" to their number,
+    or as many numbered lines in order. A thought in front (<think>), a fence, a label and quotes
+    go."""
     text = _THOUGHT.sub("", text or "").strip()
     if fenced := _FENCED.match(text):
         text = fenced[1].strip()
@@ -75,7 +75,8 @@ def read(text: str | None, ending: str, sources: list[str]) -> list[Answer]:
 
 
 def judged(source: str, answer: Answer) -> str | None:
-    """Returns the reason for which an answer makes no pair, of those that only models' answers have."""
+    """Returns the reason for which an answer makes no pair, of those that only models' answers
+    have."""
     text = answer.text or ""
     if refuses(text, source):
         return REFUSED

@@ -1,9 +1,8 @@
 """Asks an endpoint for paraphrases of a stream of sentences, many at a time, in one event loop.
 
-Sentences come in pieces. A piece is written once all of it is answered, and only a few are open at a
-time. What is on record is not asked for again: the key of an answer is made of the model, the prompt
-of its sentence alone, and everything else that decides the answer.
-"""
+Sentences come in pieces. A piece is written once all of it is answered, and only a few are open at
+a time. What is on record is not asked for again: the key of an answer is made of the model, the
+prompt of its sentence alone, and everything else that decides the answer."""
 
 from __future__ import annotations
 
@@ -125,7 +124,8 @@ class Asking(Generic[K]):
     def _take_recorded(
         self, sentences: Sequence[str], results: Results
     ) -> list[tuple[int, list[int], int]]:
-        """Puts answers on record into results. Returns what is left to ask: variant, rows, attempt."""
+        """Puts answers on record into results. Returns what is left to ask: variant, rows,
+        attempt."""
         asked, size = [], self.settings.sentences_per_request
         for variant in range(len(self.settings.variants)):
             first = self._recorded(sentences, variant, range(len(sentences)), 0)

@@ -1,4 +1,5 @@
-"""Sends requests to an OpenAI-compatible endpoint: when they leave, what they may cost, and retries.
+"""Sends requests to an OpenAI-compatible endpoint: when they leave, what they may cost, and
+retries.
 
 Each attempt is paced, reserved in the budget and put on record by itself, because each may be paid;
 so the retries are here, and those of the openai package are off.
@@ -112,7 +113,8 @@ class Endpoint:
         """The cause of the last failed attempt."""
 
     async def ask(self, request: Request) -> list[Answer] | str:
-        """Returns an answer for each sentence, put on record, or the reason for which there is none.
+        """Returns an answer for each sentence, put on record, or the reason for which there is
+        none.
 
         Raises JobError where no further request would succeed.
         """

@@ -1,4 +1,5 @@
-"""Prints, for a dry run, requests to an endpoint as they would be sent, and what all of them take."""
+"""Prints, for a dry run, requests to an endpoint as they would be sent, and what all of them
+take."""
 
 from __future__ import annotations
 
@@ -25,9 +26,8 @@ def preview(
 ) -> None:
     """Prints up to EXAMPLES requests, and the estimate.
 
-    sentences: the first that are fit. total: fit sentences of all input, estimated. measured: of the
-    model's answers on record.
-    """
+    sentences: the first that are fit. total: fit sentences of all input, estimated. measured: of
+    the model's answers on record."""
     prompt, size = Prompt(settings), settings.sentences_per_request
     groups = [sentences[k : k + size] for k in range(0, len(sentences), size)]
     asked = [prompt.messages(group, settings.variants[0][0]) for group in groups]
@@ -51,8 +51,8 @@ def preview(
         for name in ("tokens_in", "tokens_out")
     )
     print(
-        f"estimate: about {total:,.0f} sentences, {requests:,.0f} requests, {_range(tokens_in)} tokens "
-        f"in, {_range(tokens_out)} out ({a_character} a character, {rates[-1].seconds:.1f} s a "
+        f"estimate: about {total:,.0f} sentences, {requests:,.0f} requests, {_range(tokens_in)} "
+        f"tokens in, {_range(tokens_out)} out ({a_character} a character, {rates[-1].seconds:.1f} s a "
         f"request: {told})"
     )
     costs = map(settings.cost, tokens_in, tokens_out)

@@ -1,9 +1,8 @@
 """Writes paraphrases on the executors with a causal language model of transformers.
 
-A prompt goes through the tokenizer's chat template where it has one. A model without one is given the
-prompt and the beginning of an answer, and its first line is taken. What is drawn depends only on the
-seed, the sentence and the variant.
-"""
+A prompt goes through the tokenizer's chat template where it has one. A model without one is given
+the prompt and the beginning of an answer, and its first line is taken. What is drawn depends only
+on the seed, the sentence and the variant."""
 
 from __future__ import annotations
 
@@ -145,7 +144,8 @@ class LocalModel:
 
 
 def load_vocabulary(folder: str) -> tuple[Any, Any]:
-    """Returns the tokenizer and configuration of a causal language model, as load_network takes it."""
+    """Returns the tokenizer and configuration of a causal language model, as load_network takes
+    it."""
     import transformers
 
     with encoder.loading(folder):

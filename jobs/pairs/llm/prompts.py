@@ -1,12 +1,12 @@
 """Writes what a model is asked, from templates: prompts/NAME.j2, or a file of the user's own.
 
 A template gets `sentences` (a list), `degree` (1 to 5, or none), `listed` (the sentences as they
-stand in the prompt) and `form` (how the answer has to look; gaixie.jobs.pairs.llm.answers reads it).
+stand in the prompt) and `form` (how the answer has to look; gaixie.jobs.pairs.llm.answers reads
+it).
 
-The three rules of paper.j2 are those of *Chinese Sentence Paraphrasing*, Table 2, word for word; the
-other templates are this project's own, and the examples in few_shot.j2 are pairs of
-examples/pairs.jsonl rated 4.6 or more.
-"""
+The three rules of paper.j2 are those of *Chinese Sentence Paraphrasing*, Table 2, word for word;
+the other templates are this project's own, and the examples in few_shot.j2 are pairs of
+examples/pairs.jsonl rated 4.6 or more."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """What was asked and answered: written before a request leaves, and as soon as its answer is there.
 
-On a file system it is a SQLite database in WAL mode. For s3a:// it is a SQLite database in a temporary
-folder and, below the folder of the answers, an object of JSON lines for each group of events, from
-which the next process makes the database again. Events that wait while a group is written make the
-next group.
+On a file system it is a SQLite database in WAL mode. For s3a:// it is a SQLite database in a
+temporary folder and, below the folder of the answers, an object of JSON lines for each group of
+events, from which the next process makes the database again. Events that wait while a group is
+written make the next group.
 
 A request that was sent and never settled, because the process was killed, may have been paid: it
 counts as lost, at the most that it could have taken.
@@ -155,8 +155,8 @@ class Record:
     def spent(self) -> Spent:
         """Returns what this building's requests took, in all its processes."""
         query = (
-            "SELECT count(*) FILTER (WHERE state != 'failed'), total(tokens_in), total(tokens_out), "
-            "count(*) FILTER (WHERE state IN ('failed', 'lost')) FROM requests WHERE building = ?"
+            "SELECT count(*) FILTER (WHERE state != 'failed'), total(tokens_in), "
+            "total(tokens_out), count(*) FILTER (WHERE state IN ('failed', 'lost')) FROM requests WHERE building = ?"
         )
         with self._lock:
             return Spent(*map(int, self._database.execute(query, [self.building]).fetchone()))

@@ -156,7 +156,8 @@ class Record:
         """Returns what this building's requests took, in all its processes."""
         query = (
             "SELECT count(*) FILTER (WHERE state != 'failed'), total(tokens_in), "
-            "total(tokens_out), count(*) FILTER (WHERE state IN ('failed', 'lost')) FROM requests WHERE building = ?"
+            "total(tokens_out), count(*) FILTER (WHERE state IN ('failed', 'lost')) "
+            "FROM requests WHERE building = ?"
         )
         with self._lock:
             return Spent(*map(int, self._database.execute(query, [self.building]).fetchone()))

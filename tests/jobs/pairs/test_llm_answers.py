@@ -141,7 +141,7 @@ def test_a_template_that_is_no_good(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"prompt": "three_shot"}, "expected zero_shot, few_shot, degree, or a template file"),
+        ({"prompt": "three_shot"}, "expected zero_shot, few_shot, degree, paper, or a template"),
         ({"prompt": "nowhere.j2"}, "nowhere.j2: no such file"),
         ({"prompt": "degree"}, "needs degrees"),
         ({"degrees": (1,)}, "mean nothing to the prompt zero_shot"),

@@ -24,7 +24,9 @@ def manifest(output: Path) -> PairsManifest:
 
 def table(output: Path, name: str) -> pd.DataFrame:
     """A table of the output, its rows in order."""
-    rows = ds.dataset(output / name, partitioning=HIVE, format="parquet").to_table().to_pandas()
+    partitioning = HIVE if name == "quarantine" else None
+    files = ds.dataset(output / name, partitioning=partitioning, format="parquet")
+    rows = files.to_table().to_pandas()
     by = [column for column in rows.columns[:2] if column != "references"]
     return rows.sort_values(by, ignore_index=True)
 

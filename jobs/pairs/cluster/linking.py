@@ -12,7 +12,7 @@ from xxhash import xxh3_64_intdigest
 
 from gaixie.jobs.pairs.cluster.identify import Identifier
 from gaixie.jobs.pairs.cluster.minhash import overlaps
-from gaixie.jobs.pairs.cluster.stars import Cluster, Component, Linker, Sentence
+from gaixie.jobs.pairs.cluster.stars import Cluster, Component, Linker, Sentence, pair_of
 from gaixie.jobs.pairs.method import OVER_LIMIT
 
 LINKED = "reason string, node bigint, source string, paraphrase string, group string"
@@ -90,7 +90,7 @@ class Linking:
 def _component(group: dict[str, Any]) -> Component:
     sentences = sorted((Sentence(**s) for s in group["sentences"]), key=lambda s: s.node)
     index = {sentence.node: k for k, sentence in enumerate(sentences)}
-    pairs = (sorted((index[edge["a"]], index[edge["b"]])) for edge in group["edges"])
+    pairs = (pair_of(index[edge["a"]], index[edge["b"]]) for edge in group["edges"])
     return Component(sentences, dict.fromkeys(sorted(pairs), True))
 
 

@@ -115,11 +115,11 @@ def _members(text: str) -> Iterator[tuple[str, str | None]]:
             return
         sign = ","
         if text[at : at + 1] != '"':
-            break
+            raise ValueError("no object")
         name, at = scanstring(text, at + 1)
         at = skip(at)
         if text[at : at + 1] != ":":
-            break
+            raise ValueError("no object")
         begin = skip(at + 1)
         value, end = DECODER.raw_decode(text, begin)
         if isinstance(value, str):

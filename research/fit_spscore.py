@@ -8,8 +8,8 @@ examples:
   python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data --dry-run
   python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data
 
-  # tier full: an hour on one core, minutes on a GPU; stopped, the same command goes on
-  python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data --tier full
+  # tier full too, whose heads read tier core and the pair encoder (research/make_pair_encoder.py)
+  python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data --tier core --tier full
 
   # your own ratings from 0 to 5: columns source, paraphrase, structure, synonyms, meaning,
   # fluency, overall, and, where there are, group, kind and origin
@@ -66,13 +66,11 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
     material = read_material(config, rated, folder, segmenter)
     for tier in arguments.tier or ("paper", "core"):
         if tier == "full":
-            from gaixie.research.fitting.encoder_examples import EncoderConfig
             from gaixie.research.fitting.full import fit_full
 
-            encoder = load_settings(EncoderConfig, arguments.encoder_config)
-            fit_full(config, encoder, material, folder, segmenter, output / tier)
+            fit_full(config, material, folder, segmenter, output / tier)
         else:
-            fit_and_save(config, tier, material, segmenter, output / tier)
+            fit_and_save(config, tier, material, segmenter, output / tier, folder=folder)
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -87,15 +85,10 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--data", default=".", help="folder that the config's paths start from")
     add("--output", default=str(SHIPPED), help="folder to write (default: %(default)s)")
     add("--tier", action="append", choices=TIERS, help="may be repeated (default: paper and core)")
-    add(
-        "--encoder-config",
-        metavar="YAML",
-        default=str(data.CONFIG.with_name("pair_encoder.yaml")),
-        help="how the encoder of tier full is trained; by default conf/pair_encoder.yaml",
-    )
     add("--segmenter", help="jieba or ltp:NAME_OR_FOLDER")
     add("--seeds", type=int, help="each head is the mean of this many fits")
     add("--folds", type=int, help="of the cross-validation by group")
+    add("--ablation", action="store_true", help="fit again without each feature; takes long")
     add("--dry-run", action="store_true", help="read and count, write nothing")
     arguments = parser.parse_args(argv)
     if arguments.input and arguments.output == str(SHIPPED) and not arguments.dry_run:
@@ -112,7 +105,7 @@ def settings(arguments: argparse.Namespace) -> data.Config:
         config = load_settings(data.Config, arguments.config)
     else:
         config = load_settings(data.Config, data.CONFIG)
-        config.human, config.negatives.others = None, None
+        config.human, config.distilled, config.negatives.others = None, None, None
         config.rated = data.Rated(
             name=Path(arguments.input).name,
             path=str(Path(arguments.input).absolute()),
@@ -120,6 +113,7 @@ def settings(arguments: argparse.Namespace) -> data.Config:
             source_column=arguments.source_column,
             paraphrase_column=arguments.paraphrase_column,
         )
+    config.ablation |= arguments.ablation
     for name, least in (("segmenter", None), ("seeds", 1), ("folds", 2)):
         value = getattr(arguments, name)
         if value is not None:

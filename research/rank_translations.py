@@ -2,11 +2,10 @@
 
   python research/rank_translations.py --data FOLDER --model full --encoder models/bge-small-zh
 
-Reads the judged translations of conf/pair_encoder.yaml (WMT 2024, ESA) and takes the documents that
-tier full was not trained on. Prints Kendall's tau-b within a segment, the mean over segments, with
-95 % intervals by bootstrap over documents. A text's score is the mean of a metric over the pairs of
-another text of the segment and this one. A metric of which lower is better counts with its sign
-turned; one that fails is named and left out.
+Reads the judged translations of WMT 2024 (ESA), which nothing here was trained on. Prints Kendall's
+tau-b within a segment, the mean over segments, with 95 % intervals by bootstrap over documents. A
+text's score is the mean of a metric over the pairs of another text of the segment and this one. A
+metric of which lower is better counts with its sign turned; one that fails is named and left out.
 """
 
 from __future__ import annotations
@@ -21,14 +20,12 @@ from pathlib import Path
 import numpy as np
 
 from gaixie.jobs.errors import JobError, run
-from gaixie.research.fitting.data import CONFIG
-from gaixie.research.fitting.encoder_examples import EncoderConfig
-from gaixie.research.fitting.held_out import Score, translations
+from gaixie.research.comparison.translations import Score, translations
 from gaixie.udfs.command_line import in_words, make_parser, say
 from gaixie.udfs.metrics import Pairs, load_metric
 from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.storage.settings import load_settings
 
+JUDGED = "wmt24_esa_zh.dev.jsonl"
 METRICS = (
     *("bleu-free", "self-bleu", "chrf-free", "ter-free", "rouge-1-free", "rouge-2-free"),
     *("rouge-l-free", "meteor-free", "pinc", "edit-distance", "sari", "hsk-easy", "weem4pg"),
@@ -38,16 +35,13 @@ METRICS = (
 
 def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
-    settings = load_settings(EncoderConfig, args.encoder_config)
-    if not settings.esa:
-        raise JobError(f"{args.encoder_config}: esa is not set, expected a file of translations")
     left_out: set[str] = set()
     try:
         metrics: dict[str, Score] = {}
         for folder in ("paper", "core", *args.model):
             metrics |= _outputs(SPScore.load(folder))
         metrics |= {spec: partial(_scores, spec, args, left_out) for spec in args.metric or METRICS}
-        ranking = translations(args.data / settings.esa, settings, metrics)
+        ranking = translations(args.data / JUDGED, metrics)
     except (ValueError, OSError, ImportError) as error:
         raise JobError(in_words(error)) from error
     print(
@@ -102,7 +96,6 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--encoder", default="models/bge-small-zh", help="of the embedding metrics")
     add("--word-vectors", default="models/word-vectors", help="of weem4pg")
     add("--metric", action="append", help=f"may be repeated; by default {', '.join(METRICS)}")
-    add("--encoder-config", default=str(CONFIG.with_name("pair_encoder.yaml")), metavar="YAML")
     return parser.parse_args(argv)
 
 

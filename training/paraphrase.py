@@ -9,7 +9,7 @@
   OPENAI_API_KEY=… gaixie paraphrase --endpoint https://host/v1 --model NAME "…"     candidates from a service
 
 For sentences on the command line, a line for each paraphrase. For a file, or - for standard input: row (of
-the input, from 1), rank, source, paraphrase, and what the reader thinks of it, from 0 to 1: same (the same
+the input, from 1), rank, source, paraphrase, and what the pair encoder thinks of it, from 0 to 1: same (the same
 meaning), fluent (good Chinese), good (an editor would print it as a paraphrase). A sentence without a
 paraphrase that is good enough keeps its row, without one; how many there were is said on standard error.
 Exit codes: 0 done, 1 no sentence has a paraphrase that is good enough, 2 something to fix (one line says what).
@@ -93,7 +93,7 @@ def _paraphrase_file(name: str, args: argparse.Namespace, wanted: Wanted) -> int
     if total == 0:
         raise ValueError(f"{name}: no sentences")
     paraphraser = _load(args)
-    schema = SCHEMA.with_metadata({"reader_signature": paraphraser.reader.signature})
+    schema = SCHEMA.with_metadata({"encoder_signature": paraphraser.encoder.signature})
     sources = (text for (text,) in read_columns(name, [args.column]))
     done = found = 0
     with writing(args.output, schema) as write, Progress("paraphrasing", total, "sentences") as bar:

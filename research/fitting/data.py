@@ -12,15 +12,14 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from gaixie.research.fitting.negatives import KINDS, make_negatives
+from gaixie.research.fitting.ratings import RATINGS, on_one_scale
 from gaixie.udfs.meaning.extract import Resources, extract_core
-from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS, TIERS
+from gaixie.udfs.spscore import OUTPUTS, TIERS
 from gaixie.udfs.storage.pair_tables import read_table, source_hash
 from gaixie.udfs.storage.settings import Strict
 from gaixie.udfs.text.normalise import normalise, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter
 
-RATINGS = (*JUDGEMENTS, "overall")
-"""Columns of ratings, in the order of OUTPUTS."""
 CONFIG = Path(__file__).parents[2] / "conf/spscore.yaml"
 Bounds = tuple[float | None, float | None, float | None, float | None, float | None]
 
@@ -30,6 +29,10 @@ class Rated(Strict):
 
     name: str
     path: str
+    later: list[str] = Field(default=[])
+    """Tables of later rounds of rating, with the same columns and ``rater``."""
+    again: str | None = None
+    """JSON lines of pairs of the first table that later raters rated once more (id, rater, ratings)."""
     licence: str = "not stated"
     raters: str = "not stated"
     scale: float = Field(default=5.0, gt=0)
@@ -54,6 +57,18 @@ class Human(Strict):
     paraphrase_column: str = "paraphrase"
     score_column: str = "score"
     weight: float = Field(default=0.1, gt=0)
+
+
+class Distilled(Strict):
+    """Unrated pairs that the pair encoder judges, for tier core to learn from."""
+
+    translations: list[str]
+    """Parquet files with lists of translations of one sentence."""
+    pairs: int = Field(default=40_000, ge=1)
+    written: bool = True
+    """Also the written groups and their counterparts that are not kept for tests."""
+    weight: float = Field(default=0.5, gt=0)
+    """Of all rated pairs' weight."""
 
 
 class Others(Strict):
@@ -90,8 +105,11 @@ class Config(Strict):
     segmenter: str = "jieba"
     seeds: int = Field(default=3, ge=1)
     folds: int = Field(default=5, ge=2)
+    ablation: bool = False
+    """Whether the fit is repeated without each feature or family of features."""
     rated: Rated
     human: Human | None = None
+    distilled: Distilled | None = None
     negatives: Negatives = Field(default_factory=lambda: Negatives.model_validate({}))
     penalties: dict[str, float] = Field(default={})
     never_raise: dict[str, list[str]] = Field(default={})
@@ -142,26 +160,31 @@ class Rows:
 
 
 def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
-    """Columns source, paraphrase (normalised), group, kind, origin, passes, and RATINGS in [0, 1].
+    """Columns source, paraphrase (normalised), group, kind, origin, passes, part, and RATINGS in [0, 1].
 
-    Raises FileNotFoundError, or ValueError naming file, column and row at fault.
+    Ratings of later rounds are put on the scale of the first; pairs that share a group or a source have
+    one group. Raises FileNotFoundError, or ValueError naming file, column and row at fault.
     """
-    path = folder / settings.path
+    paths = [folder / name for name in (settings.path, *settings.later)]
+    rated = pd.concat([_read_rated(settings, path) for path in paths], ignore_index=True)
+    again = folder / settings.again if settings.again else None
+    rated = on_one_scale(rated, again, highest=1.0)
+    return rated.assign(group=rated["component"])
+
+
+def _read_rated(settings: Rated, path: Path) -> pd.DataFrame:
     columns = [settings.source_column, settings.paraphrase_column, *RATINGS]
-    optional = (settings.group_column, "kind", "origin", "passes")
+    optional = (settings.group_column, "kind", "origin", "passes", "id", "rater")
     table = read_table(path, columns, optional=optional)
     rated = pd.DataFrame()
-    for name, column in (
-        ("source", settings.source_column),
-        ("paraphrase", settings.paraphrase_column),
-    ):
+    for name, column in zip(("source", "paraphrase"), columns, strict=False):
         rated[name] = _texts(table[column], f"{path}: column {column!r}")
     for name in RATINGS:
         where = f"{path}: column {name!r}"
         rated[name] = _ratings(table[name], settings.scale, where) / settings.scale
     rated["group"] = table.get(settings.group_column, rated["source"]).astype(str)
-    rated["kind"] = table["kind"].astype(str) if "kind" in table else "rated"
-    rated["origin"] = table["origin"].astype(str) if "origin" in table else "human"
+    for name, default in (("kind", "rated"), ("origin", "human"), ("rater", ""), ("id", None)):
+        rated[name] = table.get(name, default)
     rated["passes"] = 1
     if "passes" in table:
         where = f"{path}: column 'passes'"

@@ -22,6 +22,8 @@ from gaixie.udfs.spscore.stages import ORIGINS
 SAMPLES = 500
 HUMAN_KINDS = ("mcts", "cip")
 """Kinds of real pairs whose paraphrase a person wrote."""
+LOST = 3.0
+"""A pair that is rated lower for meaning lost a detail or more."""
 STAGE_RATINGS = (1.25, 2.4, 3.0)
 """Rated overall, 0 to 5, that a pair of the lowest score in stages 1, 2 and 3 has on average."""
 
@@ -108,13 +110,15 @@ def choose_thresholds(
 def stages(
     stage: np.ndarray, targets: np.ndarray, groups: Sequence | np.ndarray, part: np.ndarray
 ) -> list[dict[str, Any]]:
-    """For each stage: pairs, and mean ratings (0 to 5) with 95 % intervals by group."""
+    """For each stage: pairs, share that lost meaning, mean ratings (0 to 5) with 95 % intervals by group."""
     table = []
     of_rows = np.asarray(groups, object)
     for number in range(4):
         rows = (stage == number) & part
         row: dict[str, Any] = {"stage": number, "pairs": int(rows.sum())}
         if rows.sum() > 1:
+            meaning = 5 * targets[rows, OUTPUTS.index("meaning")]
+            row["meaning_lost"] = float((meaning < LOST).mean())
             for column, output in enumerate(OUTPUTS):
                 ratings = 5 * targets[rows, column]
                 low, high = bootstrap_interval(np.mean, (ratings,), of_rows[rows], SAMPLES)

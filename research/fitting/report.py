@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ import pandas as pd
 from gaixie.research.fitting import card, evaluation
 from gaixie.research.fitting.data import Config
 from gaixie.research.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
+from gaixie.research.fitting.unseen import unseen_figures
 from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.extract import FAMILIES
+from gaixie.udfs.meaning.pair_encoder import DESCRIPTION, SHIPPED
 from gaixie.udfs.spscore import OUTPUTS, TIERS, VERSION
 from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
 from gaixie.udfs.spscore.stages import DEFAULT_MIN_MEANING, stage
@@ -33,15 +36,14 @@ def fit_and_save(
     material: Material,
     segmenter: Segmenter,
     output: Path,
-    encoder: Path | None = None,
     core: Path | str = "core",
-    more: dict[str, Any] | None = None,
+    folder: Path | None = None,
     columns: Sequence[str] | None = None,
 ) -> None:
     """Cross-validates and fits a tier; the model is written last, when nothing can fail any more.
 
-    encoder, core: what tier full reads beside the features, as for SPScore.bind. more: figures besides those of the
-    rated pairs. columns: features that the heads read, by default all of the tier.
+    core: the model of tier core that tier full reads. folder: where sets lie that nothing is fitted on. columns: features that the heads read, by default
+    all of the tier.
     """
     rated = material.rated
     say(f"{tier}: cross-validation in {config.folds} folds")
@@ -50,11 +52,12 @@ def fit_and_save(
     for part, row in figures["correlations"].items():
         rhos = [f"{output} {row[output]['spearman']:.3f}" for output in OUTPUTS]
         say(f"  {part}: {', '.join(rhos)}")
-    say(f"{tier}: ablation")
-    figures["ablation"] = ablate(material, tier, config, columns or TIERS[tier])
-    figures |= {"encoder": None, "human_scores": None, **(more or {})}
+    if config.ablation:
+        say(f"{tier}: ablation")
+        figures["ablation"] = ablate(material, tier, config, columns or TIERS[tier])
+    figures["encoder"] = _encoder_card() if tier == "full" else None
     model = fit(
-        weighted(material, tier, config)[rows_to_fit(material, config)],
+        weighted(material, tier, config)[rows_to_fit(material, tier, config)],
         tier,
         config,
         columns,
@@ -66,8 +69,12 @@ def fit_and_save(
             "thresholds": figures["thresholds"],
         },
     )
-    if encoder:
-        model.bind(encoder, core)
+    if tier == "full":
+        model.bind(core)
+    figures = {"ablation": None, "counterparts": None, "entailment": None} | figures
+    if folder:
+        say(f"{tier}: sets that nothing was fitted on")
+        figures |= unseen_figures(model, folder)
     figures |= describe(config, material, tier, model.signature(segmenter))
     output.mkdir(parents=True, exist_ok=True)
     count = len(rated)
@@ -77,6 +84,11 @@ def fit_and_save(
     )
     model.save(output)
     print(f"{model.signature(segmenter)}\n{output}")
+
+
+def _encoder_card() -> dict[str, Any]:
+    """What the card says of the encoder: how it was trained, and what it sees on pairs it never saw."""
+    return dict(json.loads((SHIPPED / DESCRIPTION).read_text("utf-8"))["summary"])
 
 
 def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -114,9 +126,11 @@ def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd
 
 
 def parts_of(material: Material) -> dict[str, np.ndarray]:
-    """The pairs that figures are given for apart; the same twice where none was written to vary."""
-    real = ~material.written
-    return {"real": real, "written": material.written if material.written.any() else real}
+    """The pairs that figures are given for apart: real ones, those of later rounds, written ones."""
+    later = (material.rated["rater"].fillna("") != "").to_numpy()
+    written = material.written
+    parts = {"real": ~written & ~later, "later": ~written & later, "written": written}
+    return {name: rows for name, rows in parts.items() if rows.any()}
 
 
 def ablate(
@@ -133,16 +147,16 @@ def ablate(
         left_out["the eight features"] = TIERS["paper"]
     if tier == "full":
         left_out = {"the encoder": ENCODER_FEATURES, "tier core": CORE_OUTPUTS}
-    rows, table = material.rows, []
+    rows, table, parts = material.rows, [], parts_of(material)
     fewer = config.model_copy(update={"seeds": 1})
     for label, names in left_out.items():
         kept = [name for name in columns if name not in names]
         scores = cross_validate(material, tier, fewer, kept)[: len(rows), -1]
         row: dict[str, Any] = {"label": label}
-        for part, inside in parts_of(material).items():
+        for part, inside in parts.items():
             row[part] = evaluation.spearman(scores[inside], rows.targets[inside, -1])
         table.append(row)
-        say(f"  without {label}: {table[-1]['real']:.3f} real, {table[-1]['written']:.3f} written")
+        say(f"  without {label}: " + ", ".join(f"{row[part]:.3f} {part}" for part in parts))
     return table
 
 

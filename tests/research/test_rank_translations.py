@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 
-import yaml
-
-from gaixie.research.fitting.data import CONFIG
-from gaixie.research.rank_translations import main
+from gaixie.research.rank_translations import JUDGED, main
 
 TEXTS = ["他昨天去了北京。", "昨天他到北京去了。", "他前天去了上海。"]
 
 
 def test_a_metric_that_fails_is_left_out(tmp_path, capsys):
     """It is announced, and no tau is printed for it."""
-    settings = yaml.safe_load(CONFIG.with_name("pair_encoder.yaml").read_text("utf-8"))
     rows = [
         {"document": f"d{d}", "segment": d, "system": str(k), "text": text, "score": 90 - 20 * k}
         for d in range(40)
         for k, text in enumerate(TEXTS)
     ]
-    (tmp_path / settings["esa"]).write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    (tmp_path / JUDGED).write_text("\n".join(map(json.dumps, rows)), "utf-8")
     metrics = ["--metric", "pinc", "--metric", "weem4pg", "--word-vectors", f"{tmp_path}/none"]
     assert main(["--data", str(tmp_path), *metrics]) == 0
     shown = capsys.readouterr()

@@ -45,7 +45,7 @@ def test_a_file_keeps_its_rows(tmp_path: Path, capsys) -> None:
     assert table["row"].to_pylist() == [1, 2, 3]
     assert table["source"].to_pylist() == [TEXT, None, "嗯。"]
     assert [bool(text) for text in table["paraphrase"].to_pylist()] == [True, False, False]
-    assert table.schema.metadata[b"reader_signature"].startswith(b"reader-zh|")
+    assert table.schema.metadata[b"encoder_signature"].startswith(b"pair-encoder-zh|")
     assert "3 sentences: 1 paraphrased, 2 with no paraphrase" in capsys.readouterr().err
 
 

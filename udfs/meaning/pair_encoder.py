@@ -1,169 +1,162 @@
-"""A Chinese encoder that reads source and paraphrase together: the fifth eye of tier ``full``.
+"""A Chinese encoder that reads source and paraphrase together: what tier ``full`` sees beside ``core``.
 
-    encoder = PairEncoder.load("models/pair-encoder")
-    encoder.judge(sources, paraphrases)    # float32 (rows, 5): four judgements and the score
+    encoder = PairEncoder.load()
+    encoder.predict(sources, paraphrases)    # float32 (rows, tasks), each from 0 to 1
 
-The network is a BERT (bge-small-zh-v1.5 unless another was taken) over ``[CLS] source [SEP] paraphrase
-[SEP]``. From its last layer come the state of [CLS], the mean states of both sentences, their
-difference and product, and for every token of the paraphrase how likely something is wrong there.
-``research/fitting/pair_encoder.py`` trains it.
+The network is bge-small-zh-v1.5 over ``[CLS] source [SEP] paraphrase [SEP]``, run by CTranslate2 with
+eight-bit weights on the CPU. From its last layer come the state of [CLS], the mean states of both
+sentences, their difference and product, and for every token of the paraphrase how likely
+something is wrong there. ``research/make_pair_encoder.py`` trains it.
 
-A folder holds ``pair_encoder.json`` (format, version, outputs, digest), ``config.json`` and
-``tokenizer.json`` of the BERT, and ``weights.npz``: matrices in 8 bits with a scale a row, 24 MB for
-bge-small-zh. torch and transformers are imported when a model is loaded, not before.
+A folder holds ``pair_encoder.json`` (format, tasks, digest, summary), ``tokenizer.json``, ``head.npz``
+and ``encoder/``, which CTranslate2 loads.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from scipy.special import erf, expit
 
-if TYPE_CHECKING:
-    import torch
-
-FORMAT_VERSION = 1
-DESCRIPTION, CONFIG, TOKENIZER, WEIGHTS = (
+FORMAT_VERSION = 2
+DESCRIPTION, TOKENIZER, HEAD, ENCODER = (
     "pair_encoder.json",
-    "config.json",
     "tokenizer.json",
-    "weights.npz",
+    "head.npz",
+    "encoder/model.bin",
 )
+SHIPPED = Path(__file__).parents[1] / "models/pair-encoder-zh"
 TASKS = (
     *("structure", "synonyms", "meaning", "fluency", "overall"),
-    *("same", "similar", "correct", "quality", "faithful", "natural", "human"),
+    *("same", "fluent", "good", "question", "similar", "quality", "human"),
 )
-"""What the network of tier full predicts: the five ratings, then what other sets judge."""
+"""What the network predicts: the five ratings; whether the two say the same, whether the paraphrase is good
+Chinese, and both; then what other sets judge."""
 MAXIMUM_TOKENS = 400
 """Of both sentences together; what is longer is cut, the longer sentence first."""
-HOW_TO_MAKE = "python research/fit_spscore.py --tier full makes it"
-
-
-class Batch(NamedTuple):
-    """Encoded pairs, padded to one length: tensors of shape (pairs, tokens)."""
-
-    ids: Any
-    types: Any
-    mask: Any
-    source: Any
-    """1.0 where a token is of the source, likewise paraphrase."""
-    paraphrase: Any
-
-
-def pair_network(config: dict[str, Any], tasks: int) -> Any:
-    """The network, with random weights: a ``torch.nn.Module``.
-
-    Called with a :class:`Batch`, it gives (logits (pairs, tasks), logits of tokens (pairs, tokens)).
-    """
-    import torch
-    from torch import nn
-    from transformers import BertConfig, BertModel
-
-    class PairNetwork(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.encoder = BertModel(BertConfig(**config), add_pooling_layer=False)
-            width = self.encoder.config.hidden_size
-            self.token = nn.Linear(width, 1)
-            self.mix = nn.Linear(5 * width + 2, width)
-            self.dropout = nn.Dropout(0.1)
-            self.tasks = nn.Linear(width, tasks)
-
-        def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-            states = self.encoder(
-                input_ids=batch.ids, token_type_ids=batch.types, attention_mask=batch.mask
-            ).last_hidden_state
-            wrong = self.token(states).squeeze(-1).float()
-            states = states.float()
-            a, b = (_mean(states, side) for side in (batch.source, batch.paraphrase))
-            doubt = torch.sigmoid(wrong) * batch.paraphrase
-            length = batch.paraphrase.sum(1).clamp(min=1)
-            doubts = torch.stack([doubt.max(1).values, doubt.sum(1) / length], 1)
-            pooled = torch.cat([states[:, 0], a, b, (a - b).abs(), a * b, doubts], 1)
-            mixed = torch.tanh(self.mix(self.dropout(pooled)))
-            return self.tasks(self.dropout(mixed)).float(), wrong
-
-    def _mean(states: torch.Tensor, side: torch.Tensor) -> torch.Tensor:
-        return (states * side.unsqueeze(-1)).sum(1) / side.sum(1, keepdim=True).clamp(min=1)
-
-    return PairNetwork()
+BATCH_TOKENS = 4096
+"""Tokens of a batch, padding included."""
+HOW_TO_MAKE = "python research/make_pair_encoder.py makes it"
 
 
 class PairEncoder:
-    """A trained network with its tokenizer, on one device. Get one from :meth:`load`."""
+    """A trained network with its tokenizer. Get one from :meth:`load`."""
 
-    def __init__(
-        self, network: Any, tokenizer: Any, tasks: Sequence[str], digest: str, device: str
-    ) -> None:
-        self.network, self.tokenizer, self.tasks = network, tokenizer, tuple(tasks)
-        self.digest, self.device = digest, device
-
-    @classmethod
-    def load(cls, folder: str | Path, device: str = "auto") -> PairEncoder:
-        """The encoder of a folder. device: ``auto`` is the GPU where there is one.
-
-        Raises ImportError without torch or transformers, FileNotFoundError or ValueError of one
-        line for a folder that holds no such model, is damaged or of another version.
-        """
-        folder = Path(folder)
-        check_folder(folder)
-        import torch
+    def __init__(self, folder: Path, tasks: Sequence[str], digest: str, threads: int) -> None:
+        import ctranslate2
         from tokenizers import Tokenizer
 
-        description = _description(folder)
-        config = json.loads((folder / CONFIG).read_text("utf-8"))
-        network = pair_network(config, len(description["tasks"]))
-        network.load_state_dict(read_weights(folder / WEIGHTS))
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-        network = network.to(device).eval()
-        return cls(network, tokenizer, description["tasks"], description["digest"], device)
+        self.tasks, self.digest = tuple(tasks), digest
+        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        self._tokenizer.enable_truncation(MAXIMUM_TOKENS, strategy="longest_first")
+        self._tokenizer.no_padding()
+        # One thread a batch: several batches at once are faster than several threads on one.
+        self._encoder = ctranslate2.Encoder(
+            str(folder / ENCODER).removesuffix("/model.bin"),
+            compute_type="int8",
+            inter_threads=threads,
+            intra_threads=1,
+        )
+        with np.load(folder / HEAD) as head:
+            self._head = {name: head[name].astype(np.float32) for name in head.files}
 
-    def judge(
-        self, source: Sequence[str], paraphrase: Sequence[str], batch_tokens: int | None = None
-    ) -> np.ndarray:
-        """Structure, synonyms, meaning, fluency and score: float32 in [0, 1], shape (rows, 5)."""
-        return self.predict(source, paraphrase, batch_tokens)[:, :5]
+    @property
+    def signature(self) -> str:
+        """What decides a prediction; print it with every one that you report."""
+        return f"pair-encoder-zh|v:{FORMAT_VERSION}|{self.digest}"
 
-    def predict(
-        self, source: Sequence[str], paraphrase: Sequence[str], batch_tokens: int | None = None
-    ) -> np.ndarray:
-        """Every task: float32 in [0, 1], shape (rows, tasks). Sentences are taken as normalised.
+    @classmethod
+    def load(cls, folder: str | Path = SHIPPED, threads: int | None = None) -> PairEncoder:
+        """The encoder of a folder, by default the one that ships.
 
-        batch_tokens: tokens in a batch, padding included; None is 4,096 on the CPU, 65,536 elsewhere.
+        threads: batches that run at once; by default OMP_NUM_THREADS, which Spark sets for its workers,
+        or one a core.
+
+        Raises FileNotFoundError or ValueError of one line for a folder that holds no such encoder, or
+        one that is damaged or of another version.
         """
-        import torch
+        folder = Path(folder)
+        description = _description(folder)
+        given = os.environ.get("OMP_NUM_THREADS", "")
+        default = int(given) if given.isdecimal() else len(os.sched_getaffinity(0))
+        return cls(folder, description["tasks"], description["digest"], threads or max(default, 1))
 
-        limit = batch_tokens or (4096 if self.device == "cpu" else 65536)
-        encoded = encode(self.tokenizer, source, paraphrase, most_tokens(self.network))
-        out = np.empty((len(encoded), len(self.tasks)), np.float32)
-        with torch.inference_mode(), torch.autocast(self.device, torch.bfloat16):
-            for rows in batches([len(pair.ids) for pair in encoded], limit):
-                batch = collate([encoded[row] for row in rows])
-                batch = Batch(*(tensor.to(self.device) for tensor in batch))
-                out[rows] = torch.sigmoid(self.network(batch)[0]).cpu().numpy()
-        return out
+    def predict(self, source: Sequence[str], paraphrase: Sequence[str]) -> np.ndarray:
+        """Every task: float32 in [0, 1], shape (rows, tasks). Sentences are taken as normalised."""
+        return self.read(source, paraphrase)[0]
+
+    def read(
+        self, source: Sequence[str], paraphrase: Sequence[str]
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """``predict``, and for each pair how likely each character of the paraphrase is wrong."""
+        encoded = self._tokenizer.encode_batch(list(zip(source, paraphrase, strict=True)))
+        found = np.empty((len(encoded), len(self.tasks)), np.float32)
+        doubts: list[np.ndarray] = [np.empty(0)] * len(encoded)
+        waiting = []
+        for rows in batches([len(pair.ids) for pair in encoded], BATCH_TOKENS):
+            waiting.append((rows, self._begin([encoded[row] for row in rows])))
+            if len(waiting) > 8:
+                self._finish(*waiting.pop(0), encoded, paraphrase, found, doubts)
+        for rows, output in waiting:
+            self._finish(rows, output, encoded, paraphrase, found, doubts)
+        return found, doubts
+
+    def _begin(self, batch: Sequence[Any]) -> Any:
+        ids, types = [pair.ids for pair in batch], [pair.type_ids for pair in batch]
+        return self._encoder.forward_batch(ids, token_type_ids=types)
+
+    def _finish(
+        self,
+        rows: Sequence[int],
+        output: Any,
+        encoded: Sequence[Any],
+        paraphrase: Sequence[str],
+        found: np.ndarray,
+        doubts: list[np.ndarray],
+    ) -> None:
+        states = np.asarray(output.last_hidden_state, np.float32)
+        types = [np.asarray(encoded[row].type_ids) for row in rows]
+        lengths = np.array([len(own) for own in types])
+        second = np.array([len(own) - int(own.sum()) for own in types])
+        place = np.arange(states.shape[1])
+        a = (place > 0) & (place < second[:, None] - 1)
+        b = (place >= second[:, None]) & (place < lengths[:, None] - 1)
+        found[rows], wrong = head_outputs(states, a, b, self._head)
+        for row, own, first, length in zip(rows, wrong, second, lengths, strict=True):
+            characters = np.zeros(len(paraphrase[row]))
+            spans = encoded[row].offsets[first : length - 1]
+            for (start, end), doubt in zip(spans, own[first:], strict=False):
+                characters[start:end] = doubt
+            doubts[row] = characters
 
 
-def most_tokens(network: Any) -> int:
-    """Tokens of a pair that a network reads."""
-    return min(MAXIMUM_TOKENS, network.encoder.config.max_position_embeddings)
+def head_outputs(
+    states: np.ndarray, a: np.ndarray, b: np.ndarray, head: dict[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(tasks, doubts of tokens), both from 0 to 1, of the last layer's states.
+
+    states: float32, shape (pairs, tokens, width). a, b: which tokens are of the source, of the paraphrase.
+    """
+    wrong = expit(states @ head["token.weight"][0] + head["token.bias"][0])
+    mean_a, mean_b = (_mean(states, side) for side in (a, b))
+    doubt = wrong * b
+    doubts = np.stack([doubt.max(1), doubt.sum(1) / b.sum(1).clip(1)], 1)
+    parts = [states[:, 0], mean_a, mean_b, np.abs(mean_a - mean_b), mean_a * mean_b, doubts]
+    inner = np.concatenate(parts, 1) @ head["inner.weight"].T + head["inner.bias"]
+    inner = inner * (1 + erf(inner / np.sqrt(2))) / 2  # GELU
+    return expit(inner @ head["outer.weight"].T + head["outer.bias"]), wrong
 
 
-def encode(
-    tokenizer: Any, source: Sequence[str], paraphrase: Sequence[str], most: int
-) -> list[Any]:
-    """``tokenizers.Encoding`` of each pair, of at most so many tokens."""
-    tokenizer.enable_truncation(most, strategy="longest_first")
-    tokenizer.no_padding()
-    return tokenizer.encode_batch(list(zip(source, paraphrase, strict=True)))
+def _mean(states: np.ndarray, side: np.ndarray) -> np.ndarray:
+    weights = (side / side.sum(1, keepdims=True).clip(1)).astype(np.float32)
+    return np.matmul(weights[:, None, :], states)[:, 0]
 
 
 def batches(lengths: Sequence[int], limit: int) -> Iterator[list[int]]:
@@ -178,35 +171,19 @@ def batches(lengths: Sequence[int], limit: int) -> Iterator[list[int]]:
         yield rows
 
 
-def collate(encoded: Sequence[Any]) -> Batch:
-    """A batch of ``tokenizers.Encoding``, padded with zeros."""
-    import torch
-
-    longest = max(len(pair.ids) for pair in encoded)
-    arrays = np.zeros((5, len(encoded), longest), np.float32)
-    for row, pair in enumerate(encoded):
-        length = len(pair.ids)
-        sides = np.array([-1 if side is None else side for side in pair.sequence_ids])
-        arrays[:, row, :length] = pair.ids, pair.type_ids, np.ones(length), sides == 0, sides == 1
-    ids, types, mask, source, paraphrase = map(torch.from_numpy, arrays)
-    return Batch(ids.long(), types.long(), mask, source, paraphrase)
+@cache
+def load_pair_encoder(folder: str = str(SHIPPED)) -> PairEncoder:
+    """PairEncoder.load, once in a process."""
+    return PairEncoder.load(folder)
 
 
-def write_folder(
-    folder: Path,
-    network: Any,
-    config: dict[str, Any],
-    tokenizer: Any,
-    tasks: Sequence[str],
-    summary: dict[str, Any],
-) -> None:
-    """Writes what :meth:`PairEncoder.load` reads."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_weights(folder / WEIGHTS, network.state_dict())
-    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", "utf-8")
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    tokenizer.save(str(folder / TOKENIZER))
+def check_folder(folder: Path) -> str:
+    """The digest of a pair encoder; nothing is loaded. Raises what PairEncoder.load raises."""
+    return str(_description(folder)["digest"])
+
+
+def write_description(folder: Path, tasks: Sequence[str], summary: dict[str, Any]) -> None:
+    """Writes pair_encoder.json beside the other files of a folder."""
     description = {
         "format": FORMAT_VERSION,
         "tasks": list(tasks),
@@ -215,56 +192,6 @@ def write_folder(
     }
     text = json.dumps(description, ensure_ascii=False, indent=2)
     (folder / DESCRIPTION).write_text(text + "\n", "utf-8")
-
-
-def write_weights(path: Path, weights: Mapping[str, torch.Tensor]) -> None:
-    """Matrices as int8 with a float32 scale for each row, all else as float16, in one .npz."""
-    arrays = {}
-    for name, tensor in weights.items():
-        values = tensor.detach().float().cpu().numpy()
-        if values.ndim == 2 and values.size > 10_000:
-            scale = np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-8) / 127
-            arrays[name] = np.round(values / scale).astype(np.int8)
-            arrays[f"{name}|scale"] = scale.astype(np.float32)
-        elif values.dtype.kind == "f" and tensor.is_floating_point():
-            arrays[name] = values.astype(np.float16)
-    np.savez_compressed(path, **arrays)
-
-
-def read_weights(path: Path) -> dict[str, torch.Tensor]:
-    """What write_weights wrote, as float32 tensors by name. ValueError for a damaged file."""
-    import torch
-
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            weights = {}
-            for name in arrays.files:
-                if name.endswith("|scale"):
-                    continue
-                values = arrays[name].astype(np.float32)
-                if f"{name}|scale" in arrays.files:
-                    values *= arrays[f"{name}|scale"]
-                weights[name] = torch.from_numpy(values)
-            return weights
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{path}: expected the weights of a pair encoder ({error})") from None
-
-
-@cache
-def load_pair_encoder(folder: str, device: str = "auto") -> PairEncoder:
-    """PairEncoder.load, once in a process."""
-    return PairEncoder.load(folder, device)
-
-
-def check_folder(folder: Path) -> str:
-    """The digest of a pair encoder that can be used here; nothing is loaded.
-
-    Raises what PairEncoder.load raises.
-    """
-    for package in ("torch", "transformers"):
-        if importlib.util.find_spec(package) is None:
-            raise ImportError(f"tier full needs {package}: pip install 'gaixie[metrics]'")
-    return _description(folder)["digest"]
 
 
 def _description(folder: Path) -> dict[str, Any]:
@@ -278,16 +205,16 @@ def _description(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: expected the description of a pair encoder ({error})") from None
     if version != FORMAT_VERSION:
         raise ValueError(f"{path}: format {version!r}, but this version reads {FORMAT_VERSION}")
-    for name in (CONFIG, TOKENIZER, WEIGHTS):
+    for name in (TOKENIZER, HEAD, ENCODER):
         if not (folder / name).is_file():
             raise FileNotFoundError(f"{folder / name}: no such file; {path} lists it")
     if _digest(folder) != digest:
         raise ValueError(f"{path}: digest {digest}, but the files have {_digest(folder)}: damaged")
-    return description
+    return dict(description)
 
 
 def _digest(folder: Path) -> str:
     digest = hashlib.sha256()
-    for name in (CONFIG, TOKENIZER, WEIGHTS):
+    for name in (TOKENIZER, HEAD, ENCODER):
         digest.update((folder / name).read_bytes())
     return digest.hexdigest()[:10]

@@ -4,7 +4,7 @@
     paraphraser(["…"], Wanted(degree=4))     # for each text its paraphrases, the best first
 
 In this order: edits by the lexicon and the rules; a language model leaves out those that read oddly;
-draws combine the others; the reader judges each draw against the source; of what passes the gates the
+draws combine the others; the pair encoder judges each draw against the source; of what passes the gates the
 one that it likes best and that changes most wins. Where none passes, fewer edits are tried, then single
 ones, then the answer is that there is no paraphrase good enough.
 """
@@ -15,15 +15,16 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import rjieba
 
 from gaixie.udfs.meaning.language_model import LanguageModel
+from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder, load_pair_encoder
 from gaixie.udfs.paraphrase import lexicon as words_of
 from gaixie.udfs.paraphrase.edits import Edit, apply, fits
 from gaixie.udfs.paraphrase.endpoint import Endpoint
-from gaixie.udfs.paraphrase.reader import Reader, Reading, shipped
 from gaixie.udfs.paraphrase.rules import structural_edits
 from gaixie.udfs.text.entities import KINDS, EntityFinder, EntitySettings
 from gaixie.udfs.text.normalise import normalise
@@ -44,12 +45,26 @@ LOSSES = {True: 1.5, False: 0.0}
 DOUBT = 0.5
 """How much later an edit that is not sure is taken, in nats of its gain."""
 CHANGE = 0.5
-"""What change is worth beside the reader's judgement."""
+"""What change is worth beside the encoder's judgement."""
+
+
+READ = [TASKS.index(name) for name in ("same", "fluent", "good")]
+
+
+class Reading(NamedTuple):
+    """What the pair encoder says of a pair: probabilities."""
+
+    same: float
+    """The two say the same."""
+    fluent: float
+    """The paraphrase is good Chinese."""
+    good: float
+    """Both: an editor would print it."""
 
 
 @dataclass(frozen=True)
 class Gates:
-    """What a paraphrase must reach, probabilities of the reader."""
+    """What a paraphrase must reach, probabilities of the pair encoder."""
 
     same: float = 0.5
     fluent_loss: float = 0.15
@@ -76,7 +91,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Paraphrase:
-    """A paraphrase that passed the gates, and what the reader thinks of it."""
+    """A paraphrase that passed the gates, and what the pair encoder thinks of it."""
 
     text: str
     same: float
@@ -104,20 +119,20 @@ class Paraphraser:
 
     def __init__(
         self,
-        reader: Reader,
+        encoder: PairEncoder,
         lexicon: words_of.Lexicon,
         language_model: LanguageModel,
         gates: Gates | None = None,
         endpoint: Endpoint | None = None,
     ):
-        self.reader, self.lexicon, self.language_model = reader, lexicon, language_model
+        self.encoder, self.lexicon, self.language_model = encoder, lexicon, language_model
         self.gates, self.endpoint = gates or Gates(), endpoint
         self._entities = EntityFinder(EntitySettings(kinds=FIXED))
 
     @classmethod
     def load(cls, gates: Gates | None = None, endpoint: Endpoint | None = None) -> Paraphraser:
         """What ships with the package. endpoint: a service that is asked before edits are tried."""
-        return cls(shipped(), words_of.load(), LanguageModel.load(), gates, endpoint)
+        return cls(load_pair_encoder(), words_of.load(), LanguageModel.load(), gates, endpoint)
 
     def __call__(
         self, texts: Sequence[str], wanted: Wanted | None = None
@@ -125,10 +140,8 @@ class Paraphraser:
         """Paraphrases of each text, the best first, at most ``wanted.n``; none where none is good enough."""
         wanted = wanted or Wanted()
         drafts = [self._draft(text, wanted.keep) for text in texts]
-        for draft, fluent in zip(
-            drafts, self.reader.read([(t, t) for t in texts]).fluent, strict=True
-        ):
-            draft.fluent = float(fluent)
+        for draft, reading in zip(drafts, self._read([(t, t) for t in texts]), strict=True):
+            draft.fluent = reading.fluent
         if self.endpoint:
             self._ask(drafts, wanted)
         for attempt, share in enumerate((SHARES[wanted.degree], 0.4, 0.0)):
@@ -202,26 +215,27 @@ class Paraphraser:
         pairs = [(draft.text, text) for draft in drafts for text in draft.drawn]
         if not pairs:
             return
-        reading, place = self.reader.read(pairs), 0
+        readings = iter(self._read(pairs))
         for draft in drafts:
             kept = []
-            for text, edits in draft.drawn.items():
-                if _keeps(draft.text, text, draft.fixed) and self._passes(reading, place, draft):
-                    same, fluent, good = (float(own[place]) for own in reading)
-                    kept.append(Paraphrase(text, same, fluent, good, edits))
-                place += 1
+            for (text, edits), reading in zip(draft.drawn.items(), readings, strict=False):
+                if _keeps(draft.text, text, draft.fixed) and self._passes(reading, draft):
+                    kept.append(Paraphrase(text, *reading, edits))
             draft.found = sorted(
                 kept,
                 key=lambda own: own.same + own.fluent + CHANGE * change(draft.text, own.text),
                 reverse=True,
             )
 
-    def _passes(self, reading: Reading, place: int, draft: _Draft) -> bool:
-        gates = self.gates
-        return bool(
-            reading.same[place] >= gates.same
-            and reading.fluent[place] >= draft.fluent - gates.fluent_loss
-        )
+    def _read(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
+        if not pairs:
+            return []
+        found = self.encoder.predict(*zip(*pairs, strict=True))[:, READ]
+        return [Reading(*row) for row in found.tolist()]
+
+    def _passes(self, reading: Reading, draft: _Draft) -> bool:
+        least = draft.fluent - self.gates.fluent_loss
+        return reading.same >= self.gates.same and reading.fluent >= least
 
 
 def change(source: str, paraphrase: str) -> float:

@@ -1,6 +1,6 @@
 """The folder of a fitted SPScore-zh: ``spscore.json``, which describes it, and files of each head.
 
-spscore.json            tier, columns of each head, digests; version 2 of the format
+spscore.json            tier, columns of each head, digests; version 3 of the format
 structure/lightgbm-0.txt, synonyms/…, meaning/…, fluency/…, spscore/…
 """
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from gaixie.udfs.spscore.trees import TreeModel
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 DESCRIPTION = "spscore.json"
 KEYS = (
     *("version", "tier", "columns", "heads", "penalties"),
@@ -64,10 +64,10 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
         description = dict(json.loads(_read(path)))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: expected JSON ({error})") from None
-    if description.get("format") == 1:
+    if (older := description.get("format")) in (1, 2):
         raise ValueError(
-            f"{path}: an SPScore-zh 0.1 model, which gives one score and no judgements; this "
-            "version reads 0.2, and Gaixie 0.1 reproduces the scores of that model"
+            f"{path}: an SPScore-zh 0.{older} model, but this version reads 0.3; fit it again, or score "
+            f"with a version of Gaixie that reads 0.{older}"
         )
     missing = [key for key in ("format", *KEYS) if key not in description]
     if missing:

@@ -12,9 +12,8 @@ head of its own: a regression on the features that the tier sees, fitted to rati
 divided by 5.
 
 Tiers: ``paper`` sees the eight features of the paper; ``core`` (the default) sees the families of
-udfs/meaning too; ``full`` also reads both sentences with a fine-tuned encoder, and needs torch.
-Neither pyspark nor torch is imported otherwise, nor LightGBM or scikit-learn unless a model is
-fitted.
+udfs/meaning too; ``full`` also reads both sentences with a fine-tuned encoder. Neither pyspark nor
+torch is imported, nor LightGBM or scikit-learn unless a model is fitted.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ import pyarrow as pa
 
 from gaixie.udfs.features import FEATURES, extract_code_points
 from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources, extract_core
+from gaixie.udfs.meaning.pair_encoder import SHIPPED as SHIPPED_ENCODER
 from gaixie.udfs.meaning.pair_encoder import check_folder, load_pair_encoder
 from gaixie.udfs.spscore import files, pickled
 from gaixie.udfs.spscore.columns import ENCODER_FEATURES, JUDGEMENTS, OUTPUTS, TIERS, named
@@ -46,11 +46,10 @@ if TYPE_CHECKING:
 
 __all__ = ["JUDGEMENTS", "OUTPUTS", "SHIPPED", "TIERS", "VERSION", "Head", "SPScore"]
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 """Version of the metric's definition: what is computed, apart from the fitted model."""
 SHIPPED = Path(__file__).parents[1] / "models" / "spscore-zh"
 """Holds a folder for each tier."""
-SHIPPED_ENCODER = SHIPPED / "full" / "encoder"
 
 Texts: TypeAlias = Sequence[str | None] | pa.Array | pa.ChunkedArray
 
@@ -66,11 +65,9 @@ class SPScore:
         resources: Mapping[str, str] | None = None,
         summary: dict[str, Any] | None = None,
         penalties: Mapping[str, float] | None = None,
-        encoder: str | None = None,
         core: str = "core",
     ):
-        """encoder: folder of the pair encoder of tier full; by default the one that ships.
-        core: folder of the model of tier core that tier full reads beside it, or its name.
+        """core: folder of the model of tier core that tier full reads beside it, or its name.
         penalties: for columns that count facts lost or invented, what each multiplies PENALISED by.
         heads: one for each of OUTPUTS, in their order. segmenter: name and version used to fit.
         resources: digests of the tables that the features came from (Resources.digests).
@@ -90,7 +87,7 @@ class SPScore:
         self.resources = dict(resources or {})
         self.summary = summary or {}
         self.penalties = dict(penalties or {})
-        self.encoder, self.core = encoder, core
+        self.core = core
         self.read_from = 0.0
         """Tier full reads pairs from this score of tier core up; others keep the core's outputs."""
         for name, factor in self.penalties.items():
@@ -152,7 +149,7 @@ class SPScore:
         encoded = np.full((len(core), len(ENCODER_FEATURES)), np.nan, np.float32)
         read = outputs[:, -1] >= self.read_from
         if read.any():
-            encoder = load_pair_encoder(self.encoder or str(SHIPPED_ENCODER))
+            encoder = load_pair_encoder()
             sources, paraphrases = (
                 [text for text, wanted in zip(to_strings(side), read, strict=True) if wanted]
                 for side in (a, b)
@@ -249,10 +246,10 @@ class SPScore:
             )
         )
 
-    def bind(self, encoder: str | Path, core: str | Path = "core") -> None:
-        """Sets the pair encoder and the model of tier core that a model of tier full reads."""
-        self.encoder, self.core = str(encoder), str(core)
-        self.resources |= _read_beside(Path(encoder), self.core)
+    def bind(self, core: str | Path = "core") -> None:
+        """Sets the model of tier core that a model of tier full reads beside the shipped encoder."""
+        self.core = str(core)
+        self.resources |= _read_beside(self.core)
 
     def save(self, folder: str | Path) -> None:
         """Writes the model: a folder of plain text or .npz a head, and ``spscore.json``."""
@@ -279,11 +276,9 @@ class SPScore:
         if model.tier != "paper":
             here = Resources.load().digests()
             if model.tier == "full":
-                if folder != SHIPPED / "full":
-                    model.encoder = str(folder / "encoder")
-                if (folder / "core").is_dir():
-                    model.core = str(folder / "core")
-                here |= _read_beside(folder / "encoder", model.core)
+                if folder.parent != SHIPPED and (beside := folder.parent / "core").is_dir():
+                    model.core = str(beside)
+                here |= _read_beside(model.core)
             if model.resources != here:
                 raise ValueError(
                     f"{path}: fitted with {_joined(model.resources)}, but the tables here are "
@@ -339,9 +334,9 @@ def _load_core(folder: str) -> SPScore:
     return model
 
 
-def _read_beside(encoder: Path, core: str) -> dict[str, str]:
+def _read_beside(core: str) -> dict[str, str]:
     """Digests of what tier full reads beside the features: the encoder, the model of tier core."""
-    return {"enc": check_folder(encoder), "core": _load_core(core).digest}
+    return {"enc": check_folder(SHIPPED_ENCODER), "core": _load_core(core).digest}
 
 
 def _joined(digests: Mapping[str, str]) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from gaixie.udfs.spscore import SPScore
 
-Identity: TypeAlias = tuple[str, str | None, str, float]
-"""SHA-256 of what is packed; and where the model finds the rest: encoder, core, read_from."""
+Identity: TypeAlias = tuple[str, str, float]
+"""SHA-256 of what is packed; and where the model finds the rest: core, read_from."""
 
 _restored: dict[Identity, SPScore] = {}
 """The models of this process: made once, however many tasks they come with."""
@@ -31,7 +31,7 @@ def share(model: SPScore) -> SPScore:
 def _identify(model: SPScore) -> tuple[Identity, bytes]:
     content = pickle.dumps(model._packed())
     digest = hashlib.sha256(content).hexdigest()
-    return (digest, model.encoder, model.core, model.read_from), content
+    return (digest, model.core, model.read_from), content
 
 
 def _restore(identity: Identity, content: bytes) -> SPScore:
@@ -39,6 +39,6 @@ def _restore(identity: Identity, content: bytes) -> SPScore:
 
     if identity not in _restored:
         model = SPScore._unpacked(*pickle.loads(zlib.decompress(content)))
-        _, model.encoder, model.core, model.read_from = identity
+        _, model.core, model.read_from = identity
         _restored[identity] = model
     return _restored[identity]

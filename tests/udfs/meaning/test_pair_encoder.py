@@ -1,80 +1,76 @@
 """The pair encoder: its folder, its batches, and what is said of a folder that cannot be used."""
 
 import json
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.meaning import pair_encoder
-from gaixie.udfs.meaning.pair_encoder import PairEncoder, batches
+from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder, batches
 
-torch = pytest.importorskip("torch")
-tokenizers = pytest.importorskip("tokenizers")
-pytest.importorskip("transformers")
-
-TASKS = ("structure", "synonyms", "meaning", "fluency", "overall", "same")
+WRITTEN = Path(__file__).parents[3] / "examples/written/data"
 TEXTS = ["今天天气很好", "天气今天不错", "他昨天买了三本书", "书", "好"]
-TINY = {
-    "vocab_size": 40,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-}
-
-
-def tiny_tokenizer():
-    characters = sorted(set("".join(TEXTS)))
-    vocabulary = {t: k for k, t in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *characters])}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex("."), "isolated")
-    tokenizer.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    return tokenizer
 
 
 @pytest.fixture(scope="module")
-def network():
-    torch.manual_seed(0)
-    return pair_encoder.pair_network(TINY, len(TASKS)).eval()
+def trained(tmp_path_factory):
+    """(network of random weights, the folder that it was exported to)."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from tiny_pair_encoder import tiny_pair_bert
+
+    from gaixie.research.pair_encoder.training import PairNetwork, export
+
+    folder = tmp_path_factory.mktemp("encoder")
+    bert = tiny_pair_bert(folder / "bert")
+    torch.manual_seed(1)
+    network = PairNetwork(bert).eval()
+    export(network, bert, folder / "own", {"examples": 0})
+    return network, bert, folder / "own"
 
 
 @pytest.fixture
-def folder(tmp_path, network):
-    pair_encoder.write_folder(tmp_path / "model", network, TINY, tiny_tokenizer(), TASKS, {})
-    return tmp_path / "model"
+def folder(trained, tmp_path):
+    import shutil
+
+    return shutil.copytree(trained[2], tmp_path / "own")
 
 
-def test_a_folder_gives_what_the_network_gives(folder, network):
-    expected = PairEncoder(network, tiny_tokenizer(), TASKS, "", "cpu").predict(TEXTS, TEXTS[::-1])
-    found = PairEncoder.load(folder, "cpu").predict(TEXTS, TEXTS[::-1])
-    assert found.shape == (5, 6)
-    assert ((found >= 0) & (found <= 1)).all()
-    assert np.abs(found - expected).max() < 0.02  # weights in 8 bits
+def test_a_folder_gives_what_the_network_gives(trained):
+    import torch
+    from transformers import AutoTokenizer
+
+    from gaixie.research.pair_encoder.examples import Example
+    from gaixie.research.pair_encoder.training import tensors_of
+
+    network, bert, folder = trained
+    tokenizer = AutoTokenizer.from_pretrained(bert).backend_tokenizer
+    pairs = [Example(one, other, {}) for one, other in zip(TEXTS, TEXTS[::-1], strict=True)]
+    with torch.no_grad():
+        logits, wrong = network(*tensors_of(tokenizer, pairs)[:3])
+    found, doubts = PairEncoder.load(folder, threads=1).read(TEXTS, TEXTS[::-1])
+    assert found.shape == (len(TEXTS), len(TASKS))
+    np.testing.assert_allclose(found, torch.sigmoid(logits), atol=0.03)  # weights in 8 bits
+    # The paraphrase of the first pair is one character; it follows [CLS], six of the source, [SEP].
+    np.testing.assert_allclose(doubts[0], torch.sigmoid(wrong)[0, 8:9], atol=0.03)
+    assert [len(own) for own in doubts] == [len(text) for text in TEXTS[::-1]]
 
 
-def test_judgements_are_the_first_five(folder):
-    encoder = PairEncoder.load(folder, "cpu")
-    np.testing.assert_array_equal(encoder.judge(TEXTS, TEXTS), encoder.predict(TEXTS, TEXTS)[:, :5])
+def test_batches_do_not_change_a_prediction(trained, monkeypatch):
+    encoder = PairEncoder.load(trained[2], threads=1)
+    together = encoder.predict(TEXTS * 9, TEXTS[::-1] * 9)
+    monkeypatch.setattr(pair_encoder, "BATCH_TOKENS", 1)
+    np.testing.assert_allclose(encoder.predict(TEXTS * 9, TEXTS[::-1] * 9), together, atol=0.01)
 
 
-def test_batches_do_not_change_a_prediction(folder):
-    encoder = PairEncoder.load(folder, "cpu")
-    together = encoder.predict(TEXTS, TEXTS[::-1])
-    alone = encoder.predict(TEXTS, TEXTS[::-1], batch_tokens=1)
-    np.testing.assert_allclose(together, alone, atol=0.01)  # bfloat16
-
-
-def test_long_sentences_are_cut(folder):
-    long = ["今天天气" * 200]
-    assert np.isfinite(PairEncoder.load(folder, "cpu").predict(long, long)).all()
-
-
-def test_no_pairs(folder):
-    assert PairEncoder.load(folder, "cpu").predict([], []).shape == (0, 6)
+def test_long_sentences_are_cut_and_no_pairs_are_no_error(trained):
+    encoder = PairEncoder.load(trained[2], threads=1)
+    assert np.isfinite(encoder.predict(["今天天气" * 200], ["今天天气" * 200])).all()
+    assert encoder.predict([], []).shape == (0, len(TASKS))
 
 
 @given(st.lists(st.integers(1, 50), max_size=30), st.integers(1, 100))
@@ -87,47 +83,48 @@ def test_every_row_is_in_one_batch_within_the_limit(lengths, limit):
     assert order == sorted(order)
 
 
-def test_small_matrices_and_vectors_keep_their_values(tmp_path):
-    weights = {"bias": torch.linspace(-1, 1, 5), "large": torch.randn(120, 100)}
-    pair_encoder.write_weights(tmp_path / "weights.npz", weights)
-    read = pair_encoder.read_weights(tmp_path / "weights.npz")
-    torch.testing.assert_close(read["bias"], weights["bias"], atol=1e-3, rtol=0)
-    step = weights["large"].abs().amax(1, keepdim=True) / 127
-    assert ((read["large"] - weights["large"]).abs() <= 0.51 * step).all()
-
-
-def test_a_missing_folder(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match="expected a pair encoder; python research/fit_spscore"
-    ):
-        PairEncoder.load(tmp_path / "none")
-
-
-@pytest.mark.parametrize(
-    "name", [pair_encoder.CONFIG, pair_encoder.TOKENIZER, pair_encoder.WEIGHTS]
-)
+@pytest.mark.parametrize("name", ["pair_encoder.json", "tokenizer.json", "head.npz", "model.bin"])
 def test_a_missing_file_is_named(folder, name):
-    (folder / name).unlink()
+    next(folder.rglob(name)).unlink()
     with pytest.raises(FileNotFoundError, match=name):
         PairEncoder.load(folder)
 
 
 def test_a_damaged_file(folder):
-    content = bytearray((folder / pair_encoder.WEIGHTS).read_bytes())
-    content[len(content) // 2] ^= 1
-    (folder / pair_encoder.WEIGHTS).write_bytes(content)
+    path = folder / pair_encoder.HEAD
+    path.write_bytes(path.read_bytes() + b"x")
     with pytest.raises(ValueError, match="damaged"):
         PairEncoder.load(folder)
 
 
-def test_another_version(folder):
-    path = folder / pair_encoder.DESCRIPTION
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 9}))
-    with pytest.raises(ValueError, match="format 9, but this version reads 1"):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "expected the description of a pair encoder"),
+        (json.dumps({"format": 1, "digest": ""}), "format 1, but this version reads 2"),
+    ],
+)
+def test_a_description_of_something_else(folder, content, message):
+    (folder / pair_encoder.DESCRIPTION).write_text(content)
+    with pytest.raises(ValueError, match=message):
         PairEncoder.load(folder)
 
 
-def test_no_description(folder):
-    (folder / pair_encoder.DESCRIPTION).write_text("[]")
-    with pytest.raises(ValueError, match="expected the description of a pair encoder"):
-        PairEncoder.load(folder)
+WINS = {"negation": 0.7, "roles": 0.55, "fact": 0.75, "scope": 0.8, "salad": 0.92}
+"""How often a paraphrase must beat a counterpart; the card has the shares of all groups."""
+
+
+@pytest.mark.parametrize("kind", WINS)
+def test_the_shipped_encoder_reads(kind):
+    """Groups of examples/written that it did not learn from."""
+    groups = pd.read_parquet(WRITTEN / "groups-test.parquet").set_index("group")["texts"]
+    counterparts = pd.read_parquet(WRITTEN / "counterparts-test.parquet")
+    rows = counterparts[(counterparts["kind"] == kind) & (counterparts["group"] < 30_000)].head(60)
+    encoder, task = PairEncoder.load(), TASKS.index("fluent" if kind == "salad" else "same")
+    sources = rows["source"].tolist()
+    wrong = encoder.predict(sources, rows["text"].tolist())[:, task]
+    right = [
+        encoder.predict(sources, [groups[group][k] for group in rows["group"]])[:, task]
+        for k in (2, 3, 4)
+    ]
+    assert (np.array(right) > wrong).mean() >= WINS[kind]

@@ -1,4 +1,4 @@
-"""The whole chain, with the reader that ships."""
+"""The whole chain, with the pair encoder that ships."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from gaixie.udfs.paraphrase.paraphraser import Gates, Paraphraser, Wanted, change
-from gaixie.udfs.paraphrase.reader import Reader
 
 TEXTS = [
     "此外，卫生部门提醒，野生蘑菇煮熟后仍然可能有毒，因此切勿采食。",
@@ -63,17 +62,3 @@ def test_wrong_values_are_named() -> None:
         Wanted(degree=6)
     with pytest.raises(ValueError, match="n: expected 1 or more, not 0"):
         Wanted(n=0)
-
-
-def test_a_pair_reads_the_same_alone_and_in_a_batch() -> None:
-    reader = Reader(threads=1)
-    pairs = [(TEXTS[0], TEXTS[0]), (TEXTS[1], TEXTS[2]), ("今天下雨。", "今天没有下雨。")]
-    batch = np.array(reader.read(pairs))
-    alone = np.concatenate([np.array(reader.read([own])) for own in pairs], 1)
-    np.testing.assert_allclose(batch, alone, atol=0.02)
-    assert batch[0, 0] > batch[0, 1]
-
-
-def test_a_folder_without_a_reader_is_named(tmp_path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"reader\.json: no such file"):
-        Reader(tmp_path)

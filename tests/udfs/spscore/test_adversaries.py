@@ -38,8 +38,6 @@ def good() -> list[dict]:
 
 @pytest.mark.parametrize("tier", ["core", "full"])
 def test_a_good_paraphrase_beats_its_negatives(good, tier):
-    if tier == "full":
-        pytest.importorskip("transformers", reason="tier full reads its encoder with it")
     segmenter = load_segmenter("jieba")
     pairs, negatives = [], []
     for k, pair in enumerate(good):
@@ -65,8 +63,6 @@ def test_a_good_paraphrase_beats_its_negatives(good, tier):
 @pytest.mark.parametrize("tier", ["paper", "core", "full"])
 def test_text_without_chinese_is_worth_nothing(tier):
     """Nor is text of which a character or two is Chinese; the first source is good, its copy is not."""
-    if tier == "full":
-        pytest.importorskip("transformers", reason="tier full reads its encoder with it")
     source = "由于连日暴雨，市政府决定从明天起关闭所有的公园和学校。"
     without = [
         "，" * 25,

@@ -232,7 +232,7 @@ def test_models_of_another_kind_are_refused(sample, settings, message):
 def test_signature(metric, sample):
     assert len(metric.digest) == 10
     assert metric.signature(SEGMENTER) == (
-        "SPScore-zh|v:0.2.0|tier:paper|norm:nfkc+ws|seg:jieba-rjieba-0.2.2|"
+        "SPScore-zh|v:0.3.0|tier:paper|norm:nfkc+ws|seg:jieba-rjieba-0.2.2|"
         f"feat:acs,spa,pmd,wpa,lis,sbleu,sl,lr|model:lightgbm-{metric.digest}"
     )
     ltp = SimpleNamespace(name="ltp-small", version="4.2")
@@ -284,8 +284,9 @@ def test_missing_folder_and_file(tmp_path, sample):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 99}, "format 99, but this version reads 2"),
-        ({"format": 1}, "an SPScore-zh 0.1 model, .* Gaixie 0.1 reproduces the scores"),
+        ({"format": 99}, "format 99, but this version reads 3"),
+        ({"format": 1}, "an SPScore-zh 0.1 model, but this version reads 0.3"),
+        ({"format": 2}, "an SPScore-zh 0.2 model, but this version reads 0.3"),
         ({"tier": "best"}, "tier 'best', expected one of paper, core, full"),
         ({"columns": ["acs", "lr"]}, "column 'lr' where the tier paper has 'spa'"),
         ({"columns": list(FEATURES[:7])}, "column None where the tier paper has 'lr'"),

@@ -1,17 +1,17 @@
-"""What the reader learns from: broken sentences, good versions, drawn examples."""
+"""What the pair encoder learns from: broken sentences, good versions, drawn examples."""
 
 from __future__ import annotations
 
-import json
-import math
 from random import Random
 
+import pandas as pd
 import pytest
 import rjieba
 
-from gaixie.research.reader.broken import Breaker, words
-from gaixie.research.reader.examples import Examples, Sets, held_out
-from gaixie.research.reader.versions import clean, consensus, usable
+from gaixie.research.pair_encoder.broken import Breaker, words
+from gaixie.research.pair_encoder.examples import Example, Examples, Sets, differences, held_out
+from gaixie.research.pair_encoder.versions import clean, consensus, usable
+from gaixie.udfs.meaning.pair_encoder import TASKS
 
 SENTENCES = [
     "李娜在2019年没有赢得比赛，但是张伟去年已经成功了。",
@@ -84,21 +84,39 @@ def test_clean_and_usable() -> None:
 
 def test_examples_are_the_same_again_and_have_a_target() -> None:
     group = {"group": 1, "texts": [f"{SENTENCES[0]}{k}" for k in range(5)]}
-    broken = {
-        "group": 1,
-        **dict.fromkeys(("negation", "roles", "fact", "scope", "salad"), "坏的句子。"),
-    }
-    rated = {"source": "甲乙丙丁", "paraphrase": "丁丙乙甲", "meaning": 1.5, "fluency": 4.75}
-    sets = Sets([SENTENCES, SENTENCES[::-1]], [group], {1: broken}, [rated], [("对的句子。", 1)])
-    drawn = [[Examples(sets, Random(5)).draw() for _ in range(1)] for _ in range(2)]
-    assert json.dumps(drawn[0]) == json.dumps(drawn[1])
-    examples = Examples(sets, Random(5))
-    for own in (examples.draw() for _ in range(300)):
-        known = [value for value in own[2:] if not math.isnan(value)]
-        assert known
-        assert all(0 <= value <= 1 for value in known)
-    example = examples.of_rated()
-    assert (example.same, example.fluent, example.good) == (0, 1, 0)
+    kinds = ("negation", "roles", "fact", "scope", "salad")
+    rated = {"source": "甲乙丙丁", "paraphrase": "丁丙乙甲", "part": "encoder"}
+    rated |= {"structure": 5, "synonyms": 5, "meaning": 1.5, "fluency": 4.75, "overall": 1}
+    sets = Sets(
+        versions=[SENTENCES, SENTENCES[::-1]],
+        written=[group],
+        broken={1: {"group": 1, **dict.fromkeys(kinds, "坏的句子。")}},
+        rated=pd.DataFrame([rated, rated | {"part": "test", "source": "不可以学"}]),
+        exchanged=[
+            {"source": "甲借给乙", "same": ["乙向甲借"], "roles": ["乙借给甲"], "other": ["甲没借"]}
+        ],
+        judged=[Example("一", "二", {"question": 1.0})],
+        grammar=[("对的句子。", 1)],
+    )
+    one, other = (Examples(sets, Random(5)) for _ in range(2))
+    drawn = [one.draw() for _ in range(300)]
+    assert drawn == [other.draw() for _ in range(300)]
+    for own in drawn:
+        assert own.targets
+        assert set(own.targets) <= set(TASKS)
+        assert all(0 <= value <= 1 for value in own.targets.values())
+        assert own.source != "不可以学"
+    targets = one.of_rated().targets
+    assert (targets["same"], targets["fluent"], targets["good"]) == (0, 1, 0)
+    assert targets["overall"] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "spans"),
+    [("今天很好", "今天不好", [(2, 3)]), ("今天很好", "今天好", [(2, 3)]), ("今天", "今天", [])],
+)
+def test_differences_mark_what_is_wrong(right: str, wrong: str, spans: list) -> None:
+    assert differences(right, wrong) == spans
 
 
 def test_held_out_groups() -> None:

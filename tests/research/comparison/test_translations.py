@@ -1,21 +1,11 @@
-"""What is measured on judgements that are no ratings."""
+"""Translations of a segment, ranked by metrics and by people."""
 
 import json
 
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-
-from gaixie.research.fitting.encoder_examples import EncoderConfig
-from gaixie.research.fitting.held_out import translations
-
-PHASE = {"learning_rate": 1e-3}
-
-
-@pytest.fixture
-def settings():
-    return EncoderConfig(encoder="none", esa_held_out=0.5, first=PHASE, second=PHASE)
+from gaixie.research.comparison.translations import translations
 
 
 @pytest.fixture
@@ -32,7 +22,7 @@ def judged(tmp_path):
     return path
 
 
-def test_a_metric_that_ranks_as_people_do_has_tau_1_and_one_that_sees_nothing_0(judged, settings):
+def test_a_metric_that_ranks_as_people_do_has_tau_1_and_one_that_sees_nothing_0(judged):
     metrics = {
         "blind": lambda a, b: np.zeros(len(b)),
         "length": lambda a, b: np.array([len(text) for text in b]),
@@ -40,16 +30,16 @@ def test_a_metric_that_ranks_as_people_do_has_tau_1_and_one_that_sees_nothing_0(
         # Swaps the best two: 4 of 6 pairs of texts more are right than wrong.
         "swapped": lambda a, b: np.array([(0, 1, 2, 4, 3)[len(text)] for text in b]),
     }
-    found = translations(judged, settings, metrics)
-    assert (found["documents"], found["segments"], found["texts"]) == (2, 4, 16)
+    found = translations(judged, metrics)
+    assert (found["documents"], found["segments"], found["texts"]) == (4, 8, 32)
     taus = {row["metric"]: row["tau"] for row in found["metrics"]}
     assert taus == pytest.approx({"length": 1, "swapped": 4 / 6, "blind": 0, "backwards": -1})
     assert found["metrics"][-1]["metric"] == "backwards"
 
 
-def test_a_text_is_compared_with_every_other_of_its_segment(judged, settings):
+def test_a_text_is_compared_with_every_other_of_its_segment(judged):
     seen = []
     metrics = {"seen": lambda a, b: seen.extend(zip(a, b, strict=True)) or np.zeros(len(b))}
-    translations(judged, settings, metrics)
-    assert len(seen) == 4 * 4 * 3
+    translations(judged, metrics)
+    assert len(seen) == 8 * 4 * 3
     assert all(source != paraphrase for source, paraphrase in seen)

@@ -1,0 +1,113 @@
+"""Compares what two checkouts write: scored rows, a release, a vocabulary, a tokenizer, losses.
+
+    git worktree add ../before COMMIT
+    python research/benchmarks/compare_commits.py ../before . --data FOLDER
+
+Both run the demo, score pairs of translations, and train a few steps, each in a folder of its own. Text and counts
+must be equal, numbers equal to 1e-6. Exit codes: 0 all equal, 1 something differs (each is named).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.dataset as ds
+
+TRANSLATIONS = "wmt_en_zh_translations.parquet"
+COMMANDS = """
+jobs/score_corpus.py --config examples/demo.yaml --output OUT/demo
+jobs/build_pairs.py versions --input DATA/TRANSLATIONS --foreign-column source_en --text-column translations_zh \
+--max-pairs 2 --output OUT/made
+jobs/score_corpus.py --input OUT/made/pairs --origin-column origin --output OUT/corpus --run-id first
+jobs/release_dataset.py --root OUT/corpus --runs first --version 1.0 --license CC-BY-4.0 --split 0.98 0.01 0.01
+jobs/build_vocabulary.py --input examples/pairs.jsonl --column source --column paraphrase --output OUT/vocabulary
+training/tokenize_text.py make OUT/vocabulary/vocabulary.tsv --output OUT/tokenizer --common-characters
+training/curriculum.py --config examples/demo-train.yaml --set data.uri=OUT/demo/runs/demo \
+--set tokenizer=OUT/tokenizer --set output=OUT/run --set controller.max_steps=20 --set log_steps=5
+"""
+TABLES = {
+    "scored rows": ("corpus/runs/first/scored", "pair_id"),
+    "quarantine": ("demo/runs/demo/quarantine", "file_row"),
+    "release": ("corpus/releases/1.0/data", "pair_id"),
+}
+FILES = ("vocabulary/vocabulary.tsv", "tokenizer/vocabulary.txt", "tokenizer/entities.json")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("before", type=Path, help="a checkout")
+    parser.add_argument("after", type=Path, help="another checkout")
+    parser.add_argument("--data", type=Path, required=True, help=f"folder with {TRANSLATIONS}")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = [Path(folder) / name for name in ("before", "after")]
+        for checkout, output in zip((args.before, args.after), outputs, strict=True):
+            run(checkout.resolve(), output, args.data.resolve())
+        different = [what for what, equal in compare(*outputs).items() if not equal]
+    print(f"different: {', '.join(different)}" if different else "all equal")
+    return int(bool(different))
+
+
+def run(checkout: Path, output: Path, data: Path) -> None:
+    """Runs the commands of a checkout; RuntimeError with the end of its log where one fails."""
+    own = os.environ | {"PYTHONPATH": str(checkout)}
+    for line in COMMANDS.replace("\\\n", "").strip().splitlines():
+        for name, value in {"OUT": output, "DATA": data, "TRANSLATIONS": TRANSLATIONS}.items():
+            line = line.replace(name, str(value))
+        command = [sys.executable, *line.split()]
+        done = subprocess.run(command, cwd=checkout, env=own, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{checkout}: {line}\n{done.stderr[-2000:]}")
+
+
+def compare(before: Path, after: Path) -> dict[str, bool]:
+    """For each thing that the commands write, whether it is equal."""
+    found = {}
+    for what, (place, key) in TABLES.items():
+        one, other = (read_rows(folder / place, key) for folder in (before, after))
+        print(f"{what}: {len(one):,} and {len(other):,} rows, {one.shape[1]} columns")
+        found[what] = equal_tables(one, other)
+    for name in FILES:
+        found[name] = (before / name).read_bytes() == (after / name).read_bytes()
+    losses = [read_losses(folder / "run/log.jsonl") for folder in (before, after)]
+    print(f"losses: {len(losses[0])} and {len(losses[1])} entries")
+    found["losses"] = len(losses[0]) == len(losses[1]) > 0 and np.allclose(*losses, atol=1e-6)
+    return found
+
+
+def read_rows(folder: Path, key: str) -> pd.DataFrame:
+    """The rows of a folder of Parquet files, in the order of a key and of all text."""
+    table = ds.dataset(folder, format="parquet", partitioning="hive").to_table().to_pandas()
+    keys = [key, *sorted(set(table.columns) & {"source", "paraphrase", "origin"})]
+    keys = [name for name in keys if name in table]
+    return table.sort_values(keys, kind="stable").reset_index(drop=True)
+
+
+def equal_tables(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    """Whether two tables have equal columns and rows, numbers equal to 1e-6."""
+    columns = sorted(one.columns)
+    if columns != sorted(other.columns) or len(one) != len(other):
+        return False
+    try:
+        pd.testing.assert_frame_equal(one[columns], other[columns], rtol=0, atol=1e-6)
+    except AssertionError as error:
+        print(error)
+        return False
+    return True
+
+
+def read_losses(path: Path) -> list[float]:
+    """The losses of a training's log, in order."""
+    rows = pd.read_json(path, lines=True)
+    return rows["loss"].dropna().tolist()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,284 @@
+"""Draws what the pair encoder learns from.
+
+Pairs that say the same, pairs that do not, broken Chinese, ratings, and judgements that others made. Each
+example has targets from 0 to 1 for some tasks of the encoder, and, where a program broke the
+paraphrase, the spans that it changed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pandas as pd
+import rjieba
+
+from gaixie.research.fitting.ratings import HIGHEST, RATINGS, read_json_lines, read_ratings
+from gaixie.research.pair_encoder.broken import Breaker
+from gaixie.udfs.paraphrase.edits import Edit, apply, fits
+from gaixie.udfs.paraphrase.lexicon import lexical_edits, load
+
+FLUENT_COUNTERPARTS = ("negation", "roles", "roles", "fact", "scope")
+"""Fluent counterparts of a written group, and how often each is drawn."""
+HELD_OUT = 8
+"""One written group in so many is kept for the test."""
+RATED = ("paraphrase_core.dev.jsonl", "paraphrase_core2.dev.jsonl", "written_rated.jsonl")
+AGAIN = "paraphrase_core2.again.jsonl"
+QUESTIONS = ("afqmc.train.tsv", "lcqmc.dev.tsv", "oppo.dev.tsv")
+LIKELY = 0.93
+"""How sure it is that two good translations of one sentence say the same."""
+LONGEST = 110
+"""Characters of a sentence; pairs with a longer one are left out."""
+Span = tuple[int, int]
+
+
+@dataclass
+class Example:
+    """A pair and what is known of it."""
+
+    source: str
+    paraphrase: str
+    targets: dict[str, float]
+    spans: list[Span] | None = None
+    """Where the paraphrase is wrong; None where nobody looked."""
+
+
+@dataclass
+class Sets:
+    """The sets of a folder, cut by group into what is learned and what is kept apart."""
+
+    versions: list[list[str]]
+    """Good translations of one sentence."""
+    written: list[dict[str, Any]]
+    broken: dict[int, dict[str, str]]
+    rated: pd.DataFrame
+    """All parts; only the rows of the part ``encoder`` are learned from."""
+    exchanged: list[dict[str, Any]]
+    """Sentences whose participants were exchanged (exchanged.jsonl)."""
+    judged: list[Example]
+    """Judgements that others made."""
+    grammar: list[tuple[str, int]]
+    """(sentence, 1 where it is right)."""
+    test_written: list[dict[str, Any]] = field(default_factory=list)
+    test_exchanged: list[dict[str, Any]] = field(default_factory=list)
+
+
+def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
+    """Reads the sets. own: folder of what was written here. FileNotFoundError where a set is missing."""
+    written = [
+        row
+        for path in (data / "written_groups.jsonl", own / "written_groups.jsonl")
+        for row in read_json_lines(path)
+    ]
+    broken = {row["group"]: row for row in read_json_lines(data / "written_broken.jsonl")}
+    rated = read_ratings([data / name for name in RATED], data / AGAIN)
+    test = {row["group"] for row in written if row["group"] in broken and held_out(row["group"])}
+    kept_apart = rated["group"].isin({str(group) for group in test})
+    rated.loc[kept_apart & (rated["part"] == "encoder"), "part"] = "test"
+    unseen = rated[rated["part"] != "encoder"]
+    banned = set(unseen["source"]) | set(unseen["paraphrase"])
+    exchanged = read_json_lines(own / "exchanged.jsonl")
+    return Sets(
+        versions=[texts for texts in versions if not banned.intersection(texts)],
+        written=[row for row in written if row["group"] not in test],
+        broken=broken,
+        rated=rated,
+        exchanged=[row for row in exchanged if not held_out(row["group"])],
+        judged=[
+            one
+            for one in judgements_of_others(data)
+            if not banned & {one.source, one.paraphrase}
+            and max(len(one.source), len(one.paraphrase)) <= LONGEST
+        ],
+        grammar=grammar(data),
+        test_written=[row for row in written if row["group"] in test],
+        test_exchanged=[row for row in exchanged if held_out(row["group"])],
+    )
+
+
+def held_out(group: int) -> bool:
+    """Whether a written group is kept for the test."""
+    return group % HELD_OUT == HELD_OUT - 1
+
+
+class Examples:
+    """Draws examples: ``draw()`` gives one, of a set drawn by its weight."""
+
+    def __init__(self, sets: Sets, random: Random):
+        self.sets, self.random = sets, random
+        self.breaker = Breaker([own[0] for own in sets.versions], random)
+        rated = sets.rated[sets.rated["part"] == "encoder"]
+        short = (rated["source"].str.len() <= LONGEST) & (rated["paraphrase"].str.len() <= LONGEST)
+        self.rated = rated[short].to_dict("records")
+        self.kinds: dict[Callable[[], Example], float] = {
+            self.of_versions: 0.27,
+            self.of_written: 0.30,
+            self.of_exchanged: 0.14,
+            self.of_edits: 0.06,
+            self.of_rated: 0.14,
+            self.of_others: 0.06,
+            self.of_grammar: 0.03,
+        }
+
+    def draw(self) -> Example:
+        """One example; what is drawn depends on the state of ``random`` alone."""
+        (kind,) = self.random.choices([*self.kinds], [*self.kinds.values()])
+        return kind()
+
+    def of_versions(self) -> Example:
+        """Two translations of one sentence; the same, changed alike; one of them broken."""
+        random, own = self.random, self.random.choice(self.sets.versions)
+        one, other = random.sample(own, 2)
+        drawn = random.random()
+        if drawn < 0.32:
+            return equal(one, other, LIKELY)
+        if drawn < 0.45:
+            alike = self.breaker.in_both(one, other)
+            return Example(*alike, {"same": LIKELY}) if alike else equal(one, other, LIKELY)
+        if drawn < 0.85:
+            # The change alone tells, not the wording: the source is either of the two.
+            source = random.choice((one, other))
+            if wrong := self.breaker.meaning(other):
+                return changed(source, other, wrong)
+        elif drawn < 0.95:
+            if salad := self.breaker.salad(other):
+                return broken(one, salad, differences(other, salad))
+        stranger = random.choice(random.choice(self.sets.versions))
+        return Example(one, stranger, {"same": 0, "fluent": 1, "good": 0})
+
+    def of_edits(self) -> Example:
+        """A sentence and its edits by the lexicon's sure words: the same; broken as well: not the same."""
+        text = self.random.choice(self.random.choice(self.sets.versions))
+        edits = [own for own in lexical_edits(text, rjieba.tag(text), load()) if own.sure]
+        self.random.shuffle(edits)
+        taken: list[Edit] = []
+        for edit in edits:
+            if fits(edit, taken) and self.random.random() < 0.6:
+                taken.append(edit)
+        edited = apply(text, taken)
+        drawn = self.random.random()
+        if drawn < 0.4 and (wrong := self.breaker.meaning(edited)):
+            return changed(text, edited, wrong)
+        if drawn < 0.55 and (salad := self.breaker.salad(edited)):
+            return broken(text, salad, differences(edited, salad))
+        return equal(text, edited) if taken else Example(text, text, {"same": 1})
+
+    def of_written(self) -> Example:
+        """Two of a written group, or one beside the group's counterpart."""
+        random, group = self.random, self.random.choice(self.sets.written)
+        one, other = random.sample(group["texts"], 2)
+        counterparts, drawn = self.sets.broken.get(group["group"]), random.random()
+        if drawn < 0.42:
+            return equal(one, other)
+        if counterparts is None or drawn > 0.92:
+            wrong = self.breaker.meaning(other)
+            return changed(one, other, wrong) if wrong else equal(one, other)
+        if drawn < 0.86:
+            wrong = counterparts[random.choice(FLUENT_COUNTERPARTS)]
+            pair = (one, wrong) if random.random() < 0.85 else (wrong, one)
+            return Example(*pair, {"same": 0, "fluent": 1, "good": 0})
+        return broken(one, counterparts["salad"])
+
+    def of_exchanged(self) -> Example:
+        """A sentence with its paraphrases, beside what has its roles exchanged or a detail changed."""
+        random, row = self.random, self.random.choice(self.sets.exchanged)
+        same = [row["source"], *row["same"]]
+        one = random.choice(same)
+        if random.random() < 0.45:
+            return equal(one, random.choice([text for text in same if text != one]))
+        wrong = random.choice(row["roles"] if random.random() < 0.75 else row["other"])
+        pair = (one, wrong) if random.random() < 0.7 else (wrong, one)
+        return Example(*pair, {"same": 0, "fluent": 1, "good": 0})
+
+    def of_rated(self) -> Example:
+        """A rated pair. Of ``same`` and ``fluent`` 1.5 of 5 and below is 0, 4.75 and above is 1."""
+        row = self.random.choice(self.rated)
+        targets = {name: row[name] / HIGHEST for name in RATINGS}
+        same, fluent = (min(1.0, max(0.0, (row[k] - 1.5) / 3.25)) for k in ("meaning", "fluency"))
+        targets |= {"same": same, "fluent": fluent, "good": min(same, fluent)}
+        return Example(row["source"], row["paraphrase"], targets)
+
+    def of_others(self) -> Example:
+        """A pair that others judged."""
+        return self.random.choice(self.sets.judged)
+
+    def of_grammar(self) -> Example:
+        """A sentence beside itself."""
+        text, right = self.random.choice(self.sets.grammar)
+        return Example(text, text, {"fluent": right})
+
+
+def equal(source: str, paraphrase: str, sure: float = 1.0) -> Example:
+    """A good paraphrase."""
+    return Example(source, paraphrase, {"same": sure, "fluent": sure, "good": sure}, [])
+
+
+def changed(source: str, right: str, wrong: str) -> Example:
+    """A paraphrase that a program made say something else."""
+    return Example(source, wrong, {"same": 0, "good": 0}, differences(right, wrong))
+
+
+def broken(source: str, salad: str, spans: list[Span] | None = None) -> Example:
+    """A paraphrase that is no Chinese."""
+    return Example(source, salad, {"fluent": 0, "good": 0}, spans)
+
+
+def differences(right: str, wrong: str) -> list[Span]:
+    """Spans of wrong that differ from right; a deletion is marked on the character behind it."""
+    matcher = difflib.SequenceMatcher(None, right, wrong, autojunk=False)
+    return [
+        (start, max(end, start + 1))
+        for operation, _, _, start, end in matcher.get_opcodes()
+        if operation != "equal"
+    ]
+
+
+def judgements_of_others(data: Path) -> list[Example]:
+    """Question pairs, PAWS-X, similarity, post-edited translations, and human scores of paraphrases."""
+    found = [
+        Example(one, other, {"question": float(label)})
+        for name in QUESTIONS
+        for one, other, label, *_ in _cells(data / name, 3)
+        if label in ("0", "1")
+    ]
+    for _, one, other, label, *_ in _cells(data / "pawsx_zh.dev.tsv", 4):
+        if label in ("0", "1"):
+            found += 3 * [Example(one, other, {"same": float(label), "fluent": 0.9})]
+            found += 3 * [Example(other, one, {"same": float(label), "fluent": 0.9})]
+    for name in ("stsb_zh.train.tsv", "stsb_zh.dev.tsv"):
+        for one, other, score, *_ in _cells(data / name, 3):
+            found.append(Example(one, other, {"similar": float(score) / 5}))
+    for row in read_json_lines(data / "mlqe_pe_en_zh.train.jsonl"):
+        edited = row["pe_zh"].replace(" ", "")
+        found.append(Example(edited, row["mt_zh"], {"quality": row["da_mean"] / 100}))
+    for row in read_json_lines(data / "bq_para.dev.jsonl"):
+        if not human_test(row["source"]):
+            pair = Example(row["source"], row["candidate"], {"human": row["human"]})
+            found += 2 * [pair]
+    return [one for one in found if one.source and one.paraphrase]
+
+
+def human_test(source: str) -> bool:
+    """Whether a source of the human scores is kept for the test: one in five, by its hash."""
+    return zlib.crc32(source.encode()) % 5 == 0
+
+
+def grammar(data: Path) -> list[tuple[str, int]]:
+    """FCGEC's flags, and MuCGEC's sentences with their first corrections."""
+    found: list[tuple[str, int]] = []
+    for _, text, wrong, *_ in _cells(data / "fcgec.dev.tsv", 3)[1:]:
+        found.append((text, 1 - int(wrong)))
+    for _, wrong, right, *_ in _cells(data / "mucgec.dev.tsv", 3):
+        if right not in ("", wrong, "没有错误"):
+            found += [(wrong, 0), (right, 1)]
+    return [(text, right) for text, right in found if 8 <= len(text) <= 80]
+
+
+def _cells(path: Path, least: int) -> Sequence[list[str]]:
+    lines = path.read_text("utf-8").split("\n")
+    return [cells for cells in (line.split("\t") for line in lines) if len(cells) >= least]

@@ -1,0 +1,55 @@
+"""Ratings of several rounds on one scale, and their split."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from gaixie.research.fitting.ratings import (
+    RATINGS,
+    components,
+    part_of,
+    read_ratings,
+    round_offsets,
+)
+
+
+def row(number, group, source, value, **more):
+    own = {"id": number, "group": group, "source": source, "paraphrase": f"{source}。"}
+    return own | dict.fromkeys(RATINGS, value) | more
+
+
+def write(path, rows):
+    path.write_text("\n".join(json.dumps(own, ensure_ascii=False) for own in rows), "utf-8")
+    return path
+
+
+def test_an_offset_is_drawn_towards_the_mean_of_all_batches():
+    first = pd.DataFrame([row(k, k, f"句{k}", 3.0) for k in range(60)])
+    # 30 pairs each: the shares of a batch and of all are one half.
+    again = pd.DataFrame(
+        [row(k, k, "", 2.0, rater="a") for k in range(30)]
+        + [row(k, k, "", 3.0, rater="b") for k in range(30, 60)]
+    )
+    offsets = round_offsets(first, again)
+    assert offsets.loc["a", "overall"] == pytest.approx(0.5 * 1.0 + 0.5 * 0.5)
+    assert offsets.loc["b", "overall"] == pytest.approx(0.5 * 0.0 + 0.5 * 0.5)
+
+
+def test_later_rounds_are_moved_and_stay_in_range(tmp_path):
+    one = write(tmp_path / "one.jsonl", [row(k, f"g{k}", f"句子{k}", 4.0) for k in range(3)])
+    two = write(
+        tmp_path / "two.jsonl",
+        [row(9, "h", "另外", 4.9, rater="a"), row(8, "i", "还有", 2.0, rater="unknown")],
+    )
+    again = write(tmp_path / "again.jsonl", [row(k, "", "", 3.5, rater="a") for k in range(3)])
+    rated = read_ratings([one, two], again).set_index("id")
+    assert rated.loc[0, "overall"] == 4.0
+    assert rated.loc[9, "overall"] == 5.0  # 4.9 + 0.5, but no more than the highest
+    assert rated.loc[8, "overall"] == 2.0  # a rater whose offset nobody knows
+
+
+def test_a_group_and_a_source_tie_pairs_together():
+    found = components(["a", "a", "b", "c"], ["一", "二", "二", "三"])
+    assert found[0] == found[1] == found[2] != found[3]
+    assert part_of(found[0]) in ("test", "heads", "encoder")

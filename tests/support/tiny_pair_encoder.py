@@ -1,0 +1,29 @@
+"""A BERT of random weights with characters as tokens, as a folder that transformers loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from transformers import BertConfig, BertModel, BertTokenizerFast
+
+CHARACTERS = "今天气很好我们去公园散步他昨买了三本书其中一是小说不错咱到走吧的有北京上海,。"
+
+
+def tiny_pair_bert(folder: Path) -> str:
+    """16 dimensions, one layer, up to 512 tokens."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *dict.fromkeys(CHARACTERS)]
+    (folder / "vocab.txt").write_text("\n".join(names) + "\n", "utf-8")
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(names),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        initializer_range=0.5,  # so that tokens differ
+    )
+    BertModel(config).save_pretrained(folder)
+    return str(folder)

@@ -20,6 +20,7 @@ command. Ctrl-C ends it. Nobody but this host is let in, unless --host says so.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable
 
@@ -39,6 +40,9 @@ from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, RunManifest, rea
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.published_files import run_faults
 
+NAME_OF_A_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""What --run-id of a scoring run may be."""
+
 
 def main(argv: list[str] | None = None) -> int:
     parser = make_parser("show_run.py", __doc__)
@@ -56,6 +60,9 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("--serve: expected --run-id or --release")
     if args.release and not args.serve:
         parser.error("--release: expected --serve")
+    for option, name in (("--run-id", args.run_id), ("--release", args.release)):
+        if name is not None and not NAME_OF_A_FOLDER.fullmatch(name):
+            parser.error(f"{option} {name}: expected letters, digits, '.', '_' and '-'")
     try:
         return browse(args) if args.serve else show(args)
     except (OSError, ValueError) as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import Depends, FastAPI, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, HTMLResponse
 from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.cors import CORSMiddleware
@@ -17,6 +17,7 @@ from starlette.middleware.cors import CORSMiddleware
 from gaixie.service import telemetry
 from gaixie.service.guard import Guard, Receive, Send
 from gaixie.service.part import Part
+from gaixie.service.reference import reference
 from gaixie.service.refusals import ERRORS, Refused, add_handlers
 from gaixie.service.settings import ServiceSettings
 
@@ -59,7 +60,7 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
         description=ABOUT,
         version=version("gaixie"),
         lifespan=lifespan,
-        docs_url=None,  # they load their scripts from elsewhere
+        docs_url=None,  # Swagger's page loads its scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,  # every address has one form
         responses=ERRORS,
@@ -69,6 +70,8 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
     for part in parts:
         app.include_router(part.router, tags=[part.name], dependencies=[Depends(BEARER)])
     _add_common(app, parts, settings)
+    if all(part.name != "paraphrase" for part in parts):
+        _add_no_model(app)
     app.add_middleware(Guard, settings=settings)
     if settings.cors:
         app.add_middleware(
@@ -110,20 +113,29 @@ def _add_common(app: FastAPI, parts: Sequence[Part], settings: ServiceSettings) 
         text, kind = telemetry.exposition()
         return Response(text, media_type=kind)
 
-    if PAGE.is_dir():
+    @app.get("/docs", include_in_schema=False)
+    def docs() -> HTMLResponse:
+        return HTMLResponse(reference(app.openapi()))
 
-        @app.get("/", include_in_schema=False)
-        def page() -> FileResponse:
-            return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
-
-        app.mount("/page", StaticFiles(directory=PAGE), name="page")
+    @app.get("/", include_in_schema=False)
+    def page() -> FileResponse:
+        return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
 
     @app.get("/favicon.ico", include_in_schema=False)
-    def icon() -> Response:
-        icon = PAGE / "icon.svg"
-        if not icon.is_file():
-            raise Refused(404, "no such address")
-        return FileResponse(icon)
+    def icon() -> FileResponse:
+        return FileResponse(PAGE / "icon.svg")
+
+    app.mount("/page", StaticFiles(directory=PAGE), name="page")
+
+
+def _add_no_model(app: FastAPI) -> None:
+    def no_model() -> None:
+        raise Refused(
+            404, "this service has no model that writes; gaixie serve starts one that has"
+        )
+
+    app.post("/v1/paraphrase", include_in_schema=False)(no_model)
+    app.get("/v1/models", include_in_schema=False)(no_model)
 
 
 class _Headers:
@@ -135,8 +147,10 @@ class _Headers:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         async def with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
+                there = {name for name, _ in message.get("headers", ())}
                 own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message.get("headers", ()), *own]
+                added = [(name, value) for name, value in own if name not in there]
+                message["headers"] = [*message.get("headers", ()), *added]
             await send(message)
 
         await self.app(scope, receive, with_headers)

@@ -7,6 +7,8 @@ number written in two ways, were ``replaced``, the nearest first. The rest is ``
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +23,9 @@ from gaixie.udfs.meaning.vectors import cosines
 from gaixie.udfs.text import numerals
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import Segmenter
+
+_CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u1161-\u11ff\u3099\u309a\uff9e\uff9f]*")
+"""A character with the marks that combine with it: accents, Hangul vowels, kana's voicing."""
 
 Kind = Literal["same", "moved", "replaced", "added", "lost"]
 
@@ -40,18 +45,55 @@ class Segment(TypedDict):
 
 
 class Changes(TypedDict):
-    """Both sentences, normalised, in segments."""
+    """Both sentences, as they were written, in segments."""
 
     source: list[Segment]
     paraphrase: list[Segment]
 
 
 def changes(source: str, paraphrase: str, segmenter: Segmenter) -> Changes:
-    """What changed. The texts of each side, joined, are the normalised sentence."""
+    """Returns what changed. The texts of each side, joined, are the sentence as it was written."""
     texts = [normalise(source), normalise(paraphrase)]
     (a, values_a), (b, values_b) = (_with_numbers(words) for words in segmenter.cut(texts))
     kinds, partners = _matched(a, b, values_a, values_b)
-    return _segments(a, b, kinds, partners)
+    found = _segments(a, b, kinds, partners)
+    for side, written in (("source", source), ("paraphrase", paraphrase)):
+        _as_written(found[side], written)  # type: ignore[literal-required]
+    return found
+
+
+def _as_written(segments: list[Segment], written: str) -> None:
+    """Puts the characters that were written in place of their normalised form, where each has its own."""
+    places = written_places(written)
+    ends = [*accumulate(len(segment["text"]) for segment in segments)]
+    if not segments or places is None or ends[-1] != len(places):
+        return
+    bounds = [0, *(places[end] for end in ends[:-1]), len(written)]
+    for segment, (start, end) in zip(segments, pairwise(bounds), strict=True):
+        segment["text"] = written[start:end]
+
+
+def written_places(written: str) -> list[int] | None:
+    """Returns where each character of the normalised text begins in what was written.
+
+    None where characters were composed over the bounds that are cut here: a character, and the
+    marks that combine with it.
+    """
+    clusters = [match.span() for match in _CLUSTER.finditer(written)]
+    forms = [(unicodedata.normalize("NFKC", written[a:b]), a) for a, b in clusters]
+    places: list[int] = []
+    text = ""
+    for form, start in forms:
+        for character in form:
+            if character.isspace():
+                character = " "
+                if not text or text[-1] == " ":
+                    continue
+            text += character
+            places.append(start)
+    if text.endswith(" "):
+        text, places = text[:-1], places[:-1]
+    return places if text == normalise(written) else None
 
 
 def _with_numbers(words: Sequence[str]) -> tuple[list[str], dict[int, float]]:

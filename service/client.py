@@ -3,12 +3,12 @@
     from gaixie.service.client import Client
 
     client = Client("http://127.0.0.1:8000", token="…")
-    client.score([("今天天气很好，我们去公园吧。", "我们去公园吧，今天天气不错。")])[0]["spscore"]
+    client.score([("今天天气很好，我们一起去公园吧。", "天气这么好，咱们一块儿去公园吧。")])[0]["spscore"]
     client.paraphrase(["市图书馆将于下周二举办古籍修复体验活动。"], n=3, degree=4)[0]["candidates"]
 
 Long lists go in requests of the size that the service takes, several at once, and the answers come back in their
-order. A connection that breaks, 429 and 503 are tried again: to ask twice changes nothing at the service, so no
-answer can be counted twice.
+order. A connection that breaks, 429 and 503 are tried again, which is safe: the same request gets the same answer. A
+connection that is refused fails at once.
 """
 
 from __future__ import annotations
@@ -119,9 +119,8 @@ class Client:
         request = urllib.request.Request(f"{self.url}{path}", data, headers)
         wait = 0.1
         for left in range(self.retries, -1, -1):
-            pause = wait * random.uniform(
-                0.5, 1.5
-            )  # clients that failed together do not come together
+            # Clients that failed together do not come together.
+            pause = wait * random.uniform(0.5, 1.5)
             try:
                 with urllib.request.urlopen(request, timeout=self.timeout) as answer:
                     return json.loads(answer.read())
@@ -133,6 +132,9 @@ class Client:
                 if after := error.headers.get("Retry-After"):
                     pause = max(pause, float(after))
             except (OSError, http.client.HTTPException, ValueError) as error:
+                if isinstance(getattr(error, "reason", error), ConnectionRefusedError):
+                    message = f"{self.url}: nothing listens there; start it with: gaixie serve"
+                    raise ServiceError(message) from None
                 refused = ServiceError(f"{self.url}: {error}")
             if not left:
                 raise refused from None

@@ -25,6 +25,9 @@ Send = Callable[[Message], Awaitable[None]]
 
 OPEN = ("/v1/about",)
 """Below /v1, and yet without a token: the page asks it whether one is needed."""
+DOWNLOADS = ("/v1/run/export", "/v1/run/report")
+"""What a browser fetches by itself, with the token in a cookie."""
+COOKIE = b"gaixie-token"
 READ_ON = 4
 """How many times the largest body is read before the rest is not."""
 CLIENTS = 10_000
@@ -97,10 +100,10 @@ class Guard:
         except Gone:
             status = 499
         except asyncio.CancelledError:  # the server ends, and has waited long enough
-            if not answered:
+            status = 503
+            if not answered:  # raised again, it would be a trace in the log
                 late = Refused(503, "the service has ended", retry_after=1)
                 await late.response()(scope, receive, answer)
-            raise
         finally:
             self._note(scope, status, time.perf_counter() - began, body)
 
@@ -108,21 +111,14 @@ class Guard:
         """Whose request it is. Raises Refused (401)."""
         name = (scope.get("client") or ("",))[0]
         if self._tokens and scope["path"].startswith("/v1/") and scope["path"] not in OPEN:
-            given = b""
-            for key, value in scope["headers"]:
-                if key == b"authorization" and value[:7].lower() == b"bearer ":
-                    given = value[7:].strip()
+            given = _token(scope)
             # All of them are looked at, so that the time it takes says nothing.
             known = [
                 own for own, token in self._tokens.items() if hmac.compare_digest(token, given)
             ]
             if not known:
-                raise Refused(
-                    401,
-                    "a bearer token is needed, and this is none"
-                    if given
-                    else "a bearer token is needed",
-                )
+                wrong = ", and this is none" if given else ""
+                raise Refused(401, f"a bearer token is needed{wrong}")
             name = f"token {known[0]}"
         if name not in self._accounts:
             while len(self._accounts) >= CLIENTS:
@@ -139,9 +135,8 @@ class Guard:
         most = self.settings.max_body
         too_large = Refused(413, f"a body of more than {most:,} bytes")
         for key, value in scope["headers"]:
-            if (
-                key == b"content-length" and int(value) > READ_ON * most
-            ):  # the parser has checked it
+            # The parser has checked that it is a number.
+            if key == b"content-length" and int(value) > READ_ON * most:
                 raise too_large
         parts, size = [], 0
         try:
@@ -186,6 +181,19 @@ class Guard:
         if self.settings.log_text and body:
             line["text"] = body[:800].decode("utf-8", "replace")[:200]
         sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")  # at once: threads write, too
+
+
+def _token(scope: Message) -> bytes:
+    """Returns the bearer token of a request. A browser's download has it in a cookie, for it sends no header."""
+    given = b""
+    for key, value in scope["headers"]:
+        if key == b"authorization" and value[:7].lower() == b"bearer ":
+            return bytes(value[7:].strip())
+        if key == b"cookie" and scope["method"] == "GET" and scope["path"] in DOWNLOADS:
+            for cookie in value.split(b";"):
+                name, _, own = cookie.strip().partition(b"=")
+                given = own if name == COOKIE else given
+    return given
 
 
 def _after(body: bytes, receive: Receive) -> Receive:

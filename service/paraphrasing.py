@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import Field, model_validator
-from pydantic_core import to_json
 
-from gaixie.service import telemetry
-from gaixie.service.batching import Batcher
-from gaixie.service.connected import while_connected
-from gaixie.service.part import Part
+from gaixie.service.part import QueuedPart, json_response
 from gaixie.service.refusals import Refused
-from gaixie.service.scoring import Changed, Text
+from gaixie.service.scoring import Judgements, Text, with_reasons
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.paraphrase.paraphraser import DEGREES
+from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.storage.settings import Strict
+from gaixie.udfs.text.normalise import is_han, normalise
+from gaixie.udfs.text.segmenters import load_segmenter
 
-COST = 100
-"""Pairs that a text counts for, in rates and in the queue."""
 WAIT = 0.01
 """Seconds that a text waits for others: a batch takes many times as long."""
 TERMS = 16
@@ -56,24 +54,22 @@ class ParaphraseRequest(Strict):
         return self
 
 
-class CandidateOut(Strict):
-    text: str
-    structure: float | None
-    synonyms: float | None
-    meaning: float | None
-    fluency: float | None
-    spscore: float | None
-    entities_kept: float | None = Field(description="per cent; null where the text has none")
+class CandidateOut(Judgements):
+    """A candidate and its judgements."""
+
+    text: str = Field(description="the candidate")
+    entities_kept: float | None = Field(
+        ge=0, le=100, description="per cent; null where the text has none, or edits write"
+    )
     log_probability: float | None = Field(
         description="mean over the tokens, by the model; null where edits write"
     )
-    reasons: list[str] | None = None
-    changes: Changed | None = None
 
 
 class Dropped(Strict):
     copies: int = Field(description="candidates that said what the text says, to the character")
     lost_a_kept_term: int
+    no_chinese: int
 
 
 class ParaphraseResult(Strict):
@@ -81,6 +77,7 @@ class ParaphraseResult(Strict):
     degree: int | None
     candidates: list[CandidateOut] = Field(description="the best first")
     dropped: Dropped
+    absent: list[str] = Field(description="kept terms that the text does not have")
     reason: Why | None = Field(description="why there is none; null where one was looked for")
 
 
@@ -94,8 +91,9 @@ class ModelOut(Strict):
     name: str
     kind: Literal["edits", "transformers", "ctranslate2"]
     weights: int | None = Field(description="null where the engine does not say")
-    degrees: bool
+    degrees: bool = Field(description="whether it knows degrees of change")
     signature: str
+    card: str = Field(description="what its card says first; empty without one")
 
 
 class ModelsAnswer(Strict):
@@ -115,61 +113,100 @@ class Asked(NamedTuple):
     """Of a request with a seed its number, else 0: what is drawn depends on what shares the batch."""
 
 
-class Writer(Protocol):
+class Writer:
     """What writes candidates; its methods are called in threads, one at a time."""
 
-    most: int
+    most = 1
     """Candidates of a text, at most."""
-    degrees: int
-    batch_size: int
-    signature: str
+    degrees = 0
+    """Degrees of change that it knows; 0: none."""
+    batch_size = 32
+
+    def __init__(self, tier: str, max_characters: int):
+        self.tier, self.max_characters, self.signature = tier, max_characters, ""
 
     def load(self) -> None:
         """Loads what it needs, and writes once."""
+        self.spscore, self.segmenter = SPScore.load(self.tier), load_segmenter()
+        self.signature = self.spscore.signature(self.segmenter)
+        self.load_model()
+        degree = 1 if self.degrees else None
+        self.write(Asked(1, degree, (), (False, False), None, 0), ["今天天气很好，我们去公园吧。"])
+
+    def load_model(self) -> None:
+        """Loads what writes."""
+        raise NotImplementedError
 
     def write(self, asked: Asked, texts: list[str]) -> list[dict[str, Any]]:
-        """A ParaphraseResult for each text."""
+        """Returns a ParaphraseResult for each text."""
+        raise NotImplementedError
 
     def described(self) -> dict[str, Any]:
-        """A ModelOut."""
+        """Returns a ModelOut."""
+        raise NotImplementedError
+
+    def unfit(self, text: str) -> Why | None:
+        """Returns why nothing can be written of a text."""
+        if not normalise(text):
+            return "empty"
+        if any("\ud800" <= one <= "\udfff" or one == "\ufffd" for one in text):
+            return "undecodable"
+        return "too_long" if len(text) > self.max_characters else None
+
+    def result(
+        self, asked: Asked, source: str, found: Sequence[dict[str, Any]], reason: Why | None
+    ) -> dict[str, Any]:
+        """Returns the ParaphraseResult of a text. found: its candidates, the best first."""
+        own = normalise(source)
+        others = [one for one in found if normalise(one["text"]) != own]
+        chinese = [
+            one for one in others if any(is_han(ord(character)) for character in one["text"])
+        ]
+        kept = [one for one in chinese if not _lost(asked.keep, own, one["text"])]
+        candidates = kept[: asked.n]
+        pairs = [(source, str(one["text"])) for one in candidates]
+        with_reasons(pairs, candidates, asked.options, self.spscore, self.segmenter)
+        return {
+            "source": source,
+            "degree": asked.degree,
+            "candidates": candidates,
+            "dropped": {
+                "copies": len(found) - len(others),
+                "lost_a_kept_term": len(chinese) - len(kept),
+                "no_chinese": len(others) - len(chinese),
+            },
+            "absent": [term for term in asked.keep if normalise(term) not in own],
+            "reason": reason,
+        }
 
 
-class ParaphrasingPart(Part):
+def _lost(terms: Sequence[str], source: str, text: str) -> bool:
+    """Says whether a text has one of the terms less often than its normalised source."""
+    own = normalise(text)
+    return any(own.count(term) < source.count(term) for term in map(normalise, terms) if term)
+
+
+class ParaphrasingPart(QueuedPart):
     """A writer, which many requests share."""
 
     name = "paraphrase"
 
+    cost = 100
+
     def __init__(self, writer: Writer, settings: ServiceSettings):
-        self.writer, self.settings = writer, settings
-        self.router = APIRouter(prefix="/v1")
+        super().__init__(settings)
+        self.writer = writer
         self.router.post("/paraphrase", response_model=ParaphraseAnswer)(self.paraphrase)
         self.router.get("/models", response_model=ModelsAnswer)(self.models)
         self._numbers = itertools.count(1)
-        self._batcher: Batcher[Asked, str, dict[str, Any]] | None = None
 
     async def start(self) -> None:
         await asyncio.to_thread(self.writer.load)
-        self._batcher = Batcher(
-            self.writer.write,
-            most=2 * self.writer.batch_size,
-            queue=max(1, self.settings.queue // COST),
-            wait=WAIT,
-            size=len,
-            seen=self._seen,
-        )
-
-    async def stop(self) -> None:
-        if self._batcher is not None:
-            await self._batcher.close()
+        self.open_queue(self.writer.write, 2 * self.writer.batch_size, WAIT, len)
 
     def about(self) -> dict[str, Any]:
         most, own = self.settings.max_texts, self.writer
         return {**own.described(), "n": own.most, "degrees": own.degrees, "texts": most}
-
-    def _seen(self, items: int, seconds: float) -> None:
-        telemetry.ITEMS.labels(self.name).inc(items)
-        telemetry.BATCH.labels(self.name).observe(items)
-        telemetry.BATCH_SECONDS.labels(self.name).observe(seconds)
 
     def models(self) -> ModelsAnswer:
         """The models that write here."""
@@ -188,20 +225,9 @@ class ParaphrasingPart(Part):
             raise Refused(422, f"n: at most {pool} candidates, not {given.n}")
         if given.degree and not 1 <= given.degree <= self.writer.degrees:
             raise Refused(422, "degree: this model has not learned degrees of change")
-        assert self._batcher is not None
-        request.state.items = len(texts)
-        request.state.account.spend(0, COST * len(texts))
         own = next(self._numbers) if given.seed is not None else 0
         keep, options = tuple(sorted(given.keep)), (given.explain, given.changes)
         key = Asked(given.n, given.degree, keep, options, given.seed, own)
-        work = self._batcher.submit(key, texts, self.settings.timeout)
-        telemetry.QUEUE.labels(self.name).set(COST * (self._batcher.length + len(texts)))
-        try:
-            results = await while_connected(request, work)
-        finally:
-            telemetry.QUEUE.labels(self.name).set(COST * self._batcher.length)
+        results = await self.worked_on(request, key, texts)
         answer = {"model": self.writer.described()["name"], "signature": self.writer.signature}
-        return Response(
-            to_json(answer | {"results": results}, inf_nan_mode="null"),
-            media_type="application/json",
-        )
+        return json_response(answer | {"results": results})

@@ -29,6 +29,7 @@ from fastapi import FastAPI
 from prometheus_client import multiprocess
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
+from gaixie.service.connections import Protocol, raise_file_limit
 from gaixie.service.telemetry import FOLDER
 from gaixie.udfs.command_line import say
 
@@ -43,6 +44,7 @@ OPTIONS: dict[str, Any] = {
     "server_header": False,
     "proxy_headers": False,  # whoever sends them could choose the address that is counted
     "ws": "none",
+    "http": Protocol,
     "timeout_keep_alive": KEEP_ALIVE,
 }
 """Of uvicorn, whatever the service."""
@@ -127,6 +129,7 @@ class _Quietly:
             # uvicorn has its handler now; until here an interrupt would have ended in a trace
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         logging.getLogger("uvicorn.error").addFilter(_is_a_trouble)
+        raise_file_limit()
         return self.make()
 
 
@@ -211,9 +214,10 @@ def _bind(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-    except OSError as error:
+    except (OSError, OverflowError) as error:  # OverflowError: no port of that number
         listening.close()
-        raise OSError(f"--host {host} --port {port}: {error.strerror or error}") from None
+        why = getattr(error, "strerror", "") or error
+        raise OSError(f"--host {host} --port {port}: {why}") from None
     listening.set_inheritable(True)
     return listening
 

@@ -14,17 +14,9 @@ from starlette.exceptions import HTTPException
 from gaixie.udfs.storage.settings import Strict
 
 CODES = {
-    400: "bad_request",
-    401: "unauthorized",
-    404: "not_found",
-    405: "method_not_allowed",
-    408: "too_slow",
-    413: "too_large",
-    415: "unsupported_media_type",
-    422: "invalid",
-    429: "too_many",
-    500: "internal",
-    503: "unavailable",
+    **{400: "bad_request", 401: "unauthorized", 404: "not_found", 405: "method_not_allowed"},
+    **{408: "too_slow", 413: "too_large", 415: "unsupported_media_type", 422: "invalid"},
+    **{429: "too_many", 500: "internal", 503: "unavailable"},
 }
 """HTTP status -> code, which programs read."""
 
@@ -104,10 +96,11 @@ def add_handlers(app: FastAPI) -> None:
 
 def fault(error: Any) -> str:
     """What pydantic has found, in one line: where, and what was expected. No text of the request is in it."""
-    where, what = error["loc"], error["msg"]
+    where, what = error["loc"], error["msg"].removeprefix("Value error, ")
     place = ".".join(str(step) for step in where if step != "body")
     if error["type"] == "model_attributes_type" and not place:
         return "expected a JSON object, with Content-Type: application/json"
     if error["type"] == "json_invalid":
         return f"not JSON: {error['ctx']['error']}"
-    return f"{place}: {what[:1].lower()}{what[1:]}" if place else f"{what[:1].lower()}{what[1:]}"
+    line = f"{what[:1].lower()}{what[1:]}"
+    return f"{place}: {line}" if place else line

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import AfterValidator, Field
-from pydantic_core import to_json
 
-from gaixie.service import telemetry
-from gaixie.service.batching import Batcher
 from gaixie.service.changes import changes
-from gaixie.service.connected import while_connected
-from gaixie.service.part import Part
+from gaixie.service.part import QueuedPart, json_response
 from gaixie.service.refusals import Refused
 from gaixie.service.settings import ServiceSettings
+from gaixie.service.synonyms import rewordings
+from gaixie.service.tables import ENCODINGS, XLSX, Table, read_table
+from gaixie.udfs.meaning.explain import explain
+from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.validated import validated_features
 from gaixie.udfs.storage.settings import Strict
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.text.validate import REASONS
-
-csv.field_size_limit(2**31 - 1)  # bodies are bounded; a sentence that is too long says so itself
 
 MOST = 2_000
 """Pairs of a batch: a tenth of a second of one core."""
@@ -36,6 +33,17 @@ DECIMALS = 6
 Pair = tuple[str, str]
 Options = tuple[bool, bool]
 """(explain, changes)."""
+Encoding = Annotated[
+    str | None,
+    Query(
+        pattern=f"^({'|'.join(ENCODINGS)})$",
+        description=f"{', '.join(ENCODINGS)}; recognised if not given",
+    ),
+]
+Column = Annotated[
+    str | None,
+    Query(description="name of its column; recognised if not given: source, 原句, 原文, 改写, …"),
+]
 
 
 def characters(text: str) -> str:
@@ -53,13 +61,24 @@ Text = Annotated[str, AfterValidator(characters)]
 """A sentence, or another text, of a request."""
 
 
+Judged = Annotated[float | None, Field(ge=0, le=1)]
+KINDS = Literal["same", "moved", "replaced", "added", "lost"]
+
+
 class PairIn(Strict):
-    source: Text = Field(examples=["市图书馆将于下周二举办古籍修复体验活动。"])
-    paraphrase: Text = Field(examples=["下周二，市图书馆会办一场修复古籍的体验活动。"])
+    """A sentence and its paraphrase."""
+
+    source: Text = Field(
+        description="the sentence as it was", examples=["市图书馆将于下周二举办古籍修复体验活动。"]
+    )
+    paraphrase: Text = Field(
+        description="what it was turned into",
+        examples=["下周二，市图书馆会办一场修复古籍的体验活动。"],
+    )
 
 
 class ScoreRequest(Strict):
-    pairs: list[PairIn] = Field(min_length=1)
+    pairs: list[PairIn] = Field(min_length=1, description="at most max_pairs of /v1/about")
     explain: bool = Field(default=False, description="say in words what pulls low judgements down")
     changes: bool = Field(
         default=False, description="mark what was moved, replaced, added and lost"
@@ -67,80 +86,105 @@ class ScoreRequest(Strict):
 
 
 class Segment(Strict):
-    text: str
-    kind: str = Field(description="same, moved, replaced, added or lost")
-    partner: int | None = Field(description="place of the segment on the other side")
+    text: str = Field(description="as it was written")
+    kind: KINDS = Field(description="same on both sides, or what happened to it")
+    partner: int | None = Field(
+        description="place of the segment on the other side that it was or became; null without one"
+    )
 
 
 class Changed(Strict):
-    source: list[Segment]
-    paraphrase: list[Segment]
+    source: list[Segment] = Field(description="joined, the sentence as it was written")
+    paraphrase: list[Segment] = Field(description="likewise")
 
 
-class Score(Strict):
+class Judgements(Strict):
+    structure: Judged = Field(description="how far word order and constructions were changed")
+    synonyms: Judged = Field(description="how far words were replaced by others that say the same")
+    meaning: Judged = Field(description="whether the meaning was kept")
+    fluency: Judged = Field(description="whether the paraphrase is good Chinese")
+    spscore: Judged = Field(description="the four in one, fitted to ratings by people")
+    reasons: list[str] | None = Field(
+        default=None, description="with explain: what pulls low judgements down"
+    )
+    changes: Changed | None = Field(default=None, description="with changes")
+
+
+class Score(Judgements):
     """The judgements of a pair; null where `reason` says why there are none."""
 
-    structure: float | None
-    synonyms: float | None
-    meaning: float | None
-    fluency: float | None
-    spscore: float | None
     reason: str | None = Field(
-        description=f"{', '.join(REASONS)}; too_short is judged all the same, but not reliably"
+        description=f"why it is not judged: {', '.join(REASONS)}; too_short is judged all the same, "
+        "but less reliably"
     )
-    reasons: list[str] | None = None
-    changes: Changed | None = None
 
 
 class ScoreAnswer(Strict):
-    signature: str
-    scores: list[Score]
+    signature: str = Field(description="scores compare only under one signature")
+    scores: list[Score] = Field(description="one for each pair, in their order")
 
 
-class ScoringPart(Part):
+class AlternativesRequest(PairIn):
+    """A word of a paraphrase, by its place."""
+
+    start: int = Field(ge=0, description="of the word in the paraphrase, in characters")
+    end: int = Field(ge=1)
+
+
+class Alternative(Strict):
+    text: str = Field(description="what may stand for the word")
+    paraphrase: str = Field(description="the paraphrase with it")
+    spscore: Judged
+    difference: float = Field(description="to the score of the paraphrase as it is")
+
+
+class AlternativesAnswer(Strict):
+    alternatives: list[Alternative] = Field(description="the best first")
+
+
+class TableFacts(Strict):
+    """What was recognised of a table; null where nothing was."""
+
+    encoding: str = Field(description="utf-8, gb18030, utf-16, big5 or xlsx")
+    columns: list[str]
+    source: str | None = Field(description="the column that holds the sources")
+    paraphrase: str | None
+    rows: int = Field(ge=0, description="below the header")
+
+
+class ScoringPart(QueuedPart):
     """SPScore-zh of a tier, which many requests share."""
 
     name = "score"
 
     def __init__(self, tier: str, settings: ServiceSettings):
-        self.tier, self.settings = tier, settings
-        self.router = APIRouter(prefix="/v1")
-        self.router.post("/score", response_model=ScoreAnswer)(self.score)
-        self.router.post(
-            "/score-table",
-            response_class=Response,
-            responses={200: {"content": {"text/csv": {}}}},
-            openapi_extra={
-                "requestBody": {
-                    "required": True,
-                    "content": {"text/csv": {"schema": {"type": "string"}}},
-                }
-            },
-        )(self.score_table)
-        self._batcher: Batcher[Options, Pair, dict[str, Any]] | None = None
+        super().__init__(settings)
+        self.tier = tier
+        add = self.router.post
+        add("/score", response_model=ScoreAnswer)(self.score)
+        add("/alternatives", response_model=AlternativesAnswer)(self.alternatives)
+        kinds = ("text/csv", "text/tab-separated-values", XLSX)
+        content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
+        body = {"requestBody": {"required": True, "content": content}}
+        answers = {200: {"content": {kind: {} for kind in kinds[:2]}}}
+        add("/score-table", response_class=Response, responses=answers, openapi_extra=body)(
+            self.score_table
+        )
+        add("/table-facts", response_model=TableFacts, openapi_extra=body)(self.table_facts)
 
     async def start(self) -> None:
-        def load() -> None:
-            self.spscore, self.segmenter = SPScore.load(self.tier), load_segmenter()
-            self.signature = self.spscore.signature(self.segmenter)
-            self.judge(
-                (False, False), [("今天天气很好，我们去公园吧。", "我们去公园吧，今天天气不错。")]
-            )
+        await asyncio.to_thread(self._load)
+        self.open_queue(self.judge, MOST)
 
-        await asyncio.to_thread(load)
-        self._batcher = Batcher(self.judge, most=MOST, queue=self.settings.queue, seen=self._seen)
-
-    async def stop(self) -> None:
-        if self._batcher is not None:
-            await self._batcher.close()
+    def _load(self) -> None:
+        self.spscore, self.segmenter = SPScore.load(self.tier), load_segmenter()
+        self.signature = self.spscore.signature(self.segmenter)
+        self.judge(
+            (True, True), [("今天天气很好，我们一起去公园吧。", "天气不错，我们去公园玩吧。")]
+        )
 
     def about(self) -> dict[str, Any]:
         return {"tier": self.tier, "signature": self.signature}
-
-    def _seen(self, items: int, seconds: float) -> None:
-        telemetry.ITEMS.labels(self.name).inc(items)
-        telemetry.BATCH.labels(self.name).observe(items)
-        telemetry.BATCH_SECONDS.labels(self.name).observe(seconds)
 
     def judge(self, options: Options, pairs: list[Pair]) -> list[dict[str, Any]]:
         """An answer's Score for each pair. What the scoring job would set aside is not judged, but short ones are."""
@@ -171,20 +215,6 @@ class ScoringPart(Part):
         )
         return answers
 
-    async def judged(
-        self, request: Request, pairs: list[Pair], options: Options = (False, False)
-    ) -> list[dict[str, Any]]:
-        """The answers of pairs, through the queue. Raises Refused."""
-        assert self._batcher is not None
-        request.state.items = len(pairs)
-        request.state.account.spend(0, len(pairs))
-        work = self._batcher.submit(options, pairs, self.settings.timeout)
-        telemetry.QUEUE.labels(self.name).set(self._batcher.length + len(pairs))
-        try:
-            return await while_connected(request, work)
-        finally:
-            telemetry.QUEUE.labels(self.name).set(self._batcher.length)
-
     async def score(self, request: Request, given: ScoreRequest) -> Response:
         """Judges pairs: how far structure and words were changed, whether the meaning was kept, whether it reads well."""
         most = self.settings.max_pairs
@@ -196,37 +226,66 @@ class ScoringPart(Part):
                 413, f"{len(given.pairs):,} pairs: at most {most:,} with explain or changes"
             )
         pairs = [(pair.source, pair.paraphrase) for pair in given.pairs]
-        scores = await self.judged(request, pairs, (given.explain, given.changes))
-        return Response(
-            to_json({"signature": self.signature, "scores": scores}, inf_nan_mode="null"),
-            media_type="application/json",
-        )
+        scores = await self.worked_on(request, (given.explain, given.changes), pairs)
+        return json_response({"signature": self.signature, "scores": scores})
+
+    async def alternatives(self, request: Request, given: AlternativesRequest) -> Response:
+        """Offers other words for a word of a paraphrase, from a lexicon, and says what each does to the score."""
+        found = rewordings(given.paraphrase, given.start, given.end, given.source)
+        pairs = [(given.source, text) for text in (given.paraphrase, *(own for _, own in found))]
+        now, *scores = await self.worked_on(request, (False, False), pairs)
+        alternatives = [
+            {"text": word, "paraphrase": text, "spscore": own["spscore"]}
+            | {"difference": round(own["spscore"] - (now["spscore"] or 0), DECIMALS)}
+            for (word, text), own in zip(found, scores, strict=True)
+            if own["spscore"] is not None
+        ]
+        alternatives.sort(key=lambda own: -own["spscore"])
+        return json_response({"alternatives": alternatives})
 
     async def score_table(
         self,
         request: Request,
-        encoding: str = Query("utf-8", pattern="^(utf-8|gb18030)$", description="utf-8 or gb18030"),
+        encoding: Encoding = None,
+        source: Column = None,
+        paraphrase: Column = None,
     ) -> Response:
-        """Judges the pairs of a CSV file, or a TSV one by its Content-Type, with columns source and paraphrase.
+        """Judges the pairs of a CSV, TSV or XLSX file.
 
-        All its columns come back, with the judgements, spscore and reason behind them. In UTF-8.
+        All its columns come back, with the judgements, spscore and reason behind them: as CSV in
+        UTF-8, or TSV where the Content-Type says that it is one.
         """
-        tabs = "tab-separated" in request.headers.get("content-type", "")
-        header, rows = _table(await request.body(), encoding, "\t" if tabs else ",")
-        if len(rows) > self.settings.max_rows:
-            raise Refused(413, f"{len(rows):,} rows: at most {self.settings.max_rows:,} a table")
-        places = [header.index(name) for name in ("source", "paraphrase")]
-        pairs = [(row[places[0]], row[places[1]]) for row in rows]
-        scores = await self.judged(request, pairs)
-        file = io.StringIO()
-        write = csv.writer(file, delimiter="\t" if tabs else ",", lineterminator="\n").writerow
-        names = [*OUTPUTS, "reason"]
-        write([*header, *names])
-        for row, score in zip(rows, scores, strict=True):
-            write([*row, *(score[name] for name in names)])
-        kind = "text/tab-separated-values" if tabs else "text/csv"
-        headers = {"X-Signature": self.signature}
-        return Response(file.getvalue(), media_type=f"{kind}; charset=utf-8", headers=headers)
+        table = await self._table(request, encoding, source, paraphrase)
+        pairs = table.pairs()
+        if not pairs:
+            raise Refused(422, "no rows below the header")
+        scores = await self.worked_on(request, (False, False), pairs)
+        kind = "text/tab-separated-values" if table.delimiter == "\t" else "text/csv"
+        headers = {"X-Signature": self.signature, "X-Encoding": table.encoding}
+        for side in ("source", "paraphrase"):
+            headers[f"X-Column-{side.title()}"] = quote(getattr(table, side))
+        text = table.scored(scores)
+        return Response(text, media_type=f"{kind}; charset=utf-8", headers=headers)
+
+    async def table_facts(
+        self,
+        request: Request,
+        encoding: Encoding = None,
+        source: Column = None,
+        paraphrase: Column = None,
+    ) -> Response:
+        """Says how /v1/score-table would read a file: its encoding, and which columns hold the pairs."""
+        table = await self._table(request, encoding, source, paraphrase)
+        names = ("encoding", "source", "paraphrase")
+        facts = {name: getattr(table, name) for name in names}
+        return json_response({**facts, "columns": table.header, "rows": len(table.rows)})
+
+    async def _table(self, request: Request, *given: str | None) -> Table:
+        kind = request.headers.get("content-type", "")
+        table = await asyncio.to_thread(read_table, await request.body(), kind, *given)
+        if len(table.rows) > (most := self.settings.max_rows):
+            raise Refused(413, f"{len(table.rows):,} rows: at most {most:,} a table")
+        return table
 
 
 def with_reasons(
@@ -236,51 +295,13 @@ def with_reasons(
     spscore: SPScore,
     segmenter: Segmenter,
 ) -> None:
-    """Adds to the answer of each pair what options ask for: reasons, and what changed."""
-    explain, mark = options
+    """Adds to the answer of each judged pair what options ask for: reasons, and what changed."""
+    explained, marked = options
     for (source, paraphrase), answer in zip(pairs, answers, strict=True):
-        if explain:
-            answer["reasons"] = spscore.explain(source, paraphrase, segmenter)
-        if mark:
+        if explained:
+            paper = spscore.tier == "paper"  # which sees nothing that could be named
+            answer["reasons"] = (
+                [] if paper else explain(source, paraphrase, segmenter, Resources.load(), answer)
+            )
+        if marked:
             answer["changes"] = changes(source, paraphrase, segmenter)
-
-
-def _table(body: bytes, encoding: str, delimiter: str) -> tuple[list[str], list[list[str]]]:
-    """(header, rows) of a table. Raises Refused, which names the line."""
-    try:
-        text = body.decode("utf-8-sig" if encoding == "utf-8" else encoding)
-    except UnicodeDecodeError as error:
-        line = body.count(b"\n", 0, error.start) + 1
-        other = "gb18030" if encoding == "utf-8" else "utf-8"
-        raise Refused(422, f"line {line:,}: not {encoding}; perhaps ?encoding={other}") from None
-    if "\0" in text:
-        raise Refused(
-            422, f"line {text.count(chr(10), 0, text.index(chr(0))) + 1:,}: a NUL character"
-        )
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[list[str]] = []
-    header: list[str] = []
-    try:
-        for row in reader:
-            if not row:
-                continue
-            if not header:
-                header = [name.strip() for name in row]
-                continue
-            if len(row) != len(header):
-                raise Refused(
-                    422, f"line {reader.line_num:,}: {len(row)} cells, but {len(header)} columns"
-                )
-            rows.append(row)
-    except csv.Error as error:
-        raise Refused(422, f"line {reader.line_num:,}: {error}") from None
-    for name in ("source", "paraphrase"):
-        if header.count(name) != 1:
-            found = ", ".join(header[:20])[:200] or "none"
-            raise Refused(422, f"expected one column {name}, found {found}")
-    for name in (*OUTPUTS, "reason"):
-        if name in header:
-            raise Refused(422, f"column {name}: the answer has one of this name")
-    if not rows:
-        raise Refused(422, "no rows below the header")
-    return header, rows

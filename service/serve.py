@@ -31,39 +31,47 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from gaixie.udfs.command_line import make_parser, missing_package, positive, run_command, say
-from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
+from gaixie.service.settings import ServiceSettings
+from gaixie.udfs.command_line import make_parser, positive, run_command, say
+from gaixie.udfs.defaults import TIER_NAMES
+from gaixie.udfs.storage.options import add_options
 from gaixie.udfs.storage.settings import first_fault
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from gaixie.service.settings import ServiceSettings
-
 LIMITS = (
-    *("max_body", "max_pairs", "max_rows", "max_texts", "min_characters", "max_characters"),
-    *("queue", "timeout", "requests_per_minute", "pairs_per_minute", "cors", "log_text"),
+    *("max_body", "max_pairs", "max_rows", "max_texts", "max_explained"),
+    *("min_characters", "max_characters", "queue", "timeout", "body_timeout"),
+    *("requests_per_minute", "pairs_per_minute", "log_text"),
 )
 """Settings of the service that are options of the command, by their names."""
 
 
+WRITING: tuple[tuple[str, Any, Any, str, str], ...] = (
+    ("--beams", positive, 8, "N", "of the search"),
+    ("--draws", int, 8, "N", "candidates drawn beside the search"),
+    ("--temperature", float, 0.6, "T", "of draws: the lower, the likelier"),
+    ("--min-meaning", float, 0.7, "M", "judged meaning below which a candidate stands behind"),
+    ("--reverse", float, 0.5, "W", "weight of log p(text | candidate) beside the score"),
+    ("--forward", float, 0.5, "W", "weight of log p(candidate | text) beside the score"),
+    ("--batch-size", positive, 32, "N", "texts written at once"),
+)
+"""Options of a model: name, type, default, letter, what it is."""
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
-    codes: list[int] = []
-    code = run_command("serve", lambda: codes.append(run(_arguments(argv))))
-    return code or codes[0]
+    """Runs the command, and returns its exit code."""
+    return run_command("serve", lambda: run(_arguments(argv)))
 
 
 def run(args: argparse.Namespace) -> int:
-    """The command: checks what it is given, then serves until it is told to end; the exit code."""
-    try:
-        from gaixie.service.processes import serve, warn_of_open_port
-        from gaixie.service.settings import ServiceSettings, read_tokens
-    except ImportError as error:
-        raise ImportError(missing_package(str(error.name), "serve")) from error
+    """Checks what it is given, serves until it is told to end, and returns the exit code."""
+    from gaixie.service.processes import serve, warn_of_open_port
+    from gaixie.service.settings import read_tokens
     from gaixie.udfs.spscore import SPScore
 
-    given = {name: value for name in LIMITS if (value := getattr(args, name)) is not None}
+    given = {name: own for name in (*LIMITS, "cors") if (own := getattr(args, name)) is not None}
     try:
         settings = ServiceSettings(tokens=read_tokens(), workers=args.workers, **given)
     except ValidationError as error:
@@ -100,7 +108,7 @@ def make(tier: str, model: Any, settings: ServiceSettings) -> FastAPI:
 
 
 def _model(args: argparse.Namespace) -> Any:
-    """What the workers load. It is loaded here once: what is wrong with it is said before any port is open."""
+    """Returns what the workers load, after it was loaded once: a mistake shows before any port is open."""
     if not Path(args.model).is_dir():
         raise FileNotFoundError(f"{args.model}: no such folder")
     from gaixie.service.trained_writer import Model
@@ -108,8 +116,7 @@ def _model(args: argparse.Namespace) -> Any:
     from gaixie.training.modeling.generator import Decoding
     from gaixie.training.modeling.paraphraser import Ranking
 
-    if args.workers > 1 or args.dry_run:
-        load_generator(args.model, args.device, args.precision)
+    load_generator(args.model, args.device, args.precision)
     names = {field.name for field in fields(Decoding)}
     decoding = Decoding(**{name: value for name, value in vars(args).items() if name in names})
     ranking = Ranking(args.rank_by, args.min_meaning, args.reverse, args.forward)
@@ -135,59 +142,26 @@ def _answer_once(application: FastAPI, settings: ServiceSettings) -> None:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = make_parser("serve.py", __doc__)
+    parser = make_parser("serve", __doc__)
     add = parser.add_argument
-    add(
-        "model",
-        nargs="?",
-        metavar="MODEL",
-        help="folder of a trained model; without one the paraphraser that ships",
-    )
+    model = "folder of a trained model; without one, the paraphraser that ships"
+    add("model", nargs="?", metavar="MODEL", help=model)
     add("--host", default="127.0.0.1", help="address to listen at (%(default)s)")
     add("--port", type=int, default=8000, help="0 takes a free one (%(default)s)")
     add("--workers", type=positive, default=1, metavar="N", help="processes (%(default)s)")
     add("--drain", type=positive, default=30, metavar="S", help="seconds at the end (%(default)s)")
-    add("--dry-run", action="store_true", help="load all, answer once, end")
+    add("--dry-run", action="store_true", help="load all, answer once, and end")
     tiers = f"of SPScore-zh: {', '.join(TIER_NAMES)}, or a model's folder (%(default)s)"
     add("--tier", default="core", help=tiers)
-    limits = parser.add_argument_group("limits, of a request unless it says otherwise").add_argument
-    limits("--max-body", type=positive, metavar="BYTES", help="4,000,000 if not given")
-    limits("--max-pairs", type=positive, metavar="N", help="to score: 1,000")
-    limits("--max-rows", type=positive, metavar="N", help="of a table: 10,000")
-    limits("--max-texts", type=positive, metavar="N", help="to paraphrase: 64")
-    limits(
-        "--min-characters",
-        type=positive,
-        metavar="N",
-        help=f"below it a pair is too_short: {MIN_CHARACTERS}",
-    )
-    limits(
-        "--max-characters", type=positive, metavar="N", help=f"of a sentence: {MAX_CHARACTERS:,}"
-    )
-    limits("--queue", type=positive, metavar="N", help="pairs that may wait in a process: 50,000")
-    limits("--timeout", type=float, metavar="S", help="seconds until an answer: 30")
-    limits("--requests-per-minute", type=positive, metavar="N", help="of a token, or an address")
-    limits("--pairs-per-minute", type=positive, metavar="N", help="likewise; a text counts as 100")
-    limits("--cors", action="append", metavar="ORIGIN", help="whose pages may ask; none")
-    limits("--log-text", action="store_true", default=None, help="log what is asked, too")
+    limits = parser.add_argument_group("limits of a request, unless they say otherwise")
+    add_options(limits, ServiceSettings, *LIMITS)
+    limits.add_argument("--cors", action="append", metavar="ORIGIN", help="whose pages may ask")
     writing = parser.add_argument_group("how a model writes").add_argument
-    writing("--beams", type=positive, default=8, metavar="N", help="of the search (%(default)s)")
-    writing(
-        "--draws", type=int, default=8, metavar="N", help="candidates drawn beside it (%(default)s)"
-    )
-    warm = "of draws: the lower, the likelier (%(default)s)"
-    writing("--temperature", type=float, default=0.6, metavar="T", help=warm)
-    writing("--rank-by", choices=["model", "spscore"], default="spscore", help="(%(default)s)")
-    floor = "judged meaning below which a candidate stands behind (%(default)s)"
-    writing("--min-meaning", type=float, default=0.7, metavar="M", help=floor)
-    reverse = "by spscore: weight of log p(text | candidate) beside it (%(default)s)"
-    writing("--reverse", type=float, default=0.5, metavar="W", help=reverse)
-    forward = "by spscore: weight of log p(candidate | text) beside it (%(default)s)"
-    writing("--forward", type=float, default=0.5, metavar="W", help=forward)
+    for name, kind, default, letter, what in WRITING:
+        writing(name, type=kind, default=default, metavar=letter, help=f"{what} (%(default)s)")
+    ranks = ["model", "spscore"]
+    writing("--rank-by", choices=ranks, default="spscore", help="what ranks (%(default)s)")
     writing("--max-new-tokens", type=positive, metavar="N", help="of a candidate; twice its text's")
-    writing(
-        "--batch-size", type=positive, default=32, metavar="N", help="texts at once (%(default)s)"
-    )
     writing("--device", default="auto", help="auto: the GPU where there is one; cpu, cuda:1")
     writing("--precision", choices=["float32", "bfloat16"], default="float32", help="(%(default)s)")
     writing("--threads", type=positive, metavar="N", help="of a process; cores / workers")

@@ -19,36 +19,37 @@ class ServiceSettings(Strict):
     """What a service takes, and from whom. Bounds are of one request unless they say otherwise."""
 
     tokens: dict[str, str] = Field(default_factory=dict, repr=False)
-    """Name -> bearer token. Without any, everybody who reaches the port may ask."""
+    """name -> bearer token; without any, everybody who reaches the port may ask"""
     max_body: int = Field(default=4_000_000, ge=1_000)
-    """Bytes."""
+    """bytes of a request's body"""
     max_pairs: int = Field(default=1_000, ge=1)
-    """Pairs of POST /v1/score."""
+    """pairs to score"""
     max_rows: int = Field(default=10_000, ge=1)
-    """Rows of POST /v1/score-table."""
+    """rows of a table"""
     max_texts: int = Field(default=64, ge=1)
-    """Texts of POST /v1/paraphrase."""
+    """texts to paraphrase"""
     max_explained: int = Field(default=100, ge=1)
-    """Pairs of which reasons or changes are asked for."""
+    """pairs of which reasons or changes are asked for"""
     min_characters: int = Field(default=MIN_CHARACTERS, ge=1)
+    """of a sentence, normalised; below it a pair is too_short"""
     max_characters: int = Field(default=MAX_CHARACTERS, ge=1)
-    """Of a sentence, normalised."""
+    """of a sentence, normalised"""
     queue: int = Field(default=50_000, ge=1)
-    """Pairs that may wait in a process; of texts a hundredth."""
+    """pairs that may wait in a process; a text to paraphrase counts as 100"""
     timeout: float = Field(default=30.0, gt=0)
-    """Seconds from a request's arrival to its answer."""
+    """seconds from a request's arrival to its answer"""
     body_timeout: float = Field(default=20.0, gt=0)
-    """Seconds in which a request's body has to arrive."""
+    """seconds in which a request's body must arrive"""
     requests_per_minute: int | None = Field(default=None, ge=1)
-    """Of a token, or of an address where there are none; shared out between the processes. None: no bound."""
+    """of a token, or of an address if there are no tokens; shared out between processes"""
     pairs_per_minute: int | None = Field(default=None, ge=1)
-    """Likewise; a text to paraphrase counts as a hundred."""
+    """likewise; a text to paraphrase counts as 100"""
     cors: list[str] = Field(default_factory=list)
-    """Origins whose pages may ask."""
+    """origins whose pages may ask"""
     log_text: bool = False
-    """Whether the log of requests holds the first 200 characters of a body."""
+    """log the first 200 characters of each body too"""
     workers: int = Field(default=1, ge=1)
-    """Processes on the port."""
+    """processes on the port, each with a model of its own"""
 
 
 def read_tokens() -> dict[str, str]:

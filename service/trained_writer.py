@@ -1,4 +1,4 @@
-"""What writes the candidates of POST /v1/paraphrase with a trained model. Imports PyTorch."""
+"""Writes the candidates of POST /v1/paraphrase with a trained model. Imports PyTorch."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any
 
 import torch
 
-from gaixie.service.paraphrasing import SEEDS, Asked, Why
-from gaixie.service.scoring import with_reasons
+from gaixie.service.paraphrasing import SEEDS, Asked, Why, Writer
 from gaixie.training.modeling.exported import is_exported
 from gaixie.training.modeling.generation import load_generator
-from gaixie.training.modeling.generator import Decoding, Generator, has_text
-from gaixie.training.modeling.kept_terms import keeping, lost
+from gaixie.training.modeling.generator import Decoding, Generator
+from gaixie.training.modeling.kept_terms import keeping
 from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
-from gaixie.udfs.spscore import SPScore
-from gaixie.udfs.text.normalise import normalise
-from gaixie.udfs.text.segmenters import load_segmenter
+
+SUMMARY = 600
+"""Characters of a model's card that are shown, at most."""
 
 
 @dataclass(frozen=True)
@@ -35,24 +34,20 @@ class Model:
     """Of PyTorch in a process; 0 leaves them as they are."""
 
 
-class ModelWriter:
+class ModelWriter(Writer):
     """A trained model."""
 
     def __init__(self, model: Model, max_characters: int):
-        self.model, self.max_characters = model, max_characters
+        super().__init__(model.tier, max_characters)
+        self.model = model
         self.most, self.batch_size = model.decoding.pool, model.decoding.batch_size
-        self.degrees, self.signature = 0, ""
 
-    def load(self) -> None:
+    def load_model(self) -> None:
         own = self.model
         if own.threads:
             torch.set_num_threads(own.threads)
         self.generator: Generator = load_generator(own.folder, own.device, own.precision)
-        self.spscore, self.segmenter = SPScore.load(own.tier), load_segmenter()
-        self.signature = self.spscore.signature(self.segmenter)
         self.degrees = self.generator.degrees
-        degree = 1 if self.degrees else None
-        self.write(Asked(1, degree, (), (False, False), None, 0), ["今天天气很好，我们去公园吧。"])
 
     def described(self) -> dict[str, Any]:
         network = self.generator.model
@@ -64,57 +59,40 @@ class ModelWriter:
             "weights": weights,
             "degrees": self.degrees > 0,
             "signature": self.signature,
+            "card": _summary(Path(self.model.folder) / "README.md"),
         }
 
     def write(self, asked: Asked, texts: list[str]) -> list[dict[str, Any]]:
-        """A ParaphraseResult for each text."""
         seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
-        decoding = replace(
-            self.model.decoding, degree=asked.degree, seed=seed, n_best=self.model.decoding.pool
-        )
+        pool = self.model.decoding.pool
+        decoding = replace(self.model.decoding, degree=asked.degree, seed=seed, n_best=pool)
         paraphraser = Paraphraser(self.generator, decoding, self.model.ranking, self.spscore)
-        reasons = [self._unfit(text) for text in texts]
+        reasons = [self.unfit(text) for text in texts]
+        fit = [None if why else text for text, why in zip(texts, reasons, strict=True)]
         with keeping(self.generator.tokenizer, asked.keep):
-            ranked = paraphraser(
-                [None if why else text for text, why in zip(texts, reasons, strict=True)]
-            )
-        return [self._result(asked, *own) for own in zip(texts, ranked, reasons, strict=True)]
+            ranked = paraphraser(fit)
+        return [
+            self.result(asked, source, [_candidate(one) for one in own], reason)
+            for source, own, reason in zip(texts, ranked, reasons, strict=True)
+        ]
 
-    def _unfit(self, text: str) -> Why | None:
-        """Why nothing can be written of a text."""
-        if not normalise(text):
-            return "empty"
-        if not has_text(text):
-            return "undecodable"
-        if len(text) > self.max_characters:
-            return "too_long"
+    def unfit(self, text: str) -> Why | None:
+        if why := super().unfit(text):
+            return why
         ids = self.generator.tokenizer([text], verbose=False)["input_ids"][0]
         return "too_long" if len(ids) > self.generator.longest else None
 
-    def _result(
-        self, asked: Asked, source: str, ranked: list[Ranked], reason: Why | None
-    ) -> dict[str, Any]:
-        own = normalise(source)
-        others = [one for one in ranked if normalise(one.text) != own]
-        kept = [one for one in others if not lost(asked.keep, source, one.text)]
-        candidates = [
-            {
-                "text": one.text,
-                **one.judgements,
-                "entities_kept": one.entities,
-                "log_probability": one.log_probability,
-            }
-            for one in kept[: asked.n]
-        ]
-        texts = [(source, str(one["text"])) for one in candidates]
-        with_reasons(texts, candidates, asked.options, self.spscore, self.segmenter)
-        return {
-            "source": source,
-            "degree": asked.degree,
-            "candidates": candidates,
-            "dropped": {
-                "copies": len(ranked) - len(others),
-                "lost_a_kept_term": len(others) - len(kept),
-            },
-            "reason": reason,
-        }
+
+def _candidate(one: Ranked) -> dict[str, Any]:
+    """Returns a ranked candidate as a CandidateOut has it."""
+    own = {"entities_kept": one.entities, "log_probability": one.log_probability}
+    return {"text": one.text, **one.judgements, **own}
+
+
+def _summary(card: Path) -> str:
+    """Returns the first paragraph of a model's card; empty where the folder has none."""
+    if not card.is_file():
+        return ""
+    body = card.read_text("utf-8", "replace").rpartition("\n---\n")[2]
+    paragraphs = (" ".join(own.split()) for own in body.split("\n\n"))
+    return next((own for own in paragraphs if own and own[0] not in "#|<!-"), "")[:SUMMARY]

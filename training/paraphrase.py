@@ -56,10 +56,8 @@ NOTHING = "no paraphrase good enough"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the script; its exit code."""
-    found: list[int] = []
-    code = run_command("paraphrase", lambda: found.append(paraphrase(_arguments(argv))))
-    return code or int(not found[0])
+    """Runs the command, and returns its exit code."""
+    return run_command("paraphrase", lambda: int(not paraphrase(_arguments(argv))))
 
 
 def paraphrase(args: argparse.Namespace) -> int:

@@ -25,8 +25,7 @@ PASSED, FAILED = 0, 1
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command, and returns the exit code."""
-    codes: list[int] = []
-    return run_command("check", lambda: codes.append(check(_arguments(argv)))) or codes[0]
+    return run_command("check", lambda: check(_arguments(argv)))
 
 
 def check(args: argparse.Namespace) -> int:

@@ -16,6 +16,14 @@ STOPPED = 75
 """Exit code where time was up before the work was done: EX_TEMPFAIL of sysexits.h."""
 
 
+EXTRAS = {
+    "openai": "llm",
+    "duckdb": "browse",
+    **dict.fromkeys(["fastapi", "uvicorn", "prometheus_client", "openpyxl"], "serve"),
+}
+"""Package -> the extra of ours that brings it."""
+
+
 class OutOfTime(Exception):
     """Time is up: what is finished is kept, and the same call goes on."""
 
@@ -57,7 +65,7 @@ def say(line: str) -> None:
 def in_words(error: Exception) -> str:
     """An error in one line; what to install where a package is missing."""
     if isinstance(error, ModuleNotFoundError) and error.name:
-        return missing_package(error.name, "llm" if error.name == "openai" else "metrics")
+        return missing_package(error.name, EXTRAS.get(error.name, "metrics"))
     if type(error).__name__ == "ValidationError":  # of pydantic, which is not imported for this
         from gaixie.udfs.storage.settings import first_fault
 
@@ -94,21 +102,29 @@ def _name_missing_package(
 
 
 def run_command(name: str, work: Callable[[], object], *errors: type[Exception]) -> int:
-    """The exit code of a command: 0, or after one line on standard error 2 for a user error, STOPPED
-    for OutOfTime, INTERRUPTED for Ctrl-C.
+    """Runs a command, and returns its exit code: what work returns where that is a number, else 0.
 
-    errors: what else is a user error, beside ValueError, OSError and ImportError.
+    A user error is one line on standard error and 2, Ctrl-C one line and INTERRUPTED, OutOfTime one
+    line and STOPPED. errors: what else is a user error, beside ValueError, OSError and ImportError.
     """
     expected: tuple[type[Exception], ...] = (ValueError, OSError, ImportError, *errors)
     try:
-        work()
+        code = work()
     except expected as error:
+        if isinstance(
+            error.__context__, KeyboardInterrupt
+        ):  # a library made it an error of its own
+            return _interrupted(name)
         say(f"{name}: error: {in_words(error)}")
         return 2
     except OutOfTime as stopped:
         say(f"{name}: time is up, {stopped}; call again to go on")
         return STOPPED
     except KeyboardInterrupt:
-        say(f"{name}: interrupted")
-        return INTERRUPTED
-    return 0
+        return _interrupted(name)
+    return code if type(code) is int else 0
+
+
+def _interrupted(name: str) -> int:
+    say(f"{name}: interrupted")
+    return INTERRUPTED

@@ -7,10 +7,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import yaml
 from rich import box
 from rich.console import Console
 from rich.measure import Measurement
@@ -18,6 +20,7 @@ from rich.table import Table as ConsoleTable
 
 from gaixie.jobs.scoring.plots import draw_run
 from gaixie.udfs.features import FEATURES
+from gaixie.udfs.meaning.explain import in_chinese as reason_in_chinese
 from gaixie.udfs.reports import render
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from gaixie.jobs.scoring.sample import Sample
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
+CHINESE = Path(__file__).with_name("report_zh.yaml")
 
 EXPLANATIONS = {
     "null": "a sentence is null",
@@ -238,6 +242,16 @@ def draw_report(report: Report) -> bytes:
 def write_report(report: Report, png: bytes, storage: Storage, folder: str) -> None:
     """Writes folder/report.png and folder/report.html, which holds the picture too."""
     picture = base64.b64encode(png).decode()
-    page = render(TEMPLATE, report=report, manifest=report.manifest, png=picture)
+    page = render(TEMPLATE, report=report, manifest=report.manifest, png=picture, chinese=chinese)
     storage.write(f"{folder}/report.png", png)
     storage.write(f"{folder}/report.html", page)
+
+
+@cache
+def _words() -> dict[str, str]:
+    return dict(yaml.safe_load(CHINESE.read_text("utf-8")))
+
+
+def chinese(text: str) -> str:
+    """Returns a word of a table, or a reason, in Chinese; what has none stays as it is."""
+    return _words().get(text) or reason_in_chinese(text)

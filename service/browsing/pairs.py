@@ -7,6 +7,7 @@ DuckDB is told to open none. It takes about the disk space of the files.
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import tempfile
@@ -41,6 +42,8 @@ TYPES = {
 NEEDED = ("pair_id", "source", "paraphrase", "spscore")
 BINS = 20
 BATCH = 50_000
+EXPORTS = "exports"
+"""The only folder that a question may write to."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +93,15 @@ class Pairs:
         progress: Callable[[int], None] = lambda rows: None,
     ):
         """folder: of the manifest. Raises OSError or ValueError, in one line, for files that cannot be read."""
+        self.folder = folder
         self._folder = tempfile.mkdtemp(prefix="gaixie-browse-")
         try:
             self._database = duckdb.connect(str(Path(self._folder, "pairs.duckdb")))
             self.columns = self._fill(files_of(folder, manifest), progress)
+            exports = Path(self._folder, EXPORTS)
+            exports.mkdir()
             self._database.execute(
+                f"SET allowed_directories = ['{exports}']; "
                 "SET enable_external_access = false; SET lock_configuration = true"
             )
         except BaseException:
@@ -106,6 +113,7 @@ class Pairs:
         """Takes the database away."""
         if hasattr(self, "_database"):
             self._database.close()
+            del self._database  # else DuckDB reports it as leaked when the process ends
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
@@ -114,22 +122,25 @@ class Pairs:
     def _fill(
         self, files: list[tuple[str, dict[str, str]]], progress: Callable[[int], None]
     ) -> list[str]:
-        """The columns of the table that is made of files."""
+        """Makes the table of files, and returns its columns."""
         made: list[str] = []
         for uri, constants in files:
             for batch in _batches(uri):
+                there = {*batch.schema.names, *constants}
                 if not made:
-                    made = [
-                        name for name in TYPES if name in batch.schema.names or name in constants
-                    ]
+                    made = [name for name in TYPES if name in there]
                     if missing := [name for name in NEEDED if name not in made]:
                         raise ValueError(f"{uri}: no column {missing[0]}")
                     types = ", ".join(f'"{name}" {TYPES[name]}' for name in made)
                     self._database.execute(f"CREATE TABLE pairs ({types})")
                 given = {name: constants[name] for name in made if name in constants}
-                wanted = ", ".join(
-                    f"TRY_CAST({'?' if name in given else _quoted(name, batch.schema)} AS {TYPES[name]})"
+                cells = [
+                    "?" if name in given else f'"{name}"' if name in there else "NULL"
                     for name in made
+                ]
+                wanted = ", ".join(
+                    f"TRY_CAST({cell} AS {TYPES[name]})"
+                    for name, cell in zip(made, cells, strict=True)
                 )
                 self._database.register("batch", pa.Table.from_batches([batch]))
                 self._database.execute(
@@ -187,18 +198,25 @@ class Pairs:
         counts = dict(cursor.execute(sql, values).fetchall())
         return [counts.get(k, 0) for k in range(BINS)]
 
+    def count(self, cursor: duckdb.DuckDBPyConnection, wanted: Filter) -> int:
+        """Returns how many pairs a filter keeps."""
+        where, values = wanted.where()
+        [(count,)] = cursor.execute(f"SELECT count(*) FROM pairs WHERE {where}", values).fetchall()
+        return int(count)
+
     def one(self, cursor: duckdb.DuckDBPyConnection, pair_id: str) -> dict[str, Any] | None:
         """The pair of an id."""
         rows = _rows(cursor.execute("SELECT * FROM pairs WHERE pair_id = ? LIMIT 1", [pair_id]))
         return rows[0] if rows else None
 
-    def selection(
-        self, cursor: duckdb.DuckDBPyConnection, wanted: Filter
-    ) -> Iterator[pa.RecordBatch]:
-        """All pairs of a filter."""
+    def export(self, cursor: duckdb.DuckDBPyConnection, wanted: Filter, form: str) -> Path:
+        """Writes all pairs of a filter to a file, csv or parquet, that the caller removes."""
         where, values = wanted.where()
-        found = cursor.sql(f"SELECT * FROM pairs WHERE {where}", params=values)
-        yield from found.to_arrow_reader(BATCH)
+        number, name = tempfile.mkstemp(suffix=f".{form}", dir=Path(self._folder, EXPORTS))
+        os.close(number)
+        options = "FORMAT csv, HEADER" if form == "csv" else "FORMAT parquet"
+        cursor.execute(f"COPY (SELECT * FROM pairs WHERE {where}) TO '{name}' ({options})", values)
+        return Path(name)
 
 
 def files_of(
@@ -214,12 +232,8 @@ def files_of(
     found = []
     for file in listed:
         steps = [step.partition("=") for step in file.path.split("/")]
-        found.append(
-            (
-                storage.join(folder, file.path),
-                {name: value for name, equals, value in steps if equals and name in TYPES},
-            )
-        )
+        constants = {name: value for name, equals, value in steps if equals and name in TYPES}
+        found.append((storage.join(folder, file.path), constants))
     random.Random(0).shuffle(found)  # so that progress is even
     return found
 
@@ -236,10 +250,6 @@ def _batches(uri: str) -> Iterator[pa.RecordBatch]:
         raise FileNotFoundError(f"{uri}: no such file") from None
     except (OSError, pa.ArrowException) as error:
         raise OSError(f"{uri}: {' '.join(str(error).split())}") from None
-
-
-def _quoted(name: str, schema: pa.Schema) -> str:
-    return f'"{name}"' if name in schema.names else "NULL"
 
 
 def _rows(answer: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:

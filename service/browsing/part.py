@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 import duckdb
-import pyarrow.parquet as pq
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import FileResponse
-from pydantic_core import to_json
+from fastapi.responses import FileResponse, HTMLResponse
 from starlette.background import BackgroundTask
 
 from gaixie.service.browsing.pairs import Filter, Pairs
-from gaixie.service.changes import changes
-from gaixie.service.connected import while_connected
-from gaixie.service.part import Part
+from gaixie.service.changes import changes as mark
+from gaixie.service.part import Part, json_response, while_connected
 from gaixie.service.refusals import Refused
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.meaning.why import Why
+from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import ReleaseManifest, RunManifest
 from gaixie.udfs.text.segmenters import load_segmenter
 
 Result = TypeVar("Result")
 Score = Literal["spscore", "structure", "synonyms", "meaning", "fluency"]
 Bound = Annotated[float | None, Query(ge=0, le=1)]
+Marked = Annotated[bool, Query(description="add what changed in each pair")]
 PAGE = 50
 LONGEST_PAGE = 1_000
+REPORT = "report.html"
+REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+"""The report brings its styles and figures in itself; scripts stay out."""
 
 
 @dataclass
@@ -72,6 +74,8 @@ class BrowsingPart(Part):
         settings: ServiceSettings,
     ):
         self.pairs, self.manifest, self.why, self.settings = pairs, manifest, why, settings
+        self.folder = pairs.folder
+        self.has_report = storage.exists(storage.join(self.folder, REPORT))
         self.segmenter = load_segmenter()
         self.router = APIRouter(prefix="/v1/run")
         add = self.router.get
@@ -79,8 +83,10 @@ class BrowsingPart(Part):
         add("/pairs")(self.page)
         add("/sample")(self.sample)
         add("/histogram")(self.histogram)
+        add("/histograms")(self.histograms)
         add("/pair/{pair_id}")(self.one)
         add("/export", response_class=Response)(self.export)
+        add("/report", response_class=HTMLResponse)(self.report)
 
     async def stop(self) -> None:
         self.pairs.close()
@@ -98,6 +104,7 @@ class BrowsingPart(Part):
             "origins": self.pairs.values("origin"),
             "stages": self.pairs.values("stage"),
             "splits": self.pairs.values("split"),
+            "report": self.has_report,
         }
 
     def facts(self) -> dict[str, Any]:
@@ -114,15 +121,18 @@ class BrowsingPart(Part):
         order: Literal["asc", "desc"] = "desc",
         limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = PAGE,
         after: Annotated[str | None, Query(description="next of the page before")] = None,
+        changes: Marked = False,
     ) -> Response:
         """Pairs in the order of a score, a page at a time."""
         wanted, start = self._filter(given, sort), _place(after)
         rows = await self._ask(
             request,
-            lambda cursor: self.pairs.page(cursor, wanted, sort, order == "desc", limit, start),
+            lambda cursor: self._marked(
+                self.pairs.page(cursor, wanted, sort, order == "desc", limit, start), changes
+            ),
         )
         next_ = f"{rows[-1][sort]!r}:{rows[-1]['pair_id']}" if len(rows) == limit else None
-        return _json({"rows": rows, "next": next_})
+        return json_response({"rows": rows, "next": next_})
 
     async def sample(
         self,
@@ -130,11 +140,15 @@ class BrowsingPart(Part):
         given: Filtered,
         n: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = PAGE,
         seed: int = 1,
+        changes: Marked = False,
     ) -> Response:
         """Pairs at random; the same ones for the same seed."""
         wanted = self._filter(given)
-        rows = await self._ask(request, lambda cursor: self.pairs.sample(cursor, wanted, n, seed))
-        return _json({"rows": rows})
+        rows = await self._ask(
+            request,
+            lambda cursor: self._marked(self.pairs.sample(cursor, wanted, n, seed), changes),
+        )
+        return json_response({"rows": rows})
 
     async def histogram(
         self, request: Request, given: Filtered, column: Score = "spscore"
@@ -144,7 +158,19 @@ class BrowsingPart(Part):
         counts = await self._ask(
             request, lambda cursor: self.pairs.histogram(cursor, wanted, column)
         )
-        return _json({"column": column, "counts": counts, "count": sum(counts)})
+        return json_response({"column": column, "counts": counts, "count": sum(counts)})
+
+    async def histograms(self, request: Request, given: Filtered) -> Response:
+        """The histogram of every score, and how many pairs there are."""
+        wanted = self._filter(given)
+
+        def work(cursor: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+            counts = {
+                name: self.pairs.histogram(cursor, wanted, name) for name in self.pairs.scores
+            }
+            return {"counts": counts, "count": self.pairs.count(cursor, wanted)}
+
+        return json_response(await self._ask(request, work))
 
     async def one(self, request: Request, pair_id: str) -> Response:
         """A pair, with what changed in it and why it is judged as it is."""
@@ -156,46 +182,33 @@ class BrowsingPart(Part):
         row |= {
             "reason": None,
             "reasons": self.why(source, paraphrase, row) if judged else [],
-            "changes": changes(source, paraphrase, self.segmenter),
+            "changes": mark(source, paraphrase, self.segmenter),
         }
-        return _json(row)
+        return json_response(row)
 
     async def export(
         self, request: Request, given: Filtered, format: Literal["csv", "parquet"] = "csv"
     ) -> Response:
         """All pairs of the filter as a file."""
         wanted = self._filter(given)
-        handle, path = tempfile.mkstemp(prefix="gaixie-export-", suffix=f".{format}")
-        os.close(handle)
-        try:
-            await self._ask(
-                request, lambda cursor: self._write(cursor, wanted, path, format), bounded=False
-            )
-        except BaseException:
-            os.unlink(path)
-            raise
+        path = await self._ask(
+            request, lambda cursor: self.pairs.export(cursor, wanted, format), bounded=False
+        )
         name = f"{self.about()['name']}-selection.{format}"
-        return FileResponse(path, filename=name, background=BackgroundTask(os.unlink, path))
+        return FileResponse(path, filename=name, background=BackgroundTask(path.unlink))
 
-    def _write(
-        self, cursor: duckdb.DuckDBPyConnection, wanted: Filter, path: str, form: str
-    ) -> None:
-        batches = self.pairs.selection(cursor, wanted)
-        if form == "csv":
-            with open(path, "w", encoding="utf-8", newline="") as file:
-                write = csv.writer(file, lineterminator="\n").writerows
-                write([self.pairs.columns])
-                for batch in batches:
-                    write(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-            return
-        writer = None
-        for batch in batches:
-            writer = writer or pq.ParquetWriter(path, batch.schema)
-            writer.write_batch(batch)
-        if writer is None:
-            schema = cursor.sql("SELECT * FROM pairs LIMIT 0").to_arrow_table().schema
-            writer = pq.ParquetWriter(path, schema)
-        writer.close()
+    def report(self) -> Response:
+        """The report of the run, as it was published."""
+        uri = storage.join(self.folder, REPORT)
+        if not self.has_report:
+            raise Refused(404, "this run or release has no report")
+        headers = {"Content-Security-Policy": REPORT_POLICY}
+        return HTMLResponse(storage.read_bytes(uri), headers=headers)
+
+    def _marked(self, rows: list[dict[str, Any]], wanted: bool) -> list[dict[str, Any]]:
+        for row in rows if wanted else ():
+            row["changes"] = mark(row["source"], row["paraphrase"], self.segmenter)
+        return rows
 
     def _filter(self, given: Wanted, *scores: str) -> Filter:
         """Raises Refused for a column that these pairs do not have."""
@@ -244,7 +257,3 @@ def _place(after: str | None) -> tuple[float, str] | None:
         return float(value), pair_id
     except ValueError:
         raise Refused(422, "after: expected next of the page before") from None
-
-
-def _json(answer: dict[str, Any]) -> Response:
-    return Response(to_json(answer, inf_nan_mode="null"), media_type="application/json")

@@ -37,7 +37,19 @@ export const post = async (path, body, signal) =>
     })
   ).json();
 
-export const send = async (path, blob, type) =>
-  (await ask(path, { method: "POST", headers: { "Content-Type": type }, body: blob })).text();
+export const send = (path, blob, type) => ask(path, { method: "POST", headers: { "Content-Type": type }, body: blob });
 
-export const download = async (path) => (await ask(path)).blob();
+// A browser's own download or page sends no header: it takes the token in a cookie, for a minute.
+export function lendToken() {
+  if (token()) document.cookie = `${TOKEN}=${token()}; path=/v1/run; max-age=60; SameSite=Strict`;
+}
+
+// Of several questions on one matter only the last counts: each aborts the one before.
+export function latest() {
+  let control = new AbortController();
+  return () => {
+    control.abort();
+    control = new AbortController();
+    return control.signal;
+  };
+}

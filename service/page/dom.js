@@ -12,9 +12,29 @@ export function make(name, attributes = {}, ...children) {
 }
 
 export const at = (id) => document.getElementById(id);
+export const button = (text, act, attributes = {}) => make("button", { type: "button", on: { click: act }, ...attributes }, text);
 
 export function save(blob, name) {
   const link = make("a", { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
+
+// Runs act when nothing was typed for a while.
+export function debounced(act, wait = 120) {
+  let timer;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => act(...given), wait);
+  };
+}
+
+export function kept(key, otherwise) {
+  try {
+    return JSON.parse(localStorage.getItem(key)) ?? otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
+export const keep = (key, value) => localStorage.setItem(key, JSON.stringify(value));

@@ -1,23 +1,31 @@
-// Bars of counts, with the numbers for those who do not see them.
+// Bars of counts, with the numbers for those who do not see them. act: what a click on a bar does with its bounds.
 
 import { make } from "./dom.js";
 import { t } from "./i18n.js";
 
-export function histogram(name, counts, low = 0, high = 1) {
+export function histogram(name, counts, act = null) {
   const most = Math.max(1, ...counts);
-  const step = (high - low) / counts.length;
-  const say = counts.map((count, k) => `${(low + k * step).toFixed(2)}: ${count}`).join(", ");
+  const bound = (k) => Number((k / counts.length).toFixed(4));
   const bars = counts.map((count, k) => {
-    const bar = make("i", { title: `${(low + k * step).toFixed(2)}–${(low + (k + 1) * step).toFixed(2)}: ${count}` });
-    bar.style.height = `${(100 * count) / most}%`;
+    const said = t("between")(bound(k), bound(k + 1), count);
+    const bar = make(act ? "button" : "i", { title: said });
+    if (act) {
+      bar.type = "button";
+      bar.setAttribute("aria-label", `${t(name)} ${said}`);
+      bar.addEventListener("click", () => act(bound(k), bound(k + 1)));
+    }
+    const fill = make("span");
+    fill.style.height = `${(100 * count) / most}%`;
+    bar.append(fill);
     return bar;
   });
+  const said = counts.map((count, k) => `${bound(k)}: ${count}`).join(", ");
   return make(
     "figure",
-    { class: "card" },
-    make("figcaption", {}, t("histogram")(t(name) ?? name)),
-    make("div", { class: "histogram", role: "img", "aria-label": say }, ...bars),
-    make("div", { class: "axis" }, make("span", {}, low.toFixed(1)), make("span", {}, high.toFixed(1))),
+    { class: "card spread" },
+    make("figcaption", {}, t("histogram")(t(name))),
+    make("div", act ? { class: "histogram" } : { class: "histogram", role: "img", "aria-label": said }, ...bars),
+    make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, "1")),
   );
 }
 

@@ -1,6 +1,6 @@
 // The language of the page: as chosen, or the browser's.
 
-import { TEXTS, reasonIn } from "./texts.js";
+import { TEXTS, errorIn, reasonIn } from "./texts.js";
 
 const KEPT = "gaixie-language";
 let language = localStorage.getItem(KEPT) ?? (navigator.language.startsWith("zh") ? "zh" : "en");
@@ -8,6 +8,7 @@ const listeners = [];
 
 export const t = (key) => TEXTS[language][key];
 export const reason = (text) => reasonIn(language, text);
+export const errorText = (text) => errorIn(language, text);
 export const onLanguage = (act) => listeners.push(act);
 
 export function applyLanguage() {

@@ -1,67 +1,136 @@
-// A judged pair on the page: marked sentences, bars, reasons.
+// A scored pair on the page: what the score says in words, the judgements with their reasons, marked sentences.
 
 import { make } from "./dom.js";
 import { reason, t } from "./i18n.js";
 
 export const JUDGEMENTS = ["structure", "synonyms", "meaning", "fluency"];
 const KINDS = ["moved", "replaced", "added", "lost"];
+const LEVELS = [0.5, 1.5, 2.5, 3.75]; // of 5, as udfs/meaning/explain.py has them
 
 export const legend = () =>
-  KINDS.map((kind) => make("span", {}, make("span", { class: kind }, t(kind))));
+  make("p", { class: "legend" }, ...KINDS.map((kind) => make("span", {}, make("span", { class: kind }, t(kind)))));
 
 export function number(value, digits = 2) {
   return value === null || value === undefined ? "–" : value.toFixed(digits);
 }
 
+// "about 2.3 of 5: a light rewording, meaning kept"
+export function inWords(scores) {
+  if (scores.spscore === null || scores.spscore === undefined) return t("not_scored");
+  const band = t("levels")[LEVELS.filter((least) => 5 * scores.spscore >= least).length];
+  const parts = [band];
+  if (scores.meaning !== undefined) parts.push(t("meanings")[scores.meaning >= 0.8 ? 2 : scores.meaning >= 0.5 ? 1 : 0]);
+  if (scores.fluency < 0.5) parts.push(t("odd"));
+  const chinese = document.documentElement.lang === "zh";
+  return `${t("of_five")((5 * scores.spscore).toFixed(1))}${chinese ? "：" : ": "}${parts.join(chinese ? "，" : ", ")}`;
+}
+
+export const whole = (scores) => make("p", { class: "whole" }, inWords(scores));
+
 // The segments of a side; pointing at one shows its partner on the other side.
-export function sentence(segments, others) {
+export function sentence(segments, others, act = null) {
   const line = make("p", { class: "sentence", lang: "zh" });
-  const spans = segments.map((segment) => {
-    const span = make("span", { class: segment.kind }, segment.text);
-    if (segment.kind !== "same") span.title = t(segment.kind);
+  let at = 0;
+  line.spans = segments.map((segment, k) => {
+    const start = at;
+    at += [...segment.text].length; // in characters, as the service counts them
+    const { kind, partner, text } = segment;
+    const span = make(act && kind === "replaced" ? "button" : "span", { class: kind }, text);
+    if (kind !== "same") span.title = t(kind);
+    if (span.tagName === "BUTTON") {
+      span.type = "button";
+      span.addEventListener("click", () => act({ text, start, end: start + [...text].length }, span));
+    }
+    if (partner !== null && kind !== "same") {
+      const show = (on) => others()?.spans[segments[k].partner]?.classList.toggle("partner", on);
+      for (const event of ["mouseenter", "focus"]) span.addEventListener(event, () => show(true));
+      for (const event of ["mouseleave", "blur"]) span.addEventListener(event, () => show(false));
+    }
     return span;
   });
-  line.append(...spans);
-  line.spans = spans;
-  spans.forEach((span, k) => {
-    const { partner, kind } = segments[k];
-    if (partner === null || kind === "same") return;
-    const show = (on) => others()?.spans[partner].classList.toggle("partner", on);
-    span.addEventListener("mouseenter", () => show(true));
-    span.addEventListener("mouseleave", () => show(false));
-  });
+  line.append(...line.spans);
   return line;
 }
 
-export function markedPair(changes) {
+export function markedPair(changes, act = null) {
   const lines = {};
   lines.source = sentence(changes.source, () => lines.paraphrase);
-  lines.paraphrase = sentence(changes.paraphrase, () => lines.source);
+  lines.paraphrase = sentence(changes.paraphrase, () => lines.source, act);
   return lines;
 }
 
-export function bars(scores) {
+// Places of a term in a line, as ranges of the document.
+function places(line, term) {
+  const text = line.textContent;
+  const nodes = [];
+  const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+  for (let at = 0; walker.nextNode(); at += walker.currentNode.length) nodes.push([at, walker.currentNode]);
+  const point = (offset) => {
+    const [at, node] = nodes.findLast(([start]) => start <= offset) ?? nodes[0];
+    return [node, offset - at];
+  };
+  const found = [];
+  for (let k = text.indexOf(term); k >= 0; k = text.indexOf(term, k + term.length)) {
+    const range = document.createRange();
+    range.setStart(...point(k));
+    range.setEnd(...point(k + term.length));
+    found.push(range);
+  }
+  return found;
+}
+
+// Each judgement with its bar, and below it what pulls it down. lines: where the reasons are shown.
+export function judgements(scores, lines = []) {
+  const said = (scores.reasons ?? []).map(reason).filter(Boolean);
   return make(
     "div",
     { class: "judgements" },
-    ...JUDGEMENTS.map((name) =>
-      make(
+    ...JUDGEMENTS.filter((name) => name in scores).map((name) => {
+      const value = number(scores[name]);
+      const bar = make("i");
+      bar.style.width = `${100 * (scores[name] ?? 0)}%`;
+      const own = said.filter((one) => one.judgement === name).map((one) => make("li", {}, named(one, lines)));
+      return make(
         "div",
         { class: "judgement" },
         make("span", {}, t(name)),
-        make("b", {}, number(scores[name])),
-        make("meter", { min: "0", max: "1", value: String(scores[name] ?? 0), "aria-label": `${t(name)} ${number(scores[name])}` }),
-      ),
-    ),
+        make("b", {}, value),
+        make("div", { class: "bar", role: "meter", "aria-label": t(name), "aria-valuemin": "0", "aria-valuemax": "1", "aria-valuenow": String(scores[name] ?? 0) }, bar),
+        own.length ? make("ul", { class: "reasons", "aria-label": `${t("why")}: ${t(name)}` }, ...own) : null,
+      );
+    }),
   );
 }
 
-export const whole = (scores) =>
-  make("span", { class: "whole" }, number(scores.spscore, 3), make("small", {}, t("spscore")));
-
-export function reasons(list) {
-  if (!list?.length) return null;
-  return make("ul", { class: "reasons", "aria-label": t("why") }, ...list.map((own) => make("li", {}, reason(own))));
+// A reason; pointed at or focused, its words are marked in the sentences.
+function named({ text, terms }, lines) {
+  if (!terms.length || !lines.length) return make("span", {}, text);
+  const show = () => {
+    const ranges = lines.flatMap((line) => terms.flatMap((term) => places(line, term)));
+    if (CSS.highlights) CSS.highlights.set("reason", new Highlight(...ranges));
+  };
+  const hide = () => CSS.highlights?.delete("reason");
+  return make("button", { type: "button", class: "reason", on: { mouseenter: show, focus: show, mouseleave: hide, blur: hide } }, text);
 }
 
 export const note = (text) => make("p", { class: "notes" }, text);
+
+// A scored pair whole. act: what a click on a replaced word does.
+export function card(scores, act = null) {
+  const why = scores.reason ? note(t("reasons")[scores.reason] ?? scores.reason) : null;
+  if (scores.spscore === null) return make("article", { class: "card" }, why);
+  const { source, paraphrase } = markedPair(scores.changes, act);
+  return make(
+    "article",
+    { class: "card" },
+    whole(scores),
+    why,
+    judgements(scores, [source, paraphrase]),
+    make("p", { class: "side" }, t("source")),
+    source,
+    make("p", { class: "side" }, t("paraphrase")),
+    paraphrase,
+    make("div", { class: "choices" }),
+    legend(),
+  );
+}

@@ -1,6 +1,6 @@
 // The page begins: it asks what the service can do, and shows a tab for each part.
 
-import { get, setToken } from "./api.js";
+import { get, setToken, token } from "./api.js";
 import { at } from "./dom.js";
 import { applyLanguage, onLanguage, switchLanguage, t } from "./i18n.js";
 import * as paraphrase from "./paraphrase.js";
@@ -31,28 +31,32 @@ onLanguage(() => {
   useTheme(document.documentElement.dataset.theme);
 });
 
-try {
-  const about = await get("/v1/about");
-  const { parts } = about;
-  const names = [parts.run && "run", parts.paraphrase && "paraphrase", parts.score && "score", parts.score && "table"].filter(Boolean);
-  if (parts.paraphrase) paraphrase.start(parts.paraphrase);
+function begin({ parts }) {
+  if (parts.run) run.start(parts.run);
   if (parts.score) {
     score.start();
     table.start();
   }
-  makeTabs(names);
-  at("token").hidden = !about.token_needed;
+  if (parts.paraphrase) paraphrase.start(parts.paraphrase);
+  makeTabs([parts.run && "run", parts.score && "score", parts.paraphrase && "paraphrase", parts.score && "table"].filter(Boolean));
+  applyLanguage();
+}
+
+try {
+  const about = await get("/v1/about");
+  const { parts } = about;
+  at("signature").textContent = parts.score?.signature ?? parts.run?.signature ?? "";
+  onLanguage(() => (at("version").textContent = `Gaixie ${about.version}`));
+  const wanting = about.token_needed && !token();
+  at("token").hidden = !wanting;
   at("token").addEventListener("submit", (event) => {
     event.preventDefault();
     setToken(at("token-value").value.trim());
     clear();
     at("token").hidden = true;
-    if (parts.run) run.load();
+    dispatchEvent(new PopStateEvent("popstate")); // each part asks again
   });
-  onLanguage(() => (at("version").textContent = `Gaixie ${about.version}`));
-  at("signature").textContent = parts.score?.signature ?? parts.run?.signature ?? "";
-  if (parts.run) run.start(parts.run);
-  applyLanguage();
+  begin(about);
 } catch (error) {
   applyLanguage();
   show(error);

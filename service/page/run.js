@@ -1,162 +1,282 @@
-// The part that looks at a published run or release.
+// The part that looks at a published run or release. What is shown, counted, sorted, exported and continued is one
+// applied query, which the address keeps; the form only prepares the next one.
 
-import { download, get } from "./api.js";
-import { at, make, save } from "./dom.js";
+import { get, latest, lendToken } from "./api.js";
+import { at, button, keep, kept, make, save } from "./dom.js";
 import { histogram } from "./histogram.js";
 import { onLanguage, t } from "./i18n.js";
-import { JUDGEMENTS, number } from "./judged.js";
-import { result } from "./score.js";
+import { JUDGEMENTS, card, legend, markedPair, number } from "./judged.js";
+import { onQuery, query, setQuery } from "./tabs.js";
 import { clear, show } from "./trouble.js";
 
-const SCORES = ["spscore", ...JUDGEMENTS];
+const asked = latest();
 let about = null;
+let applied = new URLSearchParams();
 let rows = [];
 let next = null;
 let figures = null;
 
+const store = () => `gaixie-verdicts-${about.name}`;
+const names = () => ["origin", "stage", "split", "text", ...about.scores.flatMap((own) => [`min_${own}`, `max_${own}`])];
+const filters = () => new URLSearchParams([...applied].filter(([key]) => names().includes(key)));
+const sorted = () => applied.get("sort") ?? about.scores[0];
+const order = () => applied.get("order") ?? "desc";
+
 export function start(part) {
   about = part;
+  applied = query();
   onLanguage(renderForm);
   onLanguage(render);
-  at("run-form").addEventListener("submit", (event) => {
-    event.preventDefault();
+  onQuery("run", () => {
+    if (figures && query().toString() === applied.toString()) return;
+    applied = query();
+    renderForm();
     load();
   });
-  at("run-facts").replaceChildren(make("h2", {}, part.name), make("p", { class: "notes" }, part.created ?? ""));
+  at("run-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    apply(Object.fromEntries(names().map((name) => [name, at(`run-${name}`)?.value ?? ""])), ["seed", "pair"]);
+  });
+}
+
+// Changes the applied query: Back undoes it.
+function apply(changes, without = ["pair"]) {
+  const own = new URLSearchParams(applied);
+  for (const name of without) own.delete(name);
+  for (const [key, value] of Object.entries(changes)) {
+    if (value === "" || value === null) own.delete(key);
+    else own.set(key, value);
+  }
+  applied = own;
+  setQuery("run", applied, true);
   renderForm();
   load();
 }
 
-function select(id, label, options, value) {
-  const own = make("select", { id }, ...options.map(([key, text]) => make("option", { value: key }, text)));
-  if (value !== undefined) own.value = value;
-  return make("div", { class: "field" }, make("label", { for: id }, label), own);
+async function load(more = false) {
+  const signal = asked();
+  const mine = applied;
+  const say = (text) => (at("run-status").textContent = text);
+  clear();
+  say(t("working"));
+  try {
+    const [found, answer] = await Promise.all([
+      more ? figures : get(`/v1/run/histograms?${filters()}`, signal),
+      get(pageOf(mine, more), signal),
+    ]);
+    if (signal.aborted) return;
+    figures = found;
+    rows = more ? [...rows, ...answer.rows] : answer.rows;
+    next = answer.next ?? null;
+    render();
+    if (!more && mine.get("pair")) await openLinked(mine.get("pair"), signal);
+  } catch (error) {
+    if (error.name !== "AbortError") say("");
+    show(error);
+  }
+}
+
+function pageOf(own, more) {
+  const parameters = filters();
+  parameters.set("changes", "true");
+  if (own.has("seed")) {
+    parameters.set("seed", own.get("seed"));
+    return `/v1/run/sample?${parameters}`;
+  }
+  parameters.set("sort", sorted());
+  parameters.set("order", order());
+  if (more) parameters.set("after", next);
+  return `/v1/run/pairs?${parameters}`;
+}
+
+function field(id, label, control) {
+  control.id = id;
+  return make("div", { class: "field" }, make("label", { for: id }, label), control);
+}
+
+function choice(name, options) {
+  const control = make("select", {}, make("option", { value: "" }, t("any")), ...options.map((own) => make("option", { value: String(own) }, String(own))));
+  control.value = applied.get(name) ?? "";
+  return field(`run-${name}`, t(name), control);
 }
 
 function renderForm() {
-  const any = ["", t("any")];
-  const kept = (name, otherwise = "") => at(`run-${name}`)?.value ?? otherwise;
-  const fields = [];
-  if (about.origins.length) fields.push(select("run-origin", t("origin"), [any, ...about.origins.map((own) => [own, own])], kept("origin")));
-  if (about.stages.length) fields.push(select("run-stage", t("stage"), [any, ...about.stages.map((own) => [String(own), String(own)])], kept("stage")));
-  fields.push(select("run-sort", t("sort"), about.scores.map((own) => [own, t(own)]), kept("sort", about.scores[0])));
-  fields.push(select("run-order", t("order"), [["asc", t("up")], ["desc", t("down")]], kept("order", "desc")));
-  fields.push(
-    make("div", { class: "field" }, make("label", { for: "run-text" }, t("text")), make("input", { id: "run-text", lang: "zh", value: kept("text") })),
-  );
-  for (const name of about.scores) {
-    const bound = (side) =>
-      make("input", { id: `run-${side}_${name}`, type: "number", min: "0", max: "1", step: "any", placeholder: t(side === "min" ? "from" : "to"), "aria-label": `${t(name)} ${t(side === "min" ? "from" : "to")}`, value: kept(`${side}_${name}`) });
-    fields.push(make("fieldset", { class: "field" }, make("legend", {}, t(name)), make("div", { class: "range" }, bound("min"), bound("max"))));
-  }
-  const button = (text, act) => make("button", { type: "button", on: { click: act } }, text);
+  const bound = (side, name) =>
+    make("input", { id: `run-${side}_${name}`, type: "number", min: "0", max: "1", step: "any", placeholder: t(side === "min" ? "from" : "to"), "aria-label": `${t(name)} ${t(side === "min" ? "from" : "to")}`, value: applied.get(`${side}_${name}`) ?? "" });
+  const open = at("run-more-filters")?.open ?? false;
+  const choices = ["origin", "stage", "split"].filter((name) => about[`${name}s`].length > 0);
+  const random = applied.has("seed");
+  const draw = () => apply(random ? {} : { seed: Math.floor(Math.random() * 1e9) }, ["seed", "pair"]);
   at("run-form").replaceChildren(
-    make("div", { class: "fields many" }, ...fields),
     make(
       "div",
-      { class: "actions" },
-      make("button", { type: "submit", class: "main" }, t("filter")),
-      button(t("sample"), () => load("sample")),
-      button(t("export_csv"), () => keep("csv")),
-      button(t("export_parquet"), () => keep("parquet")),
-      make("span", { class: "busy", role: "status", id: "run-status" }, figures ? t("pairs")(figures.count.toLocaleString()) : ""),
+      { class: "toolbar" },
+      field("run-text", t("text"), make("input", { lang: "zh", value: applied.get("text") ?? "" })),
+      ...choices.map((name) => choice(name, about[`${name}s`])),
+      make("div", { class: "buttons" }, make("button", { type: "submit", class: "main" }, t("filter")), button(t("reset"), () => apply(Object.fromEntries(names().map((name) => [name, ""])))), button(random ? t("sorted") : t("sample"), draw)),
     ),
+    make(
+      "details",
+      { id: "run-more-filters", open },
+      make("summary", {}, t("filters")),
+      make("div", { class: "fields many" }, ...about.scores.map((name) => make("fieldset", { class: "field" }, make("legend", {}, t(name)), make("div", { class: "range" }, bound("min", name), bound("max", name))))),
+      make("div", { id: "run-figures", class: "fields many" }),
+    ),
+  );
+  renderFacts();
+  renderFigures();
+}
+
+function renderFacts() {
+  const link = (text, href, attributes = {}) => make("a", { href, on: { click: lendToken }, ...attributes }, text);
+  const exported = (format) => {
+    const own = filters();
+    own.set("format", format);
+    return `/v1/run/export?${own}`;
+  };
+  at("run-facts").replaceChildren(
+    make("h2", {}, about.name),
+    make("span", { class: "notes" }, (about.created ?? "").slice(0, 10)),
+    about.report ? link(t("report"), "/v1/run/report", { target: "_blank", rel: "noopener" }) : "",
+    link(t("export_csv"), exported("csv"), { download: "" }),
+    link(t("export_parquet"), exported("parquet"), { download: "" }),
+    make("span", { id: "run-verdicts" }),
+  );
+  renderVerdicts();
+}
+
+function renderVerdicts() {
+  const own = Object.values(kept(store(), {}));
+  const of = (verdict) => own.filter((one) => one.verdict === verdict).length;
+  const lines = () => own.map((one) => `${JSON.stringify(one)}\n`);
+  at("run-verdicts").replaceChildren(
+    ...(own.length
+      ? [make("span", { class: "notes" }, t("verdicts")(of("keep"), of("reject"))), " ", button(t("export_verdicts"), () => save(new Blob(lines(), { type: "application/jsonl" }), `${about.name}-verdicts.jsonl`))]
+      : []),
   );
 }
 
-function filters() {
-  const query = new URLSearchParams();
-  for (const name of ["origin", "stage", "text", ...about.scores.flatMap((own) => [`min_${own}`, `max_${own}`])]) {
-    const value = at(`run-${name}`)?.value;
-    if (value) query.set(name, value);
-  }
-  return query;
-}
-
-export async function load(how = "pairs", more = false) {
-  clear();
-  const say = (text) => (at("run-status").textContent = text); // the form may be made anew meanwhile
-  say(t("working"));
-  try {
-    const query = filters();
-    if (!more) {
-      const own = new URLSearchParams(query);
-      own.set("column", at("run-sort").value);
-      figures = { column: at("run-sort").value, ...(await get(`/v1/run/histogram?${own}`)) };
-    }
-    if (how === "sample") query.set("seed", String(Math.floor(Math.random() * 1e9)));
-    else {
-      query.set("sort", at("run-sort").value);
-      query.set("order", at("run-order").value);
-      if (more) query.set("after", next);
-    }
-    const answer = await get(`/v1/run/${how}?${query}`);
-    rows = more ? [...rows, ...answer.rows] : answer.rows;
-    next = answer.next ?? null;
-    say(t("pairs")(figures.count.toLocaleString()));
-    render();
-  } catch (error) {
-    say("");
-    show(error);
-  }
-}
-
-async function keep(format) {
-  clear();
-  try {
-    const query = filters();
-    query.set("format", format);
-    save(await download(`/v1/run/export?${query}`), `${about.name}-selection.${format}`);
-  } catch (error) {
-    show(error);
-  }
+function renderFigures() {
+  if (!figures || !at("run-figures")) return;
+  at("run-figures").replaceChildren(
+    ...Object.entries(figures.counts).map(([name, counts]) => histogram(name, counts, (low, high) => apply({ [`min_${name}`]: low, [`max_${name}`]: high }))),
+  );
 }
 
 function render() {
   if (!figures) return;
-  const names = SCORES.filter((name) => about.scores.includes(name));
-  at("run-figures").replaceChildren(histogram(figures.column, figures.counts));
-  const line = (row) => {
-    const open = make("button", { type: "button", "aria-expanded": "false", on: { click: () => detail(row, open) } }, t("details"));
-    return make(
-      "tr",
-      {},
-      make("td", { lang: "zh" }, make("div", { class: "text" }, row.source)),
-      make("td", { lang: "zh" }, make("div", { class: "text" }, row.paraphrase)),
-      ...names.map((name) => make("td", { class: "number" }, number(row[name]))),
-      make("td", {}, [row.origin, row.stage ?? row.split].filter((own) => own !== undefined && own !== null).join(" · ")),
-      make("td", {}, open),
-    );
+  const random = applied.has("seed");
+  at("run-status").textContent = rows.length ? t(random ? "sampled" : "shown")(rows.length, figures.count) : t("pairs")(figures.count);
+  renderFacts();
+  renderFigures();
+  const scores = ["spscore", ...JUDGEMENTS].filter((name) => about.scores.includes(name));
+  const extra = [about.columns.includes("rated") && "rated", "origin"].filter(Boolean);
+  const head = (name) => {
+    if (!about.scores.includes(name)) return make("th", { scope: "col" }, name === "origin" ? `${t("origin")} · ${t("stage")}` : t(name));
+    const own = name === sorted() && !random;
+    const arrow = own ? (order() === "desc" ? " ↓" : " ↑") : "";
+    const sort = () => apply({ sort: name, order: own && order() === "desc" ? "asc" : "desc" }, ["seed", "pair"]);
+    return make("th", { scope: "col", class: "number", "aria-sort": own ? (order() === "desc" ? "descending" : "ascending") : "none" }, button(t(name) + arrow, sort));
   };
-  const body = rows.length
-    ? make(
-        "div",
-        { class: "scroll", tabIndex: 0, role: "region", "aria-label": t("tab_run") },
-        make(
-          "table",
-          {},
-          make("caption", {}, t("rows_shown")(rows.length.toLocaleString(), figures.count.toLocaleString())),
-          make("thead", {}, make("tr", {}, ...["source", "paraphrase", ...names].map((own, k) => make("th", { scope: "col", class: k > 1 ? "number" : "" }, t(own))), make("th", { scope: "col" }, `${t("origin")} · ${t("stage")}`), make("td", {}))),
-          make("tbody", {}, ...rows.map(line)),
-        ),
-      )
-    : make("p", {}, t("no_rows"));
-  const more = next ? make("div", { class: "actions" }, make("button", { type: "button", id: "run-more", on: { click: () => load("pairs", true) } }, t("more"))) : null;
-  at("run-rows").replaceChildren(body, ...(more ? [more] : []));
+  const pair = make("th", { scope: "col" }, `${t("source")} · ${t("paraphrase")}`);
+  const table = make(
+    "table",
+    { class: "rows" },
+    make("caption", { class: "unseen" }, t("tab_run")),
+    make("thead", {}, make("tr", {}, head("spscore"), pair, ...scores.slice(1).map(head), ...extra.map(head), make("th", { scope: "col" }, t("verdict")))),
+    make("tbody", {}, ...rows.map((row) => line(row, scores, extra))),
+  );
+  at("run-legend").replaceChildren(...(rows.length ? [legend()] : []));
+  at("run-rows").replaceChildren(
+    ...(rows.length ? [table] : [make("p", {}, t("no_rows"))]),
+    ...(next ? [make("div", { class: "actions" }, button(t("more"), () => load(true), { id: "run-more" }))] : []),
+  );
 }
 
-async function detail(row, button) {
-  const line = button.closest("tr");
-  if (button.getAttribute("aria-expanded") === "true") {
-    line.nextSibling.remove();
-    button.setAttribute("aria-expanded", "false");
-    return;
+function line(row, scores, extra) {
+  const marked = markedPair(row.changes);
+  const open = make("button", { type: "button", class: "plain", "aria-expanded": "false", "aria-label": `${t("details")}: ${number(row.spscore)}` }, number(row.spscore));
+  const labels = { rated: (row.rated ?? null) === null ? "–" : number(row.rated, 1), origin: [row.origin, row.stage ?? row.split].filter((own) => own !== undefined && own !== null).join(" · ") };
+  const own = make(
+    "tr",
+    { "data-pair": row.pair_id },
+    make("td", { class: "number", "data-name": t("spscore") }, open),
+    make("td", { class: "pair" }, marked.source, marked.paraphrase),
+    ...scores.slice(1).map((name) => make("td", { class: "number", "data-name": t(name) }, number(row[name]))),
+    ...extra.map((name) => make("td", { class: name === "rated" ? "number" : "", "data-name": t(name) }, labels[name])),
+    make("td", {}, verdict(row)),
+  );
+  own.addEventListener("click", (event) => {
+    if (event.target === open || !event.target.closest("button, a")) toggle(row, own, open);
+  });
+  return own;
+}
+
+function verdict(row) {
+  const box = make("div", { class: "verdict" });
+  const fill = () => {
+    const given = kept(store(), {})[row.pair_id]?.verdict;
+    box.replaceChildren(
+      ...["keep", "reject"].map((name) =>
+        button(name === "keep" ? "✓" : "✗", () => set(given === name ? null : name), { "aria-pressed": String(given === name), "aria-label": t(`${name}_pair`), title: t(`${name}_pair`), class: name }),
+      ),
+    );
+  };
+  const set = (name) => {
+    const all = kept(store(), {});
+    if (name) all[row.pair_id] = { pair_id: row.pair_id, verdict: name, source: row.source, paraphrase: row.paraphrase, spscore: row.spscore };
+    else delete all[row.pair_id];
+    keep(store(), all);
+    fill();
+    box.querySelector(name === "reject" ? ".reject" : ".keep").focus();
+    renderVerdicts();
+  };
+  fill();
+  return box;
+}
+
+// A click opens what is known of a pair, the next one closes it; the address names the open pair.
+async function toggle(row, place, open) {
+  const other = new URLSearchParams(applied);
+  if (open.getAttribute("aria-expanded") === "true") {
+    open.setAttribute("aria-expanded", "false");
+    if (place.nextSibling?.classList.contains("detail")) place.nextSibling.remove();
+    other.delete("pair");
+  } else {
+    open.setAttribute("aria-expanded", "true");
+    other.set("pair", row.pair_id);
+    const cell = make("td", { colSpan: place.cells.length }, t("working"));
+    place.after(make("tr", { class: "detail" }, cell));
+    fill(cell, row.pair_id);
   }
+  applied = other;
+  setQuery("run", applied);
+}
+
+async function fill(cell, pair, signal) {
   try {
-    const own = await get(`/v1/run/pair/${encodeURIComponent(row.pair_id)}`);
-    line.after(make("tr", { class: "detail" }, make("td", { colSpan: line.cells.length }, ...result(own))));
-    button.setAttribute("aria-expanded", "true");
+    const own = await get(`/v1/run/pair/${encodeURIComponent(pair)}`, signal);
+    const rating = own.rated === null || own.rated === undefined ? null : make("p", { class: "notes" }, `${t("rated")}: ${number(own.rated, 1)}`);
+    cell.replaceChildren(card(own), ...(rating ? [rating] : []), make("a", { href: `#run?pair=${encodeURIComponent(pair)}` }, t("pair_link")));
   } catch (error) {
+    cell.replaceChildren();
     show(error);
+  }
+}
+
+// The pair of a link: its row is opened where it is shown, else it stands above the rows.
+async function openLinked(pair, signal) {
+  const place = at("run-rows").querySelector(`tr[data-pair="${CSS.escape(pair)}"]`);
+  if (place) {
+    const open = place.querySelector("button");
+    open.setAttribute("aria-expanded", "true");
+    const cell = make("td", { colSpan: place.cells.length });
+    place.after(make("tr", { class: "detail" }, cell));
+    await fill(cell, pair, signal);
+    place.scrollIntoView({ block: "nearest" });
+  } else {
+    const box = make("div", { class: "linked" });
+    at("run-rows").prepend(box);
+    await fill(box, pair, signal);
   }
 }

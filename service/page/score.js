@@ -1,58 +1,152 @@
-// The part that judges one pair, and says why.
+// The part that scores one pair while it is typed, and says why.
 
-import { post } from "./api.js";
-import { at, make } from "./dom.js";
+import { latest, post } from "./api.js";
+import { at, button, debounced, keep, kept, make } from "./dom.js";
 import { onLanguage, t } from "./i18n.js";
-import { bars, legend, markedPair, note, reasons, whole } from "./judged.js";
-import { during } from "./trouble.js";
+import { card, inWords } from "./judged.js";
+import { onQuery, query, setQuery } from "./tabs.js";
+import { clear, during, show } from "./trouble.js";
 
 const EXAMPLE = [
   "她嘴上说不在意，转过身去，眼泪却断了线似的往下掉。",
   "她说她不在乎，但是当她转过身来时，她的眼泪止不住地流了下来。",
 ];
+const HISTORY = "gaixie-history";
+const REMEMBERED = 20;
+const asked = latest();
 let shown = null;
+
+const pair = () => ({ source: at("source").value, paraphrase: at("rewrite").value });
+const whole = ({ source, paraphrase }) => Boolean(source.trim() && paraphrase.trim());
 
 export function start() {
   onLanguage(render);
-  at("score-example").addEventListener("click", () => {
-    [at("source").value, at("rewrite").value] = EXAMPLE;
-    at("score-form").requestSubmit();
-  });
-  at("score-swap").addEventListener("click", () => {
-    [at("source").value, at("rewrite").value] = [at("rewrite").value, at("source").value];
+  onLanguage(renderHistory);
+  const later = debounced(() => ask().catch(show));
+  for (const id of ["source", "rewrite"]) {
+    at(id).addEventListener("input", () => {
+      stale();
+      later();
+    });
+    at(id).addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) at("score-form").requestSubmit();
+    });
+  }
+  at("score-example").addEventListener("click", () => use(...EXAMPLE));
+  at("score-swap").addEventListener("click", () => use(at("rewrite").value, at("source").value));
+  at("score-link").addEventListener("click", () => copy(location.href));
+  at("score-copy").addEventListener("click", () => copy(asText()));
+  at("history-clear").addEventListener("click", () => {
+    keep(HISTORY, []);
+    renderHistory();
   });
   at("score-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    const pair = { source: at("source").value, paraphrase: at("rewrite").value };
     during(at("score-form").querySelector(".main"), at("score-status"), async () => {
-      const answer = await post("/v1/score", { pairs: [pair], explain: true, changes: true });
-      shown = answer.scores[0];
-      render();
+      await ask();
+      remember();
+      return shown ? inWords(shown) : "";
     });
   });
+  onQuery("score", fromAddress);
+}
+
+// The pair of the address, or an example that is scored already.
+function fromAddress() {
+  const own = query();
+  if (own.has("a")) {
+    if (own.get("a") !== at("source").value || own.get("b") !== at("rewrite").value) use(own.get("a"), own.get("b") ?? "");
+  } else if (!whole(pair())) use(...EXAMPLE);
+}
+
+function use(source, paraphrase) {
+  [at("source").value, at("rewrite").value] = [source, paraphrase];
+  stale();
+  ask().catch(show);
+}
+
+function stale() {
+  asked();
+  at("score-result").classList.toggle("stale", shown !== null);
+  if (!whole(pair())) {
+    shown = null;
+    render();
+  }
+}
+
+async function ask() {
+  const given = pair();
+  if (!whole(given)) return;
+  try {
+    const answer = await post("/v1/score", { pairs: [given], explain: true, changes: true }, asked());
+    [shown] = answer.scores;
+    shown.pair = given;
+    clear();
+    render();
+    setQuery("score", new URLSearchParams({ a: given.source, b: given.paraphrase }));
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    shown = null;
+    render();
+    throw error;
+  }
 }
 
 function render() {
-  at("score-result").replaceChildren(...(shown ? result(shown) : []));
+  at("score-result").classList.remove("stale");
+  at("score-result").replaceChildren(...(shown ? [card(shown, offer)] : []));
+  for (const id of ["score-link", "score-copy"]) at(id).hidden = !shown;
 }
 
-export function result(score) {
-  const why = score.reason ? note(t("reasons")[score.reason]) : null;
-  if (score.spscore === null) return [make("article", { class: "card" }, why)];
-  const { source, paraphrase } = markedPair(score.changes);
-  return [
-    make("div", { class: "legend" }, ...legend()),
-    make(
-      "article",
-      { class: "card" },
-      make("div", { class: "head" }, whole(score)),
-      why,
-      bars(score),
-      reasons(score.reasons),
-      make("p", { class: "side" }, t("source")),
-      source,
-      make("p", { class: "side" }, t("paraphrase")),
-      paraphrase,
-    ),
-  ];
+// What may stand for a replaced word, and what each does to the score.
+async function offer(place, word) {
+  const given = pair();
+  const box = word.closest(".card").querySelector(".choices");
+  const close = () => {
+    box.replaceChildren();
+    word.focus();
+  };
+  try {
+    const { alternatives } = await post("/v1/alternatives", { ...given, start: place.start, end: place.end });
+    const choices = alternatives.map((own) =>
+      button(`${own.text} ${own.difference >= 0 ? "+" : "−"}${Math.abs(5 * own.difference).toFixed(2)}`, () => use(given.source, own.paraphrase), {
+        class: own.difference >= 0 ? "better" : "worse",
+        lang: "zh",
+      }),
+    );
+    const said = t(choices.length ? "synonyms_of" : "no_synonyms")(place.text);
+    box.replaceChildren(make("p", { role: "status" }, said), ...choices, button(t("close"), close));
+    (choices[0] ?? box.lastChild).focus();
+  } catch (error) {
+    show(error);
+  }
 }
+
+async function copy(text) {
+  await navigator.clipboard.writeText(text);
+  at("score-status").textContent = t("copied");
+}
+
+function asText() {
+  const judged = ["structure", "synonyms", "meaning", "fluency"].map((name) => `${t(name)} ${(shown[name] ?? 0).toFixed(2)}`);
+  return [shown.pair.source, shown.pair.paraphrase, inWords(shown), judged.join("  "), at("signature").textContent].join("\n");
+}
+
+function remember() {
+  if (!shown || shown.spscore === null) return;
+  const own = { ...shown.pair, spscore: shown.spscore };
+  const others = kept(HISTORY, []).filter((one) => one.source !== own.source || one.paraphrase !== own.paraphrase);
+  keep(HISTORY, [own, ...others].slice(0, REMEMBERED));
+  renderHistory();
+}
+
+function renderHistory() {
+  const pairs = kept(HISTORY, []);
+  at("history").hidden = !pairs.length;
+  at("history-pairs").replaceChildren(
+    ...pairs.map((own) =>
+      make("li", {}, button(`${(5 * own.spscore).toFixed(1)}  ${own.source} → ${own.paraphrase}`, () => use(own.source, own.paraphrase), { class: "plain", lang: "zh" })),
+    ),
+  );
+}
+

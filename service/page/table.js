@@ -1,66 +1,137 @@
-// The part that judges a table: the answer is the table with its scores, to look at and to keep.
+// The part that scores a table: the answer is the table with its scores, to look at and to keep.
 
-import { send } from "./api.js";
+import { post, send } from "./api.js";
 import { at, make, save } from "./dom.js";
 import { countIn, histogram } from "./histogram.js";
 import { onLanguage, t } from "./i18n.js";
-import { JUDGEMENTS } from "./judged.js";
-import { during } from "./trouble.js";
+import { JUDGEMENTS, card } from "./judged.js";
+import { during, show } from "./trouble.js";
 
 const FIRST = 50;
-const NAMES = ["source", "paraphrase", "spscore", ...JUDGEMENTS, "reason"];
+const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+const SIDES = ["source", "paraphrase"];
 let shown = null;
+let facts = null;
+
+const kindOf = (name) => (/\.(tsv|txt)$/i.test(name) ? "text/tab-separated-values" : /\.xlsx$/i.test(name) ? XLSX : "text/csv");
 
 export function start() {
   onLanguage(render);
+  onLanguage(renderFacts);
+  at("file").addEventListener("change", () => look(""));
+  at("encoding").addEventListener("change", () => look(at("encoding").value));
+  for (const side of SIDES) at(`column-${side}`).addEventListener("change", () => forget());
   at("table-form").addEventListener("submit", (event) => {
     event.preventDefault();
     const file = at("file").files[0];
-    const tabs = /\.(tsv|txt)$/i.test(file.name);
+    forget();
     during(at("table-form").querySelector(".main"), at("table-status"), async () => {
-      const type = tabs ? "text/tab-separated-values" : "text/csv";
-      const text = await send(`/v1/score-table?encoding=${at("encoding").value}`, file, type);
-      shown = { text, rows: parse(text, tabs ? "\t" : ","), name: file.name.replace(/(\.\w+)?$/, "-scored$1"), type };
+      const query = new URLSearchParams();
+      if (at("encoding").value) query.set("encoding", at("encoding").value);
+      for (const side of SIDES) if (at(`column-${side}`).value) query.set(side, at(`column-${side}`).value);
+      const answer = await send(`/v1/score-table?${query}`, file, kindOf(file.name));
+      const text = await answer.text();
+      const type = answer.headers.get("Content-Type").split(";")[0];
+      const columns = SIDES.map((side) => decodeURIComponent(answer.headers.get(`X-Column-${side}`)));
+      const name = file.name.replace(/\.\w+$/, "") + (type === "text/csv" ? "-scored.csv" : "-scored.tsv");
+      shown = { text, type, name, columns, rows: parse(text, type === "text/csv" ? "," : "\t") };
       render();
     });
   });
+}
+
+// What is no longer about this file, this encoding, these columns is not shown.
+function forget() {
+  shown = null;
+  render();
+}
+
+async function look(encoding) {
+  const file = at("file").files[0];
+  forget();
+  facts = null;
+  renderFacts();
+  if (!file) return;
+  if (!encoding) at("encoding").value = "";
+  try {
+    await during(at("table-form").querySelector(".main"), at("table-status"), async () => {
+      const query = encoding ? `?encoding=${encoding}` : "";
+      facts = await (await send(`/v1/table-facts${query}`, file, kindOf(file.name))).json();
+      renderFacts();
+      return t("recognised")(facts.rows);
+    });
+  } catch (error) {
+    show(error);
+  }
+}
+
+function renderFacts() {
+  at("table-fields").hidden = !facts;
+  if (!facts) return;
+  at("encoding-field").hidden = facts.encoding === "xlsx";
+  if (facts.encoding !== "xlsx") at("encoding").value = facts.encoding;
+  for (const side of SIDES) {
+    const own = at(`column-${side}`);
+    const chosen = own.value && facts.columns.includes(own.value) ? own.value : (facts[side] ?? "");
+    own.replaceChildren(make("option", { value: "" }, t("choose")), ...facts.columns.map((name) => make("option", { value: name }, name)));
+    own.value = chosen;
+  }
 }
 
 function render() {
   at("table-result").replaceChildren(...(shown ? result(shown) : []));
 }
 
-function result({ text, rows, name, type }) {
+function result({ text, rows, name, type, columns }) {
   const [header, ...body] = rows;
-  const places = NAMES.map((own) => header.lastIndexOf(own));
-  const scores = body.map((row) => row[places[2]]).filter((value) => value !== "").map(Number);
+  const place = (own) => header.lastIndexOf(own);
+  const [source, paraphrase] = columns.map((own) => header.indexOf(own));
+  const score = (row) => (row[place("spscore")] === "" ? Infinity : Number(row[place("spscore")]));
+  const worst = [...body].sort((a, b) => score(a) - score(b));
+  const scores = body.map(score).filter(Number.isFinite);
   const download = () => save(new Blob(["\ufeff", text], { type }), name);
-  const line = (row) =>
-    make(
+  const line = (row) => {
+    const why = row[place("reason")];
+    const open = make("button", { type: "button", class: "plain", "aria-expanded": "false", title: t("details") }, Number.isFinite(score(row)) ? (5 * score(row)).toFixed(1) : "–");
+    const own = make(
       "tr",
       {},
-      ...places.map((place, k) => {
-        const value = row[place];
-        if (k < 2) return make("td", { lang: "zh" }, make("div", { class: "text" }, value));
-        if (NAMES[k] === "reason") return make("td", {}, value && t("reasons")[value]);
-        return make("td", { class: "number" }, value === "" ? "–" : Number(value).toFixed(2));
-      }),
+      make("td", { class: "number" }, open),
+      make("td", { lang: "zh" }, make("div", { class: "text" }, row[source]), make("div", { class: "text" }, row[paraphrase]), why ? make("div", { class: "notes", lang: document.documentElement.lang }, t("reasons")[why]) : null),
+      ...JUDGEMENTS.map((judgement) => make("td", { class: "number" }, row[place(judgement)] === "" ? "–" : Number(row[place(judgement)]).toFixed(2))),
     );
+    own.addEventListener("click", () => toggle(own, open, { source: row[source], paraphrase: row[paraphrase] }));
+    return own;
+  };
   return [
     make("div", { class: "actions" }, make("button", { type: "button", class: "main", on: { click: download } }, t("save"))),
     histogram("spscore", countIn(scores)),
     make(
-      "div",
-      { class: "scroll", tabIndex: 0, role: "region", "aria-label": t("tab_table") },
-      make(
-        "table",
-        {},
-        make("caption", {}, t("rows_shown")(Math.min(FIRST, body.length), body.length)),
-        make("thead", {}, make("tr", {}, ...NAMES.map((own, k) => make("th", { scope: "col", class: k > 1 && k < 7 ? "number" : "" }, own === "reason" ? t("why") : t(own))))),
-        make("tbody", {}, ...body.slice(0, FIRST).map(line)),
-      ),
+      "table",
+      { class: "rows" },
+      make("caption", {}, t("rows_shown")(Math.min(FIRST, body.length), body.length)),
+      make("thead", {}, make("tr", {}, make("th", { scope: "col", class: "number" }, t("spscore")), make("th", { scope: "col" }, `${t("source")} · ${t("paraphrase")}`), ...JUDGEMENTS.map((own) => make("th", { scope: "col", class: "number" }, t(own))))),
+      make("tbody", {}, ...worst.slice(0, FIRST).map(line)),
     ),
   ];
+}
+
+// A click on a row says why it is scored so; another one closes it.
+async function toggle(row, open, pair) {
+  if (open.getAttribute("aria-expanded") === "true") {
+    open.setAttribute("aria-expanded", "false");
+    row.nextSibling?.remove();
+    return;
+  }
+  open.setAttribute("aria-expanded", "true");
+  const cell = make("td", { colSpan: row.cells.length }, t("working"));
+  row.after(make("tr", { class: "detail" }, cell));
+  try {
+    const answer = await post("/v1/score", { pairs: [pair], explain: true, changes: true });
+    cell.replaceChildren(card(answer.scores[0]));
+  } catch (error) {
+    show(error);
+  }
 }
 
 // CSV as Python's csv module writes it: quotes around what holds a delimiter, a quote or a line break.

@@ -1,7 +1,7 @@
 // One line above the page says what went wrong; a token that is missing is asked for.
 
 import { at } from "./dom.js";
-import { t } from "./i18n.js";
+import { errorText, t } from "./i18n.js";
 
 export function clear() {
   at("trouble").hidden = true;
@@ -10,8 +10,9 @@ export function clear() {
 export function show(error) {
   if (error.name === "AbortError") return;
   const line = at("trouble");
-  line.textContent = error instanceof TypeError ? t("unreachable") : error.message;
+  line.textContent = error instanceof TypeError ? t("unreachable") : errorText(error.message);
   line.hidden = false;
+  line.scrollIntoView({ block: "nearest" });
   if (error.status === 401) {
     at("token").hidden = false;
     at("token-value").focus();

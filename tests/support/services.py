@@ -14,8 +14,7 @@ from fastapi import APIRouter, FastAPI, Request
 from pydantic import Field
 
 from gaixie.service.batching import Batcher
-from gaixie.service.connected import while_connected
-from gaixie.service.part import Part
+from gaixie.service.part import Part, while_connected
 from gaixie.service.processes import in_a_thread
 from gaixie.udfs.storage.settings import Strict
 

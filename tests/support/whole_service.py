@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.json as pj
@@ -46,7 +47,7 @@ def write_run(folder: Path, table: pa.Table) -> str:
     return write_manifest(folder, [file])
 
 
-def whole_app(folder: Path, table: pa.Table, **limits: int) -> FastAPI:
+def whole_app(folder: Path, table: pa.Table, **limits: Any) -> FastAPI:
     """folder: an empty one, for what it needs."""
     uri = write_run(folder / "runs" / "examples", table)
     manifest, settings = read_run(uri), ServiceSettings(**limits)

@@ -6,6 +6,7 @@ The sentences stand in reasons.ini, in English and Chinese.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from configparser import ConfigParser
@@ -75,6 +76,18 @@ def describe(score: float, language: str = "en") -> str:
     say, rating = _sentences(language), 5 * score
     level = bisect_right((0.5, 1.5, 2.5, 3.75), rating)
     return say["score"].format(rating=f"{rating:.1f}", level=say[f"level_{level}"])
+
+
+def in_chinese(reason: str) -> str:
+    """Returns a reason that explain gave in English, in Chinese; any other text as it is."""
+    english, chinese = _sentences("en"), _sentences("zh")
+    name, colon, said = reason.partition(": ")
+    prefix = f"{chinese[name]}：" if colon and name in LOW else ""
+    for key, form in english.items():
+        pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(form))
+        if match := re.fullmatch(pattern, said if prefix else reason):
+            return prefix + chinese[key].format(**match.groupdict())
+    return reason
 
 
 class Sentence:

@@ -1,3 +1,4 @@
+import html
 import io
 import math
 from dataclasses import replace
@@ -12,6 +13,7 @@ from gaixie.jobs.corpus.reporting import BARS
 from gaixie.jobs.scoring.report import (
     EXPLANATIONS,
     Report,
+    chinese,
     draw_report,
     print_summary,
     write_report,
@@ -126,17 +128,19 @@ def test_counts_on_the_console(summary, width):
 
 
 class Page(HTMLParser):
-    """Tables as lists of rows of cells, and the names of all tags."""
+    """Tables as lists of rows of cells in one language, and the names of all tags."""
 
-    def __init__(self, text):
+    def __init__(self, text, language="en"):
         super().__init__()
+        self.other = {"en": "zh", "zh": "en"}[language]
         self.tables, self.tags, self.open = [], [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        if tag not in ("meta", "img", "br"):
-            self.open.append(tag)
+        if tag not in ("meta", "img", "br", "input"):
+            hidden = tag != "html" and ("lang", self.other) in attrs
+            self.open.append(self.other if hidden else tag)
         if tag == "table":
             self.tables.append([])
         elif tag == "tr":
@@ -145,10 +149,10 @@ class Page(HTMLParser):
             self.tables[-1][-1].append("")
 
     def handle_endtag(self, tag):
-        assert self.open.pop() == tag
+        assert self.open.pop() in (tag, self.other)
 
     def handle_data(self, data):
-        if self.open and self.open[-1] in ("td", "th"):
+        if {"td", "th"} & {*self.open} and self.other not in self.open:
             self.tables[-1][-1][-1] += data
 
     def table(self, *head):
@@ -202,6 +206,22 @@ def test_numbers_on_the_page(summary):
     assert summary.manifest.signature in text
 
 
+def test_the_page_in_chinese(summary):
+    """Every heading, word of a table and reason; the coloured square is explained."""
+    text, _ = written(summary)
+    page = Page(text, "zh")
+    assert page.table("来源", "读入")[1][:2] == ["平行语料", "17,000,000"]
+    assert [row[0] for row in page.table("步骤")][-1] == "合计"
+    assert not {"origin", "read", "total", "reason"} & {
+        row[0] for own in page.tables for row in own
+    }
+    assert "缺少数字“三”" in text
+    assert "“的的”处不通顺" in text
+    assert "斯皮尔曼等级相关" in text
+    assert "Spearman's rank correlation" in html.unescape(text)
+    assert all(chinese(own) != own for own in EXPLANATIONS.values())
+
+
 def test_accounts_that_do_not_close(summary):
     text, _ = written(changed(summary, rows=ROWS | {"llm": rows_of(2_400, 2_300, 77, 22)}))
     assert "17,002,400 ≠ 16,989,954 + 4,423 + 8,022" in text
@@ -211,7 +231,7 @@ def test_accounts_that_do_not_close(summary):
 def test_examples_from_lowest_to_highest(summary):
     text, _ = written(summary)
     assert text.index("<b>0.100</b>") < text.index("<b>0.900</b>")
-    assert text.index("lowest scores</h3>") < text.index("highest scores</h3>")
+    assert text.index("lowest scores<") < text.index("highest scores<")
     assert "The second quarter" not in text
     low, high = [t[1] for t in Page(text).tables if t[0] == list(FEATURES)]
     assert low == ["0.250", "-", "-", "0.250", "0.250", "0.250", "17", "1.059"]

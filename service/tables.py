@@ -1,0 +1,156 @@
+"""Tables of pairs that people upload: CSV, TSV and XLSX, with the encoding and columns they happen to have."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from zipfile import BadZipFile
+
+from gaixie.service.refusals import Refused
+from gaixie.udfs.spscore import OUTPUTS
+
+csv.field_size_limit(2**31 - 1)  # bodies are bounded; a sentence that is too long says so itself
+
+ADDED = (*OUTPUTS, "reason")
+"""Columns that an answer adds."""
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+ENCODINGS = ("utf-8", "gb18030", "utf-16", "big5")
+NAMES = {
+    "source": ("source", "original", "原句", "原文", "源句", "源文", "句子", "sentence1", "text1"),
+    "paraphrase": (
+        *("paraphrase", "rewrite", "target", "改写", "改写句", "改写后", "译文", "复述"),
+        *("同义句", "sentence2", "text2"),
+    ),
+}
+"""What people call the two columns; in lower case, the likeliest first."""
+
+
+@dataclass
+class Table:
+    """A table, and where its pairs are. Every row has as many cells as the header."""
+
+    header: list[str]
+    rows: list[list[str]]
+    encoding: str
+    delimiter: str
+    source: str | None = None
+    paraphrase: str | None = None
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Returns the pairs of the rows. Raises Refused where a column is not known."""
+        places = []
+        for side in NAMES:
+            name = getattr(self, side)
+            found = ", ".join(self.header[:20])[:200] or "none"
+            if name is None or self.header.count(name) != 1:
+                raise Refused(422, f"expected one column {name or side}, found {found}")
+            places.append(self.header.index(name))
+        return [(row[places[0]], row[places[1]]) for row in self.rows]
+
+    def scored(self, scores: Iterable[dict[str, Any]]) -> str:
+        """Returns the table with its scores behind its columns, as CSV or TSV."""
+        file = io.StringIO()
+        write = csv.writer(file, delimiter=self.delimiter, lineterminator="\n").writerow
+        write([*self.header, *ADDED])
+        for row, score in zip(self.rows, scores, strict=True):
+            write([*row, *(score[name] for name in ADDED)])
+        return file.getvalue()
+
+
+def read_table(
+    body: bytes, kind: str, encoding: str | None, source: str | None, paraphrase: str | None
+) -> Table:
+    """Reads a table. kind: its Content-Type. None: what is not given is recognised.
+
+    Raises Refused, with a line that names the place.
+    """
+    if XLSX in kind or body.startswith(b"PK\3\4"):
+        encoding, delimiter = "xlsx", ","
+        lines = _sheet(body)
+    else:
+        encoding, text = _text(body, encoding)
+        delimiter = _delimiter(text, kind)
+        lines = _lines(text, delimiter)
+    header: list[str] = []
+    rows = []
+    for number, row in lines:
+        if not header:
+            header = [name.strip() for name in row]
+        elif len(row) != len(header):
+            raise Refused(422, f"line {number:,}: {len(row)} cells, but {len(header)} columns")
+        else:
+            rows.append(row)
+    sides = {"source": source, "paraphrase": paraphrase}
+    table = Table(
+        header,
+        rows,
+        encoding,
+        delimiter,
+        **{side: given or _recognised(header, side) for side, given in sides.items()},
+    )
+    for name in ADDED:
+        if name in header:
+            raise Refused(422, f"column {name}: the answer has one of this name")
+    return table
+
+
+def _recognised(header: list[str], side: str) -> str | None:
+    """Returns the column that is called what people call a side."""
+    lower = {name.lower(): name for name in reversed(header)}
+    return next((lower[name] for name in NAMES[side] if name in lower), None)
+
+
+def _text(body: bytes, encoding: str | None) -> tuple[str, str]:
+    """Returns the encoding and the text of a body; without a given encoding, the first that fits."""
+    given = encoding
+    if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        given = "utf-16"
+    for name in [given] if given else ("utf-8", "gb18030"):
+        try:
+            text = body.decode("utf-8-sig" if name == "utf-8" else name)
+        except UnicodeDecodeError as error:
+            line = body.count(b"\n", 0, error.start) + 1
+            other = "gb18030" if name == "utf-8" else "utf-8"
+            wrong = Refused(422, f"line {line:,}: not {name}; perhaps ?encoding={other}")
+            continue
+        if "\0" in text:
+            line = text.count("\n", 0, text.index("\0")) + 1
+            raise Refused(422, f"line {line:,}: a NUL character")
+        return name, text
+    raise wrong
+
+
+def _delimiter(text: str, kind: str) -> str:
+    """Returns what separates the cells: as the Content-Type says, or what the first line has most of."""
+    if "tab-separated" in kind:
+        return "\t"
+    first = text.partition("\n")[0]
+    return max(",\t;", key=first.count)
+
+
+def _lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yields the number of the last line and the cells of each row that has some."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        yield from ((reader.line_num, row) for row in reader if row)
+    except csv.Error as error:
+        raise Refused(422, f"line {reader.line_num:,}: {error}") from None
+
+
+def _sheet(body: bytes) -> Iterator[tuple[int, list[str]]]:
+    """Yields the rows of the first sheet of a workbook that have a cell."""
+    from openpyxl import load_workbook
+
+    try:
+        sheet = load_workbook(io.BytesIO(body), read_only=True, data_only=True).worksheets[0]
+        rows = [[("" if cell is None else str(cell)) for cell in row] for row in sheet.values]
+    except (BadZipFile, KeyError, ValueError, IndexError, OSError):
+        raise Refused(422, "not a workbook of Excel (.xlsx)") from None
+    width = max((k for row in rows[:1] for k, cell in enumerate(row, 1) if cell), default=0)
+    for number, row in enumerate(rows, 1):
+        if any(row):
+            yield number, row[:width]

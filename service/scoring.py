@@ -166,7 +166,9 @@ class ScoringPart(QueuedPart):
         kinds = ("text/csv", "text/tab-separated-values", XLSX)
         content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
         body = {"requestBody": {"required": True, "content": content}}
-        answers = {200: {"content": {kind: {} for kind in kinds[:2]}}}
+        answers: dict[int | str, dict[str, Any]] = {
+            200: {"content": {kind: {} for kind in kinds[:2]}}
+        }
         add("/score-table", response_class=Response, responses=answers, openapi_extra=body)(
             self.score_table
         )

@@ -37,13 +37,13 @@ BEARER = HTTPBearer(auto_error=False, description="a token, where the service ha
 """For OpenAPI: it is Guard that checks it."""
 ABOUT = """Judges Chinese paraphrases with SPScore-zh, and writes some where a model is loaded.
 
-All of /v1 but /v1/about wants `Authorization: Bearer TOKEN` where the service has tokens. Every error is
-`{"error": {"code": "…", "message": "one line"}}`; 429 and 503 say in `Retry-After` when to come again, and every
-request may be sent again: the same one gets the same answer."""
+All of /v1 but /v1/about wants `Authorization: Bearer TOKEN` where the service has tokens. Every
+error is `{"error": {"code": "…", "message": "one line"}}`; 429 and 503 say in `Retry-After` when to
+come again. Every request may be sent again: the same one gets the same answer."""
 
 
 def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
-    """The application, whose parts start with it and stop when it has answered what was under way."""
+    """Returns the application. Its parts start with it, and stop when it has answered all."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

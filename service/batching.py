@@ -1,10 +1,12 @@
-"""Items of many requests, worked on together: one thread, a bounded queue, batches by key and length.
+"""Items of many requests, worked on together: one thread, a bounded queue, batches by key and
+length.
 
     batcher = Batcher(work, most=2_000, queue=20_000)
     await batcher.submit(key, items, timeout=10)      # the results, in the order of the items
 
-A model is many times as fast on a batch as on its rows one by one. So requests wait some milliseconds for
-others of the same key; what waits longer than its batch takes is the next batch anyway.
+A model is many times as fast on a batch as on its rows one by one. So requests wait some
+milliseconds for others of the same key; what waits longer than its batch takes is the next batch
+anyway.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ class Batcher(Generic[Key, Item, Result]):
     """A queue, and one thread that works on what is in it.
 
     work(key, items) -> results, one for each. most: items of a batch. queue: items that may wait.
-    wait: seconds that the first request of a batch waits for others. size: what a batch is sorted by.
-    If a batch of several requests fails, each is tried alone, so that none fails for another's sake.
+    wait: seconds that the first request of a batch waits for others. size: what a batch is sorted
+    by. If a batch of several requests fails, each is tried alone, so that none fails for another's
+    sake.
     """
 
     def __init__(
@@ -75,8 +78,8 @@ class Batcher(Generic[Key, Item, Result]):
     async def submit(self, key: Key, items: Sequence[Item], timeout: float) -> list[Result]:
         """The results of items, in their order.
 
-        Raises Refused: 429 where the queue is full, 503 where it takes longer than timeout seconds or the
-        service is about to end. One that is cancelled, or too late, leaves the queue.
+        Raises Refused: 429 where the queue is full, 503 where it takes longer than timeout seconds
+        or the service is about to end. One that is cancelled, or too late, leaves the queue.
         """
         if self._closed:
             raise Refused(503, "the service is about to end", retry_after=1)
@@ -148,7 +151,9 @@ class Batcher(Generic[Key, Item, Result]):
             self._idle.set()
 
     def _next(self) -> list[tuple[_Request[Key, Item, Result], int]]:
-        """(request, place of the item) of the next batch: those of the first one's key, as they came."""
+        """(request, place of the item) of the next batch: those of the first one's key, as they
+        came.
+        """
         batch: list[tuple[_Request[Key, Item, Result], int]] = []
         begun = []
         for request in self._waiting:
@@ -176,7 +181,9 @@ class Batcher(Generic[Key, Item, Result]):
                 request.future.set_result([request.results[k] for k in range(len(request.items))])
 
     async def _alone(self, batch: list[tuple[Any, int]], error: Exception) -> None:
-        """What becomes of a batch that failed: each of its requests alone; the error, where it is one."""
+        """What becomes of a batch that failed: each of its requests alone; the error, where it
+        is one.
+        """
         requests = dict.fromkeys(request for request, _ in batch)
         for request in requests:
             own = [one for one in batch if one[0] is request]

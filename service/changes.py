@@ -1,8 +1,10 @@
-"""What changed between a sentence and its paraphrase, for people to look at: moved, replaced, added, lost.
+"""What changed between a sentence and its paraphrase, for people to look at: moved, replaced,
+added, lost.
 
-Words that both sentences have in one order are ``same``: a longest common subsequence of words. Other words
-that both have were ``moved``. Of what is left, words that mean nearly the same by their vectors, or are one
-number written in two ways, were ``replaced``, the nearest first. The rest is ``lost`` or ``added``.
+Words that both sentences have in one order are ``same``: a longest common subsequence of words.
+Other words that both have were ``moved``. Of what is left, words that mean nearly the same by their
+vectors, or are one number written in two ways, were ``replaced``, the nearest first. The rest is
+``lost`` or ``added``.
 """
 
 from __future__ import annotations
@@ -63,7 +65,9 @@ def changes(source: str, paraphrase: str, segmenter: Segmenter) -> Changes:
 
 
 def _as_written(segments: list[Segment], written: str) -> None:
-    """Puts the characters that were written in place of their normalised form, where each has its own."""
+    """Puts the characters that were written in place of their normalised form, where each has
+    its own.
+    """
     places = written_places(written)
     ends = [*accumulate(len(segment["text"]) for segment in segments)]
     if not segments or places is None or ends[-1] != len(places):
@@ -97,7 +101,9 @@ def written_places(written: str) -> list[int] | None:
 
 
 def _with_numbers(words: Sequence[str]) -> tuple[list[str], dict[int, float]]:
-    """(words, in which a number is one word, whatever it was cut into; values of numbers, by place)."""
+    """(words, in which a number is one word, whatever it was cut into; values of numbers, by
+    place).
+    """
     text, starts = "".join(words), [0, *accumulate(map(len, words))]
     found = numerals.find(text, words)
     inside = {k for number in found for k in range(number.start + 1, number.end)}
@@ -146,7 +152,9 @@ def _matched(
 
 
 def _drop_strays(a: Sequence[str], kinds: dict[int, Kind], partners: dict[int, int]) -> None:
-    """Takes apart what is the same but for words of grammar and punctuation alone, amid what is not."""
+    """Takes apart what is the same but for words of grammar and punctuation alone, amid what is
+    not.
+    """
     runs: list[list[int]] = []
     for i in sorted(partners):
         if runs and runs[-1][-1] == i - 1 and partners[i] == partners[i - 1] + 1:

@@ -6,9 +6,9 @@
     client.score([("今天天气很好，我们一起去公园吧。", "天气这么好，咱们一块儿去公园吧。")])[0]["spscore"]
     client.paraphrase(["市图书馆将于下周二举办古籍修复体验活动。"], n=3, degree=4)[0]["candidates"]
 
-Long lists go in requests of the size that the service takes, several at once, and the answers come back in their
-order. A connection that breaks, 429 and 503 are tried again, which is safe: the same request gets the same answer. A
-connection that is refused fails at once.
+Long lists go in requests of the size that the service takes, several at once, and the answers come
+back in their order. A connection that breaks, 429 and 503 are tried again, which is safe: the same
+request gets the same answer. A connection that is refused fails at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ LONGEST = 30.0
 
 
 class ServiceError(Exception):
-    """What the service says is wrong with a request, or why it could not be asked. status: of HTTP; 0 without."""
+    """What the service says is wrong with a request, or why it could not be asked. status: of
+    HTTP; 0 without.
+    """
 
     def __init__(self, message: str, status: int = 0):
         super().__init__(message)
@@ -76,7 +78,7 @@ class Client:
     def score(
         self, pairs: Iterable[Sequence[str]], explain: bool = False, changes: bool = False
     ) -> list[dict[str, Any]]:
-        """structure, synonyms, meaning, fluency, spscore and reason of each (source, paraphrase)."""
+        """Returns the judgements, spscore and reason of each (source, paraphrase)."""
         limits = self.about()["limits"]
         most = limits["max_explained" if explain or changes else "max_pairs"]
         given = [{"source": source, "paraphrase": paraphrase} for source, paraphrase in pairs]

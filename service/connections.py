@@ -1,6 +1,7 @@
 """How many connections a process holds, and how long it waits for the head of a request.
 
-uvicorn waits for ever for a head that was begun, and takes connections until the process has no more files.
+uvicorn waits for ever for a head that was begun, and takes connections until the process has no
+more files.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ class Protocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
 
 
 def _say_at_times(line: str) -> None:
-    """Says a line unless one of its kind was said within a minute: an attacker must not fill the log."""
+    """Says a line unless one of its kind was said within a minute: an attacker must not fill the
+    log.
+    """
     kind, now = line.lstrip("0123456789,"), time.monotonic()
     if now - _said.get(kind, -QUIET_SECONDS) >= QUIET_SECONDS:
         _said[kind] = now

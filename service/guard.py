@@ -1,7 +1,8 @@
 """What a request has to pass before the service looks at it: an ASGI middleware.
 
-Bearer tokens, the size of a body and the time it takes to come, rates by token; then the log line and the
-counters. A body is held whole, for it is bounded; so nothing behind this reads from a slow client.
+Bearer tokens, the size of a body and the time it takes to come, rates by token; then the log line
+and the counters. A body is held whole, for it is bounded; so nothing behind this reads from a slow
+client.
 """
 
 from __future__ import annotations
@@ -129,8 +130,8 @@ class Guard:
     async def _body(self, scope: Message, receive: Receive) -> bytes:
         """All of it. Raises Refused for one that is too large or too slow.
 
-        What is somewhat too large is read to its end before it is refused: a client that still sends when the
-        connection is closed may never see the answer.
+        What is somewhat too large is read to its end before it is refused: a client that still
+        sends when the connection is closed may never see the answer.
         """
         most = self.settings.max_body
         too_large = Refused(413, f"a body of more than {most:,} bytes")
@@ -184,7 +185,9 @@ class Guard:
 
 
 def _token(scope: Message) -> bytes:
-    """Returns the bearer token of a request. A browser's download has it in a cookie, for it sends no header."""
+    """Returns the bearer token of a request. A browser's download has it in a cookie, for it
+    sends no header.
+    """
     given = b""
     for key, value in scope["headers"]:
         if key == b"authorization" and value[:7].lower() == b"bearer ":

@@ -1,4 +1,4 @@
-"""POST /v1/paraphrase and GET /v1/models, whatever writes: the edits that ship, or a trained model."""
+"""POST /v1/paraphrase and GET /v1/models, whether the edits that ship or a trained model write."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Asked(NamedTuple):
     """(explain, changes)."""
     seed: int | None
     own: int
-    """Of a request with a seed its number, else 0: what is drawn depends on what shares the batch."""
+    """The number of a request with a seed, else 0: draws depend on what shares the batch."""
 
 
 class Writer:

@@ -1,4 +1,6 @@
-"""What a service is made of: parts, each with routes below /v1 and something to load before it answers."""
+"""What a service is made of: parts, each with routes below /v1 and something to load before it
+answers.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Part:
     """With the prefix /v1."""
 
     async def start(self) -> None:
-        """Loads what it needs, in a thread if that takes long: the process answers /health meanwhile."""
+        """Loads what it needs, in a thread if that takes long: the process answers /health
+        meanwhile.
+        """
 
     async def stop(self) -> None:
         """Finishes what is under way, then lets go of what it holds."""
@@ -41,7 +45,9 @@ class Part:
 
 
 class QueuedPart(Part):
-    """A part whose requests share batches. cost: pairs that an item counts for, in rates and in the queue."""
+    """A part whose requests share batches. cost: pairs that an item counts for, in rates and in
+    the queue.
+    """
 
     cost = 1
 

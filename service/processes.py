@@ -1,8 +1,8 @@
 """The processes of a service: one, or several on one port.
 
-uvicorn's supervisor holds the port, starts a worker that has died again, and at SIGTERM has each of them answer
-what is under way before it ends. A connection that waits to be taken is not lost with a worker: the port is
-the supervisor's.
+uvicorn's supervisor holds the port, starts a worker that has died again, and at SIGTERM has each of
+them answer what is under way before it ends. A connection that waits to be taken is not lost with a
+worker: the port is the supervisor's.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ from gaixie.service.telemetry import FOLDER
 from gaixie.udfs.command_line import say
 
 HEALTHCHECK = 120
-"""Seconds without a sign of life after which a worker is taken for hung: it may load a model meanwhile."""
+"""Seconds without a sign of life after which a worker is taken for hung: it may load a model
+meanwhile.
+"""
 LATE = 5
 """Seconds that a worker may take beyond its drain."""
 KEEP_ALIVE = 75
-"""Seconds that an idle connection is kept: longer than proxies do, so that it is they who close it."""
+"""Seconds that an idle connection is kept: longer than proxies do, so that they close it."""
 OPTIONS: dict[str, Any] = {
     "access_log": False,  # Guard writes one without texts and tokens
     "server_header": False,
@@ -60,8 +62,9 @@ def serve(
 ) -> int:
     """Serves until SIGTERM or SIGINT; the exit code.
 
-    make: makes the application in each process; may be pickled. port: 0 takes a free one. drain: seconds
-    that answers under way have when the service ends. Raises OSError where the port cannot be had.
+    make: makes the application in each process; may be pickled. port: 0 takes a free one. drain:
+    seconds that answers under way have when the service ends. Raises OSError where the port cannot
+    be had.
     """
     logging.getLogger("uvicorn.error").addFilter(_is_a_trouble)
     config = uvicorn.Config(
@@ -81,7 +84,7 @@ def serve(
     if workers == 1:
         server = uvicorn.Server(config)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        # uvicorn raises the signal again when all is answered: to have been told to end is no failure.
+        # uvicorn raises the signal again when all is answered; to be told to end is no failure.
         with suppress(KeyboardInterrupt, SystemExit):
             server.run(sockets=[listening])
         return 0 if server.started else 2
@@ -97,7 +100,8 @@ def serve(
 
 @contextmanager
 def in_a_thread(app: FastAPI, drain: int | None = None) -> Iterator[str]:
-    """The address of a service in a thread of this process, on a free port of loopback; it ends with the block.
+    """The address of a service in a thread of this process, on a free port of loopback; it ends
+    with the block.
 
     Raises RuntimeError where the application cannot start.
     """
@@ -118,7 +122,9 @@ def in_a_thread(app: FastAPI, drain: int | None = None) -> Iterator[str]:
 
 
 class _Quietly:
-    """Makes the application with the log that this process wants; workers are started anew, not forked."""
+    """Makes the application with the log that this process wants; workers are started anew, not
+    forked.
+    """
 
     def __init__(self, make: Callable[[], FastAPI]):
         self.make = make
@@ -134,14 +140,18 @@ class _Quietly:
 
 
 def _end_after(parent: BaseProcess) -> None:
-    """Has this process end when the supervisor has: killed, it ends nobody, and they would hold the port."""
+    """Has this process end when the supervisor has: killed, it ends nobody, and they would hold
+    the port.
+    """
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits. A worker that starts meanwhile inherits that: else it would end its imports with a trace."""
+    """Ctrl-C waits. A worker that starts meanwhile inherits that: else it would end its imports
+    with a trace.
+    """
     resource_tracker.ensure_running()  # whose start lets interrupts through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -163,8 +173,8 @@ class _Supervisor(Multiprocess):
     def _hear_of_deaths(self) -> None:
         """The pipe of a worker that dies ends, as long as only the worker holds its end.
 
-        Else a death while the supervisor waits for a sign of life is noticed after HEALTHCHECK seconds, as is
-        a signal that comes meanwhile.
+        Else a death while the supervisor waits for a sign of life is noticed after HEALTHCHECK
+        seconds, as is a signal that comes meanwhile.
         """
         for process in self.processes:
             process.child_conn.close()

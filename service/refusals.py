@@ -95,7 +95,9 @@ def add_handlers(app: FastAPI) -> None:
 
 
 def fault(error: Any) -> str:
-    """What pydantic has found, in one line: where, and what was expected. No text of the request is in it."""
+    """What pydantic has found, in one line: where, and what was expected. No text of the request
+    is in it.
+    """
     where, what = error["loc"], error["msg"].removeprefix("Value error, ")
     place = ".".join(str(step) for step in where if step != "body")
     if error["type"] == "model_attributes_type" and not place:

@@ -114,8 +114,8 @@ class Score(Judgements):
     """The judgements of a pair; null where `reason` says why there are none."""
 
     reason: str | None = Field(
-        description=f"why it is not judged: {', '.join(REASONS)}; too_short is judged all the same, "
-        "but less reliably"
+        description=f"why it is not judged: {', '.join(REASONS)}; too_short is judged all "
+        "the same, but less reliably"
     )
 
 
@@ -189,7 +189,9 @@ class ScoringPart(QueuedPart):
         return {"tier": self.tier, "signature": self.signature}
 
     def judge(self, options: Options, pairs: list[Pair]) -> list[dict[str, Any]]:
-        """An answer's Score for each pair. What the scoring job would set aside is not judged, but short ones are."""
+        """An answer's Score for each pair. What the scoring job would set aside is not judged,
+        but short ones are.
+        """
         sources, paraphrases = zip(*pairs, strict=True)
         codes, fit, values = validated_features(
             pa.array(sources, pa.string()),
@@ -218,7 +220,9 @@ class ScoringPart(QueuedPart):
         return answers
 
     async def score(self, request: Request, given: ScoreRequest) -> Response:
-        """Judges pairs: how far structure and words were changed, whether the meaning was kept, whether it reads well."""
+        """Judges pairs: how far structure and words were changed, whether the meaning was kept,
+        whether it reads well.
+        """
         most = self.settings.max_pairs
         if len(given.pairs) > most:
             raise Refused(413, f"{len(given.pairs):,} pairs: at most {most:,} a request")
@@ -232,7 +236,9 @@ class ScoringPart(QueuedPart):
         return json_response({"signature": self.signature, "scores": scores})
 
     async def alternatives(self, request: Request, given: AlternativesRequest) -> Response:
-        """Offers other words for a word of a paraphrase, from a lexicon, and says what each does to the score."""
+        """Offers other words for a word of a paraphrase, from a lexicon, and says what each does
+        to the score.
+        """
         found = rewordings(given.paraphrase, given.start, given.end, given.source)
         pairs = [(given.source, text) for text in (given.paraphrase, *(own for _, own in found))]
         now, *scores = await self.worked_on(request, (False, False), pairs)
@@ -276,7 +282,9 @@ class ScoringPart(QueuedPart):
         source: Column = None,
         paraphrase: Column = None,
     ) -> Response:
-        """Says how /v1/score-table would read a file: its encoding, and which columns hold the pairs."""
+        """Says how /v1/score-table would read a file: its encoding, and which columns hold the
+        pairs.
+        """
         table = await self._table(request, encoding, source, paraphrase)
         names = ("encoding", "source", "paraphrase")
         facts = {name: getattr(table, name) for name in names}

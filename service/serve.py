@@ -1,22 +1,23 @@
 """Serves the metric and a paraphraser over HTTP: an API under /v1 and a page at /.
 
-  gaixie serve                                            on http://127.0.0.1:8000; no PyTorch
-  gaixie serve runs/first/model                           paraphrases by a trained model
-  gaixie serve exported --workers 2                       a model of training/export.py: fast on CPUs
+  gaixie serve                               on http://127.0.0.1:8000; no PyTorch
+  gaixie serve runs/first/model              paraphrases by a trained model
+  gaixie serve exported --workers 2          a model of training/export.py: fast on CPUs
   GAIXIE_TOKENS=me=a-long-secret gaixie serve --host 0.0.0.0 --workers 4
-  gaixie serve runs/first/model --dry-run                 loads all of it, answers itself once, and ends
+  gaixie serve runs/first/model --dry-run    loads all of it, answers itself once, and ends
 
   curl -s localhost:8000/v1/score -H 'Content-Type: application/json' \\
     -d '{"pairs": [{"source": "…", "paraphrase": "…"}], "explain": true}'
 
-Every worker is a process with a model of its own: --workers times its memory. All candidates of a text, --beams
-and --draws together, are ranked as training/generate.py --rank-by does. Bearer tokens come from the environment:
-GAIXIE_TOKENS (NAME=TOKEN, separated by commas), or GAIXIE_TOKENS_FILE, a file of them. Without any everybody who
-reaches the port may ask; so it is bound to loopback unless --host says otherwise. TLS is a proxy's work.
+Every worker is a process with a model of its own. All candidates of a text, --beams and --draws
+together, are ranked as training/generate.py --rank-by does. Bearer tokens come from the
+environment: GAIXIE_TOKENS (NAME=TOKEN, separated by commas), or GAIXIE_TOKENS_FILE, a file of them.
+Without any, everybody who reaches the port may ask; so the service listens at loopback unless
+--host says otherwise. TLS is a proxy's work.
 
-GET /health and /ready are for probes, /metrics for Prometheus, /openapi.json says what can be asked.
+GET /health and /ready are for probes, /metrics is for Prometheus, /docs says what can be asked.
 SIGTERM and Ctrl-C: what is under way is answered first, for --drain seconds.
-Exit codes: 0 ended, 2 something to fix (one line says what).
+Exit codes: 0 ended, 2 something to fix (one line says what), 130 interrupted before it served.
 """
 
 from __future__ import annotations
@@ -108,7 +109,9 @@ def make(tier: str, model: Any, settings: ServiceSettings) -> FastAPI:
 
 
 def _model(args: argparse.Namespace) -> Any:
-    """Returns what the workers load, after it was loaded once: a mistake shows before any port is open."""
+    """Returns what the workers load, after it was loaded once: a mistake shows before any port
+    is open.
+    """
     if not Path(args.model).is_dir():
         raise FileNotFoundError(f"{args.model}: no such folder")
     from gaixie.service.trained_writer import Model

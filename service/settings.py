@@ -11,7 +11,7 @@ from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.storage.settings import Strict
 
 TOKENS, TOKENS_FILE = "GAIXIE_TOKENS", "GAIXIE_TOKENS_FILE"
-"""Environment: NAME=TOKEN entries, separated by white space or commas; or the file that holds them."""
+"""Environment: NAME=TOKEN entries, separated by spaces or commas; or a file of them."""
 SHORTEST_TOKEN = 16
 
 
@@ -53,7 +53,9 @@ class ServiceSettings(Strict):
 
 
 def read_tokens() -> dict[str, str]:
-    """The tokens of the environment. Raises OSError or ValueError with a line that shows none of them."""
+    """The tokens of the environment. Raises OSError or ValueError with a line that shows none of
+    them.
+    """
     if path := os.environ.get(TOKENS_FILE):
         where, text = f"{TOKENS_FILE}: {path}", Path(path).read_text("utf-8")
     else:

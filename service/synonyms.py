@@ -1,4 +1,6 @@
-"""What may stand for a word of a paraphrase, from the lexicon of udfs/paraphrase in both directions."""
+"""What may stand for a word of a paraphrase, from the lexicon of udfs/paraphrase in both
+directions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tables of pairs that people upload: CSV, TSV and XLSX, with the encoding and columns they happen to have."""
+"""Tables of pairs that people upload: CSV, TSV and XLSX, with the encoding and columns they
+happen to have.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,7 @@ def _recognised(header: list[str], side: str) -> str | None:
 
 
 def _text(body: bytes, encoding: str | None) -> tuple[str, str]:
-    """Returns the encoding and the text of a body; without a given encoding, the first that fits."""
+    """Returns the encoding of a body and its text; if none is given, the first that fits."""
     given = encoding
     if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         given = "utf-16"
@@ -125,7 +127,9 @@ def _text(body: bytes, encoding: str | None) -> tuple[str, str]:
 
 
 def _delimiter(text: str, kind: str) -> str:
-    """Returns what separates the cells: as the Content-Type says, or what the first line has most of."""
+    """Returns what separates the cells: as the Content-Type says, or what the first line has
+    most of.
+    """
     if "tab-separated" in kind:
         return "\t"
     first = text.partition("\n")[0]

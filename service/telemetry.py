@@ -1,7 +1,7 @@
 """What GET /metrics says, in Prometheus' text format, over all processes of a service.
 
-Several processes share what they count through files of one folder, which the command that starts them makes
-and names in PROMETHEUS_MULTIPROC_DIR before this module is imported.
+Several processes share what they count through files of one folder, which the command that starts
+them makes and names in PROMETHEUS_MULTIPROC_DIR before this module is imported.
 """
 
 from __future__ import annotations

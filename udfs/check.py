@@ -29,7 +29,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def check(args: argparse.Namespace) -> int:
-    """Scores the pairs and prints those that fall short. Raises ValueError for a bad file or option."""
+    """Scores the pairs and prints those that fall short. Raises ValueError for a bad file or
+    option.
+    """
     floors = {name: own for name in OUTPUTS if (own := getattr(args, name)) is not None}
     if not floors:
         raise ValueError("expected --min-score, --min-meaning or another floor")

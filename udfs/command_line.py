@@ -57,7 +57,9 @@ def positive(text: str) -> int:
 
 
 def say(line: str) -> None:
-    """A line of progress, on standard error: in one write, so that no other thread's line gets into it."""
+    """A line of progress, on standard error: in one write, so that no other thread's line gets
+    into it.
+    """
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

@@ -7,7 +7,8 @@
     gaixie.compare(ours, theirs)                 # two systems on the same sources
     gaixie.paraphrase("会议因为暴雨推迟到了下周。")
 
-Tables are read and made by the Arrow C interface; the strings of a column are not copied row by row.
+Tables are read and made by the Arrow C interface; the strings of a column are not copied row by
+row.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def paraphrase(
     """Returns the paraphrases of a text, the best first, at most n; of several texts, a list each.
 
     The list is empty where no paraphrase is good enough. degree: 1 is a light touch, 5 as much as
-    passes the gates. keep: terms that must not change. Raises ValueError for n or degree out of range.
+    passes the gates. keep: terms that must not change. Raises ValueError for n or degree out of
+    range.
     """
     from gaixie.udfs.paraphrase.paraphraser import Wanted
 

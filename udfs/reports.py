@@ -1,4 +1,6 @@
-"""What reports are made of: jinja2 templates, which lie beside the code that fills them in, and JSON."""
+"""What reports are made of: jinja2 templates, which lie beside the code that fills them in, and
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def _finite(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report that is shown in the terminal and written as Markdown: a table and what to know of it."""
+    """A part of a report that is shown in the terminal and written as Markdown: a table and what
+    to know of it.
+    """
 
     title: str
     columns: tuple[str, ...] = ()

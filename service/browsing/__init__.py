@@ -1,1 +1,3 @@
-"""A published run or release, looked at in a browser: what jobs/show_run.py --serve calls. Needs gaixie[browse]."""
+"""A published run or release, looked at in a browser: what jobs/show_run.py --serve calls. Needs
+gaixie[browse].
+"""

@@ -1,8 +1,8 @@
 """The pairs of a published run or release in a table of DuckDB, to be asked for by filters.
 
-Its files are read once, where they lie, into a database in a temporary folder: from then on every question is
-answered in a fraction of a second, whatever becomes of the files, and no question can reach another file, for
-DuckDB is told to open none. It takes about the disk space of the files.
+Its files are read once, where they lie, into a database in a temporary folder: from then on every
+question is answered in a fraction of a second, whatever becomes of the files, and no question can
+reach another file, for DuckDB is told to open none. It takes about the disk space of the files.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ class Pairs:
         manifest: RunManifest | ReleaseManifest,
         progress: Callable[[int], None] = lambda rows: None,
     ):
-        """folder: of the manifest. Raises OSError or ValueError, in one line, for files that cannot be read."""
+        """folder: of the manifest. Raises OSError or ValueError, in one line, for files that
+        cannot be read.
+        """
         self.folder = folder
         self._folder = tempfile.mkdtemp(prefix="gaixie-browse-")
         try:
@@ -152,7 +154,9 @@ class Pairs:
         return made
 
     def values(self, name: str) -> list[Any]:
-        """The different values of origin, stage or split, in order; none where there is no such column."""
+        """The different values of origin, stage or split, in order; none where there is no such
+        column.
+        """
         if name not in self.columns:
             return []
         rows = self.cursor().execute(f"SELECT DISTINCT {name} FROM pairs ORDER BY 1").fetchall()
@@ -167,7 +171,9 @@ class Pairs:
         limit: int,
         after: tuple[float, str] | None = None,
     ) -> list[dict[str, Any]]:
-        """Pairs in the order of a score, then of pair_id. after: (score, pair_id) of the last one of the page before."""
+        """Pairs in the order of a score, then of pair_id. after: (score, pair_id) of the last
+        one of the page before.
+        """
         where, values = wanted.where()
         name, sign = _score(sort), "<" if descending else ">"
         if after is not None:

@@ -231,7 +231,9 @@ class BrowsingPart(Part):
         work: Callable[[duckdb.DuckDBPyConnection], Result],
         bounded: bool = True,
     ) -> Result:
-        """What work returns, in a thread. Interrupted where it takes too long, or the client is gone."""
+        """What work returns, in a thread. Interrupted where it takes too long, or the client is
+        gone.
+        """
         cursor = self.pairs.cursor()
         done = False
         try:

@@ -135,7 +135,6 @@ def test_the_line_names_the_place_and_not_the_text(service):
     [
         ("GET", "/v1/none", 404),
         ("GET", "/redoc", 404),
-        ("GET", "/redoc", 404),
         ("GET", "/v1/score", 405),
         ("PUT", "/v1/score", 405),
         ("DELETE", "/v1/about", 405),

@@ -1,6 +1,7 @@
 """Candidates from an OpenAI-compatible service, judged and gated as our own are.
 
-The key comes from the environment variable OPENAI_API_KEY alone; many servers of one's own want none.
+The key comes from the environment variable OPENAI_API_KEY alone; many servers of one's own want
+none.
 """
 
 from __future__ import annotations

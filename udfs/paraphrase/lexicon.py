@@ -1,7 +1,7 @@
 """Words and phrases that may stand for one another.
 
-A line of lexicon.tsv is ``phrase<TAB>alternative|~alternative``: an alternative may take the place of
-the phrase with nothing else changed; one with a tilde in most contexts, others in nearly all.
+A line of lexicon.tsv is ``phrase<TAB>alternative|~alternative``: an alternative may take the place
+of the phrase with nothing else changed; one with a tilde in most contexts, others in nearly all.
 """
 
 from __future__ import annotations

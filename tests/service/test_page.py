@@ -113,20 +113,20 @@ def asked(page, path: str) -> list[str]:
 def test_the_first_look_is_a_score_that_is_understood(open_page):
     page = open_page("/#score")
     page.wait_for_selector("#score-result .card")
-    assert page.inner_text(".whole") == "about 2.5 of 5: a clear rewording, meaning partly kept"
+    assert page.inner_text(".whole") == "about 2.5 of 5: a light rewording, meaning partly kept"
     assert page.is_hidden("#signature")
     page.click("text=About this score")
     assert page.inner_text("#signature").startswith("SPScore-zh|")
     structure = page.locator(".judgement").first
-    assert "the shared words are in the same order" in structure.inner_text()
+    assert "100% of the shared words stand in the same order" in structure.inner_text()
     share = "own => own.querySelector('i').offsetWidth / own.querySelector('.bar').offsetWidth"
     assert structure.evaluate(share) == pytest.approx(0.30, abs=0.02)
     page.hover(".reason >> nth=0")
-    assert highlighted(page) == ["嘴"]
+    assert highlighted(page)[0] in page.inner_text(".reason >> nth=0")
     page.focus(".reason >> nth=1")
-    assert len(highlighted(page)) == 1
+    assert highlighted(page)[0] in page.inner_text(".reason >> nth=1")
     page.click("#language")
-    assert page.inner_text(".whole").startswith("约 2.5 分（满分 5 分）：明显改写")
+    assert page.inner_text(".whole").startswith("约 2.5 分（满分 5 分）：轻度改写")
     assert "共有词语的顺序完全没变" in page.inner_text(".judgements")
     page.reload()
     assert page.get_attribute("html", "lang") == "zh"  # as it was chosen

@@ -40,7 +40,7 @@ def example(source="据目击者描述，火势从三楼开始蔓延。", score=
     features = dict.fromkeys(FEATURES, 0.25) | {"sl": 17.0, "lr": 1.0588}
     features |= {"structure": 0.41, "synonyms": 0.52, "meaning": 0.93, "fluency": 0.84}
     pair = {"source": source, "paraphrase": "目击的人们讲，火是从三楼开始的。", "origin": "llm"}
-    reasons = ["number 三 lost", "odd: 的的"]
+    reasons = ["meaning: the number “三” is missing", "fluency: “的的” reads oddly"]
     pair |= {"stage": 2, "spscore": score, "quarter": 1, "reasons": reasons}
     return pair | features | more
 
@@ -215,8 +215,8 @@ def test_the_page_in_chinese(summary):
     assert not {"origin", "read", "total", "reason"} & {
         row[0] for own in page.tables for row in own
     }
-    assert "缺少数字“三”" in text
-    assert "“的的”处不通顺" in text
+    assert "语义：丢失数字“三”" in text
+    assert "通顺：“的的”不通顺" in text
     assert "斯皮尔曼等级相关" in text
     assert "Spearman's rank correlation" in html.unescape(text)
     assert all(chinese(own) != own for own in EXPLANATIONS.values())

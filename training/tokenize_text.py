@@ -369,7 +369,8 @@ def others(texts: list[str], size: int) -> list[tuple[str, int, int, int]]:
     found = []
     for name, other in (("characters", single), ("BPE", bpe)):
         rows = [row.ids for part in batched(texts, BATCH) for row in other.encode_batch(part)]
-        lost = sum(row.count(other.token_to_id("<unk>")) for row in rows)
+        unknown: Any = other.token_to_id("<unk>")
+        lost = sum(row.count(unknown) for row in rows)
         found.append((name, other.get_vocab_size(), sum(map(len, rows)), lost))
     return found
 

@@ -71,7 +71,7 @@ class Sentences(Method):
     """
 
     options = ("text_column", "model", "model_version")
-    decides = ("seed",)
+    decides: ClassVar[tuple[str, ...]] = ("seed",)
     reads: ClassVar[str] = "source"
     """What the writer is given: the sentence (source), or the foreign one that it belongs to."""
 

@@ -64,7 +64,8 @@ def measure(
     for number, batch in enumerate(texts.to_batches(max_chunksize=BATCH)):
         if number == 1:  # the first batch warms up
             started = time.process_time()
-        score_batch(*batch.columns, model, segmenter, *limits)
+        source, paraphrase, origin = batch.columns
+        score_batch(source, paraphrase, origin, model, segmenter, *limits)
     scored = len(texts) - BATCH
     core_s = (time.process_time() - started) / scored if scored >= BATCH else float("nan")
     sink = pa.BufferOutputStream()
@@ -110,7 +111,7 @@ def _print_sample(table: pd.DataFrame, settings: ScoreSettings) -> None:
         print(f"  quarantine {reason}: {count:,}")
     for origin, pairs in fit.groupby("origin"):
         points = pairs["spscore"].quantile([0.05, 0.25, 0.5, 0.75, 0.95]).round(3)
-        thresholds = settings.thresholds[origin]
+        thresholds = settings.thresholds[str(origin)]
         print(f"  {origin}: score at 5/25/50/75/95 %: {points.tolist()}; cuts: {thresholds}")
         means = [f"{name} {pairs[name].mean():.2f}" for name in JUDGEMENTS]
         print(f"  {origin}: mean {', '.join(means)}")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -58,7 +59,7 @@ def read_sentences(
         kind, columns = "text", ["value"]
     if kind is None:
         raise JobError(f"{first}: its name tells no format, expected one of {', '.join(FORMATS)}")
-    csv = {"header": True, "escape": '"'} if kind == "csv" else {}
+    csv: dict[str, Any] = {"header": True, "escape": '"'} if kind == "csv" else {}
     try:
         rows = spark.read.load(path, format=kind, **csv)
     except SPARK_ERRORS as error:

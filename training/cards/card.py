@@ -134,8 +134,9 @@ def card(
     base_model = about.base_model or training.base_model
     pairs = training.data.pairs if training.data else {}
     origins = {origin for counts in pairs.values() for origin in counts}
+    licence: dict[str, Any] = {**license_head(about.license)} if about.license else {}
     head = ModelCardData(
-        **license_head(about.license) if about.license else {},
+        **licence,
         language=["zh"],
         library_name="transformers",
         tags=["paraphrase", "chinese", "gaixie", "spscore-zh"],

@@ -177,7 +177,7 @@ def _data(uri: str) -> Data:
     except (OSError, ValueError) as error:
         say(f"card: nothing of the data but its name: {error}")
         return Data(name=uri.rstrip("/").rpartition("/")[2])
-    common = {"manifest_sha256": digest, "created": manifest.created}
+    common: dict[str, Any] = {"manifest_sha256": digest, "created": manifest.created}
     common["signature"] = manifest.signature
     pairs: dict[int, dict[str, int]] = {}
     if isinstance(manifest, ReleaseManifest):
@@ -208,7 +208,7 @@ def _stages(
         stages.append(
             Stage(
                 number=number,
-                data_stages=settings.curriculum[number - 1] if number else [],
+                data_stages=[*settings.curriculum[number - 1]] if number else [],
                 **settings.stage(number).model_dump(include=names),
                 steps=last["step"] - before,
                 pairs=seen.get(number, 0),

@@ -87,7 +87,7 @@ def from_model(
     generator = load_generator(folder, loading.device, loading.precision)
     different = [*dict.fromkeys(sources)]
     with Progress(name, len(different), "sentences") as shown:
-        made: Sequence[Sequence[Any]]  # of Candidate or Ranked
+        made: Any  # lists of Candidate or of Ranked
         if ranking.rank_by == "model":
             made = generator.candidates(different, decoding, scored=False, progress=shown.add)
         else:

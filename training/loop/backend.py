@@ -110,6 +110,7 @@ def prepare(
     accelerator: Accelerator, model: torch.nn.Module, optimizer: Any, settings: Settings
 ) -> tuple[torch.nn.Module, Any]:
     """Model and optimiser as the backend has them. Loaders stay as they are: they are sharded."""
+    module: Any
     for module in model.modules():  # ranks would drop different layers, and wait for each other
         if getattr(module, "layerdrop", 0) and accelerator.num_processes > 1:
             module.layerdrop = 0.0

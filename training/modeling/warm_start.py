@@ -75,7 +75,9 @@ def from_bert(
     """
     own = bert.config
     sizes = {"attention_heads": own.num_attention_heads, "ffn_dim": own.intermediate_size}
-    sides = {f"{k}_{name}": n for k in ("encoder", "decoder") for name, n in sizes.items()}
+    sides: dict[str, Any] = {
+        f"{k}_{name}": n for k in ("encoder", "decoder") for name, n in sizes.items()
+    }
     config = BartConfig(
         vocab_size=len(tokenizer),
         d_model=own.hidden_size,

@@ -192,6 +192,7 @@ class Asking(Generic[K]):
         keys = [self._key(sentence, variant, attempt) for sentence in asked]
         request = Request(self._prompt.messages(asked, degree), asked, keys, number)
         outcome = await self.endpoint.ask(request)
+        answers: Sequence[Answer | str]
         answers = [outcome] * len(rows) if isinstance(outcome, str) else outcome
         for row, answer in zip(rows, answers, strict=True):
             if isinstance(answer, Answer) and not attempt and self._asks_again(answer):

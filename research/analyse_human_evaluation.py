@@ -23,6 +23,7 @@ import argparse
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.storage import storage
@@ -68,7 +69,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("analyse_human_evaluation.py", __doc__)
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="likert | ranking")
     likert = kinds.add_parser("likert", help="ratings on a scale")
-    ends: dict = {"nargs": 2, "type": int, "metavar": ("LOW", "HIGH"), "default": (0, 5)}
+    ends: dict[str, Any] = {"nargs": 2, "type": int, "metavar": ("LOW", "HIGH"), "default": (0, 5)}
     likert.add_argument("--scale", **ends, help="default 0 5")
     all_of = "by default all"
     likert.add_argument("--criteria", metavar="COLUMN", nargs="+", default=[], help=all_of)
@@ -79,7 +80,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     for kind in (likert, ranking):
         kind.add_argument("sheets", metavar="SHEET", nargs="+", help="CSV or TSV")
         kind.add_argument("--output", metavar="FOLDER", required=True, help="for the report")
-        number = {"metavar": "N", "type": positive, "default": 1_000}
+        number: dict[str, Any] = {"metavar": "N", "type": positive, "default": 1_000}
         kind.add_argument("--samples", **number, help="of the bootstrap (%(default)s)")
         kind.add_argument("--seed", type=int, default=0, help="of the bootstrap (%(default)s)")
     return parser.parse_args(argv)

@@ -59,8 +59,8 @@ def release(args: argparse.Namespace) -> None:
     (args.output / "README.md").write_text(card, "utf-8")
     metadata = croissant(args.output, files)
     (args.output / "croissant.json").write_text(metadata, "utf-8")
-    for name, own in counts.items():
-        print(f"{name}: " + ", ".join(f"{split} {count:,}" for split, count in own.items()))
+    for name, splits in counts.items():
+        print(f"{name}: " + ", ".join(f"{split} {count:,}" for split, count in splits.items()))
 
 
 def read_tables(data: Path) -> dict[str, pd.DataFrame]:
@@ -144,8 +144,8 @@ def croissant(folder: Path, files: list[tuple[str, Path, pd.DataFrame]]) -> str:
         distribution=distribution,
         record_sets=record_sets,
     )
-    content: dict[str, Any] = metadata.to_json()
-    return json.dumps(content, ensure_ascii=False, indent=1, default=str) + "\n"
+    document: dict[str, Any] = metadata.to_json()
+    return json.dumps(document, ensure_ascii=False, indent=1, default=str) + "\n"
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

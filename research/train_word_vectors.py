@@ -181,8 +181,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--overwrite", action="store_true", help="replace FOLDER if it holds word vectors")
     add("--segmenter", default="jieba", help="jieba (the default) or ltp:NAME_OR_FOLDER")
     add("--limit", type=positive, metavar="N", help="read only the first N sentences")
-    choices = {"choices": ARCHITECTURES, "default": ARCHITECTURES[0]}
-    add("--architecture", help="default: %(default)s", **choices)
+    usual = ARCHITECTURES[0]
+    add("--architecture", choices=ARCHITECTURES, default=usual, help="default: %(default)s")
     for name, (default, says) in NUMBERS.items():
         kind = int if name == "seed" else positive
         option = f"--{name.replace('_', '-')}"

@@ -8,7 +8,7 @@ with what the others say.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -74,9 +74,10 @@ def _spearman(own: pd.Series, rest: pd.Series, least: int = 3) -> float:
 def find_careless(people: pd.DataFrame, answers: pd.DataFrame) -> dict[str, list[str]]:
     """Who is careless, and the reasons. people: of ``annotators``."""
     tables = tables_of(answers)
-    mean = sum(tables[name] for name in RATINGS) / len(RATINGS)
+    mean = cast(pd.DataFrame, sum(tables[name] for name in RATINGS)) / len(RATINGS)
     reasons: dict[str, list[str]] = {name: [] for name in people.index}
-    for name, row in people.iterrows():
+    for key, row in people.iterrows():
+        name = cast(str, key)
         failed = sum(row["failed"].values())
         if row["checks"] >= LEAST_CHECKS and failed >= FAILED * row["checks"]:
             kinds = " and ".join(f"{count} {kind}" for kind, count in row["failed"].items())
@@ -89,7 +90,7 @@ def find_careless(people: pd.DataFrame, answers: pd.DataFrame) -> dict[str, list
             asked = f"gave one answer to {SAME:.0%} of the pairs or more, to: {', '.join(flat)}"
             reasons[name].append(asked)
     # The least like the others goes first; of two people nobody can say which is right.
-    while len(trusted := [name for name in mean if not reasons[name]]) > 2:
+    while len(trusted := [name for name in mean.columns if not reasons[name]]) > 2:
         rest = {name: mean[[other for other in trusted if other != name]] for name in trusted}
         like = {
             name: _spearman(mean[name], others.mean(axis=1), LEAST_PAIRS)
@@ -136,8 +137,8 @@ def adjudicate(answers: pd.DataFrame, careless: Collection[str], apart: float) -
     counted = (answers["kind"] == "pair") & ~answers["annotator"].isin(careless)
     third = answers["annotator"] == THIRD
     by_pair = answers[counted & ~third].groupby("pair", sort=False)
-    table = by_pair[["source", "paraphrase", "group", "method", "origin", "pair_id", "spscore"]]
-    table = table.first().rename(columns={"method": "kind"})
+    kept = by_pair[["source", "paraphrase", "group", "method", "origin", "pair_id", "spscore"]]
+    table = kept.first().rename(columns={"method": "kind"})
     table["group"] = table["group"].fillna(table["source"])
     table = table.fillna({"kind": "rated", "origin": "human"}).astype({"spscore": float})
     table[FIELDS] = by_pair[FIELDS].median()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +59,7 @@ def round_offsets(first: pd.DataFrame, again: pd.DataFrame) -> pd.DataFrame:
     return share * by_rater.mean() + (1 - share) * difference.mean()
 
 
-def components(groups: Sequence[str], sources: Sequence[str]) -> list[str]:
+def components(groups: Iterable[str], sources: Iterable[str]) -> list[str]:
     """For each pair the first source of all pairs that its group or source ties it to."""
     texts = pd.Series(list(sources))
     one, other = pd.factorize(pd.Series(list(groups)))[0], pd.factorize(texts)[0]

@@ -103,7 +103,8 @@ def extrinsic(
     folder.mkdir(parents=True, exist_ok=True)
     numbers = {name: numbered(own, ids, sizes.words) for name, own in written.items()}
     label = reviews.label
-    right, read = {}, {}
+    right: dict[tuple[str, str], np.ndarray] = {}
+    read: dict[tuple[str, str], np.ndarray] = {}
     for generator, own in numbers.items():
         tests = written if generator == ORIGINAL else (ORIGINAL,)
         learned, validation = ((own[k], label[k]) for k in part[:2])

@@ -56,7 +56,8 @@ def learn_from_noise(
     teacher: it, and the folder where it lies. limits: values of λ.
     """
     said = teacher[0].probabilities(noisy.source.tolist(), noisy.paraphrase.tolist())
-    rows, students = [], []
+    rows: list[dict[str, Any]] = []
+    students: list[Identifier] = []
     tried = [("none", None), ("keep", None)]
     for mode, limit in [*tried, *((mode, limit) for mode in MODES[1:] for limit in limits)]:
         student, row = teacher[0], {"pairs": 0, "flipped": 0}

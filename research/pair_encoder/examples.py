@@ -180,7 +180,7 @@ class Examples:
             return changed(one, other, wrong) if wrong else equal(one, other)
         if drawn < 0.86:
             wrong = counterparts[random.choice(FLUENT_COUNTERPARTS)]
-            pair = (one, wrong) if random.random() < 0.85 else (wrong, one)
+            pair: tuple[str, str] = (one, wrong) if random.random() < 0.85 else (wrong, one)
             return Example(*pair, {"same": 0, "fluent": 1, "good": 0})
         return broken(one, counterparts["salad"])
 

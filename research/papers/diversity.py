@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,12 @@ from gaixie.udfs.metrics.references import Resamples, estimate, leave_one_out
 
 SUBSETS = 200
 """Sets of references that are drawn of a source with more of them than are asked for."""
-FIGURES = {"min": np.min, "mean": np.mean, "max": np.max, "sd": np.std}
+FIGURES: dict[str, Callable[..., Any]] = {
+    "min": np.min,
+    "mean": np.mean,
+    "max": np.max,
+    "sd": np.std,
+}
 
 
 def human_diversity(

@@ -44,7 +44,9 @@ def extract_code_points(a: CodePoints, b: CodePoints, words_a: Words, words_b: W
         raise ValueError(
             f"a sentence of {longest} characters, expected at most {tiles.MAXIMUM_CHARACTERS}"
         )
-    return _extract_rows(*frozen(a, b), *frozen(words_a, words_b), alphanumeric(), longest)
+    texts_a, texts_b = frozen(a, b)
+    ends_a, ends_b = frozen(words_a, words_b)
+    return _extract_rows(texts_a, texts_b, ends_a, ends_b, alphanumeric(), longest)
 
 
 @njit(cache=True, nogil=True)

@@ -105,8 +105,14 @@ class BLEU(ReferenceMetric):
         matches, totals, (length, closest, rows) = np.split(
             sums.astype(int), (self.order, 2 * self.order)
         )
-        options = {"smooth_method": self.smooth, "max_ngram_order": self.order}
-        found = Sacrebleu.compute_bleu([*matches], [*totals], length, closest, **options)
+        found = Sacrebleu.compute_bleu(
+            [*matches],
+            [*totals],
+            length,
+            closest,
+            smooth_method=self.smooth,
+            max_ngram_order=self.order,
+        )
         return found.score if rows else float("nan")
 
     def signature(self) -> str:

@@ -134,7 +134,8 @@ def overlap(tokens: Tokens, order: int) -> Overlap:
     # The least of (distance, length) as one number; a null is farther than any other.
     far = np.int64(1) << 31
     keys = np.where(others, abs(lengths - length) * far + lengths, far * far - 1).min(axis=0)
-    return Overlap(*counts, length * scored, keys % far * scored, scored)
+    matches, distinct, shared = counts
+    return Overlap(matches, distinct, shared, length * scored, keys % far * scored, scored)
 
 
 @njit(cache=True, nogil=True)

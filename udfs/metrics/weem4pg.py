@@ -64,7 +64,13 @@ class WEEM4PG(Metric):
         """Scores, shape (rows,). Raises what ``word_vectors.load`` does."""
         vectors = load(self.vectors)
         rows = zip(self._words(pairs.source), self._words(pairs.paraphrase), strict=True)
-        return np.array([np.nan if None in row else score_of(*row, vectors) for row in rows], float)
+        scores = [
+            np.nan
+            if source is None or paraphrase is None
+            else score_of(source, paraphrase, vectors)
+            for source, paraphrase in rows
+        ]
+        return np.array(scores, float)
 
     def signature(self) -> str:
         cut = segmenter_version(self.segmenter) if self.language == "zh" else "whitespace"

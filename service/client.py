@@ -8,7 +8,8 @@
 
 Long lists go in requests of the size that the service takes, several at once, and the answers come
 back in their order. A connection that breaks, 429 and 503 are tried again, which is safe: the same
-request gets the same answer. A connection that is refused fails at once.
+request gets the same answer. A connection that is refused fails at once where the
+service has never answered.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ class Client:
                 if after := error.headers.get("Retry-After"):
                     pause = max(pause, float(after))
             except (OSError, http.client.HTTPException, ValueError) as error:
-                if isinstance(getattr(error, "reason", error), ConnectionRefusedError):
+                nobody = isinstance(getattr(error, "reason", error), ConnectionRefusedError)
+                if nobody and self._about is None:  # one that has answered may be starting again
                     message = f"{self.url}: nothing listens there; start it with: gaixie serve"
                     raise ServiceError(message) from None
                 refused = ServiceError(f"{self.url}: {error}")

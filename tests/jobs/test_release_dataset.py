@@ -587,7 +587,7 @@ BAD = {
     ),
     "old run": (
         {"--runs": ["old"]},
-        "no column 'structure': run 'old' was scored under SPScore-zh|v:0.2",
+        "no column 'structure': run 'old' was scored under SPScore-zh|v:0.3",
     ),
     "no pairs": ({"--runs": ["empty"]}, "no pairs in stages 1 2 3 of this run"),
 }

@@ -102,6 +102,7 @@ class Handler(BaseHTTPRequestHandler):
             text = json.dumps({"1": texts[0]}, ensure_ascii=False)
         text = {"refused": REFUSAL, "empty": "", "lines": f"{text}\n{text}"}.get(kind, text)
         text = {"copied": asked, "english": "The same in English, at some length."}.get(kind, text)
+        text = asked.replace("因此", "所以") if kind == "reworded" else text
         ending = {"cut off": "length", "withheld": "content_filter"}.get(kind, "stop")
         used = {"prompt_tokens": len(prompt), "completion_tokens": len(text)}
         paid = {"sentences": sentences, "in": len(prompt), "out": len(text), "kind": kind}

@@ -71,12 +71,13 @@ def test_a_mistake_has_one_line(line: list[str], expected: str, capsys, monkeypa
 
 def test_a_service_writes_and_the_gates_judge(tmp_path: Path, capsys) -> None:
     refused = "由于大雨，会议推迟到了下周三，但是已经通知了所有人。"
-    server = llm_server.Server(tmp_path, {"会议推迟": ["english", "refused"]})
+    script = {"野生蘑菇": ["reworded", "english"], "会议推迟": ["english", "refused"]}
+    server = llm_server.Server(tmp_path, script)
     try:
         line = ["--endpoint", server.url, "--model", "m", TEXT, refused]
         assert paraphrase.main(line) == 0
         first, *others = capsys.readouterr().out.splitlines()
-        assert first == llm_server.PREFIX + TEXT
+        assert first == TEXT.replace("因此", "所以")
         assert not any(llm_server.REFUSAL in own or "English" in own for own in others)
         assert len(server.paid()) == 4
     finally:

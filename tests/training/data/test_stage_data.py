@@ -474,7 +474,7 @@ def test_settings_that_cannot_be(run):
         stream(run, 1, 0, 3)
     with fails(ValueError, "mix: 0.5, but no stage is earlier than stage 1"):
         stream(run, mix=0.5)
-    for name, value in {"mix": 1, "batch_size": 0, "curriculum": []}.items():
+    for name, value in {"mix": 1, "batch_size": 0}.items():
         with pytest.raises(ValueError, match=f"^1 validation error for StreamSettings\n{name}\n"):
             StreamSettings(**{name: value})
     with fails(ValueError, "validation 0.5 and test 0.5: expected shares that leave some train"):

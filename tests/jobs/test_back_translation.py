@@ -136,7 +136,7 @@ def test_versions_of_a_tmx(spark, tmp_path):
         ),
         (
             "versions --input {memory} --source-lang en --set translation.beams=2",
-            "an option of the methods back-translation, parallel, simplify, not of versions",
+            "an option of the methods parallel, back-translation, simplify, not of versions",
         ),
     ],
 )

@@ -105,7 +105,7 @@ def settings(arguments: argparse.Namespace) -> data.Config:
         config = load_settings(data.Config, arguments.config)
     else:
         config = load_settings(data.Config, data.CONFIG)
-        config.human, config.distilled, config.negatives.others = None, None, None
+        config.human, config.negatives.others = None, None
         config.rated = data.Rated(
             name=Path(arguments.input).name,
             path=str(Path(arguments.input).absolute()),

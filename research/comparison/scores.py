@@ -185,7 +185,7 @@ class _Recipe:
         texts = pd.DataFrame(
             {name: table[name].map(normalise) for name in ("source", "paraphrase")}
         )
-        rated, used = self.material.rated, rows_to_fit(self.material, metric.tier, self.config)
+        rated, used = self.material.rated, rows_to_fit(self.material, self.config)
         rows = weighted(self.material, metric.tier, self.config)[used]
         features = fit_data.extract(texts["source"], texts["paraphrase"], metric.loaded()[1])
         fold = (source_share(texts["source"], "fold") * FOLDS).astype(int)

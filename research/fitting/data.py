@@ -59,18 +59,6 @@ class Human(Strict):
     weight: float = Field(default=0.1, gt=0)
 
 
-class Distilled(Strict):
-    """Unrated pairs that the pair encoder judges, for tier core to learn from."""
-
-    translations: list[str]
-    """Parquet files with lists of translations of one sentence."""
-    pairs: int = Field(default=40_000, ge=1)
-    written: bool = True
-    """Also the written groups and their counterparts that are not kept for tests."""
-    weight: float = Field(default=0.5, gt=0)
-    """Of all rated pairs' weight."""
-
-
 class Others(Strict):
     path: str
     column: str = "text"
@@ -109,7 +97,6 @@ class Config(Strict):
     """Whether the fit is repeated without each feature or family of features."""
     rated: Rated
     human: Human | None = None
-    distilled: Distilled | None = None
     negatives: Negatives = Field(default_factory=lambda: Negatives.model_validate({}))
     penalties: dict[str, float] = Field(default={})
     never_raise: dict[str, list[str]] = Field(default={})

@@ -65,7 +65,6 @@ def only(material: Material, rated: np.ndarray, negatives: np.ndarray) -> Materi
         negatives=replace(chosen, pairs=places[chosen.pairs]),
         texts=material.texts[np.concatenate([rated, negatives])],
         human=None,
-        distilled=None,
     )
 
 

@@ -11,7 +11,6 @@ import pandas as pd
 
 from gaixie.research.fitting import data
 from gaixie.research.fitting.data import Config, Rows
-from gaixie.research.fitting.distilled import read_distilled
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
 from gaixie.udfs.spscore.fit import fit_model, group_folds
@@ -35,12 +34,10 @@ class Material:
     """How human scores were mapped onto ratings."""
     texts: pd.DataFrame
     """Columns source and paraphrase of the rated pairs, then of the negatives."""
-    distilled: Rows | None = None
-    """Unrated pairs that the pair encoder judged."""
 
     @property
     def all_rows(self) -> Rows:
-        others = [own for own in (self.human, self.distilled) if own is not None]
+        others = [self.human] if self.human is not None else []
         return Rows.join(self.rows, self.negatives, *others)
 
     def with_negatives(self, chosen: np.ndarray) -> Material:
@@ -54,13 +51,11 @@ def read_material(
 ) -> Material:
     """Reads the sets, makes the negatives, and computes the features of all of them."""
     negatives = data.negatives_of(rated, folder, config.negatives, segmenter)
-    human, distilled = None, None
+    human = None
     line: dict[str, float] = {}
     if config.human:
         texts, line = data.read_human(config.human, folder, rated)
         human = data.human_rows(config.human, texts, line, rated, segmenter)
-    if config.distilled:
-        distilled = read_distilled(config.distilled, folder, rated, segmenter)
     return Material(
         rated,
         data.is_written(rated, config.rated),
@@ -69,7 +64,6 @@ def read_material(
         human,
         line,
         pd.concat([rated[["source", "paraphrase"]], negatives[["source", "paraphrase"]]]),
-        distilled,
     )
 
 
@@ -108,16 +102,11 @@ def fit(
     return SPScore(tier, heads, resources=resources, penalties=penalties, **describe)
 
 
-def rows_to_fit(material: Material, tier: str, config: Config) -> np.ndarray:
-    """Which of Material.all_rows a tier learns from, bool: a share of the negatives, all else.
-
-    Only tier core learns from pairs that the pair encoder judged.
-    """
+def rows_to_fit(material: Material, config: Config) -> np.ndarray:
+    """Which of Material.all_rows a model learns from, bool: a share of the negatives, all else."""
     rng = np.random.default_rng(0)
     drawn = rng.random(len(material.negatives)) < config.negatives.share
     used = np.ones(len(material.all_rows), bool)
-    if tier != "core" and material.distilled is not None:
-        used[-len(material.distilled) :] = False
     used[len(material.rows) : len(material.rows) + len(drawn)] = drawn
     return used
 
@@ -126,7 +115,7 @@ def weighted(material: Material, tier: str, config: Config) -> Rows:
     """Material.all_rows, the negatives that are fitted with the weight that they have in this tier."""
     rows = material.all_rows
     negative = rows.pairs >= 0
-    drawn = rows_to_fit(material, tier, config) & negative
+    drawn = rows_to_fit(material, config) & negative
     total = config.negatives.weight.get(tier, 0.3) * len(material.rows)
     weight = np.where(negative, total / max(drawn.sum(), 1), rows.weight)
     return replace(rows, weight=weight)
@@ -154,7 +143,7 @@ def cross_validate(
 
     Rows whose group has no rated pair (some human scores) are fitted on in every fold: NaN.
     """
-    rows, used = weighted(material, tier, config), rows_to_fit(material, tier, config)
+    rows, used = weighted(material, tier, config), rows_to_fit(material, config)
     outputs = np.full((len(rows), len(OUTPUTS)), np.nan, np.float32)
     for fitted, held_out in folds_of(material, config.folds):
         model = fit(rows[fitted & used], tier, config, columns)

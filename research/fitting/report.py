@@ -57,7 +57,7 @@ def fit_and_save(
         figures["ablation"] = ablate(material, tier, config, columns or TIERS[tier])
     figures["encoder"] = _encoder_card() if tier == "full" else None
     model = fit(
-        weighted(material, tier, config)[rows_to_fit(material, tier, config)],
+        weighted(material, tier, config)[rows_to_fit(material, config)],
         tier,
         config,
         columns,

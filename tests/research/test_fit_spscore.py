@@ -153,7 +153,7 @@ def test_the_shipped_settings_load():
 @pytest.fixture(scope="module")
 def material(ratings):
     config = load_settings(data.Config, data.CONFIG)
-    config.human, config.distilled, config.negatives.others = None, None, None
+    config.human, config.negatives.others = None, None
     settings = data.Rated(name="ratings", path=str(ratings), written="written_")
     config.rated = settings
     rated = data.read_rated(settings, Path())

@@ -19,10 +19,10 @@ ORIGINS = ("parallel", "back_translation", "llm", "human")
 STAGES = (0, 1, 2, 3)
 
 DEFAULT_CUTS = {
-    "parallel": (0.23, 0.49, 0.62),
-    "back_translation": (0.23, 0.49, 0.62),
-    "llm": (0.24, 0.39, 0.48),
-    "human": (0.22, 0.45, 0.57),
+    "parallel": (0.23, 0.52, 0.67),
+    "back_translation": (0.23, 0.52, 0.67),
+    "llm": (0.24, 0.44, 0.54),
+    "human": (0.22, 0.47, 0.60),
 }
 """Scores at which stages 1, 2 and 3 begin, unless conf/score.yaml says otherwise.
 

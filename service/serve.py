@@ -120,9 +120,10 @@ def _model(args: argparse.Namespace) -> Any:
     from gaixie.training.modeling.paraphraser import Ranking
 
     load_generator(args.model, args.device, args.precision)
-    names = {field.name for field in fields(Decoding)}
-    decoding = Decoding(**{name: value for name, value in vars(args).items() if name in names})
-    ranking = Ranking(args.rank_by, args.min_meaning, args.reverse, args.forward)
+    decoding, ranking = (
+        kind(**{own.name: getattr(args, own.name) for own in fields(kind) if own.name in args})
+        for kind in (Decoding, Ranking)
+    )
     threads = args.threads or max(1, (os.cpu_count() or 1) // args.workers)
     return Model(args.model, decoding, ranking, args.tier, args.device, args.precision, threads)
 

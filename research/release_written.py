@@ -20,8 +20,8 @@ from typing import Any
 
 import pandas as pd
 
-from gaixie.research.fitting.ratings import RATINGS, read_json_lines
 from gaixie.research.pair_encoder.examples import held_out
+from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.reports import render
 

@@ -56,6 +56,8 @@ def test_commands_start_scripts_and_name_options_that_exist():
     for script, words in commands():
         # A script with commands of its own says only there what they take.
         own = f"{usage(script)}{(ROOT / script).read_text(encoding='utf-8')}"
+        if words and f" {words[0]} " in usage(script).partition("...")[0] and words[0].isalpha():
+            own += usage(script, words[0])
         for word in words:
             if word.startswith("--"):
                 option = word.partition("=")[0]

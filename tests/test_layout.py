@@ -114,16 +114,16 @@ PACKAGES = {
     "service": {"browsing": set()},
     "research": {
         "segmenter": set(),
-        "fitting": set(),
+        "fitting": {"pair_encoder"},
         "encoders": set(),
         "comparison": {"fitting"},
         "annotation": set(),
         "simplification": set(),
         "papers": set(),
-        "generators": set(),
+        "generators": {"comparison"},
         "identification": {"comparison"},
         "benchmarks": set(),
-        "reader": set(),
+        "pair_encoder": set(),
     },
 }
 """The packages of scripts, and which of their siblings each may import."""

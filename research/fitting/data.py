@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from gaixie.research.fitting.negatives import KINDS, make_negatives
-from gaixie.research.fitting.ratings import RATINGS, on_one_scale
+from gaixie.research.pair_encoder.ratings import RATINGS, on_one_scale
 from gaixie.udfs.meaning.extract import Resources, extract_core
 from gaixie.udfs.spscore import OUTPUTS, TIERS
 from gaixie.udfs.storage.pair_tables import read_table, source_hash

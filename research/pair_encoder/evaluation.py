@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from gaixie.research.fitting.ratings import RATINGS, read_json_lines
 from gaixie.research.pair_encoder.examples import Sets, human_test
+from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
 from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder
 
 KINDS = ("negation", "roles", "fact", "scope", "salad")

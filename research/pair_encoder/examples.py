@@ -18,8 +18,8 @@ from typing import Any
 import pandas as pd
 import rjieba
 
-from gaixie.research.fitting.ratings import HIGHEST, RATINGS, read_json_lines, read_ratings
 from gaixie.research.pair_encoder.broken import Breaker
+from gaixie.research.pair_encoder.ratings import HIGHEST, RATINGS, read_json_lines, read_ratings
 from gaixie.udfs.paraphrase.edits import Edit, apply, fits
 from gaixie.udfs.paraphrase.lexicon import lexical_edits, load
 

@@ -26,7 +26,7 @@ def test_too_few_pass(pairs, capsys) -> None:
     assert check.main([pairs, "--min-meaning", "0.5"]) == 1
     first, *others = capsys.readouterr().out.splitlines()
     assert "row 1: meaning 0." in first
-    assert "negation dropped" in "".join(others)
+    assert "the negation “没有” is dropped" in "".join(others)
     assert "row 3: meaning unknown" in "".join(others)
     assert "1 of 3 pairs pass (33.3%), 100.0% asked for; SPScore-zh|" in others[-1]
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
@@ -305,9 +304,9 @@ def test_an_interrupt_is_one_line(tmp_path, command):
     line = [sys.executable, *command, "export", str(tmp_path / "pairs.csv")]
     line += ["--output", str(tmp_path / "out"), "--annotators", "a", "b"]
     job = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
-    time.sleep(4)
-    job.send_signal(signal.SIGINT)
-    _, said = job.communicate(timeout=60)
+    with open(tmp_path / "pairs.csv", "w"):  # opens once the job reads
+        job.send_signal(signal.SIGINT)
+        _, said = job.communicate(timeout=60)
     assert job.returncode == 130
     assert said.startswith("annotate: interrupted; nothing was ")
     assert said.count("\n") == 1

@@ -142,7 +142,7 @@ LETTERS = "".join(map(chr, range(0x4E00, 0x4E00 + 14)))
 @pytest.fixture(scope="module")
 def trained() -> LanguageModel:
     """Of random sentences: a chain in which some characters follow others more often."""
-    from gaixie.research.make_language_model import make_tables, parse_arguments
+    from gaixie.research.make_language_model import _arguments, make_tables
 
     chance = np.random.default_rng(5)
     chain = chance.dirichlet(np.full(len(LETTERS), 0.3), len(LETTERS))
@@ -153,7 +153,7 @@ def trained() -> LanguageModel:
             at = chance.choice(len(LETTERS), p=chain[at])
             text += LETTERS[at]
         sentences.append(text)
-    options = parse_arguments(["--input", "-", "--output", "-", "--least", "1", "--order", "4"])
+    options = _arguments(["--input", "-", "--output", "-", "--least", "1", "--order", "4"])
     tables, _ = make_tables(from_strings(sentences), options)
     for array in tables:
         array.flags.writeable = False

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from gaixie.research.fitting.ratings import (
+from gaixie.research.pair_encoder.ratings import (
     RATINGS,
     components,
     part_of,

@@ -23,7 +23,7 @@ def read_table(
 
     Raises FileNotFoundError, or ValueError naming file, column and what was expected.
     """
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise FileNotFoundError(f"{path}: no such file")
     ending = path.suffix.lower()
     try:

@@ -120,10 +120,11 @@ def _model(args: argparse.Namespace) -> Any:
     from gaixie.training.modeling.paraphraser import Ranking
 
     load_generator(args.model, args.device, args.precision)
-    decoding, ranking = (
-        kind(**{own.name: getattr(args, own.name) for own in fields(kind) if own.name in args})
-        for kind in (Decoding, Ranking)
+    given = vars(args)
+    decoding = Decoding(
+        **{own.name: given[own.name] for own in fields(Decoding) if own.name in given}
     )
+    ranking = Ranking(**{own.name: given[own.name] for own in fields(Ranking) if own.name in given})
     threads = args.threads or max(1, (os.cpu_count() or 1) // args.workers)
     return Model(args.model, decoding, ranking, args.tier, args.device, args.precision, threads)
 

@@ -140,7 +140,7 @@ def test_a_name_that_is_nowhere_is_refused_in_one_line(tmp_path, capsys, monkeyp
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert main(["--from", "no one/no model", "--output", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
-    assert "--from no one/no model: no such folder, nor fetched from the hub" in error
+    assert "--from no one/no model: no such folder, and it cannot be fetched from the hub" in error
     assert error.count("\n") == 1
 
 

@@ -1,1 +1,1 @@
-"""Trains the reader of udfs/paraphrase: examples, counterparts broken by program, the loop, the export."""
+"""Trains the pair encoder: examples, counterparts broken by program, ratings, the loop, the export."""

@@ -16,8 +16,8 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -45,6 +45,10 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM."""
 
 
+_received: list[KeyboardInterrupt] = []
+"""The signals that this job was sent."""
+
+
 def run(
     name: str,
     main: Callable[[], int],
@@ -56,23 +60,17 @@ def run(
     interrupted: what to say behind the cause where the job did not come to its end. prints: whether
     what it prints is what it is for; otherwise a job is done although its summary is lost.
     """
-    if signal.getsignal(signal.SIGINT) is _end_at_once:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    _received.clear()
     _silence_py4j()
     output = _keep_streams()
     log_file.cache_clear()
-    before = signal.getsignal(signal.SIGTERM)
-    if own := before is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, terminate)
     failed = False
-    try:
-        code, said = main(), ""
-    except (Exception, KeyboardInterrupt) as error:
-        code, said = _ending(error, interrupted)
-        failed = code == 1
-    finally:
-        if own:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with _signals_recorded():
+        try:
+            code, said = main(), ""
+        except (Exception, KeyboardInterrupt) as error:
+            code, said = _ending(error, interrupted)
+            failed = code == 1
     sys.stdout.flush()
     if output and output.lost:
         code, said = code or int(prints), f"what it printed was lost: {output.lost.strerror}"
@@ -81,6 +79,24 @@ def run(
     if not failed and log_file.cache_info().currsize:
         log_file().unlink(missing_ok=True)
     return code
+
+
+@contextmanager
+def _signals_recorded() -> Iterator[None]:
+    """Ctrl-C and SIGTERM are exceptions, and ``_received`` keeps them, where nobody else handles them."""
+    taken = {}
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in ((signal.SIGINT, interrupt), (signal.SIGTERM, terminate)):
+            before = signal.getsignal(number)
+            if before in (_end_at_once, signal.default_int_handler, signal.SIG_DFL):
+                signal.signal(number, handler)
+                taken[number] = signal.default_int_handler if number == signal.SIGINT else before
+    try:
+        yield
+    finally:
+        for number, before in taken.items():
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, before)
 
 
 def _ending(error: BaseException, interrupted: str) -> tuple[int, str]:
@@ -103,11 +119,14 @@ def _ending(error: BaseException, interrupted: str) -> tuple[int, str]:
 
 
 def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The error, or the one that was being handled when it came up, where that is Ctrl-C or
-    SIGTERM: PySpark clears up behind itself, which may fail then."""
+    """Returns Ctrl-C or SIGTERM where one came before the error.
+
+    The error is often another one. Java gets the signal too, and its end is seen first; and PySpark
+    clears up after itself, which may fail then.
+    """
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
-    return error
+    return error or (_received[0] if _received else None)
 
 
 def cause(error: BaseException) -> str:
@@ -139,7 +158,14 @@ def log_file() -> Path:
 
 def terminate(signum: int, frame: FrameType | None) -> None:
     """Raises Terminated: a handler of SIGTERM."""
-    raise Terminated
+    _received.append(Terminated())
+    raise _received[-1]
+
+
+def interrupt(signum: int, frame: FrameType | None) -> None:
+    """Raises KeyboardInterrupt: a handler of SIGINT."""
+    _received.append(KeyboardInterrupt())
+    raise _received[-1]
 
 
 def end_at_once_on_interrupt() -> None:

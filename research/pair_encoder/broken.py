@@ -156,7 +156,10 @@ class Breaker:
         return self._change(text, choices)
 
     def salad(self, text: str) -> str | None:
-        """What a badly trained model writes: words left out, doubled, moved, cut, put in."""
+        """What a badly trained model writes: words left out, doubled, moved, cut, put in; or the
+        whole sentence, or its end, said twice."""
+        if self.random.random() < 0.06:
+            return text + text[self.random.choice((0, 0, len(text) // 2)) :]
         own = rjieba.cut(text)
         for _ in range(self.random.choice((1, 1, 2, 2, 3, 4, 6))):
             k, drawn = self.random.randrange(len(own)), self.random.random()

@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 
 LOCATOR = "gaixie.udfs.storage.kernel_cache.ByModule"
+OF_KERNELS = ("text", "features", "meaning", "metrics/grams.py", "spscore/trees.py", "defaults.py")
+"""The parts of this package that kernels are made of, their constants and word lists too."""
 
 
 def cache_folder() -> Path:
@@ -59,7 +61,8 @@ def keep_kernels() -> None:
     if os.environ.get("NUMBA_CACHE_DIR"):
         return
     source, package = hashlib.sha256(), Path(__file__).parents[1]
-    for path in sorted([*package.rglob("*.py"), *package.rglob("*.ini")]):  # constants of kernels
+    paths = [path for name in OF_KERNELS for path in (package / name, *(package / name).rglob("*"))]
+    for path in sorted(path for path in paths if path.suffix in (".py", ".ini")):
         source.update(path.read_bytes())
     folder = str(cache_folder() / f"kernels-{source.hexdigest()[:16]}")
     os.environ["NUMBA_CACHE_DIR"] = folder

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit
 
 from gaixie.udfs.metrics.words import segmenter_version, words
-from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.text.code_points import CodePoints
 
 SACREBLEU_TOKENIZERS = ("char", "zh", "13a")
 """sacrebleu's tokenizers that the metrics of n-grams take: characters; Han characters and
@@ -29,6 +30,8 @@ TOKENIZERS = (*SACREBLEU_TOKENIZERS, "zh-word")
 BUCKETS = 256
 """Of the table from tokens to their places: about five times the tokens of a sentence."""
 _ROUGE_WORD = re.compile("[a-z0-9]+")
+_SPACES = np.fromiter((chr(code).isspace() for code in range(0x3002)), bool)
+"""Which code points are white space; none lies above."""
 
 
 class Tokens(NamedTuple):
@@ -99,8 +102,7 @@ def tokenize_columns(columns: Sequence[pa.Array], name: str, segmenter: str = "j
     segmenter: of zh-word. Raises UnicodeDecodeError for bytes that are not UTF-8.
     """
     if name == "char":
-        joined = ["".join(text.split()) for column in columns for text in _texts(column)]
-        values, ends = from_strings(joined)
+        values, ends = _characters(columns)
     else:
         cut = tokenizer(name) if name != "zh-word" else None
         tokens = [
@@ -117,6 +119,19 @@ def tokenize_columns(columns: Sequence[pa.Array], name: str, segmenter: str = "j
         np.stack([ends[k * rows : (k + 1) * rows + 1] for k in range(len(columns))]),
         np.stack([np.asarray(column.is_valid()) for column in columns]),
     )
+
+
+def _characters(columns: Sequence[pa.Array]) -> CodePoints:
+    """The code points of columns, one below the other, but for white space. They are read from
+    Arrow's buffer, which takes half the time of Python's strings."""
+    column = pa.concat_arrays([own.cast(pa.large_string()).fill_null("") for own in columns])
+    _, offsets, data = column.buffers()
+    begin, end = np.frombuffer(offsets, np.int64)[[column.offset, column.offset + len(column)]]
+    text = str(data.slice(begin, end - begin), "utf-8") if data else ""
+    values = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    ends = np.append(0, pc.utf8_length(column).to_numpy().cumsum(dtype=np.int64))
+    spaces = np.flatnonzero(_SPACES[np.minimum(values, len(_SPACES) - 1)])
+    return CodePoints(np.delete(values, spaces), ends - np.searchsorted(spaces, ends))
 
 
 def _texts(column: pa.Array) -> list[str]:
@@ -142,18 +157,25 @@ def overlap(tokens: Tokens, order: int) -> Overlap:
 def _overlap_rows(values, offsets, present, scored, counts):
     """Fills counts (matches, distinct, shared), which are 0 on entry."""
     columns, rows = present.shape
-    order = counts.shape[2]
+    order, longest = counts.shape[2], 0
+    for c in range(columns):
+        for row in range(rows):
+            longest = max(longest, offsets[c, row + 1] - offsets[c, row])
+    own, most, here = np.empty((3, longest, order), np.int32)
+    first, after = np.empty(BUCKETS, np.int32), np.empty(longest, np.int32)
     for row in range(rows):
         if not scored[row]:
             continue
         a = values[offsets[0, row] : offsets[0, row + 1]]
-        own, most, here = np.zeros((3, len(a), order), np.int32)
-        _count(a, a, True, own)
+        _count(a, a, True, own, first, after)
+        most[: len(a)] = 0
         for c in range(1, columns):
             if present[c, row]:
-                here[:] = 0
-                _count(a, values[offsets[c, row] : offsets[c, row + 1]], False, here)
-                most = np.maximum(most, here)
+                b = values[offsets[c, row] : offsets[c, row + 1]]
+                _count(a, b, False, here, first, after)
+                for i in range(len(a)):
+                    for n in range(order):
+                        most[i, n] = max(most[i, n], here[i, n])
         for i in range(len(a)):
             for n in range(min(order, len(a) - i)):
                 last = own[i, n] == 1
@@ -163,12 +185,15 @@ def _overlap_rows(values, offsets, present, scored, counts):
 
 
 @njit(cache=True, nogil=True)
-def _count(a, b, from_here, counts):
-    """Adds to counts[i, n - 1] how often b has the n-gram at a[i]; from_here: not before i."""
-    first = np.full(BUCKETS, -1, np.int32)  # place in b of the first token of each bucket,
-    after = np.empty(len(b), np.int32)  # and of the next one of the same bucket
+def _count(a, b, from_here, counts, first, after):
+    """counts[i, n - 1] becomes how often b has the n-gram at a[i]; from_here: not before i.
+
+    first, after: work space. A bucket's first place in b, and the next place of the same bucket.
+    """
+    first[:] = -1
     for j in range(len(b) - 1, -1, -1):
         after[j], first[b[j] % BUCKETS] = first[b[j] % BUCKETS], j
+    counts[: len(a)] = 0
     for i in range(len(a)):
         j = first[a[i] % BUCKETS]
         while j >= 0:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from gaixie.udfs.storage import cache
 from gaixie.udfs.storage.cache import cache_folder
 
 
@@ -49,3 +51,18 @@ def test_a_folder_that_is_given_is_taken(places, tmp_path, monkeypatch):
     monkeypatch.setenv("GAIXIE_CACHE_DIR", str(tmp_path / "shared"))
     (tmp_path / "shared").mkdir(mode=0o777)
     assert cache_folder() == tmp_path / "shared"
+
+
+def test_every_file_that_kernels_are_made_of_names_their_folder():
+    """Those that compile, and those that they import: a kernel holds their constants."""
+    package = Path(cache.__file__).parents[1]
+    compiling = re.compile(r"^ *@(?:numba\.)?(?:njit|entry|inner|inlined|summing|vectorize)", re.M)
+    imported = re.compile(r"^from gaixie\.udfs\.([\w.]+) import", re.M)
+    for path in package.rglob("*.py"):
+        text = path.read_text("utf-8")
+        if compiling.search(text):
+            names = [str(path.relative_to(package))]
+            names += [f"{name.replace('.', '/')}.py" for name in imported.findall(text)]
+            for name in names:
+                kept = (*cache.OF_KERNELS, "storage/")  # which gives no kernel a constant
+                assert name.startswith(kept), f"{path.name} needs {name}"

@@ -35,6 +35,15 @@ def evaluate(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:
         for row in sets.test_exchanged
     ]
     found["exchanged participants, a paraphrase wins"] = float(np.mean(wins))
+    for kind in KINDS[:-1]:
+        wins = []
+        for row in sets.test_rewritten:
+            same = of("same", [(row["source"], text) for text in row["same"]])
+            chosen = [own for own, name in zip(row["wrong"], row["kinds"], strict=True) if name == kind]
+            if chosen:
+                wrong = of("same", [(row["source"], text) for text in chosen])
+                wins += (same[:, None] > wrong).ravel().tolist()
+        found[f"{kind}, a free rewrite wins"] = float(np.mean(wins))
     test = sets.rated[sets.rated["part"] == "test"]
     written = test["kind"].str.startswith(("written", "contrast"))
     for part, rows in (("real", test[~written]), ("written", test[written])):

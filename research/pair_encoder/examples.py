@@ -11,6 +11,7 @@ import difflib
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -59,13 +60,16 @@ class Sets:
     rated: pd.DataFrame
     """All parts; only the rows of the part ``encoder`` are learned from."""
     exchanged: list[dict[str, Any]]
-    """Sentences whose participants were exchanged (exchanged.jsonl)."""
+    """Sentences whose participants were exchanged (exchanged.jsonl), each with its ``wrong``."""
+    rewritten: list[dict[str, Any]]
+    """Free rewrites of a sentence, and as free ones that say something else (rewritten.jsonl)."""
     judged: list[Example]
     """Judgements that others made."""
     grammar: list[tuple[str, int]]
     """(sentence, 1 where it is right)."""
     test_written: list[dict[str, Any]] = field(default_factory=list)
     test_exchanged: list[dict[str, Any]] = field(default_factory=list)
+    test_rewritten: list[dict[str, Any]] = field(default_factory=list)
 
 
 def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
@@ -83,12 +87,16 @@ def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
     unseen = rated[rated["part"] != "encoder"]
     banned = set(unseen["source"]) | set(unseen["paraphrase"])
     exchanged = read_json_lines(own / "exchanged.jsonl")
+    for row in exchanged:
+        row["wrong"] = 2 * row["roles"] + row["other"]  # three quarters are exchanged roles
+    rewritten = read_json_lines(own / "rewritten.jsonl")
     return Sets(
         versions=[texts for texts in versions if not banned.intersection(texts)],
         written=[row for row in written if row["group"] not in test],
         broken=broken,
         rated=rated,
         exchanged=[row for row in exchanged if not held_out(row["group"])],
+        rewritten=[row for row in rewritten if not held_out(row["group"])],
         judged=[
             one
             for one in judgements_of_others(data)
@@ -98,6 +106,7 @@ def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
         grammar=grammar(data),
         test_written=[row for row in written if row["group"] in test],
         test_exchanged=[row for row in exchanged if held_out(row["group"])],
+        test_rewritten=[row for row in rewritten if held_out(row["group"])],
     )
 
 
@@ -116,10 +125,11 @@ class Examples:
         short = (rated["source"].str.len() <= LONGEST) & (rated["paraphrase"].str.len() <= LONGEST)
         self.rated = rated[short].to_dict("records")
         self.kinds: dict[Callable[[], Example], float] = {
-            self.of_versions: 0.27,
-            self.of_written: 0.30,
-            self.of_exchanged: 0.14,
-            self.of_edits: 0.06,
+            self.of_versions: 0.22,
+            self.of_written: 0.25,
+            partial(self.of_groups, sets.exchanged): 0.10,
+            partial(self.of_groups, sets.rewritten): 0.15,
+            self.of_edits: 0.05,
             self.of_rated: 0.14,
             self.of_others: 0.06,
             self.of_grammar: 0.03,
@@ -184,14 +194,14 @@ class Examples:
             return Example(*pair, {"same": 0, "fluent": 1, "good": 0})
         return broken(one, counterparts["salad"])
 
-    def of_exchanged(self) -> Example:
-        """A sentence with its paraphrases, beside what has its roles exchanged or a detail changed."""
-        random, row = self.random, self.random.choice(self.sets.exchanged)
+    def of_groups(self, groups: Sequence[dict[str, Any]]) -> Example:
+        """Two sentences of a group that say the same, or one beside one of the wrong ones."""
+        random, row = self.random, self.random.choice(groups)
         same = [row["source"], *row["same"]]
         one = random.choice(same)
         if random.random() < 0.45:
             return equal(one, random.choice([text for text in same if text != one]))
-        wrong = random.choice(row["roles"] if random.random() < 0.75 else row["other"])
+        wrong = random.choice(row["wrong"])
         pair = (one, wrong) if random.random() < 0.7 else (wrong, one)
         return Example(*pair, {"same": 0, "fluent": 1, "good": 0})
 

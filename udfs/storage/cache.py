@@ -14,7 +14,15 @@ import tempfile
 from pathlib import Path
 
 LOCATOR = "gaixie.udfs.storage.kernel_cache.ByModule"
-OF_KERNELS = ("text", "features", "meaning", "metrics/grams.py", "spscore/trees.py", "defaults.py")
+OF_KERNELS = (
+    "text",
+    "features",
+    "meaning",
+    "metrics/grams.py",
+    "metrics/words.py",
+    "spscore/trees.py",
+    "defaults.py",
+)
 """The parts of this package that kernels are made of, their constants and word lists too."""
 
 

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from itertools import product
 from secrets import token_hex
 
+import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from rich import box
 from rich.console import Console
@@ -18,55 +19,16 @@ from gaixie.jobs.corpus.progress import progress, timed
 from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.corpus.session import set_shuffle_partitions, start_session
 from gaixie.jobs.errors import JobError
+from gaixie.jobs.releases import plots, rows, store
 from gaixie.jobs.releases.card import card
 from gaixie.jobs.releases.croissant import croissant
-from gaixie.jobs.releases.plots import draw_judgements, draw_lengths, draw_scores
-from gaixie.jobs.releases.rows import (
-    COLUMNS,
-    LENGTH_BINS,
-    RUN,
-    Counts,
-    Judged,
-    SourceRun,
-    check_digests,
-    check_signatures,
-    count_lineage,
-    drop_duplicates,
-    find_duplicates,
-    find_run,
-    judged,
-    lineage_of,
-    named_runs,
-    read_release,
-    read_runs,
-    recount,
-    shards_of,
-    split_column,
-    split_key,
-    write_shards,
-)
-from gaixie.jobs.releases.store import (
-    ReleaseRequest,
-    folder_of,
-    latest_of,
-    manifest_of,
-    move_latest,
-    published,
-    published_release,
-    read_latest,
-)
 from gaixie.jobs.releases.trace import trace
 from gaixie.jobs.releases.verify import describe_files, faults_of
 from gaixie.udfs.command_line import say
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES, quantile
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import (
-    ReleaseLineage,
-    ReleaseManifest,
-    ReleaseRows,
-    SourceRunEntry,
-)
+from gaixie.udfs.storage.manifest import ReleaseManifest, ReleaseRows, SourceRunEntry
 from gaixie.udfs.text.splits import GROUP, SPLITS
 
 STARTED = "started.json"
@@ -84,10 +46,9 @@ def session(root: str) -> SparkSession:
 
 def list_releases(root: str) -> int:
     """Prints the published versions, the oldest first."""
-    names = ("version", "created", "pairs", "stages", "licence", "runs", "")
-    table = Table(*names, box=box.SIMPLE, show_edge=False, pad_edge=False)
-    latest = read_latest(root)
-    for manifest in published(root):
+    table = _table("version", "created", "pairs", "stages", "licence", "runs", "")
+    latest = store.read_latest(root)
+    for manifest in store.published(root):
         table.add_row(
             manifest.version,
             manifest.created[:19],
@@ -105,7 +66,7 @@ def list_releases(root: str) -> int:
 
 def verify(root: str, name: str) -> int:
     """Prints each fault of a published release as a line that begins with the file."""
-    manifest = published_release(root, name)
+    manifest = store.published_release(root, name)
     faults = faults_of(root, manifest, lambda: session(root))
     for fault in faults:
         print(fault)
@@ -118,51 +79,52 @@ def verify(root: str, name: str) -> int:
 
 def trace_pair(root: str, name: str | None, pair_id: str) -> int:
     """Prints where a pair of a release comes from. name: a version; by default the latest."""
-    name = name or read_latest(root)
+    name = name or store.read_latest(root)
     if name is None:
         raise JobError(f"{root}: no published release")
-    width = 12
-    for what, value in trace(root, published_release(root, name), pair_id):
-        print(f"{what:<{width}}{' '.join(value.splitlines())}")
+    for what, value in trace(root, store.published_release(root, name), pair_id):
+        print(f"{what:<12}{' '.join(value.splitlines())}")
     return 0
 
 
-def release(request: ReleaseRequest) -> int:
-    path = manifest_of(request.root, request.version)
+def release(request: store.ReleaseRequest) -> int:
+    path = store.manifest_of(request.root, request.version)
     if storage.exists(path):
         raise JobError(f"{path}: release '{request.version}' is published; take another --version")
-    stages, columns = request.stages, request.keep_columns
-    runs = [find_run(request.root, name, stages, columns) for name in request.runs]
-    check_signatures(runs)
+    runs = [
+        rows.find_run(request.root, name, request.stages, request.keep_columns)
+        for name in request.runs
+    ]
+    rows.check_signatures(runs)
     if not any(run.rows for run in runs):
         raise JobError(
-            f"{runs[0].folder}: no pairs in stages {' '.join(map(str, stages))} of "
+            f"{runs[0].folder}: no pairs in stages {' '.join(map(str, request.stages))} of "
             f"{'this run' if len(runs) == 1 else 'these runs'}"
         )
-    if any(GROUP in run.lineage for run in runs) and GROUP not in lineage_of(runs):
+    if any(GROUP in run.lineage for run in runs) and GROUP not in rows.lineage_of(runs):
         lacking = next(run.run_id for run in runs if run.rows and GROUP not in run.lineage)
         say(f"run '{lacking}' has no column 'group': the release is split by source sentence")
-    folder = storage.join(folder_of(request.root, request.version), f"build-{token_hex(4)}")
+    folder = storage.join(store.folder_of(request.root, request.version), f"build-{token_hex(4)}")
     try:
         if not request.dry_run:  # a root that may not be written shows itself before the work
             note = {"version": request.version, "runs": request.runs}
             storage.write_json(storage.join(folder, STARTED), note)
         spark = session(request.root)
-        check_digests(spark, runs)
+        rows.check_digests(spark, runs)
         job = Release(spark, request, runs, folder)
         job.find_duplicates()
         if request.dry_run:
             job.dry_run()
             return 0
         job.write_data()
+        job.count()
+        job.draw()
         manifest = job.describe()
     except BaseException:
         with suppress(OSError):
             storage.delete(folder)
         raise
-    manifest = job.publish(manifest)
-    if not request.no_latest:
-        print(f"{latest_of(request.root)}: {move_latest(request.root, manifest)}")
+    job.publish(manifest)
     return 0
 
 
@@ -170,92 +132,110 @@ class Release:
     """The steps of one release, in the order in which release calls them."""
 
     def __init__(
-        self, spark: SparkSession, request: ReleaseRequest, runs: list[SourceRun], folder: str
+        self,
+        spark: SparkSession,
+        request: store.ReleaseRequest,
+        runs: list[rows.SourceRun],
+        folder: str,
     ):
         self.spark, self.request, self.settings = spark, request, request.settings
         self.runs, self.folder = runs, folder
-        self.rows: Counter[tuple[str, int]] = sum((run.rows for run in runs), Counter())
-        """Pairs by origin and stage: of the runs, and what they are less the duplicates."""
+        self.in_runs: Counter[tuple[str, int]] = sum((run.rows for run in runs), Counter())
+        """Pairs by origin and stage."""
         self.duplicates: Counter[tuple[str, int]] = Counter()
-        self.columns: dict[str, str] = {}
-        self.lineage: list[ReleaseLineage] = []
         self.seconds: dict[str, float] = {}
 
+    @property
+    def expected(self) -> Counter[tuple[str, int]]:
+        """Pairs to release, by origin and stage."""
+        return self.in_runs - self.duplicates
+
     def _pairs(self) -> DataFrame:
-        return read_runs(self.spark, self.runs, self.settings.stages, self.settings.keep_columns)
+        return rows.read_runs(
+            self.spark, self.runs, self.settings.stages, self.settings.keep_columns
+        )
 
     @timed("duplicates")
     def find_duplicates(self) -> None:
         """Counts the rows whose pair an earlier run has; a single run has each pair once."""
-        set_shuffle_partitions(self.spark, self.rows.total() // ROWS_PER_PARTITION)
+        set_shuffle_partitions(self.spark, self.in_runs.total() // ROWS_PER_PARTITION)
         if sum(bool(run.rows) for run in self.runs) > 1:
-            with progress(self.spark, "finding duplicates", self.rows.total()):
-                counts = find_duplicates(self._pairs()).groupBy("origin", "stage").count()
+            with progress(self.spark, "finding duplicates", self.in_runs.total()):
+                counts = rows.find_duplicates(self._pairs()).groupBy("origin", "stage").count()
                 for origin, stage, count in counts.collect():
                     self.duplicates[origin, stage] += count
 
     def _shards(self) -> dict[tuple[str, int], int]:
-        size = sum(run.bytes_per_row * run.rows.total() for run in self.runs) / self.rows.total()
-        return shards_of(self.rows - self.duplicates, self.settings, size)
+        size = sum(run.bytes_per_row * run.rows.total() for run in self.runs)
+        return rows.shards_of(self.expected, self.settings, size / self.in_runs.total())
 
     def dry_run(self) -> None:
         """Says what would be released."""
-        _console().print(_counts_table(self.rows, self.duplicates, self.settings.stages))
+        self._print_counts()
         for (split, stage), files in self._shards().items():
             share = self.settings.split[split]
             print(f"{split} stage {stage}: {share:.2%} of its pairs, about {files} files")
         print(f"signature: {self.runs[0].manifest.signature}")
-        path = manifest_of(self.request.root, self.request.version)
+        path = store.manifest_of(self.request.root, self.request.version)
         print(f"would publish {path}; dry run: nothing written")
 
     @timed("write")
     def write_data(self) -> None:
-        rows = self._pairs()
+        pairs, settings = self._pairs(), self.settings
         if self.duplicates:
-            rows = drop_duplicates(rows, find_duplicates(rows), self.duplicates.total())
-        columns = [*COLUMNS.names, *self.settings.keep_columns, *lineage_of(self.runs), RUN]
-        split = split_column(self.settings.split, self.settings.seed, split_key(columns))
-        rows = named_runs(rows, self.runs).withColumn("split", split).select(*columns, "split")
+            duplicates = rows.find_duplicates(pairs)
+            pairs = rows.drop_duplicates(pairs, duplicates, self.duplicates.total())
+        lineage = rows.lineage_of(self.runs)
+        columns = [*rows.COLUMNS.names, *settings.keep_columns, *lineage, rows.RUN]
+        split = rows.split_column(settings.split, settings.seed, rows.split_key(columns))
+        pairs = rows.named_runs(pairs, self.runs).withColumn("split", split)
+        pairs = pairs.select(*columns, "split")
         data = storage.join(self.folder, "data")
-        with progress(self.spark, "writing shards", (self.rows - self.duplicates).total()):
-            write_shards(rows, data, self._shards(), self.settings.seed)
+        with progress(self.spark, "writing shards", self.expected.total()):
+            rows.write_shards(pairs, data, self._shards(), settings.seed)
         for file in storage.list_files(data):  # checksums and markers of Spark's file systems
             if file.uri.rpartition("/")[2].startswith((".", "_")):
                 storage.delete(file.uri)
-        self.columns = {f.name: f.dataType.simpleString() for f in rows.drop("split").schema}
-
-    def describe(self) -> ReleaseManifest:
-        """Counts what was written, closes the accounts, and writes card and plots."""
-        counts, outputs = self._count()
-        self._draw(counts, outputs)
-        manifest = self._describe_files(counts, outputs)
-        seconds = {step: round(value, 3) for step, value in self.seconds.items()}
-        return manifest.model_copy(update={"seconds": seconds})
+        schema = pairs.drop("split").schema
+        self.columns = {field.name: field.dataType.simpleString() for field in schema}
 
     @timed("count")
-    def _count(self) -> tuple[Counts, Judged]:
-        with progress(self.spark, "counting", (self.rows - self.duplicates).total()):
-            counts = recount(read_release(self.spark, self.folder))
-            outputs = judged(read_release(self.spark, self.folder))
-            self.lineage = count_lineage(self.spark, self.folder, self.columns)
-        self._close_accounts(counts)
-        return counts, outputs
+    def count(self) -> None:
+        """Counts what was written.
+
+        Raises RuntimeError unless the runs' rows are what was written and the duplicates.
+        """
+        with progress(self.spark, "counting", self.expected.total()):
+            written = rows.read_release(self.spark, self.folder)
+            self.scores = rows.count_scores(written)
+            self.lengths = rows.count_lengths(written)
+            self.judgements = rows.count_judgements(written)
+            self.lineage = rows.count_lineage(self.spark, self.folder, self.columns)
+        counts = Counter(self.scores.groupby(["origin", "stage"])["pairs"].sum().to_dict())
+        for key in {*self.in_runs, *counts}:
+            if self.in_runs[key] != counts[key] + self.duplicates[key]:
+                raise RuntimeError(
+                    f"{key[0]}, stage {key[1]}: {self.in_runs[key]} rows in the runs, but "
+                    f"{counts[key]} written + {self.duplicates[key]} duplicates; "
+                    "nothing was published"
+                )
 
     @timed("pictures")
-    def _draw(self, counts: Counts, outputs: Judged) -> None:
+    def draw(self) -> None:
         for name, png in (
-            ("scores.png", draw_scores(counts.bins)),
-            ("judgements.png", draw_judgements(outputs.bins)),
-            ("lengths.png", draw_lengths(counts.lengths, LENGTH_BINS)),
+            ("scores.png", plots.draw_scores(self.scores)),
+            ("judgements.png", plots.draw_judgements(self.judgements)),
+            ("lengths.png", plots.draw_lengths(self.lengths, rows.LENGTH_BINS)),
         ):
             storage.write(storage.join(self.folder, name), png)
         storage.delete(storage.join(self.folder, STARTED))
 
     @timed("files")
-    def _describe_files(self, counts: Counts, outputs: Judged) -> ReleaseManifest:
+    def describe(self) -> ReleaseManifest:
+        """Writes the card, and returns the manifest but for its seconds."""
         data = describe_files(self.folder, storage.list_files(storage.join(self.folder, "data")))
-        manifest = self._manifest(counts, outputs).model_copy(update={"files": data})
-        if sum(file.rows for file in manifest.data_files) != counts.rows.total():
+        manifest = self._manifest().model_copy(update={"files": data})
+        if sum(file.rows for file in manifest.data_files) != self.scores["pairs"].sum():
             raise RuntimeError("the files' footers and their rows differ; nothing was published")
         storage.write(storage.join(self.folder, "README.md"), card(manifest))
         storage.write(storage.join(self.folder, "croissant.json"), croissant(manifest))
@@ -263,38 +243,23 @@ class Release:
         others = [file for file in files if not file.uri.startswith(f"{self.folder}/data/")]
         return manifest.model_copy(update={"files": [*describe_files(self.folder, others), *data]})
 
-    def _close_accounts(self, counts: Counts) -> None:
-        """Raises RuntimeError unless the runs' rows are what was written and the duplicates."""
-        written: Counter[tuple[str, int]] = Counter()
-        for (_, stage, origin), pairs in counts.rows.items():
-            written[origin, stage] += pairs
-        for key in {*self.rows, *written}:
-            if self.rows[key] != written[key] + self.duplicates[key]:
-                raise RuntimeError(
-                    f"{key[0]}, stage {key[1]}: {self.rows[key]} rows in the runs, but "
-                    f"{written[key]} written + {self.duplicates[key]} duplicates; "
-                    "nothing was published"
-                )
-
-    def _manifest(self, counts: Counts, outputs: Judged) -> ReleaseManifest:
-        """The manifest but for its files and seconds."""
-        nested: dict[str, dict[int, dict[str, int]]] = {}
+    def _manifest(self) -> ReleaseManifest:
+        """Returns the manifest but for its files and seconds."""
+        by_folder = self.scores.groupby(["split", "stage", "origin"])["pairs"].sum().to_dict()
+        counts: dict[str, dict[int, dict[str, int]]] = {}
         for split, stage, origin in product(SPLITS, STAGES, ORIGINS):
-            if pairs := counts.rows[split, stage, origin]:
-                nested.setdefault(split, {}).setdefault(stage, {})[origin] = pairs
-        rows, quantiles = {}, {}
+            if pairs := by_folder.get((split, stage, origin)):
+                counts.setdefault(split, {}).setdefault(stage, {})[origin] = int(pairs)
+        origins, quantiles = {}, {}
         for origin in ORIGINS:
-            if in_runs := _of(self.rows, origin):
-                duplicates = _of(self.duplicates, origin)
-                rows[origin] = ReleaseRows(
-                    in_runs=in_runs, duplicates=duplicates, released=in_runs - duplicates
+            if in_runs := _of(self.in_runs, origin):
+                twice = _of(self.duplicates, origin)
+                origins[origin] = ReleaseRows(
+                    in_runs=in_runs, duplicates=twice, released=in_runs - twice
                 )
-                bins = sum((c for (name, _), c in counts.bins.items() if name == origin), Counter())
+                scores = self.scores[self.scores["origin"] == origin]
+                bins = scores.groupby("bin")["pairs"].sum().to_dict()
                 quantiles[origin] = {share: quantile(bins, share) for share in QUANTILES}
-        means: dict[int, dict[str, float]] = {}
-        for stage, name in product(STAGES, OUTPUTS):
-            if (stage, name) in outputs.means:
-                means.setdefault(stage, {})[name] = round(outputs.means[stage, name], 4)
         request = self.request
         return ReleaseManifest(
             version=request.version,
@@ -318,23 +283,25 @@ class Release:
                 for run in self.runs
             ],
             columns=self.columns,
-            rows=rows,
-            counts=nested,
+            rows=origins,
+            counts=counts,
             quantiles=quantiles,
-            judgements=means,
+            judgements=_means(self.judgements),
             lineage=self.lineage,
             seconds={},
             files=[],
         )
 
-    def publish(self, manifest: ReleaseManifest) -> ReleaseManifest:
+    def publish(self, manifest: ReleaseManifest) -> None:
         """Creates the manifest, which makes the release exist; who comes second has lost.
 
         Where the store never answers, the manifest may be there: then the build folder stays.
-        Returns the manifest with the time of its publication.
         """
-        manifest = manifest.model_copy(update={"created": now("microseconds")})
-        path = manifest_of(self.request.root, manifest.version)
+        seconds = {step: round(value, 3) for step, value in self.seconds.items()}
+        stamp = {"created": now("microseconds"), "seconds": seconds}
+        manifest = manifest.model_copy(update=stamp)
+        root = self.request.root
+        path = store.manifest_of(root, manifest.version)
         try:
             storage.create(path, manifest.to_json())
         except FileExistsError:
@@ -343,39 +310,55 @@ class Release:
                 f"{path}: someone else published release '{manifest.version}' in the meantime; "
                 "nothing of this one was kept"
             ) from None
-        _console().print(_counts_table(self.rows, self.duplicates, self.settings.stages))
-        for split, stages in manifest.counts.items():
-            print(f"{split}: {sum(sum(n.values()) for n in stages.values()):,} pairs")
+        self._print_counts()
+        for split in manifest.counts:
+            print(f"{split}: {manifest.pairs_of(split):,} pairs")
         data = manifest.data_files
         print(f"{len(data)} Parquet files, {sum(file.bytes for file in data) / 1e6:,.1f} MB")
         print(f"signature: {manifest.signature}")
         print(f"manifest: {path}")
         print(f"card: {self.folder}/README.md")
-        return manifest
+        if manifest.moves_latest:
+            print(f"{store.latest_of(root)}: {store.move_latest(root, manifest)}")
+
+    def _print_counts(self) -> None:
+        """Prints the pairs to release by origin and stage, and the duplicates left out."""
+        stages = self.settings.stages
+        table = _table(
+            "origin", "in the runs", "duplicates", *[f"stage {s}" for s in stages], "released"
+        )
+        for name in [*ORIGINS, "total"]:
+            origin = None if name == "total" else name
+            if in_runs := _of(self.in_runs, origin):
+                by_stage = [_of(self.expected, origin, stage) for stage in stages]
+                numbers = (in_runs, _of(self.duplicates, origin), *by_stage, sum(by_stage))
+                table.add_row(name, *[f"{number:,}" for number in numbers])
+        for column in table.columns[1:]:
+            column.justify = "right"
+        _console().print(table)
 
 
 def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
 
 
-def _of(counts: Counter[tuple[str, int]], origin: str) -> int:
-    """Pairs of an origin in all stages."""
-    return sum(pairs for (name, _), pairs in counts.items() if name == origin)
+def _table(*names: str) -> Table:
+    return Table(*names, box=box.SIMPLE, show_edge=False, pad_edge=False)
 
 
-def _counts_table(
-    rows: Counter[tuple[str, int]], duplicates: Counter[tuple[str, int]], stages: list[int]
-) -> Table:
-    """Pairs to release by origin and stage, and the duplicates left out."""
-    names = ["origin", "in the runs", "duplicates", *[f"stage {s}" for s in stages], "released"]
-    table = Table(*names, box=box.SIMPLE, show_edge=False, pad_edge=False)
-    for name in [*ORIGINS, "total"]:
-        keys = [key for key in rows if name in (key[0], "total")]
-        if not keys:
-            continue
-        by_stage = [sum(rows[k] - duplicates[k] for k in keys if k[1] == s) for s in stages]
-        read, twice = sum(rows[k] for k in keys), sum(duplicates[k] for k in keys)
-        table.add_row(name, *[f"{n:,}" for n in (read, twice, *by_stage, read - twice)])
-    for column in table.columns[1:]:
-        column.justify = "right"
-    return table
+def _of(
+    counts: Counter[tuple[str, int]], origin: str | None = None, stage: int | None = None
+) -> int:
+    """Counts pairs of an origin and a stage; None takes all of them."""
+    return sum(
+        pairs
+        for (one, two), pairs in counts.items()
+        if origin in (None, one) and stage in (None, two)
+    )
+
+
+def _means(judgements: pd.DataFrame) -> dict[int, dict[str, float]]:
+    """Returns the mean of each output by stage. judgements: as of rows.count_judgements."""
+    sums = judgements.groupby(["stage", "output"])[["sum", "pairs"]].sum()
+    means = (sums["sum"] / sums["pairs"]).round(4).unstack()[[*OUTPUTS]]
+    return {int(stage): row.to_dict() for stage, row in means.iterrows()}

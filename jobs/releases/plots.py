@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from gaixie.jobs.corpus.reporting import bars_of, bars_of_scores, draw_panel, legend, png_of
@@ -15,55 +16,56 @@ NAMES = [f"stage {stage}" for stage in STAGES]
 COLOURS = dict(zip(NAMES, ("#c8c8c8", "#a9cbe5", "#5b8db8", "#1f4e79"), strict=True))
 """The harder, the darker."""
 
-Panels = Mapping[tuple[str, ...], Mapping[int, np.ndarray]]
-"""Bars of the stages in each panel, by the words of its title."""
+
+def draw_scores(counts: pd.DataFrame) -> bytes:
+    """PNG: a panel for each origin. counts: as of rows.count_scores."""
+    panels = {
+        (origin,): {stage: bars_of_scores(_bins(part)) for stage, part in one.groupby("stage")}
+        for origin, one in counts.groupby("origin")
+    }
+    return _draw([[(origin,)] for origin in ORIGINS if (origin,) in panels], panels)
 
 
-def draw_scores(bins: Mapping[tuple[str, int], Mapping[int, int]]) -> bytes:
-    """PNG: a panel for each origin. bins: pairs by (origin, stage) and score bin."""
-    series: dict[tuple[str, ...], dict[int, np.ndarray]] = {}
-    for (origin, stage), counts in bins.items():
-        series.setdefault((origin,), {})[stage] = bars_of_scores(counts)
-    return _draw([[(o,)] for o in ORIGINS if (o,) in series], series)
+def draw_judgements(counts: pd.DataFrame) -> bytes:
+    """PNG: a panel for each judgement. counts: as of rows.count_judgements."""
+    panels = {
+        (name,): {stage: bars_of(_bins(part)) for stage, part in one.groupby("stage")}
+        for name, one in counts.groupby("output")
+    }
+    return _draw([[(name,) for name in JUDGEMENTS]], panels)
 
 
-def draw_judgements(bins: Mapping[tuple[int, str], Mapping[int, int]]) -> bytes:
-    """PNG: a panel for each judgement. bins: pairs by (stage, judgement) and bin, of BARS from 0 to
-    1."""
-    series: dict[tuple[str, ...], dict[int, np.ndarray]] = {}
-    for (stage, name), counts in bins.items():
-        series.setdefault((name,), {})[stage] = bars_of(counts)
-    return _draw([[(name,) for name in JUDGEMENTS]], series)
-
-
-def draw_lengths(
-    lengths: Mapping[tuple[str, int, str], Mapping[int, int]], characters: int
-) -> bytes:
+def draw_lengths(counts: pd.DataFrame, characters: int) -> bytes:
     """PNG: for each origin the lengths of sources and of paraphrases, in characters.
 
-    lengths: sentences by (origin, stage, side) and bin; characters: width of a bin. The last bar is
-    of that length and more: where 99.5 % of all sentences end.
+    counts: as of rows.count_lengths; characters: width of a bin. The last bar is of that length and
+    more: where 99.5 % of all sentences end.
     """
-    numbers = [index for counts in lengths.values() for index in counts]
-    pairs = np.bincount(numbers, [n for counts in lengths.values() for n in counts.values()])
-    bars = max(int(np.searchsorted(np.cumsum(pairs), 0.995 * pairs.sum())), 1) + 1
-    series: dict[tuple[str, ...], dict[int, np.ndarray]] = {}
-    for (origin, stage, side), counts in lengths.items():
-        series.setdefault((origin, side), {})[stage] = bars_of(counts, bars)
-    origins = [o for o in ORIGINS if any(name == o for name, _ in series)]
-    rows = [[(origin, side) for side in ("source", "paraphrase")] for origin in origins]
-    return _draw(rows, series, characters)
+    pairs = np.cumsum(np.bincount(counts["bin"], counts["pairs"]))
+    bars = max(int(np.searchsorted(pairs, 0.995 * pairs[-1])), 1) + 1
+    panels = {
+        (origin, side): {stage: bars_of(_bins(part), bars) for stage, part in one.groupby("stage")}
+        for (origin, side), one in counts.groupby(["origin", "side"])
+    }
+    sides = ("source", "paraphrase")
+    origins = [origin for origin in ORIGINS if (origin, sides[0]) in panels]
+    return _draw([[(origin, side) for side in sides] for origin in origins], panels, characters)
+
+
+def _bins(counts: pd.DataFrame) -> dict[int, int]:
+    return counts.groupby("bin")["pairs"].sum().to_dict()
 
 
 def _draw(
-    rows: Sequence[Sequence[tuple[str, ...]]], series: Panels, width: float | None = None
+    rows: Sequence[Sequence[tuple[str, ...]]],
+    panels: dict[tuple[str, ...], dict[int, np.ndarray]],
+    width: float | None = None,
 ) -> bytes:
-    """rows: titles of the panels. width: of a bar on the axis, if it does not end at 1."""
+    """rows: titles of the panels. panels: bars by stage. width: of a bar, if the axis does not end at 1."""
     figure = Figure(figsize=(9, 1.2 + 1.7 * len(rows)), dpi=140, layout="constrained")
     grid = figure.subplots(len(rows), len(rows[0]), squeeze=False)
     for axes, title in zip(grid.flat, (title for row in rows for title in row), strict=True):
-        stages = series.get(title, {})
-        bars = {f"stage {stage}": stages[stage] for stage in sorted(stages)}
+        bars = {f"stage {stage}": counts for stage, counts in panels.get(title, {}).items()}
         given = {} if width is None else {"width": width}
         draw_panel(axes, f"{', '.join(title)}: % of stage", bars, COLOURS, **given)
     legend(figure, grid.flat, NAMES)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -90,16 +90,19 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
             raise
         known = ", ".join(storage.children(storage.join(root, "runs"))[:20]) or "none"
         raise JobError(f"{folder}: no run '{run_id}'; there are: {known}") from None
-    rows: Counter[tuple[str, int]] = Counter()
-    for origin, counts in manifest.stages.items():
-        for stage in stages:
-            if pairs := counts.get(stage, 0):
-                rows[origin, stage] = pairs
+    rows = Counter(
+        {
+            (origin, stage): pairs
+            for origin, counts in manifest.stages.items()
+            for stage, pairs in counts.items()
+            if pairs and stage in stages
+        }
+    )
     if not rows:
         return SourceRun(run_id, folder, manifest, digest, rows, 0.0)
     if faults := run_faults(folder, manifest):
         raise JobError(_damaged(folder, faults))
-    size, schema = _look_at_files(storage.join(folder, "scored"), rows, keep)
+    size, schema = _look_at_a_file(folder, manifest, rows, keep)
     for field in COLUMNS:
         if field.name not in schema.names and field.name not in ("origin", "stage"):
             raise JobError(
@@ -134,24 +137,23 @@ def _damaged(folder: str, faults: list[str]) -> str:
     return f"{storage.join(folder, faults[0])}{more}; nothing is released from a damaged run"
 
 
-def _look_at_files(
-    folder: str, rows: Counter[tuple[str, int]], keep: Sequence[str]
+def _look_at_a_file(
+    folder: str, manifest: RunManifest, rows: Counter[tuple[str, int]], keep: Sequence[str]
 ) -> tuple[float, pa.Schema]:
     """Returns (bytes per row of a release's columns, schema of the files), from one footer."""
     origin, stage = rows.most_common(1)[0][0]
-    files = storage.list_files(storage.join(folder, f"origin={origin}", f"stage={stage}"))
-    files = [file for file in files if re.search(r"/[^/._][^/]*\.parquet$", file.uri)]
-    if not files:
-        raise JobError(f"{folder}/origin={origin}/stage={stage}: no files, the manifest has rows")
-    with storage.open_file(max(files, key=lambda file: file.size).uri) as file:
-        footer = pq.ParquetFile(file)
-        groups = [footer.metadata.row_group(k) for k in range(footer.num_row_groups)]
-        schema = footer.schema_arrow
-        chunks = [group.column(k) for group in groups for k in range(group.num_columns)]
-        names = {*COLUMNS.names, *keep, *LINEAGE}
-        taken = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in names]
-        size = sum(chunk.total_compressed_size for chunk in taken)
-        return size / max(footer.metadata.num_rows, 1), schema
+    place = f"scored/origin={origin}/stage={stage}/"
+    files = [file for file in manifest.files["scored"] if file.path.startswith(place)]
+    largest = max(files, key=lambda file: file.bytes)
+    with storage.open_file(storage.join(folder, largest.path)) as opened:
+        footer = pq.ParquetFile(opened)
+        metadata, schema = footer.metadata, footer.schema_arrow
+    names = {*COLUMNS.names, *keep, *LINEAGE}
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    chunks = [group.column(k) for group in groups for k in range(group.num_columns)]
+    taken = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in names]
+    size = sum(chunk.total_compressed_size for chunk in taken)
+    return size / max(metadata.num_rows, 1), schema
 
 
 def check_signatures(runs: Sequence[SourceRun]) -> None:
@@ -227,12 +229,6 @@ def drop_duplicates(rows: DataFrame, duplicates: DataFrame, count: int) -> DataF
 # The split
 
 
-def split_of(text: str, shares: Mapping[str, float], seed: int) -> str:
-    """Returns the split of a source sentence. shares: of each of SPLITS, adding up to 1."""
-    [split] = splits.splits_of(pa.array([text]), [*shares.values()], seed)
-    return SPLITS[split]
-
-
 def source_hashes(seed: int) -> Callable[..., Column]:
     """Returns gaixie.udfs.text.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
 
@@ -306,23 +302,51 @@ def write_shards(
 # What was written
 
 
-@dataclass(frozen=True)
-class Counts:
-    """What written files hold."""
-
-    rows: Counter[tuple[str, int, str]]
-    """Counts pairs by split, stage and origin."""
-    bins: dict[tuple[str, int], Counter[int]]
-    """Pairs by origin and stage, and by score bin."""
-    lengths: dict[tuple[str, int, str], Counter[int]]
-    """Sentences by origin, stage and side, and by length in bins of LENGTH_BINS characters."""
-
-
 def read_release(spark: SparkSession, folder: str, schema: StructType = COLUMNS) -> DataFrame:
     """Reads a build folder's data, with split and subset of the folders."""
     fields = [StructField(name, StringType()) for name in ("split", "subset")]
     path = storage.spark_uri(storage.join(folder, "data"))
     return spark.read.schema(StructType([*schema, *fields])).parquet(path)
+
+
+def count_scores(rows: DataFrame) -> pd.DataFrame:
+    """Counts rows of read_release: pairs by split, stage, origin and score bin.
+
+    Raises RuntimeError if a row is in a wrong folder.
+    """
+    keys = ("split", "subset", "stage", "origin")
+    table = _pairs_by(rows, *keys, score_bin_column().alias("bin"))
+    wrong = table[table["subset"] != "stage-" + table["stage"].astype(str)]
+    for row in wrong.itertuples():
+        raise RuntimeError(f"data/split={row.split}/subset={row.subset}: rows of stage {row.stage}")
+    return table.drop(columns="subset")
+
+
+def count_lengths(rows: DataFrame) -> pd.DataFrame:
+    """Counts sentences by origin, stage, side and length, in bins of LENGTH_BINS characters."""
+    lengths = {"source": F.col("sl"), "paraphrase": F.col("sl") * F.col("lr")}
+    length = F.floor(F.round("value") / LENGTH_BINS).cast("int").alias("bin")
+    return _pairs_by(_one_below_another(rows, "side", lengths), "origin", "stage", "side", length)
+
+
+def count_judgements(rows: DataFrame) -> pd.DataFrame:
+    """Counts pairs by stage, output and bin, of BARS from 0 to 1, with the sum of the values."""
+    value = F.col("value").cast("double")
+    bar = F.least(F.floor(value * BARS), F.lit(BARS - 1)).cast("int").alias("bin")
+    values = _one_below_another(rows, "output", {name: F.col(name) for name in OUTPUTS})
+    return _pairs_by(values, "stage", "output", bar, sum=F.sum(value))
+
+
+def _one_below_another(rows: DataFrame, key: str, columns: Mapping[str, Column]) -> DataFrame:
+    """Returns origin, stage, the name of a column and its value, with a row for each column."""
+    cells = [F.struct(F.lit(n).alias(key), c.alias("value")) for n, c in columns.items()]
+    return rows.select("origin", "stage", F.inline(F.array(*cells)))
+
+
+def _pairs_by(rows: DataFrame, *keys: str | Column, **further: Column) -> pd.DataFrame:
+    figures = {"pairs": F.count(F.lit(1))} | further
+    grouped = rows.groupBy(*keys).agg(*[figure.alias(name) for name, figure in figures.items()])
+    return grouped.toPandas()
 
 
 def count_lineage(
@@ -335,60 +359,11 @@ def count_lineage(
     nulls = {name: F.lit(None).cast("string") for name in LINEAGE if name not in known}
     keys = (RUN, "origin", "method", "model", "license")
     table = rows.withColumns(nulls).groupBy(*keys, "stage").count().collect()
-    pairs: dict[tuple, dict[int, int]] = defaultdict(dict)
+    pairs: dict[tuple, dict[int, int]] = {}
     for *key, stage, count in sorted(table, key=lambda row: [str(value) for value in row]):
-        pairs[tuple(key)][stage] = count
+        pairs.setdefault(tuple(key), {})[stage] = count
+    names = ("run_id", *keys[1:])
     return [
-        ReleaseLineage(
-            run_id=run, origin=origin, method=method, model=model, license=licence, pairs=stages
-        )
-        for (run, origin, method, model, licence), stages in pairs.items()
+        ReleaseLineage(**dict(zip(names, key, strict=True)), pairs=stages)
+        for key, stages in pairs.items()
     ]
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What the judgements in written files come to, by stage and name of the output."""
-
-    bins: dict[tuple[int, str], Counter[int]]
-    """Pairs by bin, of BARS from 0 to 1."""
-    means: dict[tuple[int, str], float]
-
-
-def judged(rows: DataFrame) -> Judged:
-    """Counts the judgements and the score of rows of read_release."""
-    named = [F.struct(F.lit(name).alias("name"), F.col(name).alias("value")) for name in OUTPUTS]
-    values = rows.select("stage", F.explode(F.array(*named)).alias("output"))
-    value = F.col("output.value").cast("double")
-    bar = F.least(F.floor(value * BARS), F.lit(BARS - 1)).cast("int")
-    table = values.groupBy("stage", "output.name", bar.alias("bin")).agg(
-        F.count(F.lit(1)).alias("pairs"), F.sum(value).alias("sum")
-    )
-    bins: dict[tuple[int, str], Counter[int]] = defaultdict(Counter)
-    sums: Counter[tuple[int, str]] = Counter()
-    for stage, name, index, pairs, total in table.collect():
-        bins[stage, name][index] += pairs
-        sums[stage, name] += total
-    return Judged(dict(bins), {key: sums[key] / bins[key].total() for key in bins})
-
-
-def recount(rows: DataFrame) -> Counts:
-    """Counts rows of read_release. Raises RuntimeError if one is in a wrong folder."""
-    keys = ("split", "subset", "stage", "origin")
-    table = rows.groupBy(*keys, score_bin_column().alias("bin")).count()
-    counts: Counter[tuple[str, int, str]] = Counter()
-    bins: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)
-    for split, subset, stage, origin, index, pairs in table.collect():
-        if subset != f"stage-{stage}":
-            raise RuntimeError(f"data/split={split}/subset={subset}: rows of stage {stage}")
-        counts[split, stage, origin] += pairs
-        bins[origin, stage][index] += pairs
-    lengths_of = {"source": F.col("sl"), "paraphrase": F.col("sl") * F.col("lr")}
-    sides = [F.struct(F.lit(s).alias("side"), n.alias("length")) for s, n in lengths_of.items()]
-    sentences = rows.select("origin", "stage", F.explode(F.array(*sides)).alias("sentence"))
-    length = F.floor(F.round("sentence.length") / LENGTH_BINS).cast("int").alias("bin")
-    lengths: dict[tuple[str, int, str], Counter[int]] = defaultdict(Counter)
-    by_length = sentences.groupBy("origin", "stage", "sentence.side", length).count()
-    for origin, stage, side, index, pairs in by_length.collect():
-        lengths[origin, stage, side][index] += pairs
-    return Counts(counts, dict(bins), dict(lengths))

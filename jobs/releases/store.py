@@ -22,7 +22,13 @@ from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
 from gaixie.udfs.spscore.stages import STAGES
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, ReleaseSettings, read_release
+from gaixie.udfs.storage.manifest import (
+    NAME,
+    ReleaseManifest,
+    ReleaseSettings,
+    check_run_id,
+    read_release,
+)
 from gaixie.udfs.text.splits import SPLITS
 
 VERSION = re.compile(r"\d+(\.\d+){1,2}(-[0-9A-Za-z][0-9A-Za-z.-]*)?")
@@ -184,6 +190,11 @@ class ReleaseRequest(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> ReleaseRequest:
         check_version(self.version)
+        for run_id in self.runs:
+            try:
+                check_run_id(run_id)
+            except ValueError as error:
+                raise JobError(f"--runs {error}") from None
         self.license = self.license.strip()
         if len(self.license.splitlines()) != 1:
             raise JobError("--license: expected the licence's name, such as CC-BY-4.0")

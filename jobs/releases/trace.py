@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -26,11 +26,6 @@ from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, RunManifest, rea
 PAIR_ID = re.compile("[0-9a-f]{32}")
 
 
-class Hit(NamedTuple):
-    uri: str
-    row: dict[str, Any]
-
-
 def trace(root: str, manifest: ReleaseManifest, pair_id: str) -> list[tuple[str, str]]:
     """Returns (what, value) of a pair, from how it was made to its score.
 
@@ -45,9 +40,10 @@ def trace(root: str, manifest: ReleaseManifest, pair_id: str) -> list[tuple[str,
         raise JobError(
             f"{folder}/data: no pair {pair_id} in release {manifest.version} ({manifest.pairs:,} pairs)"
         )
-    split = _folders(hit.uri).get("split", "train")
-    row, scored, found_in = _of_its_run(root, manifest, hit.row)
-    known = {**(scored or {}), **row}
+    uri, released = hit
+    row, scored, found_in = _of_its_run(root, manifest, released)
+    known = scored | row
+    cuts = found_in.thresholds.get(row["origin"], []) if found_in else []
     lines = [
         ("pair", pair_id),
         *[(name, row[name]) for name in ("source", "paraphrase", "origin")],
@@ -58,22 +54,26 @@ def trace(root: str, manifest: ReleaseManifest, pair_id: str) -> list[tuple[str,
             (name, "  ".join(f"{n} {_text(row.get(n))}" for n in names))
             for name, names in (("features", FEATURES), ("judgements", OUTPUTS))
         ],
-        ("stage", f"{row['stage']}, cut points {_cuts(found_in, row['origin'])}"),
+        ("stage", f"{row['stage']}, cut points {', '.join(map(_text, cuts)) or 'unknown'}"),
         ("signature", manifest.signature),
-        ("release", f"{manifest.version}, split {split}: {hit.uri.removeprefix(folder + '/')}"),
+        ("release", f"{manifest.version}, split {row['split']}: {uri.removeprefix(folder + '/')}"),
         ("", f"{manifest.title}, {manifest.license}, {manifest.created[:19]}"),
     ]
     return [line for line in lines if line[1]]
 
 
-def find_pair(uris: Sequence[str], pair_id: str) -> Hit | None:
-    """Returns the row of a pair, with all columns, and its file; None where no file has it."""
+def find_pair(uris: Sequence[str], pair_id: str) -> tuple[str, dict[str, Any]] | None:
+    """Returns the file and the row of a pair, with what the folders' names say, such as split=train.
+
+    None where no file has the pair.
+    """
     wanted = ds.field("pair_id") == pair_id
     for uri in _files_with(uris, wanted):
         [row] = _open(uri).to_table(filter=wanted).to_pylist()[:1]
-        folders = _folders(uri)
-        stage = {"stage": int(folders["stage"])} if "stage" in folders else {}
-        return Hit(uri, row | {k: v for k, v in folders.items() if k == "origin"} | stage)
+        folders: dict[str, Any] = dict(re.findall(r"/(\w+)=([^/]*)(?=/)", uri))
+        if "stage" in folders:
+            folders["stage"] = int(folders["stage"])
+        return uri, folders | row
     return None
 
 
@@ -95,8 +95,8 @@ def _open(uri: str) -> ds.Dataset:
 
 def _of_its_run(
     root: str, manifest: ReleaseManifest, row: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any] | None, RunManifest | None]:
-    """Returns (row with its run, row of the run, the run's manifest); None of what is gone.
+) -> tuple[dict[str, Any], dict[str, Any], RunManifest | None]:
+    """Returns (row with its run, row of the run, the run's manifest); nothing of what is gone.
 
     A release of an earlier Gaixie names no run; then its runs are searched in order.
     """
@@ -109,8 +109,8 @@ def _of_its_run(
             files = [file.path for file in run.files.get("scored", [])]
             uris = [storage.join(folder, path) for path in files if path.startswith(place)]
             if hit := find_pair(uris, row["pair_id"]):
-                return row | {RUN: run_id}, hit.row, run
-    return row, None, None
+                return row | {RUN: run_id}, hit[1], run
+    return row, {}, None
 
 
 def _inputs(run: RunManifest | None, row: dict[str, Any], root: str) -> Iterator[tuple[str, str]]:
@@ -154,16 +154,6 @@ def _made_by(uri: str) -> Iterator[tuple[str, str]]:
         if "method" in built:
             paths = ", ".join(entry["path"] for entry in built["inputs"])
             yield "", f"made by build_pairs {built['method']}, {built['created']}, from {paths}"
-
-
-def _folders(uri: str) -> dict[str, str]:
-    """Returns the values that folder names state, such as split=train."""
-    return dict(part.split("=", 1) for part in uri.split("/")[:-1] if "=" in part)
-
-
-def _cuts(run: RunManifest | None, origin: str) -> str:
-    cuts = run.thresholds.get(origin) if run else None
-    return ", ".join(_text(cut) for cut in cuts) if cuts else "unknown"
 
 
 def _text(value: Any) -> str:

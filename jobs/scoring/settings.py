@@ -13,16 +13,11 @@ from gaixie.jobs.errors import JobError
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
 from gaixie.udfs.spscore.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING
 from gaixie.udfs.storage import settings
+from gaixie.udfs.storage.manifest import check_run_id
 from gaixie.udfs.storage.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
 """The settings that ship; found from here, since Spark may copy a job's own file elsewhere."""
-
-
-def _file_name(run_id: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run_id):
-        raise ValueError("expected letters, digits, and . _ - behind the first")
-    return run_id
 
 
 def _known_segmenter(spec: str) -> str:
@@ -55,7 +50,7 @@ class ScoreSettings(Strict):
     inputs: list[Input] = Field(default_factory=list)
     output: Uri | None = None
     """root of the tables: a folder or a URI"""
-    run_id: Annotated[str, AfterValidator(_file_name)] | None = None
+    run_id: Annotated[str, AfterValidator(check_run_id)] | None = None
     """by default the time of the start, in UTC"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     """shorter sentences go to quarantine"""

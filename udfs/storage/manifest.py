@@ -11,6 +11,7 @@ with every other change.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -23,6 +24,15 @@ FORMAT_VERSION = 1
 """The newest format of both manifests: what is written, and the last one that can be read."""
 
 NAME = "manifest.json"
+
+
+def check_run_id(run_id: str) -> str:
+    """The id. Raises ValueError where it could name something else than a folder below runs/."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run_id):
+        raise ValueError(
+            f"{run_id}: a run's id has letters, digits and . _ -, and begins with one of the first two"
+        )
+    return run_id
 
 
 class ManifestError(ValueError):
@@ -258,6 +268,18 @@ class ReleaseManifest(_Manifest):
     @property
     def pairs(self) -> int:
         return sum(rows.released for rows in self.rows.values())
+
+    def pairs_of(
+        self, split: str | None = None, stage: int | None = None, origin: str | None = None
+    ) -> int:
+        """Pairs of a split, a stage and an origin; None takes all of them."""
+        return sum(
+            pairs
+            for one, stages in self.counts.items()
+            for two, origins in stages.items()
+            for three, pairs in origins.items()
+            if split in (None, one) and stage in (None, two) and origin in (None, three)
+        )
 
 
 M = TypeVar("M", RunManifest, ReleaseManifest)

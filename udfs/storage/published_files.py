@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from gaixie.udfs.storage import storage
@@ -14,45 +14,43 @@ THREADS = 8
 Listed = RunFile | ReleaseFile
 """A file as a manifest has it."""
 
+TABLES = r"(scored|quarantine)/(?!.*/[_.]).*\.parquet"
+"""Files that readers of a run's folders would take for the run's."""
 
-def stored_files(folder: str) -> dict[str, storage.File]:
-    """The files below a folder, by their paths there; one listing."""
-    return {file.uri.removeprefix(f"{folder}/"): file for file in storage.list_files(folder)}
-
-
-def fault_of(
-    listed: Listed, stored: storage.File | None, digest: Callable[[str], str | None] | None
-) -> str | None:
-    """What is wrong with a file, beginning with its path; None where nothing is.
-
-    digest: SHA-256 of a URI, or None where that is not known; without it, sizes alone count.
-    """
-    path = listed.path
-    if stored is None:
-        return f"{path}: missing"
-    if stored.size != listed.bytes:
-        return f"{path}: {stored.size} bytes, the manifest has {listed.bytes}"
-    found = digest(stored.uri) if digest and listed.sha256 else None
-    if found and found != listed.sha256:
-        return f"{path}: SHA-256 is {found}, the manifest has {listed.sha256}"
-    return None
+Digest = Callable[[str], str | None]
+"""SHA-256 of a URI, or None where that is not known."""
 
 
-def run_faults(
-    folder: str, manifest: RunManifest, digest: Callable[[str], str | None] | None = None
+def file_faults(
+    folder: str, listed: Iterable[Listed], digest: Digest | None = None, unlisted: str = ".*"
 ) -> list[str]:
-    """What is wrong with the files of a run, a line each that begins with the path in its folder."""
-    stored = stored_files(folder)
-    listed = [file for files in manifest.files.values() for file in files]
+    """What is wrong with the files below a folder, a line each that begins with the path there.
+
+    digest: without it, sizes alone are compared. unlisted: a pattern of the paths that must be in
+    the manifest if they are there.
+    """
+    stored = {file.uri.removeprefix(f"{folder}/"): file for file in storage.list_files(folder)}
+
+    def fault_of(entry: Listed) -> str | None:
+        file = stored.pop(entry.path, None)
+        if file is None:
+            return "missing"
+        if file.size != entry.bytes:
+            return f"{file.size} bytes, the manifest has {entry.bytes}"
+        found = digest(file.uri) if digest and entry.sha256 else None
+        if found and found != entry.sha256:
+            return f"SHA-256 is {found}, the manifest has {entry.sha256}"
+        return None
+
+    listed = [*listed]
     with ThreadPoolExecutor(THREADS) as pool:
-        looked = pool.map(lambda file: fault_of(file, stored.get(file.path), digest), listed)
-        faults = [*filter(None, looked)]
-    return [*faults, *_others(stored, listed)]
+        found = zip(listed, pool.map(fault_of, listed), strict=True)
+        faults = [f"{entry.path}: {fault}" for entry, fault in found if fault]
+    others = sorted(path for path in stored if re.fullmatch(unlisted, path))
+    return [*faults, *(f"{path}: not in the manifest" for path in others)]
 
 
-def _others(stored: Iterable[str], listed: Iterable[RunFile]) -> Iterator[str]:
-    """Tables that readers of the folders would take for the run's."""
-    known = {file.path for file in listed}
-    for path in sorted(stored):
-        if re.fullmatch(r"(scored|quarantine)/(?!.*/[_.]).*\.parquet", path) and path not in known:
-            yield f"{path}: not in the manifest"
+def run_faults(folder: str, manifest: RunManifest, digest: Digest | None = None) -> list[str]:
+    """What is wrong with the files of a run; see file_faults."""
+    listed = [file for files in manifest.files.values() for file in files]
+    return file_faults(folder, listed, digest, TABLES)

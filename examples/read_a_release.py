@@ -8,14 +8,17 @@ import sys
 import pyarrow.parquet as pq
 
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import read_release
+from gaixie.udfs.storage.manifest import ManifestError, read_release
 
 root = sys.argv[1] if len(sys.argv) > 1 else "out/demo"
 version = sys.argv[2] if len(sys.argv) > 2 else None
-if version is None:
-    version = storage.read_json(storage.join(root, "releases", "latest.json"))["version"]
-folder = storage.join(root, "releases", version)
-manifest = read_release(folder)
+try:
+    if version is None:
+        version = storage.read_json(storage.join(root, "releases", "latest.json"))["version"]
+    folder = storage.join(root, "releases", version)
+    manifest = read_release(folder)
+except (OSError, ManifestError) as error:
+    sys.exit(f"{error}; jobs/release_dataset.py makes a release")
 
 print(f"release {version}, {manifest.license}, {manifest.pairs:,} pairs, {manifest.signature}")
 for data in manifest.data_files:

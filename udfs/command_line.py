@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import select
 import sys
 import time
 import traceback
@@ -103,16 +105,29 @@ def _name_missing_package(
     raise SystemExit(2)
 
 
+def _nobody_reads() -> bool:
+    """Says whether standard output is a pipe without a reader; if so, what is left goes nowhere."""
+    watch = select.poll()
+    watch.register(1, 0)  # a missing reader is an error, and errors are always reported
+    if left := bool(watch.poll(0)):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return left
+
+
 def run_command(name: str, work: Callable[[], object], *errors: type[Exception]) -> int:
     """Runs a command, and returns its exit code: what work returns where that is a number, else 0.
 
     A user error is one line on standard error and 2, Ctrl-C one line and INTERRUPTED, OutOfTime one
-    line and STOPPED. errors: what else is a user error, beside ValueError, OSError and ImportError.
+    line and STOPPED. A command whose reader leaves, such as head, ends with 0. errors: what else is a user error, beside ValueError, OSError and ImportError.
     """
     expected: tuple[type[Exception], ...] = (ValueError, OSError, ImportError, *errors)
     try:
         code = work()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except expected as error:
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            return 0
         if isinstance(
             error.__context__, KeyboardInterrupt
         ):  # a library made it an error of its own

@@ -4,6 +4,7 @@ import runpy
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from gaixie.udfs.spscore import SPScore
@@ -72,6 +73,42 @@ def test_read_a_release(demo, example, capsys):
     printed = example("read_a_release.py", demo)
     assert printed.startswith("release 1.0, CC-BY-4.0, ")
     assert printed.count(".parquet: ") == 3
+
+
+def test_no_release_to_read(example, tmp_path):
+    for given, missing in (([], "latest.json"), (["1.0"], "1.0/manifest.json")):
+        with pytest.raises(
+            SystemExit, match=f"^{tmp_path}/releases/{missing}: no such file"
+        ) as end:
+            example("read_a_release.py", tmp_path, *given)
+        assert "\n" not in str(end.value)
+
+
+WMT = """<dataset id="tiny"><collection id="news"><doc id="d1" origlang="en" domain="news">
+<src lang="en"><p><seg id="1">It rained.</seg><seg id="2">We stayed.</seg></p></src>
+<ref lang="zh" translator="A"><p><seg id="1">下雨了。</seg><seg id="2">我们留下了。</seg></p></ref>
+<hyp system="X" lang="zh"><p><seg id="1">天下雨了。</seg><seg id="2">我们没走。</seg></p></hyp>
+</doc></collection></dataset>"""
+
+
+def test_translations_of_wmt(example, tmp_path, monkeypatch):
+    """A set as WMT publishes them, in place of the download."""
+    from sacrebleu.dataset import DATASETS, base, wmt_xml
+
+    monkeypatch.setattr(base, "SACREBLEU_DIR", str(tmp_path))
+    monkeypatch.setattr(wmt_xml.WMTXMLDataset, "maybe_download", lambda _: None)
+    tiny = wmt_xml.WMTXMLDataset("tiny", data=[], langpairs={"en-zh": ["tiny.xml"]})
+    (tmp_path / "tiny/raw").mkdir(parents=True)
+    (tmp_path / "tiny/raw/tiny.xml").write_text(WMT, "utf-8")
+    monkeypatch.setitem(DATASETS, "tiny", tiny)
+    table = tmp_path / "wmt.parquet"
+    assert "2 sentences, 4 translations" in example("wmt_translations.py", table, "tiny")
+    assert pq.read_table(table).to_pylist() == [
+        {"source_en": "It rained.", "translations_zh": ["下雨了。", "天下雨了。"]},
+        {"source_en": "We stayed.", "translations_zh": ["我们留下了。", "我们没走。"]},
+    ]
+    for page in ("README.md", "docs/pairs.md"):
+        assert "examples/wmt_translations.py" in (ROOT / page).read_text("utf-8")
 
 
 def test_train_tiny(demo, example, tmp_path):

@@ -29,7 +29,7 @@ import numpy as np
 
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.metrics import METRICS, Metric, Pairs, load_metric
-from gaixie.udfs.storage.text_tables import STANDARD, read_columns, read_lines
+from gaixie.udfs.storage.text_tables import is_standard, read_columns, read_lines
 
 TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 
@@ -73,10 +73,10 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
 
 def _table(name: str, columns: list[str]) -> list[list[str | None]]:
     """The columns of a table; standard input is TSV, or JSON lines where it begins with a brace."""
-    if not name.endswith(TABLES) and name != STANDARD:
+    if not name.endswith(TABLES) and not is_standard(name):
         raise ValueError(f"{name}: one file must be a table, {', '.join(TABLES)}; or give two")
     standard = TABLES[0]
-    if name == STANDARD and cast(BufferedReader, sys.stdin.buffer).peek(1).startswith(b"{"):
+    if is_standard(name) and cast(BufferedReader, sys.stdin.buffer).peek(1).startswith(b"{"):
         standard = ".jsonl"
     rows = read_columns(name, columns, "strict", standard)
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]

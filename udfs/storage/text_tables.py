@@ -29,9 +29,14 @@ csv.field_size_limit(2**31 - 1)
 Row = tuple[str | None, ...]
 
 
+def is_standard(name: str) -> bool:
+    """Whether a name means standard input or output."""
+    return name in (STANDARD, "/dev/stdin", "/dev/stdout")
+
+
 def check_extension(name: str, expected: Sequence[str]) -> None:
     """Raises ValueError for a file of another extension; standard input and output pass."""
-    if name != STANDARD and not name.endswith(tuple(expected)):
+    if not is_standard(name) and not name.endswith(tuple(expected)):
         raise ValueError(f"{name}: expected a file of {', '.join(expected[:-1])} or {expected[-1]}")
 
 
@@ -50,7 +55,7 @@ def read_columns(
         if name.endswith(".parquet"):
             yield from _parquet_rows(label, file, columns)
         else:
-            kind = standard if name == STANDARD else name
+            kind = standard if is_standard(name) else name
             yield from _text_rows(label, kind, file, columns, errors)
 
 
@@ -63,7 +68,7 @@ def read_lines(name: str, errors: str = "replace") -> Iterator[str]:
 @contextmanager
 def _opened(name: str) -> Iterator[tuple[str, BinaryIO]]:
     """What messages call a file, and the file."""
-    if name == STANDARD:
+    if is_standard(name):
         yield "standard input", sys.stdin.buffer
     else:
         with storage.open_file(name) as file:
@@ -161,7 +166,7 @@ def writing(name: str, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]
     In TSV a cell's tabs and line ends are spaces, null is empty, and numbers have six decimals.
     """
     check_extension(name, WRITTEN)
-    if name == STANDARD:
+    if is_standard(name):
         yield _tsv_writer(sys.stdout.buffer, schema)
         return
     with storage.open_file(name, "wb") as file:

@@ -141,11 +141,20 @@ def test_command_reads_files_and_tables(files, capsys, kind):
 
 
 def test_command_reads_standard_input(files):
-    for name in ("pairs.tsv", "pairs.jsonl"):
-        line = [sys.executable, "-m", "gaixie.udfs.metrics", "--metrics", "pinc", "--json", "-"]
+    for name, place in (("pairs.tsv", "-"), ("pairs.jsonl", "/dev/stdin")):
+        line = [sys.executable, "-m", "gaixie.udfs.metrics", "--metrics", "pinc", "--json", place]
         with open(files[name], encoding="utf-8") as given:
             done = subprocess.run(line, stdin=given, capture_output=True, text=True, check=True)
         assert [list(json.loads(row)) for row in done.stdout.splitlines()] == [["pinc"]] * 3
+
+
+def test_command_whose_reader_leaves(files):
+    line = [sys.executable, "-m", "gaixie.udfs.metrics", "--metrics", "pinc", files["pairs.tsv"]]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        said = process.stderr.read().decode()
+    assert process.returncode == 0, said
+    assert "error" not in said.lower()
 
 
 BAD = {

@@ -36,14 +36,7 @@ from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.why import Why, explainer
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import (
-    NAME,
-    ReleaseManifest,
-    RunManifest,
-    check_run_id,
-    read_release,
-    read_run,
-)
+from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, RunManifest, read_release, read_run
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.published_files import run_faults
 
@@ -71,8 +64,6 @@ def main(argv: list[str] | None = None) -> int:
         if name is not None and not NAME_OF_A_FOLDER.fullmatch(name):
             parser.error(f"{option} {name}: expected letters, digits, '.', '_' and '-'")
     try:
-        if args.run_id is not None:
-            check_run_id(args.run_id)
         return browse(args) if args.serve else show(args)
     except (OSError, ValueError) as error:
         raise JobError(str(error)) from error

@@ -118,7 +118,8 @@ def run_command(name: str, work: Callable[[], object], *errors: type[Exception])
     """Runs a command, and returns its exit code: what work returns where that is a number, else 0.
 
     A user error is one line on standard error and 2, Ctrl-C one line and INTERRUPTED, OutOfTime one
-    line and STOPPED. A command whose reader leaves, such as head, ends with 0. errors: what else is a user error, beside ValueError, OSError and ImportError.
+    line and STOPPED. A command whose reader leaves, such as head, ends with 0. errors: what else is
+    a user error, beside ValueError, OSError and ImportError.
     """
     expected: tuple[type[Exception], ...] = (ValueError, OSError, ImportError, *errors)
     try:

@@ -60,8 +60,9 @@ def _head(manifest: ReleaseManifest) -> DatasetCardData:
     power = max(len(str(manifest.pairs)) - 3, 0)
     bounds = ["", *SIZES, "100B"]
     low, high = bounds[power : power + 2]
+    names: dict[str, Any] = license_head(manifest.license)
     return DatasetCardData(
-        **license_head(manifest.license),
+        **names,
         language=["zh"],
         pretty_name=manifest.title,
         task_categories=["text-generation", "sentence-similarity"],
@@ -88,7 +89,7 @@ def _configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
 
 
 def _lineage(manifest: ReleaseManifest) -> list[list[str]]:
-    """Returns method, model, licence, pairs by stage and all pairs; empty where no run states any."""
+    """Returns method, model, licence, pairs by stage and all pairs; empty where no run says."""
     if not any(entry.method or entry.model or entry.license for entry in manifest.lineage):
         return []
     counts: dict[tuple[str, ...], Counter[int]] = {}

@@ -1,4 +1,7 @@
-"""croissant.json of a release: MLCommons' format 1.0 for data sets (docs.mlcommons.org/croissant)."""
+"""croissant.json of a release: MLCommons' format 1.0 for data sets.
+
+Its specification is at docs.mlcommons.org/croissant.
+"""
 
 from __future__ import annotations
 

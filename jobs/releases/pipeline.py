@@ -211,7 +211,7 @@ class Release:
             self.lengths = rows.count_lengths(written)
             self.judgements = rows.count_judgements(written)
             self.lineage = rows.count_lineage(self.spark, self.folder, self.columns)
-        counts = Counter(self.scores.groupby(["origin", "stage"])["pairs"].sum().to_dict())
+        counts = rows.pairs_by(self.scores, "origin", "stage")
         for key in {*self.in_runs, *counts}:
             if self.in_runs[key] != counts[key] + self.duplicates[key]:
                 raise RuntimeError(
@@ -245,10 +245,10 @@ class Release:
 
     def _manifest(self) -> ReleaseManifest:
         """Returns the manifest but for its files and seconds."""
-        by_folder = self.scores.groupby(["split", "stage", "origin"])["pairs"].sum().to_dict()
+        by_folder = rows.pairs_by(self.scores, "split", "stage", "origin")
         counts: dict[str, dict[int, dict[str, int]]] = {}
         for split, stage, origin in product(SPLITS, STAGES, ORIGINS):
-            if pairs := by_folder.get((split, stage, origin)):
+            if pairs := by_folder[split, stage, origin]:
                 counts.setdefault(split, {}).setdefault(stage, {})[origin] = int(pairs)
         origins, quantiles = {}, {}
         for origin in ORIGINS:
@@ -258,7 +258,7 @@ class Release:
                     in_runs=in_runs, duplicates=twice, released=in_runs - twice
                 )
                 scores = self.scores[self.scores["origin"] == origin]
-                bins = scores.groupby("bin")["pairs"].sum().to_dict()
+                bins = rows.pairs_by(scores, "bin")
                 quantiles[origin] = {share: quantile(bins, share) for share in QUANTILES}
         request = self.request
         return ReleaseManifest(
@@ -360,5 +360,9 @@ def _of(
 def _means(judgements: pd.DataFrame) -> dict[int, dict[str, float]]:
     """Returns the mean of each output by stage. judgements: as of rows.count_judgements."""
     sums = judgements.groupby(["stage", "output"])[["sum", "pairs"]].sum()
-    means = (sums["sum"] / sums["pairs"]).round(4).unstack()[[*OUTPUTS]]
-    return {int(stage): row.to_dict() for stage, row in means.iterrows()}
+    means = (sums["sum"] / sums["pairs"]).round(4).to_dict()
+    return {
+        stage: {name: means[stage, name] for name in OUTPUTS}
+        for stage in STAGES
+        if (stage, OUTPUTS[0]) in means
+    }

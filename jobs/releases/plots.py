@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from gaixie.jobs.corpus.reporting import bars_of, bars_of_scores, draw_panel, legend, png_of
+from gaixie.jobs.releases.rows import pairs_by
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES
 
@@ -20,7 +22,9 @@ COLOURS = dict(zip(NAMES, ("#c8c8c8", "#a9cbe5", "#5b8db8", "#1f4e79"), strict=T
 def draw_scores(counts: pd.DataFrame) -> bytes:
     """PNG: a panel for each origin. counts: as of rows.count_scores."""
     panels = {
-        (origin,): {stage: bars_of_scores(_bins(part)) for stage, part in one.groupby("stage")}
+        (origin,): {
+            stage: bars_of_scores(pairs_by(part, "bin")) for stage, part in one.groupby("stage")
+        }
         for origin, one in counts.groupby("origin")
     }
     return _draw([[(origin,)] for origin in ORIGINS if (origin,) in panels], panels)
@@ -29,7 +33,7 @@ def draw_scores(counts: pd.DataFrame) -> bytes:
 def draw_judgements(counts: pd.DataFrame) -> bytes:
     """PNG: a panel for each judgement. counts: as of rows.count_judgements."""
     panels = {
-        (name,): {stage: bars_of(_bins(part)) for stage, part in one.groupby("stage")}
+        (name,): {stage: bars_of(pairs_by(part, "bin")) for stage, part in one.groupby("stage")}
         for name, one in counts.groupby("output")
     }
     return _draw([[(name,) for name in JUDGEMENTS]], panels)
@@ -44,7 +48,9 @@ def draw_lengths(counts: pd.DataFrame, characters: int) -> bytes:
     pairs = np.cumsum(np.bincount(counts["bin"], counts["pairs"]))
     bars = max(int(np.searchsorted(pairs, 0.995 * pairs[-1])), 1) + 1
     panels = {
-        (origin, side): {stage: bars_of(_bins(part), bars) for stage, part in one.groupby("stage")}
+        (origin, side): {
+            stage: bars_of(pairs_by(part, "bin"), bars) for stage, part in one.groupby("stage")
+        }
         for (origin, side), one in counts.groupby(["origin", "side"])
     }
     sides = ("source", "paraphrase")
@@ -52,16 +58,15 @@ def draw_lengths(counts: pd.DataFrame, characters: int) -> bytes:
     return _draw([[(origin, side) for side in sides] for origin in origins], panels, characters)
 
 
-def _bins(counts: pd.DataFrame) -> dict[int, int]:
-    return counts.groupby("bin")["pairs"].sum().to_dict()
-
-
 def _draw(
     rows: Sequence[Sequence[tuple[str, ...]]],
-    panels: dict[tuple[str, ...], dict[int, np.ndarray]],
+    panels: Mapping[Any, Mapping[Any, np.ndarray]],
     width: float | None = None,
 ) -> bytes:
-    """rows: titles of the panels. panels: bars by stage. width: of a bar, if the axis does not end at 1."""
+    """Draws panels, with their bars by stage, in rows of their titles.
+
+    width: of a bar on the axis, if the axis does not end at 1.
+    """
     figure = Figure(figsize=(9, 1.2 + 1.7 * len(rows)), dpi=140, layout="constrained")
     grid = figure.subplots(len(rows), len(rows[0]), squeeze=False)
     for axes, title in zip(grid.flat, (title for row in rows for title in row), strict=True):

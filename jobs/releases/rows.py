@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -320,6 +321,12 @@ def count_scores(rows: DataFrame) -> pd.DataFrame:
     for row in wrong.itertuples():
         raise RuntimeError(f"data/split={row.split}/subset={row.subset}: rows of stage {row.stage}")
     return table.drop(columns="subset")
+
+
+def pairs_by(counts: pd.DataFrame, *keys: str) -> Counter[Any]:
+    """Sums the pairs of a table of counts by one key, or by several."""
+    by: Any = [*keys] if len(keys) > 1 else keys[0]
+    return Counter(counts.groupby(by)["pairs"].sum().to_dict())
 
 
 def count_lengths(rows: DataFrame) -> pd.DataFrame:

@@ -153,7 +153,7 @@ class ReleaseRequest(BaseModel):
     keep_columns: list[str] = []
     """further columns of the runs"""
     split: list[float] = [1.0]
-    """shares of the sources, or of the groups where all runs have a column group; by default all is train"""
+    """shares of the sources, or of the groups where all runs have them; by default all is train"""
     seed: int = 13
     """of split and shuffle; by default 13"""
     shards_mb: int | float = 128

@@ -38,7 +38,8 @@ def trace(root: str, manifest: ReleaseManifest, pair_id: str) -> list[tuple[str,
     hit = find_pair([storage.join(folder, file.path) for file in manifest.data_files], pair_id)
     if hit is None:
         raise JobError(
-            f"{folder}/data: no pair {pair_id} in release {manifest.version} ({manifest.pairs:,} pairs)"
+            f"{folder}/data: no pair {pair_id} in release {manifest.version} "
+            f"({manifest.pairs:,} pairs)"
         )
     uri, released = hit
     row, scored, found_in = _of_its_run(root, manifest, released)
@@ -63,7 +64,7 @@ def trace(root: str, manifest: ReleaseManifest, pair_id: str) -> list[tuple[str,
 
 
 def find_pair(uris: Sequence[str], pair_id: str) -> tuple[str, dict[str, Any]] | None:
-    """Returns the file and the row of a pair, with what the folders' names say, such as split=train.
+    """Returns the file and the row of a pair, with what folders' names say, such as split=train.
 
     None where no file has the pair.
     """
@@ -78,7 +79,7 @@ def find_pair(uris: Sequence[str], pair_id: str) -> tuple[str, dict[str, Any]] |
 
 
 def _files_with(uris: Sequence[str], wanted: ds.Expression) -> Iterator[str]:
-    """Yields those of some Parquet files that have a row; only the columns of the filter are read."""
+    """Yields those of some Parquet files that have a row; reads the filter's columns alone."""
     for uri in uris:
         try:
             if _open(uri).count_rows(filter=wanted):

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from gaixie.jobs.releases.rows import (
     COLUMNS,
     count_scores,
+    pairs_by,
     read_release,
     source_hashes,
     split_key,
@@ -67,9 +68,9 @@ def _row_faults(spark: SparkSession, folder: str, manifest: ReleaseManifest) -> 
     except RuntimeError as error:
         return [str(error)]
     faults = []
-    counts = table.groupby(["split", "stage", "origin"])["pairs"].sum().to_dict()
+    counts = pairs_by(table, "split", "stage", "origin")
     for place in sorted({*counts, *product(SPLITS, STAGES, ORIGINS)}):
-        found, listed = counts.get(place, 0), manifest.pairs_of(*place)
+        found, listed = counts[place], manifest.pairs_of(*place)
         if found != listed:
             faults.append(
                 f"data/split={place[0]}/subset=stage-{place[1]}: {found} rows of {place[2]}, "
@@ -119,7 +120,7 @@ def _pair_changes(
     score = ~F.col("spscore_old").eqNullSafe(F.col("spscore_new"))
     moved = F.coalesce(F.col("split_old") != F.col("split_new"), F.lit(False))
     keys = ("stage_old", "stage_new", score.alias("score"), moved.alias("moved"))
-    table = joined.groupBy(*keys).count().toPandas()
+    table = joined.groupBy(*keys).agg(F.count(F.lit(1)).alias("pairs")).toPandas()
     both = table.dropna(subset=["stage_old", "stage_new"])
     restaged = both[both["stage_old"] != both["stage_new"]]
     for name, part in (
@@ -129,10 +130,10 @@ def _pair_changes(
         ("with another score", both[both["score"]]),
         ("in another stage", restaged),
     ):
-        yield f"pairs {name}: {part['count'].sum():,}"
-    for (old, new), count in restaged.groupby(["stage_old", "stage_new"])["count"].sum().items():
+        yield f"pairs {name}: {part['pairs'].sum():,}"
+    for (old, new), count in sorted(pairs_by(restaged, "stage_old", "stage_new").items()):
         yield f"  stage {old:.0f} -> {new:.0f}: {count:,}"
-    yield f"pairs in another split: {both[both['moved']]['count'].sum():,}"
+    yield f"pairs in another split: {both[both['moved']]['pairs'].sum():,}"
 
 
 def _setting_changes(a: ReleaseManifest, b: ReleaseManifest) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """The manifests of runs and releases: what jobs write last, and what every reader begins with.
 
 A run is ROOT/runs/RUN_ID, a release ROOT/releases/VERSION; neither exists for readers without its
-manifest.json; neither do pairs that jobs/build_pairs.py makes. docs/*-manifest.schema.json state the
-same for other languages; `python -m gaixie.udfs.storage.manifest docs` writes them.
+manifest.json; neither do pairs that jobs/build_pairs.py makes. docs/*-manifest.schema.json state
+the same for other languages; `python -m gaixie.udfs.storage.manifest docs` writes them.
 
 A manifest states the version of its format, and one that states none has version 1. Keys that a
 version does not know are passed over, so a key may be added within a version; a new version comes
@@ -30,7 +30,7 @@ def check_run_id(run_id: str) -> str:
     """The id. Raises ValueError where it could name something else than a folder below runs/."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run_id):
         raise ValueError(
-            f"{run_id}: a run's id has letters, digits and . _ -, and begins with one of the first two"
+            f"{run_id}: a run's id has letters, digits and . _ -, and begins with a letter or digit"
         )
     return run_id
 

@@ -45,8 +45,8 @@ def read_columns(
 ) -> Iterator[Row]:
     """The rows of a file, of each the columns asked for; of lines of text, the line.
 
-    errors: what becomes of bytes that are not UTF-8, as of bytes.decode: replace (by U+FFFD), strict,
-    surrogateescape. standard: what standard input is, by its extension.
+    errors: what becomes of bytes that are not UTF-8, as of bytes.decode: replace (by U+FFFD),
+    strict, surrogateescape. standard: what standard input is, by its extension.
     Raises ValueError or OSError, in one line that names file, column and line, where a column is
     missing, a cell is no string, or the file is not what its extension says.
     """

@@ -46,7 +46,8 @@ def word_key(text, begin, end):
     key = (key << _PLACE) | third * np.uint64(end - begin > 2)
     if end - begin > 3:
         for k in range(begin + 3, end):
-            key *= MULTIPLIER  # first, or 2011 and 2020 would meet: the third character is not mixed
+            # First, or 2011 and 2020 would meet: the third character is not mixed.
+            key *= MULTIPLIER
             key ^= (key >> np.uint64(29)) ^ np.uint64(text[k])
         key |= _LONG
     return key

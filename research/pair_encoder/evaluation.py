@@ -39,7 +39,9 @@ def evaluate(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:
         wins = []
         for row in sets.test_rewritten:
             same = of("same", [(row["source"], text) for text in row["same"]])
-            chosen = [own for own, name in zip(row["wrong"], row["kinds"], strict=True) if name == kind]
+            chosen = [
+                own for own, name in zip(row["wrong"], row["kinds"], strict=True) if name == kind
+            ]
             if chosen:
                 wrong = of("same", [(row["source"], text) for text in chosen])
                 wins += (same[:, None] > wrong).ravel().tolist()

@@ -48,13 +48,6 @@ EXPLANATIONS = {
 
 NAMES = [f"stage {stage}" for stage in STAGES]
 
-QUARTERS = (
-    "The quarter of the pairs with the lowest scores",
-    "The second quarter",
-    "The third quarter",
-    "The quarter with the highest scores",
-)
-
 
 class Table(NamedTuple):
     """Cells as text; the first of each row is its name."""
@@ -171,9 +164,9 @@ class Report:
         return Table(["step", "seconds"], rows, ["total", f"{self.total_seconds:,.1f}"])
 
     def examples(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """Yields (title, pairs from the lowest score up) of each quarter that has examples."""
-        for number, title in enumerate(QUARTERS):
-            pairs = [pair for pair in self.sample.examples if pair["quarter"] == number]
+        """Yields (title, pairs from the lowest score up) of each stage that has examples."""
+        for stage, title in zip(STAGES, NAMES, strict=True):
+            pairs = [pair for pair in self.sample.examples if pair["stage"] == stage]
             if pairs:
                 yield title, [_example(pair) for pair in sorted(pairs, key=itemgetter("spscore"))]
 

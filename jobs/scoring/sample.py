@@ -21,7 +21,7 @@ MEASURED = [*FEATURES, *OUTPUTS]
 """What of a scored pair is a number."""
 
 EXAMPLES = 3
-"""Pairs of each quarter that a report shows."""
+"""Pairs of each stage that a report shows."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Sample:
     judgements: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     """Pairs by origin and judgement, in BARS bins of equal width from 0 to 1."""
     examples: list[dict] = field(default_factory=list)
-    """Some pairs of each quarter by score, lowest first: source, paraphrase, origin, stage, quarter
-    (0 to 3), and MEASURED, None where missing."""
+    """Some pairs of each stage, lowest score first: source, paraphrase, origin, stage, and MEASURED,
+    None where missing."""
 
 
 def sample_scored(
@@ -73,10 +73,9 @@ def sample_scored(
         for origin, pairs in sample.groupby("origin")
     }
     examples = []
-    for number, quarter in enumerate(np.array_split(np.arange(len(sample)), 4)):
-        middle = ((np.arange(EXAMPLES) + 0.5) / EXAMPLES * len(quarter)).astype(int)
-        chosen = sample.iloc[quarter[np.unique(middle)[: len(quarter)]]]
-        chosen = chosen.astype(object).where(chosen.notna(), None).assign(quarter=number)
-        examples += chosen.to_dict("records")
+    for _, pairs in sample.groupby("stage"):
+        middle = ((np.arange(EXAMPLES) + 0.5) / EXAMPLES * len(pairs)).astype(int)
+        chosen = pairs.iloc[np.unique(middle)]
+        examples += chosen.astype(object).where(chosen.notna(), None).to_dict("records")
     matrix = sample[MEASURED].corr("spearman").to_numpy().tolist()
     return Sample(len(sample), matrix, judgements, examples)

@@ -32,6 +32,8 @@ BATCH, BLOCK = 48, 20
 LEARNING_RATE, HEAD_SCALE, WARMUP, LEAST = 1.2e-4, 5.0, 150, 0.02
 TOKEN_LOSS, TOKEN_WEIGHT = 0.5, 2.0
 """Share of the loss of tokens; what a wrong token counts against a right one."""
+PADDED = 8
+"""Lengths of batches are multiples of it: oneDNN prepares and keeps its kernels for each shape."""
 SAVED_STEPS, SAID_STEPS = 100, 100
 STATE = "state.pt"
 
@@ -143,7 +145,8 @@ def tensors_of(
 ) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """(inputs of the network, tokens of the source, of the paraphrase, targets, marks of tokens)."""
     encoded = tokenizer.encode_batch([(own.source, own.paraphrase) for own in batch])
-    shape = (len(batch), max(len(pair.ids) for pair in encoded))
+    longest = max(len(pair.ids) for pair in encoded)
+    shape = (len(batch), -(-longest // PADDED) * PADDED)
     ids, types, mask = (torch.zeros(shape, dtype=torch.long) for _ in range(3))
     a, b = torch.zeros(shape), torch.zeros(shape)
     marks = torch.full(shape, math.nan)

@@ -41,7 +41,7 @@ def example(source="据目击者描述，火势从三楼开始蔓延。", score=
     features |= {"structure": 0.41, "synonyms": 0.52, "meaning": 0.93, "fluency": 0.84}
     pair = {"source": source, "paraphrase": "目击的人们讲，火是从三楼开始的。", "origin": "llm"}
     reasons = ["meaning: the number “三” is missing", "fluency: “的的” reads oddly"]
-    pair |= {"stage": 2, "spscore": score, "quarter": 1, "reasons": reasons}
+    pair |= {"stage": 2, "spscore": score, "reasons": reasons}
     return pair | features | more
 
 
@@ -52,7 +52,7 @@ SAMPLE = Sample(
     judgements={
         origin: {name: list(range(BARS)) for name in JUDGEMENTS} for origin in ("parallel", "llm")
     },
-    examples=[example(score=0.9, quarter=3), example(score=0.1, spa=None, pmd=NAN, quarter=0)],
+    examples=[example(score=0.9, stage=3), example(score=0.1, spa=None, pmd=NAN, stage=0)],
 )
 
 
@@ -231,8 +231,9 @@ def test_accounts_that_do_not_close(summary):
 def test_examples_from_lowest_to_highest(summary):
     text, _ = written(summary)
     assert text.index("<b>0.100</b>") < text.index("<b>0.900</b>")
-    assert text.index("lowest scores<") < text.index("highest scores<")
-    assert "The second quarter" not in text
+    shown = text[text.index("Example pairs") :]
+    assert shown.index("<h3>") < shown.index("stage 0") < shown.index("stage 3")
+    assert shown.count("<h3>") == 2
     low, high = [t[1] for t in Page(text).tables if t[0] == list(FEATURES)]
     assert low == ["0.250", "-", "-", "0.250", "0.250", "0.250", "17", "1.059"]
     assert high[1] == "0.250"

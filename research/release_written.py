@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from gaixie.research.pair_encoder.examples import held_out
+from gaixie.research.pair_encoder.examples import REWRITTEN_RATED, held_out
 from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.reports import render
@@ -28,8 +28,8 @@ from gaixie.udfs.reports import render
 OWN = Path(__file__).with_name("pair_encoder")
 CARD = OWN / "written_card.md.j2"
 KINDS = ("negation", "roles", "fact", "scope", "salad")
-EXCHANGED = 30_000
-"""The first number of a group whose participants were exchanged."""
+EXCHANGED, REWRITTEN = 30_000, 40_000
+"""The first number of a group whose participants were exchanged, and of one of free rewrites."""
 TABLES = {
     "groups": "sentences that say the same: S0, then a light, a middle and two full rewordings",
     "counterparts": "sentences that say something else than their source, or are no Chinese",
@@ -70,13 +70,14 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
         for path in (data / "written_groups.jsonl", OWN / "written_groups.jsonl")
         for row in read_json_lines(path)
     ]
-    exchanged = [
-        row | {"group": EXCHANGED + row["group"]}
-        for row in read_json_lines(OWN / "exchanged.jsonl")
-    ]
+    exchanged, rewritten = (
+        [row | {"group": first + row["group"]} for row in read_json_lines(OWN / f"{name}.jsonl")]
+        for name, first in (("exchanged", EXCHANGED), ("rewritten", REWRITTEN))
+    )
     source = {row["group"]: row["texts"][0] for row in written}
     groups = [(row["group"], row["domain"], row["texts"]) for row in written]
-    groups += [(row["group"], "exchanged", [row["source"], *row["same"]]) for row in exchanged]
+    for domain, rows in (("exchanged", exchanged), ("rewritten", rewritten)):
+        groups += [(row["group"], domain, [row["source"], *row["same"]]) for row in rows]
     counterparts = [
         (row["group"], kind, source[row["group"]], row[kind])
         for row in read_json_lines(data / "written_broken.jsonl")
@@ -88,7 +89,15 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
         for kind, texts in (("roles", row["roles"]), ("other", row["other"]))
         for text in texts
     ]
-    rated = pd.DataFrame(read_json_lines(data / "written_rated.jsonl"))
+    counterparts += [
+        (row["group"], kind, row["source"], text)
+        for row in rewritten
+        for kind, text in zip(row["kinds"], row["wrong"], strict=True)
+    ]
+    own = [
+        row | {"group": REWRITTEN + row["number"]} for row in read_json_lines(OWN / REWRITTEN_RATED)
+    ]
+    rated = pd.DataFrame(read_json_lines(data / "written_rated.jsonl") + own)
     tables = {
         "groups": pd.DataFrame(groups, columns=["group", "domain", "texts"]),
         "counterparts": pd.DataFrame(counterparts, columns=["group", "kind", "source", "text"]),

@@ -20,7 +20,8 @@ from gaixie.udfs.storage.settings import Strict
 from gaixie.udfs.text.normalise import normalise, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter
 
-CONFIG = Path(__file__).parents[2] / "conf/spscore.yaml"
+ROOT = Path(__file__).parents[2]
+CONFIG = ROOT / "conf/spscore.yaml"
 Bounds = tuple[float | None, float | None, float | None, float | None, float | None]
 
 
@@ -31,6 +32,8 @@ class Rated(Strict):
     path: str
     later: list[str] = Field(default=[])
     """Tables of later rounds of rating, with the same columns and ``rater``."""
+    own: list[str] = Field(default=[])
+    """More of them, which were written for this project: relative to the repository's root."""
     again: str | None = None
     """JSON lines of pairs of the first table that later raters rated once more (id, rater, ratings)."""
     licence: str = "not stated"
@@ -153,6 +156,7 @@ def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
     one group. Raises FileNotFoundError, or ValueError naming file, column and row at fault.
     """
     paths = [folder / name for name in (settings.path, *settings.later)]
+    paths += [ROOT / name for name in settings.own]
     rated = pd.concat([_read_rated(settings, path) for path in paths], ignore_index=True)
     again = folder / settings.again if settings.again else None
     rated = on_one_scale(rated, again, highest=1.0)

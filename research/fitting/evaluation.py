@@ -26,6 +26,8 @@ LOST = 3.0
 """A pair that is rated lower for meaning lost a detail or more."""
 STAGE_RATINGS = (1.25, 2.4, 3.0)
 """Rated overall, 0 to 5, that a pair of the lowest score in stages 1, 2 and 3 has on average."""
+TOP = 0.64
+"""What scores as high is the top: its ratings show whether a high score can be trusted."""
 
 
 def correlations(
@@ -125,6 +127,19 @@ def stages(
                 row[output] = {"mean": float(ratings.mean()), "low": low, "high": high}
         table.append(row)
     return table
+
+
+def top(
+    scores: np.ndarray, rated: np.ndarray, groups: Sequence | np.ndarray, part: np.ndarray
+) -> dict[str, Any]:
+    """Pairs of a part with a score of TOP or more, and their mean rating (0 to 5) as in ``stages``."""
+    rows = (scores >= TOP) & part
+    figures: dict[str, Any] = {"from": TOP, "pairs": int(rows.sum())}
+    if rows.sum() > 1:
+        ratings, of_rows = 5 * rated[rows], np.asarray(groups, object)[rows]
+        low, high = bootstrap_interval(np.mean, (ratings,), of_rows, SAMPLES)
+        figures |= {"rated": float(ratings.mean()), "low": low, "high": high}
+    return figures
 
 
 def reliability(

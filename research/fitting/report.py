@@ -120,6 +120,7 @@ def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd
             origin: evaluation.stages(number, rows.targets, rows.groups, origins == origin)
             for origin in thresholds
         },
+        "top": evaluation.top(scores, overall, rows.groups, ~material.written),
         "calibration": distance.groupby(reliability["origin"]).mean().to_dict(),
     }
     return figures, reliability

@@ -30,6 +30,7 @@ HELD_OUT = 8
 """One written group in so many is kept for the test."""
 RATED = ("paraphrase_core.dev.jsonl", "paraphrase_core2.dev.jsonl", "written_rated.jsonl")
 AGAIN = "paraphrase_core2.again.jsonl"
+REWRITTEN_RATED = "rewritten_rated.jsonl"
 QUESTIONS = ("afqmc.train.tsv", "lcqmc.dev.tsv", "oppo.dev.tsv")
 LIKELY = 0.93
 """How sure it is that two good translations of one sentence say the same."""
@@ -80,7 +81,7 @@ def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
         for row in read_json_lines(path)
     ]
     broken = {row["group"]: row for row in read_json_lines(data / "written_broken.jsonl")}
-    rated = read_ratings([data / name for name in RATED], data / AGAIN)
+    rated = read_ratings([*(data / name for name in RATED), own / REWRITTEN_RATED], data / AGAIN)
     test = {row["group"] for row in written if row["group"] in broken and held_out(row["group"])}
     kept_apart = rated["group"].isin({str(group) for group in test})
     rated.loc[kept_apart & (rated["part"] == "encoder"), "part"] = "test"

@@ -22,6 +22,8 @@ SHRINKAGE = 30
 """Pairs that the mean of all batches counts for beside those of one batch."""
 PARTS = ("test", "heads", "heads", *["encoder"] * 7)
 """What each tenth of the groups is for: the test, the heads of tier full, its encoder."""
+APART = "written_rewrite"
+"""Kinds of pairs that begin so are never for the encoder: it learns from other groups of their set."""
 
 
 def read_ratings(paths: Sequence[Path], again: Path | None = None) -> pd.DataFrame:
@@ -46,6 +48,8 @@ def on_one_scale(rated: pd.DataFrame, again: Path | None, highest: float = HIGHE
         rated.loc[own, list(RATINGS)] = shifted.clip(0, highest)
     rated["component"] = components(rated["group"], rated["source"])
     rated["part"] = [part_of(name) for name in rated["component"]]
+    apart = rated["kind"].str.startswith(APART) & (rated["part"] == "encoder")
+    rated.loc[apart, "part"] = "heads"
     return rated
 
 

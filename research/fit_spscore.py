@@ -15,18 +15,28 @@ examples:
   # fluency, overall, and, where there are, group, kind and origin
   python research/fit_spscore.py --input ratings.csv --output models/mine --tier core
 
+  # one expert score, as the paper has it; a tenth of the groups is only tested on. A column coarse
+  # marks rows (true or 1) whose score is 0 or 1
+  python research/fit_spscore.py --input scores.csv --score expert --test 0.1 --tier paper \\
+      --output models/mine
+
 a table is CSV, TSV, JSON lines or Parquet
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+
+from gaixie.research.comparison.datasets import source_share
 from gaixie.research.fitting import data
 from gaixie.udfs.command_line import make_parser, run_command
-from gaixie.udfs.spscore import SHIPPED
+from gaixie.udfs.spscore import SHIPPED, SPScore
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.settings import load_settings
 from gaixie.udfs.text.segmenters import load_segmenter
@@ -56,6 +66,9 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
             f"{config.rated.path}: {groups} groups, expected at least {config.folds} (one for each "
             "fold; --folds sets their number)"
         )
+    rated, test = apart(rated, arguments.test)
+    if arguments.test:
+        print(f"{len(test):,} of them are tested on")
     if arguments.dry_run:
         return
     # LightGBM, matplotlib and torch take seconds to import.
@@ -71,6 +84,31 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
             fit_full(config, material, folder, segmenter, output / tier)
         else:
             fit_and_save(config, tier, material, segmenter, output / tier, folder=folder)
+        if len(test):
+            # The encoder of tier full has read most groups.
+            unseen = test[test["part"] != "encoder"] if tier == "full" else test
+            figures = tested(unseen, output / tier)
+            (output / tier / "test.json").write_text(json.dumps(figures, indent=1) + "\n")
+            print(f"{tier}, tested on {len(unseen):,} pairs: {figures['spscore']}")
+
+
+def apart(rated: pd.DataFrame, share: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The pairs to fit on, and those of a share of the groups, chosen by a hash, to test on."""
+    if not 0 <= share < 1:
+        raise ValueError(f"--test {share:g}, expected a share from 0 to below 1")
+    out = source_share(rated["group"], "test") < share
+    return rated[~out].reset_index(drop=True), rated[out].reset_index(drop=True)
+
+
+def tested(test: pd.DataFrame, folder: Path) -> dict[str, dict[str, float]]:
+    """Correlations of a fitted model's outputs with ratings that it has not seen."""
+    from gaixie.research.fitting.evaluation import correlations
+
+    outputs = SPScore.load(str(folder)).outputs(
+        test["source"].tolist(), test["paraphrase"].tolist()
+    )
+    targets, groups = test[list(data.RATINGS)].to_numpy(float), test["group"].to_numpy(object)
+    return correlations(outputs, targets, groups, {"test": np.ones(len(test), bool)})["test"]
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -80,8 +118,14 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     what.add_argument("--input", help="a table of rated pairs")
     what.add_argument("--config", help="settings and sets, as in conf/spscore.yaml")
     add("--scale", type=float, default=5, help="highest rating of --input (5)")
-    add("--source-column", default="source")
-    add("--paraphrase-column", default="paraphrase")
+    add("--source-column", default="source", help="of --input (%(default)s)")
+    add("--paraphrase-column", default="paraphrase", help="of --input (%(default)s)")
+    score = "of --input: one expert score that all heads learn, instead of five ratings"
+    add("--score", metavar="COLUMN", help=score)
+    test = (
+        "share of the groups that no fit sees, tested on; leaves out pairs with a human score alone"
+    )
+    add("--test", type=float, default=0.0, metavar="SHARE", help=test)
     add("--data", default=".", help="folder that the config's paths start from")
     add("--output", default=str(SHIPPED), help="folder to write (default: %(default)s)")
     add("--tier", action="append", choices=TIERS, help="may be repeated (default: paper and core)")
@@ -93,6 +137,8 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if arguments.input and arguments.output == str(SHIPPED) and not arguments.dry_run:
         parser.error("--input needs --output (without it the shipped models would be replaced)")
+    if arguments.score and not arguments.input:
+        parser.error("--score needs --input")
     return arguments
 
 
@@ -112,7 +158,10 @@ def settings(arguments: argparse.Namespace) -> data.Config:
             scale=arguments.scale,
             source_column=arguments.source_column,
             paraphrase_column=arguments.paraphrase_column,
+            score_column=arguments.score,
         )
+    if arguments.test:  # a human score may be of a source that is tested on
+        config.human = None
     config.ablation |= arguments.ablation
     for name, least in (("segmenter", None), ("seeds", 1), ("folds", 2)):
         value = getattr(arguments, name)

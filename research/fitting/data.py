@@ -42,6 +42,10 @@ class Rated(Strict):
     """The highest rating; the lowest is 0."""
     source_column: str = "source"
     paraphrase_column: str = "paraphrase"
+    score_column: str | None = None
+    """One expert score instead of the five ratings (CSPC, section 3.1); every head learns it."""
+    coarse_column: str = "coarse"
+    """Where it is true or 1, ratings are labels, 0 or 1, beside the fine ones of other rows."""
     group_column: str = "group"
     """Pairs of one group fall on one side of every split; by default the source is the group."""
     written: str | None = None
@@ -164,15 +168,18 @@ def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
 
 
 def _read_rated(settings: Rated, path: Path) -> pd.DataFrame:
-    columns = [settings.source_column, settings.paraphrase_column, *RATINGS]
-    optional = (settings.group_column, "kind", "origin", "passes", "id", "rater")
+    ratings = {name: settings.score_column or name for name in RATINGS}
+    columns = [settings.source_column, settings.paraphrase_column, *dict.fromkeys(ratings.values())]
+    others = (settings.group_column, "kind", "origin", "passes", "id", "rater")
+    optional = (*others, settings.coarse_column)
     table = read_table(path, columns, optional=optional)
     rated = pd.DataFrame()
     for name, column in zip(("source", "paraphrase"), columns, strict=False):
         rated[name] = _texts(table[column], f"{path}: column {column!r}")
-    for name in RATINGS:
-        where = f"{path}: column {name!r}"
-        rated[name] = _ratings(table[name], settings.scale, where) / settings.scale
+    coarse = table.get(settings.coarse_column, rated["source"]).astype(str).str.lower()
+    highest = np.where(coarse.isin(("1", "1.0", "true")), 1.0, settings.scale)
+    for name, column in ratings.items():
+        rated[name] = _ratings(table[column], highest, f"{path}: column {column!r}") / highest
     rated["group"] = table.get(settings.group_column, rated["source"]).astype(str)
     for name, default in (("kind", "rated"), ("origin", "human"), ("rater", ""), ("id", None)):
         rated[name] = table.get(name, default)
@@ -319,8 +326,10 @@ def _texts(column: pd.Series, where: str) -> pd.Series:
     return column.map(normalise)
 
 
-def _ratings(column: pd.Series, highest: float, where: str) -> np.ndarray:
-    expected = f"a number from 0 to {highest:g}"
+def _ratings(column: pd.Series, highest: float | np.ndarray, where: str) -> np.ndarray:
+    expected = f"a number from 0 to {np.max(highest, initial=1):g}"
+    if np.size(highest) and np.ptp(highest):
+        expected += ", at most 1 where it is coarse"
     return numbers_of(column, where, expected, lambda x: (x >= 0) & (x <= highest))
 
 

@@ -137,9 +137,10 @@ def parts_of(material: Material) -> dict[str, np.ndarray]:
 def ablate(
     material: Material, tier: str, config: Config, columns: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Spearman of spscore without each feature of the paper, or each family of the tier.
+    """Spearman and Pearson of spscore with all features, then without each one or each family.
 
-    columns: the features that the heads read otherwise.
+    CSPC's Table 3 does so for its eight features. Every row, the first too, is fitted with the same
+    single seed. columns: the features that the heads read otherwise.
     """
     if tier == "paper":
         left_out = {name: (name,) for name in TIERS["paper"]} | PAPER_GROUPS
@@ -150,12 +151,13 @@ def ablate(
         left_out = {"the encoder": ENCODER_FEATURES, "tier core": CORE_OUTPUTS}
     rows, table, parts = material.rows, [], parts_of(material)
     fewer = config.model_copy(update={"seeds": 1})
-    for label, names in left_out.items():
+    for label, names in {"nothing": (), **left_out}.items():
         kept = [name for name in columns if name not in names]
         scores = cross_validate(material, tier, fewer, kept)[: len(rows), -1]
         row: dict[str, Any] = {"label": label}
         for part, inside in parts.items():
-            row[part] = evaluation.spearman(scores[inside], rows.targets[inside, -1])
+            pair = scores[inside], rows.targets[inside, -1]
+            row |= {part: evaluation.spearman(*pair), f"{part}_pearson": evaluation.pearson(*pair)}
         table.append(row)
         say(f"  without {label}: " + ", ".join(f"{row[part]:.3f} {part}" for part in parts))
     return table

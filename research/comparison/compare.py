@@ -23,9 +23,12 @@ def compare(data_set: DataSet, scored: Scores, config: Config) -> list[dict[str,
         parts[f"{data_set.name}-extended"] = scored.reported
     results = []
     for name, rows in parts.items():
-        found = _compare_rows(data_set, scored, rows, config)
-        published = found["published"] if name == data_set.name else []
-        found |= {"name": name, "published": published}
+        found = {"name": name, **_compare_rows(data_set, scored, rows, config)}
+        known = data_set.published if name == data_set.name else data_set.published_extended
+        values = {row["name"]: row[found["statistic"]].score for row in found["metrics"]}
+        found["published"] = [
+            (scored.titles[of], theirs, values[of]) for of, theirs in known.items() if of in values
+        ]
         results.append(found | {"why": why(data_set, scored, rows, config)})
     return results
 
@@ -62,13 +65,7 @@ def _compare_rows(
         for name in order
         if f"{name}-free" in values
     ]
-    published = [
-        (scored.titles[name], theirs, values[name])
-        for name, theirs in data_set.published.items()
-        if name in values
-    ]
     return {
-        "name": data_set.name,
         "language": data_set.language,
         "rows": len(table),
         "sources": int(table["source"].nunique()),
@@ -77,7 +74,6 @@ def _compare_rows(
         "statistics": list(next(iter(samples.values()))),
         "metrics": metrics,
         "free": free,
-        "published": published,
         "note": data_set.note,
         "left_out": scored.left_out,
         "signatures": scored.signatures,

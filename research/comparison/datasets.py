@@ -42,6 +42,7 @@ class DataSet(Strict):
     fitted: bool = False
     extended: bool = False
     published: dict[str, float] = Field(default={})
+    published_extended: dict[str, float] = Field(default={})
     note: str = ""
     """Printed under the published figures."""
 

@@ -13,6 +13,8 @@ it takes that or the label.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,7 @@ def extrinsic(
     folder: Path,
     clock: Clock,
     sizes: Sizes,
+    networks: Sequence[str] = (*NETWORKS,),
 ) -> tuple[dict[tuple[str, str], np.ndarray], dict[tuple[str, str], np.ndarray]]:
     """What networks say of the test part, by generator and network.
 
@@ -108,8 +111,8 @@ def extrinsic(
     for generator, own in numbers.items():
         tests = written if generator == ORIGINAL else (ORIGINAL,)
         learned, validation = ((own[k], label[k]) for k in part[:2])
-        for network in NETWORKS:
-            said = []
+        for network in networks:
+            said, started = [], time.process_time()
             for seed in range(seeds):
                 file = folder / f"{generator}-{network}-{seed}.npy"
                 if not file.is_file():
@@ -126,7 +129,9 @@ def extrinsic(
             read |= {
                 (name, network): stacked[:, k].mean(axis=0) for k, name in enumerate(tests) if k
             }
-            say(f"{generator}, {network}: accuracy {right[generator, network].mean():.3f}")
+            spent = f"{time.process_time() - started:.0f} s of processor"
+            accuracy = right[generator, network].mean()
+            say(f"{generator}, {network}: accuracy {accuracy:.3f}, {spent}")
     return right, read
 
 
@@ -161,21 +166,21 @@ def agreement(
     Pearson's, by network, and the mean over networks, with intervals by bootstrap over test
     reviews; nothing where an accuracy is the same for all generators.
     """
-    tests = next(iter(right.values())).shape[1]
+    tests, networks = next(iter(right.values())).shape[1], dict.fromkeys(n for _, n in right)
     drawn = [np.arange(tests), *resamples(tests, samples, seed)]
     mean = {key: values.mean(axis=0) for key, values in right.items()}  # over seeds
     accuracy = {
         key: np.array([values[rows].mean() for rows in drawn]) for key, values in mean.items()
     }
     table = {
-        generator: {n: _named(estimate_of(accuracy[generator, n])) for n in NETWORKS}
+        generator: {n: _named(estimate_of(accuracy[generator, n])) for n in networks}
         for generator in GENERATORS
     }
     correlation: dict[str, Any] = {}
     for name in INTRINSIC:
         own = np.array([scores[generator][name]["score"] for generator in GENERATORS[1:]])
         rows = {}
-        for network in NETWORKS:
+        for network in networks:
             points = np.stack(
                 [accuracy[generator, network] for generator in GENERATORS[1:]], axis=1
             )

@@ -72,8 +72,7 @@ def read_parts(pairs: PairSet, folder: Path, limit: int = 0) -> Parts:
     else:
         on_test = share(whole, "test") < TEST
         whole, test = whole.take(np.flatnonzero(~on_test)), whole.take(np.flatnonzero(on_test))
-    if limit and len(whole) > limit:
-        whole = whole.take(np.argsort(share(whole, "limit"), kind="stable")[:limit])
+    whole = limited(whole, limit)
     out = share(whole, "held-out") < HELD_OUT
     parts = Parts(whole.take(np.flatnonzero(~out)), whole.take(np.flatnonzero(out)), test)
     for name, part in zip(Parts._fields, parts, strict=True):
@@ -82,6 +81,11 @@ def read_parts(pairs: PairSet, folder: Path, limit: int = 0) -> Parts:
                 f"{folder / pairs.path}: {len(part)} {name} pairs, expected some of both classes"
             )
     return parts
+
+
+def limited(pairs: Labelled, limit: int) -> Labelled:
+    """At most so many pairs, chosen by a hash of their sources; all where limit is 0."""
+    return pairs.take(np.argsort(share(pairs, "limit"), kind="stable")[: limit or None])
 
 
 def read_pairs(pairs: PairSet, folder: Path) -> Labelled:

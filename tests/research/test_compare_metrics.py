@@ -46,7 +46,7 @@ def folder(tmp_path, graded):
             {"name": "labels", "path": "labels.csv", "labels": True},
         ],
     }
-    config["data_sets"][0]["published"] = {"pinc": 0.5}
+    config["data_sets"][0] |= {"published": {"pinc": 0.5}, "published_extended": {"pinc": 0.25}}
     (tmp_path / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
     return tmp_path
 
@@ -231,6 +231,12 @@ def test_an_extended_set_has_its_own_analysis(folder):
         for r in (plain, extended)
     ]
     assert rows == [plain["rows"], extended["rows"]]
+    for own, theirs in ((plain, 0.5), (extended, 0.25)):
+        [(_, printed, ours)] = own["published"]
+        assert (printed, ours) == (
+            theirs,
+            rows_of({"data_sets": [own]}, own["name"])["pinc"]["spearman"][0],
+        )
     assert rows[1] - rows[0] == extended["added"] > 0
     quarter = extended["why"]["by_distance_to_source"][0]
     assert quarter["pearson"]["pinc"] != quarter["spearman"]["pinc"]

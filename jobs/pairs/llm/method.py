@@ -34,7 +34,7 @@ Piece = tuple[int, list[dict[str, str]]]
 
 FOLDER = Path(__file__).parent / "prompts"
 
-PROMPTS = ("zero_shot", "few_shot", "degree", "paper")
+PROMPTS = ("zero_shot", "few_shot", "degree", "paper", "simplify", "simplify_few_shot")
 """Prompts that ship, in the folder prompts beside this file."""
 
 
@@ -114,7 +114,8 @@ class LlmSettings(Group):
     """folder of the answers, to be used again, local or s3a://; default OUTPUT/answers"""
 
     prompt: Annotated[str, AfterValidator(_known_prompt)] = "zero_shot"
-    """zero_shot (default), few_shot, degree, paper (CSPC's Table 2), or a template NAME.j2"""
+    """zero_shot (default), few_shot, degree, paper (CSPC's Table 2), simplify, simplify_few_shot, or
+    a template NAME.j2"""
     system: str | None = None
     degrees: tuple[Annotated[int, Field(ge=1, le=5)], ...] = ()
     """of change, from 1 (a light touch) to 5 (a rewrite): each is asked for"""
@@ -169,7 +170,7 @@ class LlmSettings(Group):
             raise ValueError("max_cost needs price_in and price_out, of a million tokens each")
         if self.prompt == "degree" and not self.degrees:
             raise ValueError("the prompt degree needs degrees, such as [1, 3, 5]")
-        if self.degrees and self.prompt in ("zero_shot", "few_shot", "paper"):
+        if self.degrees and self.prompt in PROMPTS and self.prompt != "degree":
             raise ValueError(f"degrees mean nothing to the prompt {self.prompt}")
         if self.local and self.sentences_per_request > 1:
             raise ValueError("sentences_per_request is for endpoints; a local model has batch")

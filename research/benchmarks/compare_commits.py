@@ -3,8 +3,9 @@
     git worktree add ../before COMMIT
     python research/benchmarks/compare_commits.py ../before . --data FOLDER
 
-Both run the demo, score pairs of translations, and train a few steps, each in a folder of its own. Text and counts
-must be equal, numbers equal to 1e-6. Exit codes: 0 all equal, 1 something differs (each is named).
+Both run the demo, score pairs of translations, and train a few steps, each in a folder of its own.
+Text and counts must be equal, numbers equal to 1e-6. Exit codes: 0 all equal, 1 something differs
+(each difference is named).
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ import pyarrow.dataset as ds
 TRANSLATIONS = "wmt_en_zh_translations.parquet"
 COMMANDS = """
 jobs/score_corpus.py --config examples/demo.yaml --output OUT/demo
-jobs/build_pairs.py versions --input DATA/TRANSLATIONS --foreign-column source_en --text-column translations_zh \
---max-pairs 2 --output OUT/made
+jobs/build_pairs.py versions --input DATA/TRANSLATIONS --foreign-column source_en \
+--text-column translations_zh --max-pairs 2 --output OUT/made
 jobs/score_corpus.py --input OUT/made/pairs --origin-column origin --output OUT/corpus --run-id first
-jobs/release_dataset.py --root OUT/corpus --runs first --version 1.0 --license CC-BY-4.0 --split 0.98 0.01 0.01
-jobs/build_vocabulary.py --input examples/pairs.jsonl --column source --column paraphrase --output OUT/vocabulary
-training/tokenize_text.py make OUT/vocabulary/vocabulary.tsv --output OUT/tokenizer --common-characters
+jobs/release_dataset.py --root OUT/corpus --runs first --version 1.0 --license CC-BY-4.0 \
+--split 0.98 0.01 0.01
+jobs/build_vocabulary.py --input examples/pairs.jsonl --column source --column paraphrase \
+--output OUT/vocabulary
+training/tokenize_text.py make OUT/vocabulary/vocabulary.tsv --output OUT/tokenizer \
+--common-characters
 training/curriculum.py --config examples/demo-train.yaml --set data.uri=OUT/demo/runs/demo \
 --set tokenizer=OUT/tokenizer --set output=OUT/run --set controller.max_steps=20 --set log_steps=5
 """

@@ -1,4 +1,4 @@
-"""Ranks the translations of a segment by a metric, and says how that agrees with people (WMT 2024, ESA)."""
+"""Ranks translations of a segment by a metric, and compares with people's ranks (WMT 2024, ESA)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The bge-small-zh-v1.5 of a Maven artifact, and the folder for transformers made of it.
 
-The artifact's jar holds BAAI/bge-small-zh-v1.5 (MIT) as ONNX in float32, and its ``tokenizer.json``.
+The artifact's jar holds BAAI/bge-small-zh-v1.5 (MIT) as ONNX in float32, with ``tokenizer.json``.
 The biases and embeddings keep the names of ``transformers.BertModel``. The matrices have made-up
 names, so the names of the nodes that multiply by them say which they are; they lie transposed.
 """
@@ -72,7 +72,7 @@ def read_package(jar: Path) -> Package:
 
 
 def read_weights(network: bytes) -> dict[str, np.ndarray]:
-    """The initialisers of an ONNX file by the names of BertModel. Raises ValueError where it is none."""
+    """The initialisers of an ONNX file by the names of BertModel. Raises ValueError."""
     try:
         import onnx
     except ImportError as error:

@@ -68,7 +68,8 @@ def make_negatives(
     """The negatives of one pair, by kind; a kind that does not apply is absent.
 
     source, paraphrase: a sentence and its rewrite. other: a sentence about something else.
-    tag: words and tags of a text. The same arguments give the same negatives, whatever was made before.
+    tag: words and tags of a text. The same arguments always give the same
+    negatives.
 
     Raises ValueError for an unknown kind.
     """

@@ -112,7 +112,7 @@ def rows_to_fit(material: Material, config: Config) -> np.ndarray:
 
 
 def weighted(material: Material, tier: str, config: Config) -> Rows:
-    """Material.all_rows, the negatives that are fitted with the weight that they have in this tier."""
+    """Material.all_rows, where negatives that are fitted have their weight in this tier."""
     rows = material.all_rows
     negative = rows.pairs >= 0
     drawn = rows_to_fit(material, config) & negative

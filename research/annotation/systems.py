@@ -20,6 +20,7 @@ from scipy.stats import rankdata, wilcoxon
 
 from gaixie.research.annotation.agreement import Level, kappas, krippendorff
 from gaixie.research.annotation.answers import read_rows, whole_numbers
+from gaixie.research.comparison.agreement import p_value
 from gaixie.udfs.metrics.bootstrap import interval, resamples
 
 KEY = ["item", "system", "annotator"]
@@ -140,7 +141,7 @@ def compare(
         **{name: int(of.sum()) for name, of in counts.items()},
         **{"difference": float(values.mean()), "low": low, "high": high},
         "wilcoxon": signed_ranks(values),
-        "bootstrap": bootstrap_p(means),
+        "bootstrap": p_value(means),
     }
 
 
@@ -149,12 +150,6 @@ def signed_ranks(differences: np.ndarray) -> float:
     if not differences.any():
         return 1.0
     return float(wilcoxon(differences, zero_method="pratt").pvalue)
-
-
-def bootstrap_p(means: np.ndarray) -> float:
-    """Two-sided p that the mean of resampled differences is 0."""
-    beyond = min((means <= 0).sum(), (means >= 0).sum())
-    return float(min(1.0, 2 * (beyond + 1) / (len(means) + 1)))
 
 
 def holm(p: Sequence[float]) -> list[float]:

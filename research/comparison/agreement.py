@@ -34,14 +34,13 @@ def draw(groups: np.ndarray, samples: int = SAMPLES, seed: int = 0) -> np.ndarra
     return np.vstack(times)
 
 
-def p_value(first: np.ndarray, other: np.ndarray) -> float:
-    """Two-sided, that two statistics of the same resamples differ by chance."""
-    difference = (first - other)[1:]
-    difference = difference[np.isfinite(difference)]
-    if not len(difference):
+def p_value(differences: np.ndarray) -> float:
+    """Two-sided p that a difference is 0, from its values in resamples; NaN where there are none."""
+    differences = differences[np.isfinite(differences)]
+    if not len(differences):
         return float("nan")
-    beyond = min((difference <= 0).sum(), (difference >= 0).sum())
-    return float(min(1.0, 2 * (beyond + 1) / (len(difference) + 1)))
+    beyond = min((differences <= 0).sum(), (differences >= 0).sum())
+    return float(min(1.0, 2 * (beyond + 1) / (len(differences) + 1)))
 
 
 def statistics_of(

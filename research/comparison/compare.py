@@ -50,11 +50,12 @@ def _compare_rows(
     }
     # What is undefined comes last.
     order = sorted(turned, key=lambda name: np.nan_to_num(turned[name][0], nan=-2), reverse=True)
+    best = turned[order[0]]
     metrics = [
         {
             **_description(name, scored, data_set),
             **{key: estimate_of(values) for key, values in samples[name].items()},
-            "p": p_value(turned[order[0]], turned[name]) if name != order[0] else float("nan"),
+            "p": p_value((best - turned[name])[1:]) if name != order[0] else float("nan"),
             "rows": int((~np.isnan(scored.scores[name][rows])).sum()),
         }
         for name in order

@@ -1,13 +1,15 @@
 """Words and phrases that may stand for one another.
 
-A line of lexicon.tsv is ``phrase<TAB>alternative|~alternative``: an alternative may take the place
-of the phrase with nothing else changed; one with a tilde in most contexts, others in nearly all.
+A line of lexicon.tsv is ``phrase<TAB>alternative<TAB>~alternative<TAB>alternative@where``. An
+alternative may take the place of the phrase with nothing else changed; one with a tilde in most
+contexts, others in nearly all. ``where`` is a regular expression that must match at the phrase, which
+it writes as an underscore: ``(?<!在)_(?=的)`` is a phrase that stands not behind 在, and before 的.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -26,8 +28,8 @@ _STICKY = frozenset("的了着地得是在不")
 """Characters that an alternative must not double at its edges."""
 _TITLE = re.compile("《[^》]*》|https?://[!-~]+")
 
-Lexicon = dict[str, tuple[tuple[str, bool], ...]]
-"""Phrase -> (alternative, whether it is sure)."""
+Lexicon = Mapping[str, Sequence[tuple[str, bool, re.Pattern[str] | None]]]
+"""Phrase -> (alternative, whether it is sure, where it may stand)."""
 Words = Sequence[tuple[str, str]]
 """(word, tag) of a text, in order, without a gap."""
 
@@ -35,13 +37,19 @@ Words = Sequence[tuple[str, str]]
 @cache
 def load(path: Path = FILE) -> Lexicon:
     """The lexicon of a file. Raises ValueError that names the line of a wrong entry."""
-    found: Lexicon = {}
+    found = {}
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-        phrase, tab, rest = line.partition("\t")
-        if not tab or not phrase or len(phrase) > LONGEST:
+        phrase, *others = line.split("\t")
+        if not all([phrase, *others]) or not others or len(phrase) > LONGEST or phrase in found:
             raise ValueError(f"{path.name}, line {number}: expected phrase<TAB>alternatives")
-        found[phrase] = tuple((one.lstrip("~"), one[0] != "~") for one in rest.split("|") if one)
+        found[phrase] = [_alternative(phrase, one) for one in others]
     return found
+
+
+def _alternative(phrase: str, field: str) -> tuple[str, bool, re.Pattern[str] | None]:
+    new, _, where = field.partition("@")
+    place = re.compile(where.replace("_", re.escape(phrase))) if where else None
+    return new.lstrip("~"), new[0] != "~", place
 
 
 def lexical_edits(text: str, words: Words, lexicon: Lexicon) -> Iterator[Edit]:
@@ -59,8 +67,9 @@ def lexical_edits(text: str, words: Words, lexicon: Lexicon) -> Iterator[Edit]:
                 continue
             if end - start == 1 and text[start] not in ALONE:
                 continue
-            for new, sure in lexicon.get(text[start:end], ()):
-                if not _doubles(text, start, end, new):
+            for new, sure, where in lexicon.get(text[start:end], ()):
+                stands = where is None or where.match(text, start)
+                if stands and not _doubles(text, start, end, new):
                     yield Edit(start, end, new, "word", sure)
 
 

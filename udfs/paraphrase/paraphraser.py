@@ -3,10 +3,10 @@
     paraphraser = Paraphraser.load()
     paraphraser(["…"], Wanted(degree=4))     # for each text its paraphrases, the best first
 
-In this order: edits by the lexicon and the rules; a language model leaves out those that read oddly;
-draws combine the others; the pair encoder judges each draw against the source; of what passes the gates the
-one that it likes best and that changes most wins. Where none passes, fewer edits are tried, then single
-ones, then the answer is that there is no paraphrase good enough.
+Rules change the structure first; then the lexicon and the wordings change what that left. A language
+model leaves out edits that read oddly, draws combine the others, and the pair encoder judges each draw
+against the source. Of what passes the gates, the one that the encoder likes best and that changes most
+wins. Where none passes, fewer edits are tried, then single ones; then there is no paraphrase good enough.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder, load_pair_encod
 from gaixie.udfs.paraphrase import lexicon as words_of
 from gaixie.udfs.paraphrase.edits import Edit, apply, fits
 from gaixie.udfs.paraphrase.endpoint import Endpoint
-from gaixie.udfs.paraphrase.rules import structural_edits
+from gaixie.udfs.paraphrase.rules import View, structural_edits
+from gaixie.udfs.paraphrase.rules.wordings import wording_edits
 from gaixie.udfs.text.entities import KINDS, EntityFinder, EntitySettings
 from gaixie.udfs.text.normalise import normalise
 
@@ -36,8 +37,8 @@ DRAWS = 6
 """Combinations of edits of a text that are read at once."""
 MOST_WORDS = 20
 """Edits by the lexicon that are drawn from."""
-SLIGHT = frozenset(["semicolon", "split_clauses", "split_at_but", "count_in_digits", "percent"])
-"""Rules that change but a mark or a numeral; the others are taken before words."""
+BASES, MOST_RULES = 2, 2
+"""Sentences of another structure whose words are edited, beside the source; rules that change each."""
 FIXED = tuple(kind for kind in KINDS if kind not in ("quote", "note"))
 """Entities that stay as they are written; what a quotation or a bracket says may be edited."""
 LOSSES = {True: 1.5, False: 0.0}
@@ -98,6 +99,7 @@ class Paraphrase:
     fluent: float
     good: float
     edits: tuple[Edit, ...] = field(repr=False)
+    """Those of the structure, at their places in the source; then those of what they left."""
 
 
 @dataclass
@@ -105,8 +107,8 @@ class _Draft:
     """A text on its way."""
 
     text: str
-    edits: list[tuple[float, Edit]]
-    """With what the language model gains by each."""
+    rules: list[Edit]
+    """Edits of its structure."""
     fixed: tuple[str, ...]
     """Entities and kept terms."""
     fluent: float = 0.0
@@ -145,7 +147,7 @@ class Paraphraser:
         if self.endpoint:
             self._ask(drafts, wanted)
         for attempt, share in enumerate((SHARES[wanted.degree], 0.4, 0.0)):
-            short = [own for own in drafts if not own.found and own.edits]
+            short = [own for own in drafts if not own.found]
             for draft in short:
                 place = random.Random(f"{wanted.seed} {attempt} {draft.text}")
                 draft.drawn = self._draw(draft, share, place)
@@ -165,24 +167,27 @@ class Paraphraser:
         plain = normalise(text)
         names = [plain[own.start : own.end] for own in self._entities.find(plain)]
         fixed = (*keep, *names)
-        return _Draft(text, self.edits(text, fixed), fixed)
-
-    def edits(self, text: str, fixed: Sequence[str] = ()) -> list[tuple[float, Edit]]:
-        """The edits of a text that do not read oddly and leave fixed terms as they are, the best first."""
-        words = [(word, tag) for word, tag in rjieba.tag(text)]
-        before = self._log_probabilities(text)
-        rules = [Edit(*own) for own in structural_edits(text, words)]
+        rules = [Edit(*own) for own in structural_edits(text, rjieba.tag(text))]
         rules = [own for own in rules if _keeps(text, apply(text, [own]), fixed)]
+        return _Draft(text, rules, fixed)
+
+    def words(self, text: str, fixed: Sequence[str] = ()) -> list[tuple[float, Edit]]:
+        """Edits of the words of a text that do not read oddly and leave fixed terms, the best first.
+
+        With each comes what the language model gains by it, in nats.
+        """
+        tagged = rjieba.tag(text)
+        before = self._log_probabilities(text)
+        given = [Edit(*own, "wording") for own in wording_edits(View(text, tagged))]
         by_place: dict[tuple[int, int], list[tuple[float, Edit]]] = {}
-        for edit in words_of.lexical_edits(text, words, self.lexicon):
+        for edit in (*given, *words_of.lexical_edits(text, tagged, self.lexicon)):
             if _keeps(text, apply(text, [edit]), fixed):
                 gain = self._gain(text, edit, before)
                 if gain > -LOSSES[edit.sure]:
                     worth = gain - DOUBT * (not edit.sure)
                     by_place.setdefault(edit[:2], []).append((worth, edit))
         best = [own for place in by_place.values() for own in sorted(place, reverse=True)[:2]]
-        structure = [(0.0 if own.kind in SLIGHT else 1.5, own) for own in rules]
-        return sorted(structure, reverse=True) + sorted(best, reverse=True)[:MOST_WORDS]
+        return sorted(best, reverse=True)[:MOST_WORDS]
 
     def _log_probabilities(self, text: str) -> np.ndarray:
         """Of each character of the text, and of its end."""
@@ -195,19 +200,25 @@ class Paraphraser:
         new = after[edit.start : edit.start + len(edit.new) + 2]
         return float(new.mean() - old.mean())
 
-    @staticmethod
-    def _draw(draft: _Draft, share: float, place: random.Random) -> dict[str, tuple[Edit, ...]]:
-        """Texts that combine a share of the edits, rules and likely ones first; share 0: single edits."""
+    def _draw(
+        self, draft: _Draft, share: float, place: random.Random
+    ) -> dict[str, tuple[Edit, ...]]:
+        """Texts that combine a share of the edits, likely ones first; share 0: single edits."""
         if not share:
-            return {apply(draft.text, [edit]): (edit,) for _, edit in draft.edits[:DRAWS]}
-        drawn: dict[str, tuple[Edit, ...]] = {}
-        for _ in range(DRAWS):
-            taken: list[Edit] = []
-            for _, edit in sorted(draft.edits, key=lambda own: -own[0] - 2 * place.random()):
-                if fits(edit, taken) and place.random() < share:
-                    taken.append(edit)
-            if taken:
-                drawn.setdefault(apply(draft.text, taken), tuple(taken))
+            single = [*draft.rules, *(edit for _, edit in self.words(draft.text, draft.fixed))]
+            return {apply(draft.text, [edit]): (edit,) for edit in single[:DRAWS]}
+        bases: dict[str, tuple[Edit, ...]] = {draft.text: ()}
+        for _ in range(BASES if draft.rules else 0):
+            mixed = place.sample(draft.rules, len(draft.rules))
+            taken = _taken(mixed, share, place)[:MOST_RULES]
+            bases.setdefault(apply(draft.text, taken), tuple(taken))
+        drawn = {text: edits for text, edits in bases.items() if edits}
+        for text, edits in bases.items():
+            words = self.words(text, draft.fixed)
+            for _ in range(DRAWS // len(bases) if words else 0):
+                mixed = [own[1] for own in sorted(words, key=lambda own: -own[0] - place.random())]
+                taken = _taken(mixed, share, place)
+                drawn.setdefault(apply(text, taken), (*edits, *taken))
         return drawn
 
     def _read_drawn(self, drafts: Sequence[_Draft]) -> None:
@@ -236,6 +247,15 @@ class Paraphraser:
     def _passes(self, reading: Reading, draft: _Draft) -> bool:
         least = draft.fluent - self.gates.fluent_loss
         return reading.same >= self.gates.same and reading.fluent >= least
+
+
+def _taken(edits: Sequence[Edit], share: float, place: random.Random) -> list[Edit]:
+    """A share of the edits, those that overlap none before them."""
+    taken: list[Edit] = []
+    for edit in edits:
+        if fits(edit, taken) and place.random() < share:
+            taken.append(edit)
+    return taken
 
 
 def change(source: str, paraphrase: str) -> float:

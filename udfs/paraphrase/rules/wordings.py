@@ -1,0 +1,77 @@
+"""Wordings: fixed phrases that have another form where the text around them allows it.
+
+A line of wordings.tsv is ``register<TAB>find<TAB>give<TAB>source<TAB>result``. The register is ``all``,
+or ``written`` for what no conversation, question or quotation takes. ``find`` is a regular expression
+<name> stands for an expression of words.yaml. Named
+groups carry conditions: n1 is a noun phrase, w1 begins and ends at word boundaries, v1 begins with a
+verb, and a1, d1, f1 and p1 are one word tagged as an adjective, an adverb, a noun of place or time, or
+a preposition. ``give`` is the replacement, with groups in braces. The last two fields are an example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from gaixie.udfs.paraphrase.rules.tables import FOLDER, expanded
+from gaixie.udfs.paraphrase.rules.view import Edit, View, filled, sound
+
+FILE = FOLDER / "wordings.tsv"
+SPOKEN = re.compile("[我你您咱吗呢吧啊呀嘛哦？“]")
+_TAGS = {"a": "a", "d": "d", "f": "f", "p": "p"}
+
+
+class Wording(NamedTuple):
+    """A line of the file."""
+
+    written: bool
+    find: re.Pattern[str]
+    give: str
+    source: str
+    result: str
+
+
+@cache
+def wordings() -> list[Wording]:
+    """The lines of the file. Raises ValueError that names the line of a wrong entry."""
+    found = []
+    for number, line in enumerate(FILE.read_text("utf-8").splitlines(), 1):
+        if line.startswith("#"):
+            continue
+        fields = line.split("\t")
+        if len(fields) != 5 or fields[0] not in {"all", "written"}:
+            raise ValueError(f"{FILE.name}, line {number}: expected register and four fields")
+        find = re.compile(expanded(fields[1]))
+        found.append(Wording(fields[0] == "written", find, *fields[2:]))
+    return found
+
+
+def wording_edits(v: View) -> Iterator[Edit]:
+    """Every edit that the wordings give for a text: start, end, replacement."""
+    spoken = bool(SPOKEN.search(v.text))
+    for own in wordings():
+        if own.written and spoken:
+            continue
+        for m in own.find.finditer(v.text):
+            groups = {name: text or "" for name, text in m.groupdict().items()}
+            edit = (*m.span(), own.give.format(**groups))
+            if _holds(v, m) and sound(v.text, edit):
+                yield edit
+
+
+def _holds(v: View, m: re.Match[str]) -> bool:
+    """Whether the named groups of a match are what their names ask for."""
+    for name in (name for name, text in m.groupdict().items() if text):
+        start, end = m.span(name)
+        k = v.starts.get(start, -1)
+        if name[0] == "n" and not filled(v, start, end):
+            return False
+        if name[0] == "w" and not v.at(start, end):
+            return False
+        if name[0] == "v" and not v.tag(k).startswith("v"):
+            return False
+        if name[0] in _TAGS and (v.word(k) != m[name] or not v.tag(k).startswith(_TAGS[name[0]])):
+            return False
+    return True

@@ -12,6 +12,7 @@ wins. Where none passes, fewer edits are tried, then single ones; then there is 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,6 +27,7 @@ from gaixie.udfs.paraphrase import lexicon as words_of
 from gaixie.udfs.paraphrase.edits import Edit, apply, fits
 from gaixie.udfs.paraphrase.endpoint import Endpoint
 from gaixie.udfs.paraphrase.rules import View, structural_edits
+from gaixie.udfs.paraphrase.rules.tables import words as rule_words
 from gaixie.udfs.paraphrase.rules.wordings import wording_edits
 from gaixie.udfs.text.entities import KINDS, EntityFinder, EntitySettings
 from gaixie.udfs.text.normalise import normalise
@@ -37,15 +39,17 @@ DRAWS = 6
 """Combinations of edits of a text that are read at once."""
 MOST_WORDS = 20
 """Edits by the lexicon that are drawn from."""
-BASES, MOST_RULES = 2, 2
-"""Sentences of another structure whose words are edited, beside the source; rules that change each."""
+BASES = 2
+"""Sentences of another structure whose words are edited, beside the source."""
+SMALL = rule_words("small")
+"""Rules that change a few characters: any number of them may stand beside edits of words."""
 FIXED = tuple(kind for kind in KINDS if kind not in ("quote", "note"))
 """Entities that stay as they are written; what a quotation or a bracket says may be edited."""
 LOSSES = {True: 1.5, False: 0.0}
 """How far the mean log probability around an edit may fall, in nats: of a sure one, of another."""
 DOUBT = 0.5
 """How much later an edit that is not sure is taken, in nats of its gain."""
-CHANGE = 0.5
+CHANGE = 1.5
 """What change is worth beside the encoder's judgement."""
 
 
@@ -67,8 +71,8 @@ class Reading(NamedTuple):
 class Gates:
     """What a paraphrase must reach, probabilities of the pair encoder."""
 
-    same: float = 0.5
-    fluent_loss: float = 0.15
+    same: float = 0.4
+    fluent_loss: float = 0.25
     """How far ``fluent`` may fall below that of the source itself."""
 
 
@@ -168,6 +172,7 @@ class Paraphraser:
         names = [plain[own.start : own.end] for own in self._entities.find(plain)]
         fixed = (*keep, *names)
         rules = [Edit(*own) for own in structural_edits(text, rjieba.tag(text))]
+        rules = [own for own in rules if own.kind not in SMALL]
         rules = [own for own in rules if _keeps(text, apply(text, [own]), fixed)]
         return _Draft(text, rules, fixed)
 
@@ -179,11 +184,12 @@ class Paraphraser:
         tagged = rjieba.tag(text)
         before = self._log_probabilities(text)
         given = [Edit(*own, "wording") for own in wording_edits(View(text, tagged))]
+        given += [Edit(*own) for own in structural_edits(text, tagged) if own[3] in SMALL]
         by_place: dict[tuple[int, int], list[tuple[float, Edit]]] = {}
         for edit in (*given, *words_of.lexical_edits(text, tagged, self.lexicon)):
             if _keeps(text, apply(text, [edit]), fixed):
                 gain = self._gain(text, edit, before)
-                if gain > -LOSSES[edit.sure]:
+                if edit.kind != "word" or gain > -LOSSES[edit.sure]:
                     worth = gain - DOUBT * (not edit.sure)
                     by_place.setdefault(edit[:2], []).append((worth, edit))
         best = [own for place in by_place.values() for own in sorted(place, reverse=True)[:2]]
@@ -210,7 +216,7 @@ class Paraphraser:
         bases: dict[str, tuple[Edit, ...]] = {draft.text: ()}
         for _ in range(BASES if draft.rules else 0):
             mixed = place.sample(draft.rules, len(draft.rules))
-            taken = _taken(mixed, share, place)[:MOST_RULES]
+            taken = _one_each(draft.text, _taken(mixed, share, place))
             bases.setdefault(apply(draft.text, taken), tuple(taken))
         drawn = {text: edits for text, edits in bases.items() if edits}
         for text, edits in bases.items():
@@ -256,6 +262,14 @@ def _taken(edits: Sequence[Edit], share: float, place: random.Random) -> list[Ed
         if fits(edit, taken) and place.random() < share:
             taken.append(edit)
     return taken
+
+
+def _one_each(text: str, rules: Sequence[Edit]) -> list[Edit]:
+    """The first rule of each sentence: two that change one sentence may not fit each other."""
+    found: dict[int, Edit] = {}
+    for own in rules:
+        found.setdefault(len(re.findall("[。！？]", text[: own.start])), own)
+    return list(found.values())
 
 
 def change(source: str, paraphrase: str) -> float:

@@ -211,7 +211,7 @@ def moment(v: View) -> Iterator[Edit]:
 # 18 of 18 right
 @rule
 def compared_with(v: View) -> Iterator[Edit]:
-    """今年比去年更冷 → 与去年相比，今年更冷"""
+    """今年比去年更冷 → 与去年相比，今年更冷; 他比我高 → 与我相比，他更高"""
     find = "([^比，]{1,10})比([^比，]{1,12}?)(更|还要|要|[一-龥])([^，]{1,12})"
     for c in v.clauses:
         m = re.fullmatch(find, v.span(c))
@@ -223,11 +223,12 @@ def compared_with(v: View) -> Iterator[Edit]:
         end = next(ends, None)
         one = v.text[c.start : middle]
         if end and (subject_only(v, c.first, middle) or TIME.fullmatch(one)):
-            yield c.start, end, f"与{v.text[v.tokens[k + 1].start : end]}相比，{one}"
+            more = "更" if v.tag(v.starts[end]) == "a" else ""
+            yield c.start, end, f"与{v.text[v.tokens[k + 1].start : end]}相比，{one}{more}"
 
 
 def _degree(v: View, k: int, j: int) -> bool:
     """Whether tokens k + 1 to j are what is compared with, and a degree follows."""
     start, end = v.tokens[k + 1].start, v.tokens[j - 1].end
     whole = subject_only(v, k + 1, end) or TIME.fullmatch(v.text, start, end)
-    return v.tag(j) in {"a", "d", "ad"} and bool(whole)
+    return v.tag(j) in {"a", "d", "ad"} and v.word(j) not in {"还", "都"} and bool(whole)

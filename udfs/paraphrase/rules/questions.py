@@ -93,6 +93,8 @@ def whether(v: View) -> Iterator[Edit]:
         if re.match("[^，。？！；]{0,20}[呢呀啊]|别|麻烦|请|帮|给|已经|都", after):
             continue
         following = v.tag(v.ends[m.end()])
+        if m.group() == "是不是" and "？" in after:
+            continue
         if m.group() != "有没有" or following != "v":
             bare = m.group() == "是不是" and following in {"d", "v", "a", "zg", "p"}
             yield m.start(), m.end(), "是否" + ("" if bare else TWICE[m.group()])

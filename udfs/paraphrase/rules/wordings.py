@@ -4,8 +4,9 @@ A line of wordings.tsv is ``register<TAB>find<TAB>give<TAB>source<TAB>result``. 
 or ``written`` for what no conversation, question or quotation takes. ``find`` is a regular expression
 <name> stands for an expression of words.yaml. Named
 groups carry conditions: n1 is a noun phrase, w1 begins and ends at word boundaries, v1 begins with a
-verb, and a1, d1, f1 and p1 are one word tagged as an adjective, an adverb, a noun of place or time, or
-a preposition. ``give`` is the replacement, with groups in braces. The last two fields are an example.
+verb, and a1, c1, f1 and p1 are one word tagged as an adjective, a conjunction, a noun of place, or a
+preposition. ``give`` replaces the match, or the group x1 where there is one; it names groups in braces.
+The last two fields are an example.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from gaixie.udfs.paraphrase.rules.view import Edit, View, filled, sound
 
 FILE = FOLDER / "wordings.tsv"
 SPOKEN = re.compile("[我你您咱吗呢吧啊呀嘛哦？“]")
-_TAGS = {"a": "a", "d": "d", "f": "f", "p": "p"}
+_TAGS = {"a", "c", "d", "f", "p"}
 
 
 class Wording(NamedTuple):
@@ -56,7 +57,7 @@ def wording_edits(v: View) -> Iterator[Edit]:
             continue
         for m in own.find.finditer(v.text):
             groups = {name: text or "" for name, text in m.groupdict().items()}
-            edit = (*m.span(), own.give.format(**groups))
+            edit = (*m.span("x1" if "x1" in groups else 0), own.give.format(**groups))
             if _holds(v, m) and sound(v.text, edit):
                 yield edit
 
@@ -72,6 +73,6 @@ def _holds(v: View, m: re.Match[str]) -> bool:
             return False
         if name[0] == "v" and not v.tag(k).startswith("v"):
             return False
-        if name[0] in _TAGS and (v.word(k) != m[name] or not v.tag(k).startswith(_TAGS[name[0]])):
+        if name[0] in _TAGS and (v.word(k) != m[name] or v.tag(k)[:1] != name[0]):
             return False
     return True

@@ -11,8 +11,8 @@ from gaixie.udfs.spscore import OUTPUTS
 
 NAME = "edits"
 CARD = (
-    "Words from a lexicon and rules of structure, each read by a small model before it is taken. "
-    "Of 300 sentences it rewrote 182 and left the others, for no rewording was safe enough."
+    "Words from a lexicon and rules of structure, read by a small model before they are taken. "
+    "A sentence is left as it is where no rewording is safe enough."
 )
 
 

@@ -17,7 +17,7 @@ MOST = 12
 def _both_ways() -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for phrase, alternatives in load().items():
-        for other, _ in alternatives:
+        for other, *_ in alternatives:
             found[phrase][other] = None
             found[other][phrase] = None
     return {phrase: tuple(others) for phrase, others in found.items()}

@@ -26,8 +26,9 @@ from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder, load_pair_encod
 from gaixie.udfs.paraphrase import lexicon as words_of
 from gaixie.udfs.paraphrase.edits import Edit, apply, fits
 from gaixie.udfs.paraphrase.endpoint import Endpoint
-from gaixie.udfs.paraphrase.rules import View, structural_edits
+from gaixie.udfs.paraphrase.rules import structural_edits
 from gaixie.udfs.paraphrase.rules.tables import words as rule_words
+from gaixie.udfs.paraphrase.rules.view import View
 from gaixie.udfs.paraphrase.rules.wordings import wording_edits
 from gaixie.udfs.text.entities import KINDS, EntityFinder, EntitySettings
 from gaixie.udfs.text.normalise import normalise
@@ -43,9 +44,11 @@ BASES = 2
 """Sentences of another structure whose words are edited, beside the source."""
 SMALL = rule_words("small")
 """Rules that change a few characters: any number of them may stand beside edits of words."""
+NUMERALS = rule_words("numeral_rules")
+"""Rules that write numerals another way: taken with any other rule."""
 FIXED = tuple(kind for kind in KINDS if kind not in ("quote", "note"))
 """Entities that stay as they are written; what a quotation or a bracket says may be edited."""
-LOSSES = {True: 1.5, False: 0.0}
+LOSSES = {True: 2.5, False: 0.5}
 """How far the mean log probability around an edit may fall, in nats: of a sure one, of another."""
 DOUBT = 0.5
 """How much later an edit that is not sure is taken, in nats of its gain."""
@@ -217,6 +220,8 @@ class Paraphraser:
         for _ in range(BASES if draft.rules else 0):
             mixed = place.sample(draft.rules, len(draft.rules))
             taken = _one_each(draft.text, _taken(mixed, share, place))
+            written = [own for own in mixed if own.kind in NUMERALS and fits(own, taken)]
+            taken += written[:1]
             bases.setdefault(apply(draft.text, taken), tuple(taken))
         drawn = {text: edits for text, edits in bases.items() if edits}
         for text, edits in bases.items():
@@ -267,7 +272,7 @@ def _taken(edits: Sequence[Edit], share: float, place: random.Random) -> list[Ed
 def _one_each(text: str, rules: Sequence[Edit]) -> list[Edit]:
     """The first rule of each sentence: two that change one sentence may not fit each other."""
     found: dict[int, Edit] = {}
-    for own in rules:
+    for own in (own for own in rules if own.kind not in NUMERALS):
         found.setdefault(len(re.findall("[。！？]", text[: own.start])), own)
     return list(found.values())
 

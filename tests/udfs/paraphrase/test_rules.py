@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 from gaixie.udfs.paraphrase.edits import Edit, apply
 from gaixie.udfs.paraphrase.rules import RULES, structural_edits
+from gaixie.udfs.paraphrase.rules.tables import words
+from gaixie.udfs.paraphrase.rules.view import View
+from gaixie.udfs.paraphrase.rules.wordings import Wording, wording_edits, wordings
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -63,3 +66,20 @@ def test_a_quarter_of_the_examples_has_an_edit() -> None:
     sources = sorted(set(pj.read_json(EXAMPLES / "pairs.jsonl")["source"].to_pylist()))
     assert sum(bool(edits(text)) for text in sources) >= len(sources) / 4
     assert all(own.kind in RULES for text in sources for own in edits(text))
+
+
+@pytest.mark.parametrize("wording", wordings(), ids=lambda own: f"{own.source}>{own.give}")
+def test_each_wording_gives_its_example(wording: Wording) -> None:
+    given = wording_edits(View(wording.source, rjieba.tag(wording.source)))
+    assert wording.result in {apply(wording.source, [Edit(*own, "wording")]) for own in given}
+
+
+def test_written_wordings_leave_conversations_alone() -> None:
+    written, spoken = "比赛结束后，奶牛场每天产奶两吨。", "我们奶牛场每天产奶两吨。"
+    news = {own[2] for own in wording_edits(View(written, rjieba.tag(written)))}
+    talk = {own[2] for own in wording_edits(View(spoken, rjieba.tag(spoken)))}
+    assert "每日" in news - talk
+
+
+def test_the_lists_of_rules_name_rules() -> None:
+    assert words("small") | words("numeral_rules") <= set(RULES)

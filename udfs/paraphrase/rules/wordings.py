@@ -1,7 +1,7 @@
 """Wordings: fixed phrases that have another form where the text around them allows it.
 
 A line of wordings.tsv is ``register<TAB>find<TAB>give<TAB>source<TAB>result``. The register is ``all``,
-or ``written`` for what no conversation, question or quotation takes. ``find`` is a regular expression
+``written`` for what no conversation, question or quotation takes, or ``spoken`` for the contrary. ``find`` is a regular expression
 <name> stands for an expression of words.yaml. Named
 groups carry conditions: n1 is a noun phrase, w1 begins and ends at word boundaries, v1 begins with a
 verb, and a1, c1, f1 and p1 are one word tagged as an adjective, a conjunction, a noun of place, or a
@@ -27,7 +27,7 @@ _TAGS = {"a", "c", "d", "f", "p"}
 class Wording(NamedTuple):
     """A line of the file."""
 
-    written: bool
+    register: str
     find: re.Pattern[str]
     give: str
     source: str
@@ -42,18 +42,17 @@ def wordings() -> list[Wording]:
         if line.startswith("#"):
             continue
         fields = line.split("\t")
-        if len(fields) != 5 or fields[0] not in {"all", "written"}:
+        if len(fields) != 5 or fields[0] not in {"all", "written", "spoken"}:
             raise ValueError(f"{FILE.name}, line {number}: expected register and four fields")
-        find = re.compile(expanded(fields[1]))
-        found.append(Wording(fields[0] == "written", find, *fields[2:]))
+        found.append(Wording(fields[0], re.compile(expanded(fields[1])), *fields[2:]))
     return found
 
 
 def wording_edits(v: View) -> Iterator[Edit]:
     """Every edit that the wordings give for a text: start, end, replacement."""
-    spoken = bool(SPOKEN.search(v.text))
+    register = "spoken" if SPOKEN.search(v.text) else "written"
     for own in wordings():
-        if own.written and spoken:
+        if own.register not in {"all", register}:
             continue
         for m in own.find.finditer(v.text):
             groups = {name: text or "" for name, text in m.groupdict().items()}

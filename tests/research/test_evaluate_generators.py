@@ -77,7 +77,7 @@ def test_reviews_are_split_by_text(table, tmp_path):
 def test_agreement_by_hand():
     scores = {
         name: {"pinc": {"score": value}, "weem4pg": {"score": -value}}
-        for name, value in zip(GENERATORS, (0, 1, 2, 3), strict=True)
+        for name, value in zip(GENERATORS, (9, 1, 2, 3), strict=True)  # the first has no part
     }
     right = {}
     for number, generator in enumerate(GENERATORS):

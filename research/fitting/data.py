@@ -66,6 +66,17 @@ class Human(Strict):
     weight: float = Field(default=0.1, gt=0)
 
 
+class Known(Strict):
+    """Written groups and their counterparts, of which most were not rated (fitting/known.py)."""
+
+    groups: str
+    broken: str
+    rewritten: str
+    """Free rewrites and their counterparts: relative to the repository's root."""
+    weight: float = Field(default=0.25, gt=0)
+    """Of all rated pairs'."""
+
+
 class Others(Strict):
     path: str
     column: str = "text"
@@ -104,6 +115,7 @@ class Config(Strict):
     """Whether the fit is repeated without each feature or family of features."""
     rated: Rated
     human: Human | None = None
+    known: Known | None = None
     negatives: Negatives = Field(default_factory=lambda: Negatives.model_validate({}))
     penalties: dict[str, float] = Field(default={})
     never_raise: dict[str, list[str]] = Field(default={})

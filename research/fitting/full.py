@@ -65,6 +65,7 @@ def only(material: Material, rated: np.ndarray, negatives: np.ndarray) -> Materi
         negatives=replace(chosen, pairs=places[chosen.pairs]),
         texts=material.texts[np.concatenate([rated, negatives])],
         human=None,
+        known=None,
     )
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from gaixie.research.fitting import data
 from gaixie.research.fitting.data import Config, Rows
+from gaixie.research.fitting.known import known_rows
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
 from gaixie.udfs.spscore.fit import fit_model, group_folds
@@ -30,6 +31,7 @@ class Material:
     """Of the rated pairs."""
     negatives: Rows
     human: Rows | None
+    known: Rows | None
     human_line: dict[str, float]
     """How human scores were mapped onto ratings."""
     texts: pd.DataFrame
@@ -37,7 +39,7 @@ class Material:
 
     @property
     def all_rows(self) -> Rows:
-        others = [self.human] if self.human is not None else []
+        others = [rows for rows in (self.human, self.known) if rows is not None]
         return Rows.join(self.rows, self.negatives, *others)
 
     def with_negatives(self, chosen: np.ndarray) -> Material:
@@ -62,6 +64,7 @@ def read_material(
         data.rated_rows(rated, config.rated, segmenter),
         data.negative_rows(rated, negatives, config.negatives, segmenter),
         human,
+        known_rows(config.known, folder, rated, segmenter) if config.known else None,
         line,
         pd.concat([rated[["source", "paraphrase"]], negatives[["source", "paraphrase"]]]),
     )

@@ -1,6 +1,6 @@
 """Trains the pair encoder of tier full and of gaixie paraphrase, says what it sees, and exports it.
 
-  python research/make_encoder.py --from bge-small-zh --output models/bge-small-zh
+  python research/make_encoder.py --output models/e5-small
   python research/make_pair_encoder.py DATA --work out/pair-encoder      goes on where it was
   python research/make_pair_encoder.py DATA --evaluate                   the one that ships
 
@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+import pandas as pd
+
 from gaixie.research.pair_encoder.evaluation import evaluate
 from gaixie.research.pair_encoder.examples import Examples, load_sets
 from gaixie.research.pair_encoder.versions import held_out, read_versions
@@ -25,6 +27,8 @@ from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.meaning.pair_encoder import SHIPPED, TASKS, PairEncoder, write_description
 
 VERSIONS = "versions.jsonl"
+MANY = 50_000
+"""An encoder with more pieces is of many languages."""
 OWN = Path(__file__).with_name("pair_encoder")
 
 
@@ -42,9 +46,10 @@ def make(args: argparse.Namespace) -> None:
 
         sets = load_sets(args.data, _versions(args.data, args.work), OWN)
         examples = Examples(sets, Random(args.seed))
-        model = train(examples, args.bert, args.work, args.steps, args.seed)
-        summary = {"encoder": "bge-small-zh-v1.5", "examples": args.steps * BATCH}
-        export(model, args.bert, args.output, summary)
+        start = _start(args.bert, args.data, args.work)
+        model = train(examples, start, args.work, args.steps, args.seed)
+        summary = {"encoder": args.bert.name, "examples": args.steps * BATCH}
+        export(model, start, args.output, summary)
     figures = evaluate(PairEncoder.load(args.output), sets, args.data)
     if not args.evaluate:
         write_description(args.output, TASKS, summary | {"figures": figures})
@@ -68,13 +73,27 @@ def _versions(data: Path, work: Path) -> list[list[str]]:
     return [texts for key, texts in rows if not held_out(key)]
 
 
+def _start(bert: Path, data: Path, work: Path) -> str:
+    """The model that training starts from: with the pieces of its vocabulary that Chinese uses."""
+    if json.loads((bert / "config.json").read_text("utf-8"))["vocab_size"] < MANY:
+        return str(bert)
+    from gaixie.research.pair_encoder.pruning import prune
+
+    start = work / "start"
+    if not (start / "model.safetensors").is_file():  # written last
+        rows = (json.loads(line) for line in (work / VERSIONS).read_text("utf-8").splitlines())
+        texts = [text for _, versions in rows for text in versions]
+        prune(bert, texts + pd.read_parquet(data / "zh_text.parquet")["text"].tolist(), start)
+    return str(start)
+
+
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("make_pair_encoder.py", __doc__)
     add = parser.add_argument
     add("data", metavar="DATA", type=Path, help="folder of the sets")
-    add("--bert", default="models/bge-small-zh", metavar="BERT", help="start (%(default)s)")
+    add("--bert", type=Path, default="models/e5-small", help="start (%(default)s)")
     add("--work", type=Path, default=Path("out/pair-encoder"), help="state (%(default)s)")
-    add("--steps", type=positive, default=6_000, help="of 48 pairs (%(default)s)")
+    add("--steps", type=positive, default=3_500, help="of 48 pairs (%(default)s)")
     add("--seed", type=int, default=5, help="(%(default)s)")
     add("--evaluate", action="store_true", help="train nothing, judge the encoder of --output")
     add("--output", type=Path, default=SHIPPED, metavar="FOLDER", help="(%(default)s)")

@@ -29,7 +29,7 @@ from gaixie.udfs.meaning.pair_encoder import TASKS, write_description
 
 BATCH, BLOCK = 48, 20
 """Examples of a step; steps whose examples are drawn and sorted by length together."""
-LEARNING_RATE, HEAD_SCALE, WARMUP, LEAST = 1.2e-4, 5.0, 150, 0.02
+LEARNING_RATE, HEAD_SCALE, WARMUP, LEAST = 1.0e-4, 5.0, 200, 0.02
 TOKEN_LOSS, TOKEN_WEIGHT = 0.5, 2.0
 """Share of the loss of tokens; what a wrong token counts against a right one."""
 PADDED = 8
@@ -51,6 +51,8 @@ class PairNetwork(nn.Module):
             add_pooling_layer=False,
         )
         self.bert.embeddings.requires_grad_(False)
+        # e5 knows no second sentence: its embedding of one is zero.
+        self.bert.embeddings.token_type_embeddings.requires_grad_(True)
         width = self.bert.config.hidden_size
         self.token = nn.Linear(width, 1)
         self.inner = nn.Linear(5 * width + 2, width)

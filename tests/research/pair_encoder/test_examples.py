@@ -92,9 +92,8 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
         written=[group],
         broken={1: {"group": 1, **dict.fromkeys(kinds, "坏的句子。")}},
         rated=pd.DataFrame([rated, rated | {"part": "test", "source": "不可以学"}]),
-        exchanged=[
-            {"source": "甲借给乙", "same": ["乙向甲借"], "roles": ["乙借给甲"], "other": ["甲没借"]}
-        ],
+        exchanged=[{"source": "甲借给乙", "same": ["乙向甲借"], "wrong": ["乙借给甲", "甲没借"]}],
+        rewritten=[{"source": "雨大路封", "same": ["路因雨封"], "wrong": ["路虽封无雨"]}],
         judged=[Example("一", "二", {"question": 1.0})],
         grammar=[("对的句子。", 1)],
     )

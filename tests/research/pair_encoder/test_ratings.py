@@ -15,8 +15,8 @@ from gaixie.research.pair_encoder.ratings import (
 
 
 def row(number, group, source, value, **more):
-    own = {"id": number, "group": group, "source": source, "paraphrase": f"{source}。"}
-    return own | dict.fromkeys(RATINGS, value) | more
+    own = {"id": number, "group": group, "kind": "wmt", "source": source}
+    return own | {"paraphrase": f"{source}。"} | dict.fromkeys(RATINGS, value) | more
 
 
 def write(path, rows):
@@ -47,6 +47,12 @@ def test_later_rounds_are_moved_and_stay_in_range(tmp_path):
     assert rated.loc[0, "overall"] == 4.0
     assert rated.loc[9, "overall"] == 5.0  # 4.9 + 0.5, but no more than the highest
     assert rated.loc[8, "overall"] == 2.0  # a rater whose offset nobody knows
+
+
+def test_rated_rewrites_are_never_for_the_encoder(tmp_path):
+    rows = [row(k, f"g{k}", f"句子{k}", 4.0, kind="written_rewrite_roles") for k in range(40)]
+    parts = read_ratings([write(tmp_path / "own.jsonl", rows)])["part"]
+    assert set(parts) == {"heads", "test"}
 
 
 def test_a_group_and_a_source_tie_pairs_together():

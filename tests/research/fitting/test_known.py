@@ -1,0 +1,43 @@
+"""Counterparts without a rating: their targets, and which groups stay out."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+
+from gaixie.research.fitting.data import Known
+from gaixie.research.fitting.known import known_rows
+from gaixie.udfs.spscore import OUTPUTS
+from gaixie.udfs.text.segmenters import load_segmenter
+
+
+def test_a_kind_has_the_mean_of_its_rated_pairs_and_held_out_groups_stay_out(tmp_path):
+    groups = [
+        {"group": number, "texts": [f"第{number}位客人昨天来过这里{k}次。" for k in range(5)]}
+        for number in (1, 7, 8)
+    ]
+    kinds = ("negation", "roles", "fact", "scope", "salad")
+    broken = [{"group": row["group"], **dict.fromkeys(kinds, "没有人来过这里。")} for row in groups]
+    for name, rows in (("groups", groups), ("broken", broken), ("rewritten", [])):
+        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    rated = pd.DataFrame(
+        {
+            "source": ["别的句子。", "第8位客人昨天来过这里0次。", "又一句。"],
+            "group": ["a", "b", "c"],
+            "kind": ["written_S1", "written_negation", "written_negation"],
+            **dict.fromkeys(("structure", "synonyms", "fluency"), 0.5),
+            "meaning": [1.0, 0.2, 0.4],
+            "overall": [0.4, 0.1, 0.2],
+        }
+    )
+    settings = Known(groups="groups", broken="broken", rewritten=str(tmp_path / "rewritten"))
+    rows = known_rows(settings, tmp_path, rated, load_segmenter("jieba"))
+    # Group 7 is held out; kinds that nobody rated have no target.
+    assert rows.kinds.tolist() == ["written_S1", "written_negation"] * 2
+    np.testing.assert_allclose(rows.targets[:, OUTPUTS.index("meaning")], [1.0, 0.3] * 2)
+    np.testing.assert_allclose(rows.targets[:, OUTPUTS.index("spscore")], [0.4, 0.15] * 2)
+    assert np.isnan(rows.targets[:, OUTPUTS.index("fluency")]).all()
+    assert rows.groups[2] == "b" != rows.groups[0]
+    np.testing.assert_allclose(rows.weight.sum(), 0.25 * 3)

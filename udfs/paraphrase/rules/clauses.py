@@ -105,7 +105,7 @@ def although_moved(v: View) -> Iterator[Edit]:
 @rule
 def because_reason(v: View) -> Iterator[Edit]:
     """他没来，因为病了 → 他没来，原因是病了"""
-    for m in re.finditer("，因为(?=[^，。！？；]{4,}[。；])", v.text):
+    for m in re.finditer("，因为(?!这|那)(?=[^，。！？；]{4,}[。；])", v.text):
         before = v.before(m.start())
         if plain(before) and len(before) >= 5 and "所以" not in v.text[m.end() : m.end() + 40]:
             yield m.start() + 1, m.end(), "原因是"

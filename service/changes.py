@@ -9,8 +9,6 @@ vectors, or are one number written in two ways, were ``replaced``, the nearest f
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -23,11 +21,8 @@ from rapidfuzz.distance import LCSseq
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.meaning.vectors import cosines
 from gaixie.udfs.text import numerals
-from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.normalise import normalise, written_places
 from gaixie.udfs.text.segmenters import Segmenter
-
-_CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u1161-\u11ff\u3099\u309a\uff9e\uff9f]*")
-"""A character with the marks that combine with it: accents, Hangul vowels, kana's voicing."""
 
 Kind = Literal["same", "moved", "replaced", "added", "lost"]
 
@@ -75,29 +70,6 @@ def _as_written(segments: list[Segment], written: str) -> None:
     bounds = [0, *(places[end] for end in ends[:-1]), len(written)]
     for segment, (start, end) in zip(segments, pairwise(bounds), strict=True):
         segment["text"] = written[start:end]
-
-
-def written_places(written: str) -> list[int] | None:
-    """Returns where each character of the normalised text begins in what was written.
-
-    None where characters were composed over the bounds that are cut here: a character, and the
-    marks that combine with it.
-    """
-    clusters = [match.span() for match in _CLUSTER.finditer(written)]
-    forms = [(unicodedata.normalize("NFKC", written[a:b]), a) for a, b in clusters]
-    places: list[int] = []
-    text = ""
-    for form, start in forms:
-        for character in form:
-            if character.isspace():
-                character = " "
-                if not text or text[-1] == " ":
-                    continue
-            text += character
-            places.append(start)
-    if text.endswith(" "):
-        text, places = text[:-1], places[:-1]
-    return places if text == normalise(written) else None
 
 
 def _with_numbers(words: Sequence[str]) -> tuple[list[str], dict[int, float]]:

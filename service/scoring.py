@@ -18,7 +18,7 @@ from gaixie.service.refusals import Refused
 from gaixie.service.settings import ServiceSettings
 from gaixie.service.synonyms import rewordings
 from gaixie.service.tables import ENCODINGS, XLSX, Table, read_table
-from gaixie.udfs.meaning.explain import explain
+from gaixie.udfs.meaning.explain import explain_pairs
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.validated import validated_features
@@ -31,6 +31,8 @@ MOST = 2_000
 DECIMALS = 6
 """Of a score in an answer; the metric's own have seven digits."""
 Pair = tuple[str, str]
+BAD = "去年他花了３０００元买下这座房子，没有后悔。", "这座的的房子，去年产量减少了，他后悔。"
+"""A pair of which every judgement is low."""
 Options = tuple[bool, bool]
 """(explain, changes)."""
 Encoding = Annotated[
@@ -128,13 +130,13 @@ class AlternativesRequest(PairIn):
     """A word of a paraphrase, by its place."""
 
     start: int = Field(ge=0, description="of the word in the paraphrase, in characters")
-    end: int = Field(ge=1)
+    end: int = Field(ge=1, description="behind its last character")
 
 
 class Alternative(Strict):
     text: str = Field(description="what may stand for the word")
     paraphrase: str = Field(description="the paraphrase with it")
-    spscore: Judged
+    spscore: Judged = Field(description="the score of the paraphrase with it")
     difference: float = Field(description="to the score of the paraphrase as it is")
 
 
@@ -146,9 +148,9 @@ class TableFacts(Strict):
     """What was recognised of a table; null where nothing was."""
 
     encoding: str = Field(description="utf-8, gb18030, utf-16, big5 or xlsx")
-    columns: list[str]
+    columns: list[str] = Field(description="the cells of the header")
     source: str | None = Field(description="the column that holds the sources")
-    paraphrase: str | None
+    paraphrase: str | None = Field(description="the column that holds the paraphrases")
     rows: int = Field(ge=0, description="below the header")
 
 
@@ -181,9 +183,7 @@ class ScoringPart(QueuedPart):
     def _load(self) -> None:
         self.spscore, self.segmenter = SPScore.load(self.tier), load_segmenter()
         self.signature = self.spscore.signature(self.segmenter)
-        self.judge(
-            (True, True), [("今天天气很好，我们一起去公园吧。", "天气不错，我们去公园玩吧。")]
-        )
+        self.judge((True, True), [BAD])  # reads every table that reasons need
 
     def about(self) -> dict[str, Any]:
         return {"tier": self.tier, "signature": self.signature}
@@ -307,11 +307,12 @@ def with_reasons(
 ) -> None:
     """Adds to the answer of each judged pair what options ask for: reasons, and what changed."""
     explained, marked = options
-    for (source, paraphrase), answer in zip(pairs, answers, strict=True):
-        if explained:
-            paper = spscore.tier == "paper"  # which sees nothing that could be named
-            answer["reasons"] = (
-                [] if paper else explain(source, paraphrase, segmenter, Resources.load(), answer)
-            )
-        if marked:
+    if explained:
+        reasons: list[list[str]] = [[] for _ in pairs]
+        if spscore.tier != "paper":  # which sees nothing that could be named
+            reasons = explain_pairs(pairs, segmenter, Resources.load(), answers)
+        for answer, own in zip(answers, reasons, strict=True):
+            answer["reasons"] = own
+    if marked:
+        for (source, paraphrase), answer in zip(pairs, answers, strict=True):
             answer["changes"] = changes(source, paraphrase, segmenter)

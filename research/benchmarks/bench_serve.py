@@ -1,4 +1,5 @@
-"""How fast the service answers: pairs a second at full load, and latencies at half of it.
+"""How fast the service answers: pairs a second at full load, and latencies at half of it; what a
+person waits for who types, and what a hundred pairs take, plain and with reasons.
 
 python research/benchmarks/bench_serve.py --data DATA --workers 2 --pairs 100
 python research/benchmarks/bench_serve.py --data DATA --url http://127.0.0.1:8000    one that runs
@@ -22,6 +23,7 @@ import time
 import timeit
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -32,17 +34,24 @@ from gaixie.research.benchmarks.common import ROOT, parser, show, translations
 from gaixie.service.client import Client
 
 
-def requests(data: Path, pairs: int, count: int) -> list[bytes]:
-    """Requests of POST /v1/score, of real translations of one sentence."""
-    texts = [row[:2] for row in translations(data) if len(row) > 1]
-    found = []
-    for k in range(count):
-        own = [texts[(k * pairs + i) % len(texts)] for i in range(pairs)]
-        rows = [{"source": a[:1000], "paraphrase": b[:1000]} for a, b in own]
-        body = json.dumps({"pairs": rows}).encode()
-        head = "POST /v1/score HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
-        found.append(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    return found
+def request(pairs: list[list[str]], **options: bool) -> bytes:
+    """A request of POST /v1/score."""
+    rows = [{"source": a[:1000], "paraphrase": b[:1000]} for a, b in pairs]
+    body = json.dumps({"pairs": rows, **options}).encode()
+    head = "POST /v1/score HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def requests(texts: list[list[str]], pairs: int, count: int, **options: bool) -> list[bytes]:
+    """Requests of so many pairs."""
+    places = ([(k * pairs + i) % len(texts) for i in range(pairs)] for k in range(count))
+    return [request([texts[place] for place in own], **options) for own in places]
+
+
+def typed(texts: list[list[str]], count: int) -> list[bytes]:
+    """What the page asks while the first paraphrases are typed, after every character."""
+    steps = ([a, b[:end]] for a, b in texts for end in range(2, len(b) + 1))
+    return [request([own], explain=True, changes=True) for own in islice(steps, count)]
 
 
 async def ask(url: str, own: list[tuple[float, bytes]], latencies: list[float]) -> None:
@@ -103,14 +112,24 @@ def service(*given: str) -> Iterator[str]:
 
 
 def bench_serve(args: argparse.Namespace) -> dict[str, float | dict[str, float]]:
-    """Pairs and requests a second, and latencies in milliseconds."""
-    bodies = requests(args.data, args.pairs, args.requests)
+    """Pairs and requests a second, and latencies in milliseconds.
+
+    Of typing, and of a hundred pairs, one request comes after the other.
+    """
+    texts = [row[:2] for row in translations(args.data) if len(row) > 1]
+    bodies = requests(texts, args.pairs, args.requests)
+    for_people = {
+        "typing": typed(texts, 500),
+        "100_pairs": requests(texts, 100, 50),
+        "100_pairs_explained": requests(texts, 100, 50, explain=True),
+    }
     with nullcontext(args.url) if args.url else service("--workers", str(args.workers)) as url:
         load(url, bodies[: len(bodies) // 4], args.connections)  # warm
         rate, full = load(url, bodies, args.connections)
         _, half = load(url, bodies, args.connections, rate / 2)
+        people = {name: load(url, own, 1)[1] for name, own in for_people.items()}
     rates = {"pairs_per_second": rate * args.pairs, "requests_per_second": rate}
-    return rates | {"full_load": full, "half_load": half}
+    return rates | {"full_load": full, "half_load": half, **people}
 
 
 def bench_paraphrasing(args: argparse.Namespace) -> dict[str, float]:

@@ -7,18 +7,21 @@ The sentences stand in reasons.ini, in English and Chinese.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from gaixie.udfs.meaning import counted, facts, language_model, vectors
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.meaning.fact_tables import known_words
 from gaixie.udfs.text.code_points import from_strings, word_ends
-from gaixie.udfs.text.normalise import is_han, normalise
+from gaixie.udfs.text.normalise import is_han, normalise, written_places
 from gaixie.udfs.text.numerals import MEASURES
 from gaixie.udfs.text.segmenters import Segmenter
 
@@ -27,8 +30,33 @@ LOW = {"structure": 0.5, "synonyms": 0.5, "meaning": 0.8, "fluency": 0.8}
 ODD_SPOTS = 2
 """How many odd spots are named at most."""
 NUMERALS = frozenset("0123456789零〇一二两三四五六七八九十百千万亿第")
+WORST = 2
+"""How many words of a side without a counterpart are named at most."""
 SOFT = ("quantity", "modality", "link", "question", "pronoun", "time")
 """Kinds of facts that good paraphrases change too: features count them, no reason names them."""
+SHARED = [counted.NAMES.index(name) for name in ("words_kept", "words_moved")]
+NAMED = [
+    counted.NAMES.index(name)
+    for name in (
+        *("numbers_lost", "numbers_new", "latin_lost", "latin_new", "names_lost", "names_new"),
+        *("foreign_lost", "foreign_new", "negation_added", "opposites"),
+    )
+]
+"""What counted counts of facts that reasons name."""
+CONTENT = [vectors.NAMES.index(name) for name in ("source_kept", "paraphrase_kept")]
+
+
+class Pair(NamedTuple):
+    """A pair, and what the kernels say of it."""
+
+    a: Sentence
+    b: Sentence
+    counts: np.ndarray
+    """Its row of counted.features."""
+    content: float
+    """The share of the content with a counterpart."""
+    losses: tuple[np.ndarray, np.ndarray]
+    """Of each side; see vectors.losses."""
 
 
 def explain(
@@ -39,19 +67,56 @@ def explain(
     judgements: Mapping[str, float] | None = None,
     language: str = "en",
 ) -> list[str]:
-    """Returns a sentence for each thing that pulls a judgement of the pair down.
+    """Returns the reasons of one pair; see explain_pairs."""
+    return explain_pairs([(source, paraphrase)], segmenter, resources, [judgements], language)[0]
 
-    judgements: the four, in [0, 1]. Each below LOW has a reason at least; without judgements, all
-    four have. language: ``en`` or ``zh``. Raises ValueError for another language.
+
+def explain_pairs(
+    pairs: Sequence[tuple[str, str]],
+    segmenter: Segmenter,
+    resources: Resources,
+    judgements: Sequence[Mapping[str, float] | None],
+    language: str = "en",
+) -> list[list[str]]:
+    """Returns, for each pair, a sentence for each thing that pulls a judgement of it down.
+
+    judgements: the four of each pair, in [0, 1]. Each below LOW has a reason at least; None stands
+    for four that are. language: ``en`` or ``zh``. Raises ValueError for another language.
     """
-    say = _sentences(language)
-    a, b = Sentence(source, segmenter), Sentence(paraphrase, segmenter)
-    for side, sentence in (("source", a), ("paraphrase", b)):
+    _sentences(language)  # raises before any work
+    read = zip(_read(pairs, segmenter, resources), judgements, strict=True)
+    return [_reasons(pair, own, resources, language) for pair, own in read]
+
+
+def _read(
+    pairs: Sequence[tuple[str, str]], segmenter: Segmenter, resources: Resources
+) -> Iterator[Pair]:
+    """Reads all pairs at once: a call of a kernel costs more than a pair."""
+    written = [text for pair in pairs for text in pair]
+    words = segmenter.cut([normalise(text) for text in written])
+    sentences = [Sentence(*own) for own in zip(written, words, strict=True)]
+    sides = sentences[::2], sentences[1::2]
+    a, b = (from_strings([own.text for own in side]) for side in sides)
+    words_a, words_b = (word_ends([own.words for own in side]) for side in sides)
+    columns = a, b, words_a, words_b
+    counts = counted.features(*columns)
+    rows, losses = vectors.losses(*columns, resources.vectors)
+    content = rows[:, CONTENT].min(axis=1)
+    found = (np.split(own, text.offsets[1:-1]) for own, text in zip(losses, (a, b), strict=True))
+    return map(Pair, *sides, counts, content, zip(*found, strict=True))
+
+
+def _reasons(
+    pair: Pair,
+    judgements: Mapping[str, float] | None,
+    resources: Resources,
+    language: str,
+) -> list[str]:
+    say, colon = _sentences(language), "：" if language == "zh" else ": "
+    for side, sentence in (("source", pair.a), ("paraphrase", pair.b)):
         if not any(is_han(ord(character)) for character in sentence.text):
             return [say[f"no_han_{side}"]]
-    texts = from_strings([a.text]), from_strings([b.text])
-    row = counted.features(*texts, word_ends([a.words]), word_ends([b.words]))[0]
-    kept, moved = (float(row[counted.NAMES.index(name)]) for name in ("words_kept", "words_moved"))
+    kept, moved = (float(pair.counts[place]) for place in SHARED)
     reasons: list[str] = []
     for name, least in LOW.items():
         if judgements is not None and not judgements[name] < least:
@@ -60,10 +125,10 @@ def explain(
             key, share = ("order", 1 - moved) if name == "structure" else ("kept", kept)
             own = [say["little_shared" if kept < 0.2 else key].format(share=f"{share:.0%}")]
         elif name == "meaning":
-            own = [*_changes(a, b, resources, say)] or [_content(a, b, resources, say)]
+            content = say["content"].format(share=f"{pair.content:.0%}")
+            own = [*_changes(pair, say)] or [content]
         else:
-            own = [*_odd_spots(b, resources, say)] or [say["stiff"]]
-        colon = "：" if language == "zh" else ": "
+            own = [*_odd_spots(pair.b, resources, say)] or [say["stiff"]]
         reasons += [f"{say[name]}{colon}{reason}" for reason in dict.fromkeys(own)]
     return reasons
 
@@ -93,22 +158,26 @@ def in_chinese(reason: str) -> str:
 class Sentence:
     """A sentence as it was written, and as the metric reads it."""
 
-    def __init__(self, written: str, segmenter: Segmenter):
-        self.written, self.text = written, normalise(written)
-        self.words = segmenter.cut([self.text])[0]
-        self.spans = [*pairwise([0, *accumulate(map(len, self.words))])]
+    def __init__(self, written: str, words: Sequence[str]):
+        """words: those of the text."""
+        self.written, self.text, self.words = written, "".join(words), words
+        self.spans = [*pairwise([0, *accumulate(map(len, words))])]
         """Where the words lie in the text."""
 
     @cached_property
-    def _read(self) -> list[int]:
-        """How many characters of the text come from the first k that were written, for each k."""
-        ends = range(len(self.written) + 1)
-        return list(accumulate((len(normalise(self.written[:end])) for end in ends), max))
+    def _places(self) -> list[int] | None:
+        """Where each character of the text begins in what was written, and where that ends."""
+        places = written_places(self.written)
+        return places and [*places, len(self.written)]
 
     def quote(self, start: int, end: int) -> str:
         """Returns what text[start:end] was written as."""
-        first, last = bisect_right(self._read, start) - 1, bisect_left(self._read, end)
-        return self.written[first:last].strip() or self.text[start:end]
+        places = self._places
+        if not places:
+            return self.text[start:end]
+        # Several characters may come from one: ㍿ is 株式会社.
+        last = places[bisect_right(places, places[end - 1])]
+        return self.written[places[start] : last].strip()
 
     def whole_words(self, start: int, end: int) -> tuple[int, int]:
         """Returns the span of the words that text[start:end] touches."""
@@ -132,29 +201,20 @@ def _sentences(language: str) -> Mapping[str, str]:
     parser.read(Path(__file__).with_name("reasons.ini"), "utf-8")
     if language not in parser.sections():
         raise ValueError(f"language {language!r}: expected {' or '.join(parser.sections())}")
-    return parser[language]
+    return dict(parser[language])
 
 
-def _changes(
-    a: Sentence, b: Sentence, resources: Resources, say: Mapping[str, str]
-) -> Iterator[str]:
+def _changes(pair: Pair, say: Mapping[str, str]) -> Iterator[str]:
     """Facts and words that one of the sentences has and the other has not."""
-    found = facts.find(a.text, a.words), facts.find(b.text, b.words)
-    lost, new = facts.missing(*found), facts.missing(*found[::-1])
+    lost, new = _missing_facts(pair)
     of_new = {fact.item: fact for fact in new if fact.kind == "opposite"}
     for fact in lost:
         other = of_new.get(facts.opposite(fact.item)) if fact.kind == "opposite" else None
         if other:
-            written = a.quote(fact.start, fact.end), b.quote(other.start, other.end)
+            written = pair.a.quote(fact.start, fact.end), pair.b.quote(other.start, other.end)
             yield say["opposite"].format(text=written[0], other=written[1])
-    sides = zip(
-        (a, b),
-        ("lost", "new"),
-        (lost, new),
-        vectors.unmatched(a.words, b.words, resources.vectors),
-        strict=True,
-    )
-    for sentence, verb, own, words in sides:
+    sides = zip((pair.a, pair.b), ("lost", "new"), (lost, new), pair.losses, strict=True)
+    for sentence, verb, own, losses in sides:
         named: list[tuple[int, int]] = []
         for fact in own:
             if fact.kind in (*SOFT, "opposite"):
@@ -165,21 +225,24 @@ def _changes(
             if not any(start <= span[0] and span[1] <= end for start, end in named):
                 named.append(span)
                 yield say[f"{kind}_{verb}"].format(text=sentence.quote(*span))
-        for place in words:
-            start, end = sentence.spans[place]
+        for place in np.argsort(-losses, kind="stable")[:WORST]:
+            start, end = sentence.whole_words(place, place + 1)
             # What the segmenter makes of what it does not know is often no word.
-            if (word := sentence.words[place]) not in known_words() or _is_number(word):
+            if (word := sentence.text[start:end]) not in known_words() or _is_number(word):
                 continue
-            if not any(first < end and start < last for first, last in named):
+            if losses[place] > 0 and not any(a < end and start < b for a, b in named):
                 yield say[f"word_{verb}"].format(text=sentence.quote(start, end))
 
 
-def _content(a: Sentence, b: Sentence, resources: Resources, say: Mapping[str, str]) -> str:
-    texts = from_strings([a.text]), from_strings([b.text])
-    words = word_ends([a.words]), word_ends([b.words])
-    row = vectors.features(*texts, *words, resources.vectors)[0]
-    places = [vectors.NAMES.index(f"{side}_kept") for side in ("source", "paraphrase")]
-    return say["content"].format(share=f"{row[places].min():.0%}")
+def _missing_facts(pair: Pair) -> tuple[list[facts.Fact], list[facts.Fact]]:
+    """Returns the facts that the paraphrase lacks, and those that the source lacks.
+
+    None where the kernel counted none of what reasons name.
+    """
+    if not pair.counts[NAMED].any():
+        return [], []
+    found = [facts.find(own.text, own.words) for own in (pair.a, pair.b)]
+    return facts.missing(*found), facts.missing(*found[::-1])
 
 
 def _odd_spots(b: Sentence, resources: Resources, say: Mapping[str, str]) -> Iterator[str]:

@@ -27,7 +27,7 @@ import numpy as np
 
 from gaixie.udfs.meaning import vectors_kernel as kernels
 from gaixie.udfs.meaning.array_folder import read_arrays, write_arrays
-from gaixie.udfs.text.code_points import CodePoints, Words, from_strings, word_ends
+from gaixie.udfs.text.code_points import CodePoints, Words
 from gaixie.udfs.text.compiled import frozen
 from gaixie.udfs.text.words import alphanumeric
 
@@ -137,40 +137,34 @@ def features(
 
     NaN where a side has no content word, and for what is not defined.
     """
-    return _fill(a, b, words_a, words_b, table)[0]
+    rows, *rest = _room(a, words_a, words_b, table)
+    columns = *frozen(a, b), *frozen(words_a, words_b)
+    kernels.fill_rows(*columns, alphanumeric(), *rest, rows)
+    return rows
 
 
-def _fill(
+def losses(
     a: CodePoints, b: CodePoints, words_a: Words, words_b: Words, table: VectorTable
-) -> tuple[np.ndarray, kernels.Room]:
-    """Returns the columns, and what the kernel leaves of the last pair."""
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    """Returns what features does, and what each word of the sentences loses.
+
+    The losses of a side: float32, a cell for each of its characters. The first of a content word
+    has its weight × (1 - cosine) where it weighs over 0.5 and has no partner of cosine 0.5; all
+    others have 0.
+    """
+    rows, *rest = _room(a, words_a, words_b, table)
+    found = np.zeros(len(a.values), np.float32), np.zeros(len(b.values), np.float32)
+    columns = *frozen(a, b), *frozen(words_a, words_b)
+    kernels.fill_losses(*columns, alphanumeric(), *rest, rows, found)
+    return rows, found
+
+
+def _room(a: CodePoints, words_a: Words, words_b: Words, table: VectorTable) -> tuple[Any, ...]:
+    """Returns the rows that the kernels fill in, the tables and the room that they need."""
     rows = np.empty((len(a.offsets) - 1, len(NAMES)), np.float32)
     n, m = (int(np.diff(words.offsets).max(initial=1)) for words in (words_a, words_b))
     room = kernels.room(n, m, table.tables.vectors.shape[1])
-    columns = *frozen(a, b), *frozen(words_a, words_b)
-    kernels.fill_rows(*columns, alphanumeric(), *frozen(table.tables), room, rows)
-    return rows, room
-
-
-def unmatched(
-    words_a: list[str], words_b: list[str], table: VectorTable, count: int = 2
-) -> tuple[list[int], list[int]]:
-    """Numbers of the words of either sentence whose loss weighs most, at most count of each.
-
-    Both sentences have a content word at least.
-    """
-    texts = from_strings(["".join(words_a)]), from_strings(["".join(words_b)])
-    _, room = _fill(*texts, word_ends([words_a]), word_ends([words_b]), table)
-    found = []
-    for words, side in ((words_a, room.a), (words_b, room.b)):
-        content = [k for k, word in enumerate(words) if any(map(str.isalnum, word))]
-        rows, cosines = side.rows[: len(content)], side.best[: len(content)]
-        weights = table.tables.weights[rows]
-        losses = np.where((cosines < 0.5) & (weights > 0.5), weights, 0)
-        losses *= 1 - cosines
-        worst = np.argsort(-losses, kind="stable")[:count]
-        found.append([content[k] for k in worst if losses[k] > 0])
-    return found[0], found[1]
+    return rows, *frozen(table.tables), room
 
 
 def cosines(words_a: Sequence[str], words_b: Sequence[str], table: VectorTable) -> np.ndarray:

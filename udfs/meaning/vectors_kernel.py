@@ -120,6 +120,32 @@ def fill_rows(texts_a, texts_b, words_a, words_b, alnum, tables, room, rows):
             _fill_row(a, b, n, m, tables, room, row)
 
 
+@entry
+def fill_losses(texts_a, texts_b, words_a, words_b, alnum, tables, room, rows, losses):
+    """Fills rows as fill_rows does, one pair at a time, and the losses of their words.
+
+    losses: two of float32, zeros, a cell for each character of the texts: that where a word begins
+    gets its weight × (1 - cosine), if it has a weight of over 0.5 and no partner of cosine 0.5.
+    """
+    for pair in range(len(rows)):
+        texts = row_of(texts_a, pair), row_of(texts_b, pair)
+        n = _read_words(texts[0], row_of(words_a, pair), alnum, tables.cells, room.a)
+        m = _read_words(texts[1], row_of(words_b, pair), alnum, tables.cells, room.b)
+        rows[pair] = np.nan
+        if n > 0 and m > 0:
+            _fill_row(texts[0], texts[1], n, m, tables, room, rows[pair])
+            _note_losses(tables.weights, room.a, n, losses[0][texts_a.offsets[pair] :])
+            _note_losses(tables.weights, room.b, m, losses[1][texts_b.offsets[pair] :])
+
+
+@inner
+def _note_losses(weights, side, count, losses):
+    for k in range(count):
+        weight, cosine = weights[side.rows[k]], side.best[k]
+        if cosine < 0.5 and weight > 0.5:
+            losses[side.begins[k]] = weight * (np.float32(1) - cosine)
+
+
 @inner
 def _fill_row(a, b, n, m, tables, room, row):
     """The columns of a pair with n and m content words."""

@@ -12,6 +12,7 @@ of the interpreter does not change a score.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import cache
 
@@ -48,9 +49,36 @@ syllables, or of old scripts.
 """
 
 
+_CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u1161-\u11ff\u3099\u309a\uff9e\uff9f]*")
+"""A character with the marks that combine with it: accents, Hangul vowels, kana's voicing."""
+
+
 def normalise(text: str) -> str:
     """The text under NFKC with whitespace collapsed: the form that every feature reads."""
     return " ".join(unicodedata.normalize("NFKC", text).split())
+
+
+def written_places(written: str) -> list[int] | None:
+    """Returns where each character of the normalised text begins in what was written.
+
+    None where characters were composed over the bounds that are cut here: a character, and the
+    marks that combine with it.
+    """
+    clusters = [match.span() for match in _CLUSTER.finditer(written)]
+    forms = [(unicodedata.normalize("NFKC", written[a:b]), a) for a, b in clusters]
+    places: list[int] = []
+    text = ""
+    for form, start in forms:
+        for character in form:
+            if character.isspace():
+                character = " "
+                if not text or text[-1] == " ":
+                    continue
+            text += character
+            places.append(start)
+    if text.endswith(" "):
+        text, places = text[:-1], places[:-1]
+    return places if text == normalise(written) else None
 
 
 def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:

@@ -223,13 +223,14 @@ def _goes_on(text, k, end, table):
 def find(text: str, words: Sequence[str]) -> list[Number]:
     """Returns the numbers of a normalised text, given with its words, in order."""
     codes, table = read_only(from_strings([text]).values), _table()
+    begins = ((table[np.minimum(codes, len(table) - 1)] & NUMERAL) != 0).tolist()
     edges = np.zeros(len(text) + 1, np.uint8)
     edges[[0, *accumulate(map(len, words))]] = 1
     numbers, position = [], 0
     while position < len(text):
         if code := CODE.match(text, position):
             position = code.end()
-        elif cell_at.py_func(codes, position, table) & NUMERAL:
+        elif begins[position]:
             number, weak, end = kernel(codes, position, table, edges)
             numbers.append(Number(number, bool(weak), position, end))
             position = end

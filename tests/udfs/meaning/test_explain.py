@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gaixie.udfs.meaning.explain import LOW, Sentence, describe, explain
+from gaixie.udfs.meaning.explain import LOW, Sentence, describe, explain, explain_pairs
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import SPScore
+from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import load_segmenter
 
 SEGMENTER = load_segmenter()
@@ -73,9 +74,18 @@ def test_opposites_are_named_together():
     ],
 )
 def test_what_a_piece_was_written_as(written, part, quoted):
-    sentence = Sentence(written, SEGMENTER)
+    sentence = Sentence(written, SEGMENTER.cut([normalise(written)])[0])
     start = sentence.text.index(part)
     assert sentence.quote(start, start + len(part)) == quoted
+
+
+def test_many_pairs_have_the_reasons_of_each():
+    """One of them has no Chinese, one another width than what was written, one is long."""
+    pairs = [(SOURCE, GOOD), (SOURCE, "no."), (SOURCE, BAD), (GOOD * 20, BAD * 20), (BAD, SOURCE)]
+    given = [None, HIGH, None, HIGH | {"meaning": 0.1}, HIGH | {"fluency": 0.1}]
+    many = explain_pairs(pairs, SEGMENTER, Resources.load(), given)
+    assert many == [reasons(*pair, own) for pair, own in zip(pairs, given, strict=True)]
+    assert explain_pairs([], SEGMENTER, Resources.load(), []) == []
 
 
 def test_what_a_score_says():

@@ -10,7 +10,7 @@ from gaixie.udfs.meaning.vectors import (
     NAMES,
     VectorTable,
     features,
-    unmatched,
+    losses,
     write_table,
 )
 from gaixie.udfs.text.code_points import from_strings, word_ends
@@ -100,6 +100,12 @@ def test_the_shipped_table_knows_synonyms():
     assert row[place] > 0.6 > other[place]
 
 
-def test_unmatched_words_are_what_is_lost_and_new(table):
+def test_words_without_a_partner_are_losses(table):
+    """医生 and 三 have none, 病人 has one of a cosine above 0.5; what each weighs counts."""
     words = ["医生", "，", "治疗", "病人"], ["三", "治疗", "患者"]
-    assert unmatched(*words, table) == ([0], [0])
+    texts = [from_strings(["".join(side)]) for side in words]
+    ends = [word_ends([side]) for side in words]
+    rows, (lost, new) = losses(*texts, *ends, table)
+    np.testing.assert_array_equal(rows, features(*texts, *ends, table))
+    assert lost.tolist() == pytest.approx([1, *[0] * 6], abs=0.01)
+    assert new.tolist() == pytest.approx([1, *[0] * 4], abs=0.01)

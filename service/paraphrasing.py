@@ -28,7 +28,11 @@ Why = Literal["empty", "undecodable", "too_long", "nothing_good_enough"]
 
 
 class ParaphraseRequest(Strict):
-    text: Text | None = Field(default=None, examples=["市图书馆将于下周二举办古籍修复体验活动。"])
+    text: Text | None = Field(
+        default=None,
+        description="a sentence",
+        examples=["市图书馆将于下周二举办古籍修复体验活动。"],
+    )
     texts: list[Text] | None = Field(default=None, min_length=1, description="instead of text")
     n: int = Field(default=3, ge=1, le=100, description="candidates of a text, at most")
     degree: int | None = Field(
@@ -68,36 +72,36 @@ class CandidateOut(Judgements):
 
 class Dropped(Strict):
     copies: int = Field(description="candidates that said what the text says, to the character")
-    lost_a_kept_term: int
-    no_chinese: int
+    lost_a_kept_term: int = Field(description="candidates without a term that must not change")
+    no_chinese: int = Field(description="candidates without a Chinese character")
 
 
 class ParaphraseResult(Strict):
-    source: str
-    degree: int | None
+    source: str = Field(description="the text")
+    degree: int | None = Field(description="as it was asked for")
     candidates: list[CandidateOut] = Field(description="the best first")
-    dropped: Dropped
+    dropped: Dropped = Field(description="how many candidates were left out, and why")
     absent: list[str] = Field(description="kept terms that the text does not have")
     reason: Why | None = Field(description="why there is none; null where one was looked for")
 
 
 class ParaphraseAnswer(Strict):
-    model: str
-    signature: str
-    results: list[ParaphraseResult]
+    model: str = Field(description="the name of what wrote")
+    signature: str = Field(description="scores compare only under one signature")
+    results: list[ParaphraseResult] = Field(description="one for each text, in their order")
 
 
 class ModelOut(Strict):
-    name: str
-    kind: Literal["edits", "transformers", "ctranslate2"]
+    name: str = Field(description="edits, or the folder of a trained model")
+    kind: Literal["edits", "transformers", "ctranslate2"] = Field(description="its engine")
     weights: int | None = Field(description="null where the engine does not say")
     degrees: bool = Field(description="whether it knows degrees of change")
-    signature: str
+    signature: str = Field(description="of the metric that judges its candidates")
     card: str = Field(description="what its card says first; empty without one")
 
 
 class ModelsAnswer(Strict):
-    models: list[ModelOut]
+    models: list[ModelOut] = Field(description="what writes here")
 
 
 class Asked(NamedTuple):

@@ -33,7 +33,7 @@ class Fault(Strict):
 class ErrorAnswer(Strict):
     """What every error is answered with."""
 
-    error: Fault
+    error: Fault = Field(description="what is wrong")
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {

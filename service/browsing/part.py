@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 import duckdb
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse
 from starlette.background import BackgroundTask
 
@@ -24,7 +24,9 @@ from gaixie.udfs.text.segmenters import load_segmenter
 
 Result = TypeVar("Result")
 Score = Literal["spscore", "structure", "synonyms", "meaning", "fluency"]
-Bound = Annotated[float | None, Query(ge=0, le=1)]
+Least = Annotated[float | None, Query(ge=0, le=1, description="least value")]
+Most = Annotated[float | None, Query(ge=0, le=1, description="greatest value")]
+Column = Annotated[Score, Query(description="the score that counts")]
 Marked = Annotated[bool, Query(description="add what changed in each pair")]
 PAGE = 50
 LONGEST_PAGE = 1_000
@@ -40,22 +42,22 @@ REPORT_POLICY = (
 class Wanted:
     """The filter, as parameters of an address. min_ and max_ of each score, both within."""
 
-    origin: str | None = None
-    stage: Annotated[int | None, Query(ge=-(2**31), lt=2**31)] = None
-    split: str | None = None
+    origin: Annotated[str | None, Query(description="of the pairs")] = None
+    stage: Annotated[int | None, Query(ge=-(2**31), lt=2**31, description="of the pairs")] = None
+    split: Annotated[str | None, Query(description="of a release")] = None
     text: Annotated[str | None, Query(description="in source or paraphrase, to the character")] = (
         None
     )
-    min_spscore: Bound = None
-    max_spscore: Bound = None
-    min_structure: Bound = None
-    max_structure: Bound = None
-    min_synonyms: Bound = None
-    max_synonyms: Bound = None
-    min_meaning: Bound = None
-    max_meaning: Bound = None
-    min_fluency: Bound = None
-    max_fluency: Bound = None
+    min_spscore: Least = None
+    max_spscore: Most = None
+    min_structure: Least = None
+    max_structure: Most = None
+    min_synonyms: Least = None
+    max_synonyms: Most = None
+    min_meaning: Least = None
+    max_meaning: Most = None
+    min_fluency: Least = None
+    max_fluency: Most = None
 
 
 Filtered = Annotated[Wanted, Depends()]
@@ -117,9 +119,9 @@ class BrowsingPart(Part):
         self,
         request: Request,
         given: Filtered,
-        sort: Score = "spscore",
-        order: Literal["asc", "desc"] = "desc",
-        limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = PAGE,
+        sort: Column = "spscore",
+        order: Annotated[Literal["asc", "desc"], Query(description="of the score")] = "desc",
+        limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="of the rows")] = PAGE,
         after: Annotated[str | None, Query(description="next of the page before")] = None,
         changes: Marked = False,
     ) -> Response:
@@ -138,8 +140,8 @@ class BrowsingPart(Part):
         self,
         request: Request,
         given: Filtered,
-        n: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = PAGE,
-        seed: int = 1,
+        n: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="how many")] = PAGE,
+        seed: Annotated[int, Query(description="the same one draws the same pairs")] = 1,
         changes: Marked = False,
     ) -> Response:
         """Pairs at random; the same ones for the same seed."""
@@ -151,7 +153,7 @@ class BrowsingPart(Part):
         return json_response({"rows": rows})
 
     async def histogram(
-        self, request: Request, given: Filtered, column: Score = "spscore"
+        self, request: Request, given: Filtered, column: Column = "spscore"
     ) -> Response:
         """How many pairs have which score, in bins of one width from 0 to 1."""
         wanted = self._filter(given, column)
@@ -172,7 +174,9 @@ class BrowsingPart(Part):
 
         return json_response(await self._ask(request, work))
 
-    async def one(self, request: Request, pair_id: str) -> Response:
+    async def one(
+        self, request: Request, pair_id: Annotated[str, Path(description="of its row")]
+    ) -> Response:
         """A pair, with what changed in it and why it is judged as it is."""
         row = await self._ask(request, lambda cursor: self.pairs.one(cursor, pair_id))
         if row is None:
@@ -187,7 +191,10 @@ class BrowsingPart(Part):
         return json_response(row)
 
     async def export(
-        self, request: Request, given: Filtered, format: Literal["csv", "parquet"] = "csv"
+        self,
+        request: Request,
+        given: Filtered,
+        format: Annotated[Literal["csv", "parquet"], Query(description="of the file")] = "csv",
     ) -> Response:
         """All pairs of the filter as a file."""
         wanted = self._filter(given)

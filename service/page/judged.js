@@ -17,9 +17,12 @@ export function number(value, digits = 2) {
 // "about 2.3 of 5: a light rewording, meaning kept"
 export function inWords(scores) {
   if (scores.spscore === null || scores.spscore === undefined) return t("not_scored");
-  const band = t("levels")[LEVELS.filter((least) => 5 * scores.spscore >= least).length];
-  const parts = [band];
-  if (scores.meaning !== undefined) parts.push(t("meanings")[scores.meaning >= 0.8 ? 2 : scores.meaning >= 0.5 ? 1 : 0]);
+  const level = LEVELS.filter((least) => 5 * scores.spscore >= least).length;
+  const { structure, synonyms, meaning } = scores;
+  const parts = [t("levels")[level]];
+  if (level === 1 && Math.max(structure, synonyms) < 0.3) parts[0] = t("near_copy");
+  if (level === 1 && meaning < 0.5) parts[0] = t("other_meaning");
+  else if (meaning !== undefined) parts.push(t("meanings")[meaning >= 0.8 ? 2 : meaning >= 0.5 ? 1 : 0]);
   if (scores.fluency < 0.5) parts.push(t("odd"));
   const chinese = document.documentElement.lang === "zh";
   return `${t("of_five")((5 * scores.spscore).toFixed(1))}${chinese ? "：" : ": "}${parts.join(chinese ? "，" : ", ")}`;

@@ -141,6 +141,12 @@ def test_the_first_look_is_a_score_that_is_understood(open_page):
     assert page.get_attribute("html", "lang") == "zh"  # as it was chosen
 
 
+def test_a_near_copy_is_called_so(open_page):
+    page = open_page("/#score")
+    page.fill("#rewrite", page.input_value("#source").replace("往下掉", "往下流"))
+    until(page, lambda: page.inner_text(".whole").endswith(": a near-copy, meaning kept"))
+
+
 def test_scores_follow_what_is_typed(open_page):
     """Each answer is of the last text; what is shown is what was written; the address has the pair."""
     page = open_page("/#score")

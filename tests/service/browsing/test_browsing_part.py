@@ -27,6 +27,9 @@ from starlette.testclient import TestClient
 from gaixie.service.app import make_app
 from gaixie.service.browsing.pairs import Pairs
 from gaixie.service.browsing.part import BrowsingPart
+from gaixie.service.edit_writer import EditWriter
+from gaixie.service.paraphrasing import ParaphrasingPart
+from gaixie.service.scoring import ScoringPart
 from gaixie.service.settings import ServiceSettings
 from gaixie.udfs.meaning.why import explainer
 from gaixie.udfs.spscore import OUTPUTS, SPScore
@@ -67,6 +70,30 @@ def get(client, path: str, **query) -> dict:
     answer = client.get(f"/v1/run{path}", params=query)
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+def test_every_field_and_parameter_is_described(run):
+    settings = ServiceSettings()
+    uri = str(run[0])
+    manifest = read_run(uri)
+    parts = [
+        ScoringPart("core", settings),
+        ParaphrasingPart(EditWriter("core", 50), settings),
+        BrowsingPart(Pairs(uri, manifest), manifest, lambda *_: [], settings),
+    ]
+    document = make_app(parts, settings).openapi()
+    places = [
+        (path, own["name"], own)
+        for path, methods in document["paths"].items()
+        for operation in methods.values()
+        for own in operation.get("parameters", ())
+    ] + [
+        (name, field, own)
+        for name, schema in document["components"]["schemas"].items()
+        for field, own in schema.get("properties", {}).items()
+    ]
+    assert len(places) > 100
+    assert [place[:2] for place in places if not place[2].get("description")] == []
 
 
 def test_facts(client, run):

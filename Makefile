@@ -94,6 +94,7 @@ clean:
 
 .venv/.base: .venv/bin/python pyproject.toml infra/constraints.txt
 	$(INSTALL) --editable .
+	$(BIN)/python -m gaixie.udfs.spscore
 	touch $@
 
 .venv/.%: .venv/.base

@@ -49,6 +49,8 @@ RUN --mount=type=bind,from=build,source=/dist,target=/dist \
     && ln -s lib/python3.11/site-packages/gaixie/jobs lib/python3.11/site-packages/gaixie/conf /opt/gaixie/
 USER 10001:10001
 WORKDIR /tmp
+# Kernels for the processor that builds: the first job on one like it does not compile any.
+RUN python -m gaixie.udfs.spscore
 # Of a master or worker, compose.yaml asks the web page instead; Kubernetes ignores this line.
 HEALTHCHECK --interval=5m --timeout=60s CMD ["python", "/opt/gaixie/jobs/score_corpus.py", "--help"]
 ENTRYPOINT ["tini", "-g", "--", "/opt/entrypoint.sh"]

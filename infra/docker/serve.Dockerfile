@@ -43,6 +43,8 @@ RUN --mount=type=bind,from=build,source=/dist,target=/dist \
 ENV GAIXIE_CACHE_DIR=/var/gaixie
 USER 10001:10001
 WORKDIR /tmp
+# Kernels for the processor that builds: the service begins at once on one like it.
+RUN python -m gaixie.udfs.spscore
 EXPOSE 8000
 # Kubernetes ignores this line and has probes of its own.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=120s CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/ready')"]

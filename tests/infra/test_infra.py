@@ -71,6 +71,25 @@ def test_dockerfile(path):
         assert (ROOT / source).exists(), source
 
 
+@pytest.mark.parametrize(
+    "name", ["Makefile", "infra/docker/score.Dockerfile", "infra/docker/serve.Dockerfile"]
+)
+def test_what_is_made_has_compiled_kernels(name):
+    """The first command in it does not wait for them."""
+    assert "python -m gaixie.udfs.spscore\n" in (ROOT / name).read_text("utf-8")
+
+
+def test_the_first_steps_are_those_that_are_timed():
+    timed = (INFRA / "first_use.sh").read_text("utf-8")
+    page = (ROOT / "docs/first-steps.md").read_text("utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    commands = [line for block in blocks[1:] for line in block.splitlines()]
+    assert len(commands) == 4
+    for command in commands:
+        assert command in timed
+    passes(tool("shellcheck"), INFRA / "first_use.sh")
+
+
 def test_compose_file():
     passes(
         tool("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", INFRA / "compose.yaml"

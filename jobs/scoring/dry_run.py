@@ -109,10 +109,11 @@ def _print_sample(table: pd.DataFrame, settings: ScoreSettings) -> None:
     print(f"  of the first {len(table):,} rows, {len(fit):,} are fit")
     for reason, count in table["reason"].value_counts().items():
         print(f"  quarantine {reason}: {count:,}")
+    quantiles = [0.05, 0.25, 0.5, 0.75, 0.95]
     for origin, pairs in fit.groupby("origin"):
-        points = pairs["spscore"].quantile([0.05, 0.25, 0.5, 0.75, 0.95]).round(3)
-        thresholds = settings.thresholds[str(origin)]
-        print(f"  {origin}: score at 5/25/50/75/95 %: {points.tolist()}; cuts: {thresholds}")
+        points = ", ".join(f"{own:.3f}" for own in pairs["spscore"].quantile(quantiles))
+        print(f"  {origin}: 5, 25, 50, 75 and 95 % score below {points}")
+        print(f"  {origin}: {settings.thresholds[str(origin)].in_words()}")
         means = [f"{name} {pairs[name].mean():.2f}" for name in JUDGEMENTS]
         print(f"  {origin}: mean {', '.join(means)}")
 
@@ -129,7 +130,7 @@ def print_estimate(
     of_a_pair = table.mul(table["rows"], axis=0).sum(skipna=False) / table["rows"].sum()
     scoring, texts, kept = of_a_pair[["core_s", "text_bytes", "kept_bytes"]]
     if isnan(scoring):
-        print(f"estimate: none, from less than {2 * BATCH:,} rows of an input")
+        print(f"no estimate of time and space: it needs {2 * BATCH:,} rows or more of each input")
         return
     count, about = pairs or round(table["rows"].sum()), "" if pairs else "about "
     spent = count * (scoring + MOVING_S)

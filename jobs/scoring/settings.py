@@ -43,6 +43,15 @@ class Thresholds(Strict):
             raise ValueError(f"cut points must ascend within 0 and 1, not {list(points)}")
         return self
 
+    def in_words(self) -> str:
+        """Returns where the stages begin: stages 1, 2 and 3 begin at a score of 0.2, 0.4 and 0.5."""
+        of, points = "a score", self.scores
+        if points is None:
+            of, points = "the quantile", self.quantiles or (0.0, 0.0, 0.0)
+        text = "stages 1, 2 and 3 begin at {} of {:g}, {:g} and {:g}".format(of, *points)
+        least = f"; 2 and 3 need a meaning of {self.min_meaning:g}" if self.min_meaning else ""
+        return text + least
+
 
 class ScoreSettings(Strict):
     """conf/score.yaml."""

@@ -221,9 +221,10 @@ def test_dry_run_writes_nothing(score, tmp_path):
         "1 jsonl files",
         "288 are fit",
         "carried through: ",
-        "llm: score at",
+        "llm: 5, 25, 50, 75 and 95 % score below 0.",
+        "llm: stages 1, 2 and 3 begin at a score of 0.",
         "llm: mean structure 0.",
-        "estimate: none, from less than 2,000 rows",
+        "no estimate of time and space: it needs 2,000 rows or more of each input",
         "SPScore-zh",
     ):
         assert text in run.stdout

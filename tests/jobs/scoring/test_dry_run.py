@@ -38,7 +38,9 @@ def test_scoring_is_measured_behind_the_first_batch():
 
 def test_a_small_sample_measures_nothing(capsys):
     print_estimate([measured(BATCH + 1)], 8, None, 128)
-    assert capsys.readouterr().out == "estimate: none, from less than 2,000 rows of an input\n"
+    assert capsys.readouterr().out == (
+        "no estimate of time and space: it needs 2,000 rows or more of each input\n"
+    )
 
 
 @pytest.mark.parametrize("cores", [10, 1000])

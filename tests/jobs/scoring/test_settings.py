@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.settings import ScoreSettings, load_settings
+from gaixie.jobs.scoring.settings import ScoreSettings, Thresholds, load_settings
 from gaixie.udfs.spscore.stages import DEFAULT_CUTS
 from gaixie.udfs.storage import storage
 
@@ -44,3 +44,12 @@ def test_inputs_take_the_csv_settings_that_they_do_not_state():
     first, second = settings.inputs
     assert (first.csv.encoding, first.csv.delimiter, first.csv.quote) == ("gb18030", ";", None)
     assert (second.csv.encoding, second.csv.delimiter, second.csv.quote) == ("utf-8", None, "")
+
+
+def test_where_stages_begin_is_said_in_words():
+    words = Thresholds(scores=(0.24, 0.44, 0.5), min_meaning=0.6).in_words()
+    assert words == (
+        "stages 1, 2 and 3 begin at a score of 0.24, 0.44 and 0.5; 2 and 3 need a meaning of 0.6"
+    )
+    words = Thresholds(quantiles=(0.2, 0.5, 0.9)).in_words()
+    assert words == "stages 1, 2 and 3 begin at the quantile of 0.2, 0.5 and 0.9"

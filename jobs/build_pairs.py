@@ -35,15 +35,14 @@ import sys
 from gaixie.jobs.corpus.early import check_local_files, check_local_inputs
 from gaixie.jobs.corpus.paths import check_apart
 from gaixie.jobs.errors import run
-from gaixie.jobs.pairs.options import assignments, parse
-from gaixie.jobs.pairs.settings import BuildSettings, load_settings
+from gaixie.jobs.pairs.settings import BuildSettings, assignments, load_settings, parse
 
 
 def main(argv: list[str] | None = None) -> int:
     args = parse(argv, __doc__)
     given = {name: getattr(args, name, None) for name in BuildSettings.model_fields}
     settings, method = load_settings(args.config, given, assignments(args))
-    check_apart(str(settings.output), settings.paths)
+    check_apart(settings.folder, settings.paths)
     check_local_files(settings.moses.values())
     if settings.tmx:
         check_local_files([str(settings.input)])

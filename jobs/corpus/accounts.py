@@ -39,35 +39,26 @@ def close_accounts(
 ) -> None:
     """Raises RuntimeError unless read = scored + quarantined + duplicates for every origin."""
     for origin, rows in read.items():
-        parts = [
+        kept, unfit = (
             sum(n for (name, _), n in c.items() if name == origin) for c in (scored, quarantined)
-        ]
+        )
         left_out = duplicates.get(origin, 0)
-        if rows != sum(parts) + left_out:
+        if rows != kept + unfit + left_out:
+            parts = f"{kept} scored + {unfit} quarantined + {left_out} duplicates"
             raise RuntimeError(
-                f"origin {origin}: {rows} rows read, but {parts[0]} scored + {parts[1]} "
-                f"quarantined + {left_out} duplicates; nothing was published"
+                f"origin {origin}: {rows} rows read, but {parts}; nothing was published"
             )
 
 
 def written_files(spark: SparkSession, storage: Storage, folder: str, name: str) -> list[RunFile]:
     """Lists the files of a run's table with their digests; none if the table was not written."""
-    if not storage.exists(f"{folder}/{name}"):
-        return []
-    files = storage.list_files(f"{folder}/{name}")
+    path = f"{folder}/{name}"
+    files = storage.list_files(path) if storage.exists(path) else []
     uris = [file.uri for file in files]
-    if all(uri.startswith(("file:", "s3a:")) for uri in uris):
-        sums = digests(spark, uris)
-    else:
-        sums = _in_threads(storage.sha256, uris)
-    return [
-        RunFile(
-            path=f"{name}/" + file.uri.rpartition(f"/{name}/")[2],
-            bytes=file.size,
-            sha256=sums[file.uri],
-        )
-        for file in files
-    ]
+    is_plain = all(uri.startswith(("file:", "s3a:")) for uri in uris)
+    sums = digests(spark, uris) if is_plain else _in_threads(storage.sha256, uris)
+    below = {uri: f"{name}/" + uri.rpartition(f"/{name}/")[2] for uri in uris}
+    return [RunFile(path=below[f.uri], bytes=f.size, sha256=sums[f.uri]) for f in files]
 
 
 def input_entry(source: InputFiles) -> RunInput:

@@ -73,9 +73,9 @@ def check_names(names: list[str], path: str, settings: Input) -> None:
     texts = settings.text_columns
     for wanted in dict.fromkeys([*texts, *(settings.carried or ())]):
         if wanted not in names:
-            if any(not character.isprintable() for name in names for character in name):
-                raise JobError(f"{path}: no column '{wanted}'; it looks like a binary file")
             shown, kind = ", ".join(names), ", expected string" if wanted in texts else ""
+            if not "".join(names).isprintable():
+                raise JobError(f"{path}: no column '{wanted}'; it looks like a binary file")
             hint = f"; {GIVE_ENCODING}" if "\ufffd" in shown else ""
             raise JobError(f"{path}: no column '{wanted}'{kind}; it has: {shown}{hint}")
     if settings.license and any(name.lower() == LICENSE for name in names):
@@ -85,10 +85,9 @@ def check_names(names: list[str], path: str, settings: Input) -> None:
         )
     known: dict[str, str] = {}
     for name in names:
-        other = known.setdefault(name.lower(), name)
-        if other != name:
+        if (other := known.setdefault(name.lower(), name)) != name:
             raise JobError(
-                f"{path}: columns '{other}' and '{name}' differ in case alone: rename one"
+                f"{path}: columns '{other}' and '{name}' differ only in case: rename one"
             )
     if twice := [name for name in known.values() if names.count(name) > 1]:
         raise JobError(f"{path}: two columns are named '{twice[0]}': rename one")
@@ -101,17 +100,13 @@ def _local_files(uri: str) -> list[File] | None:
         return None
     walked = os.walk(path, followlinks=True)
     names = [os.path.join(folder, name) for folder, _, names in walked for name in names]
-    names = [name for name in names if is_data(name.removeprefix(path))]
+    names = sorted(name for name in names if is_data(name.removeprefix(path)))
+    names = [path] if os.path.isfile(path) else names
     try:
-        states = [
-            (name, os.stat(name)) for name in sorted([path] if os.path.isfile(path) else names)
-        ]
+        known = ((name, os.stat(name)) for name in names)
+        return [File(n, s.st_size, datetime.fromtimestamp(s.st_mtime, UTC)) for n, s in known]
     except OSError:
         return None  # a link that leads nowhere: the job says so
-    return [
-        File(name, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
-        for name, status in states
-    ]
 
 
 def _columns(files: list[File], kind: str, settings: Input) -> list[str]:
@@ -130,8 +125,9 @@ def _columns(files: list[File], kind: str, settings: Input) -> list[str]:
                 return []
             with open(first, encoding=encoding) as lines:
                 rows = [json.loads(line) for line in lines if line.strip()]
-            names = [name for row in rows if isinstance(row, dict) for name in row]
-            return list(dict.fromkeys(names))
+            return list(
+                dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row)
+            )
         if form.columns:
             return form.columns
         with open(first, encoding=encoding, newline="") as lines:

@@ -11,15 +11,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, StructField, StructType
 
-from gaixie.jobs.corpus.delimited import (
-    Reading,
-    allow_encoding,
-    find_readings,
-    known_as,
-    options,
-    plain_reading,
-    undecodable_files,
-)
+from gaixie.jobs.corpus import delimited
+from gaixie.jobs.corpus.delimited import Reading, known_as
 from gaixie.jobs.corpus.early import GIVE_ENCODING, MARK, check_names
 from gaixie.jobs.corpus.json_lines import FILE, look_at_lines, read_lines
 from gaixie.jobs.corpus.parquet import CHECKED, footer_reader
@@ -124,10 +117,8 @@ def inspect_inputs(
         for column in source.extra_columns:
             path, known = types.setdefault(column.name, (source.settings.path, column.dataType))
             if known != column.dataType:
-                raise JobError(
-                    f"{source.settings.path}: column '{column.name}' is "
-                    f"{column.dataType.simpleString()}, but {known.simpleString()} in {path}"
-                )
+                types = f"{column.dataType.simpleString()}, but {known.simpleString()} in {path}"
+                raise JobError(f"{source.settings.path}: column '{column.name}' is {types}")
     return inspected
 
 
@@ -139,22 +130,16 @@ def _inspect(
         raise JobError(f"{settings.path}: no data, expected at least one file with rows")
     kind, files = choose_files(settings, found)
     if others := sorted({file.uri for file in found} - {file.uri for file in files}):
-        names = ", ".join(uri.rpartition("/")[2] for uri in others[:3])
-        more = ", …" if len(others) > 3 else ""
-        say(
-            f"{settings.path}: {len(files)} {kind} files; passed over {len(others)} others: "
-            f"{names}{more}"
-        )
+        names = ", ".join(uri.rpartition("/")[2] for uri in others[:3]) + ", …" * (len(others) > 3)
+        passed = f"passed over {len(others)} others: {names}"
+        say(f"{settings.path}: {len(files)} {kind} files; {passed}")
     source = InputFiles(settings, kind, StructType(), files)
-    allow_encoding(spark, settings.csv.encoding)
+    delimited.allow_encoding(spark, settings.csv.encoding)
     if kind == "parquet":
         _inspect_parquet(spark, source, on_corrupt_file)
     else:
-        lines = partial(_text_lines, spark)
-        schema = without_corrupt(lambda _: _text_schema(spark, source), files, lines, {}, "stop")
-        assert schema is not None
-        source.schema = schema
-        _check_columns(source.schema, files[0].uri, settings)
+        look = partial(_inspect_text, spark, source)
+        without_corrupt(look, files, partial(_text_lines, spark), {}, "stop")
     if settings.origin_column:
         check, read = partial(_check_origins, spark, source), partial(read_files, spark, source)
         without_corrupt(check, source.files, read, source.corrupt, on_corrupt_file)
@@ -201,41 +186,41 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: s
 
 def _check_same_columns(schema: StructType, source: InputFiles, path: str, first: str) -> None:
     """Raises JobError where a file has other columns than the first one of the input."""
-    if others := {c.name for c in source.schema} ^ {c.name for c in schema}:
+    if others := {*source.schema.names} ^ {*schema.names}:
         raise JobError(
             f"{path}: column '{min(others)}' is not in every file of {source.settings.path}"
         )
     for column in schema:
-        expected = source.schema[column.name].dataType
-        if column.dataType != expected:
-            raise JobError(
-                f"{path}: column '{column.name}' is {column.dataType.simpleString()}, "
-                f"expected {expected.simpleString()} as in {first}"
-            )
+        kind, expected = column.dataType, source.schema[column.name].dataType
+        if kind != expected:
+            types = f"{kind.simpleString()}, expected {expected.simpleString()} as in {first}"
+            raise JobError(f"{path}: column '{column.name}' is {types}")
 
 
-def _text_schema(spark: SparkSession, source: InputFiles) -> StructType:
-    """Returns the columns of a text input, all strings, and the column for malformed lines."""
-    form, first = source.settings.csv, source.files[0].uri
-    plain = plain_reading(source.format, form)
+def _inspect_text(spark: SparkSession, source: InputFiles, files: list[File]) -> None:
+    """Finds the columns, which are all strings, and adds the column for malformed lines."""
+    form, first = source.settings.csv, files[0].uri
+    plain = delimited.plain_reading(source.format, form)
     reader = spark.read.options(**LITERAL)
     if source.format == "jsonl" and plain.across_lines:  # whose lines do not end with a byte
         raise JobError(f"{first}: JSON lines in {form.encoding}: convert them to UTF-8")
     if source.format == "jsonl":
-        look = partial(look_at_lines, spark, source.files, form.encoding)
-        names, source.line_by_line = look(source.settings.plain_columns)
+        texts = source.settings.plain_columns
+        names, source.line_by_line = look_at_lines(spark, files, form.encoding, texts)
     elif form.columns:
         names = form.columns
     else:
-        given = options(source.format, form, plain) | {"header": False}
+        given = delimited.options(source.format, form, plain) | {"header": False}
         head = reader.options(**given).csv(first).head()
         names = [name or f"_c{number}" for number, name in enumerate(head or ())]
         source.marked = bool(names) and names[0].startswith(MARK)
         names[:1] = [name.removeprefix(MARK) for name in names[:1]]
     if not names:
-        check_encoding(spark, source, source.files)
+        check_encoding(spark, source, files)
         raise JobError(f"{first}: no JSON object a line was found")
-    return StructType([StructField(name, StringType()) for name in [*names, MALFORMED_LINE]])
+    columns = [StructField(name, StringType()) for name in [*names, MALFORMED_LINE]]
+    source.schema = StructType(columns)
+    _check_columns(source.schema, first, source.settings)
 
 
 def _text_lines(spark: SparkSession, files: list[File]) -> DataFrame:
@@ -252,18 +237,15 @@ def _check_columns(schema: StructType, path: str, settings: Input) -> None:
             expected += " or a list of strings"
             kind = kind.elementType if isinstance(kind, ArrayType) else kind
         if not isinstance(kind, StringType | BinaryType):
-            raise JobError(
-                f"{path}: column '{name}' is {types[name].simpleString()}, expected {expected}"
-            )
+            found = types[name].simpleString()
+            raise JobError(f"{path}: column '{name}' is {found}, expected {expected}")
     for name in types if settings.carried is None else ():
         renamed = name in RENAMED and RENAMED[name] not in types
         if name.lower() in RESERVED and name not in (*wanted, MALFORMED_LINE) and not renamed:
-            way_out = "rename it or leave it out"
+            fault = "has the name of one that the job writes; rename it or leave it out"
             if name == "origin" and settings.origin:
-                way_out += ", or read origins from it: --origin-column origin, without --origin"
-            raise JobError(
-                f"{path}: column '{name}' has the name of one that the job writes; {way_out}"
-            )
+                fault += ", or read origins from it: --origin-column origin, without --origin"
+            raise JobError(f"{path}: column '{name}' {fault}")
 
 
 def _check_origins(spark: SparkSession, source: InputFiles, files: list[File]) -> None:
@@ -276,18 +258,17 @@ def _check_origins(spark: SparkSession, source: InputFiles, files: list[File]) -
     if first is None:
         return
     held = "no origin in a row" if first.origin is None else f"the unknown origin {first.origin!r}"
+    held += f", expected one of {', '.join(ORIGINS)}"
     [uri] = known_as([first[FILE]], [file.uri for file in files])
-    raise JobError(
-        f"{local_path(uri) or uri}: column '{source.settings.origin_column}' holds {held}, "
-        f"expected one of {', '.join(ORIGINS)}"
-    )
+    column = source.settings.origin_column
+    raise JobError(f"{local_path(uri) or uri}: column '{column}' holds {held}")
 
 
 def check_encoding(spark: SparkSession, source: InputFiles, files: list[File]) -> None:
     """Raises JobError if a text file is in another encoding, so that no row can be read."""
     if source.format == "parquet" or source.settings.csv.encoding != "utf-8":
         return
-    if foreign := undecodable_files(spark, files):
+    if foreign := delimited.undecodable_files(spark, files):
         more = f" (nor are {len(foreign) - 1} other files)" if len(foreign) > 1 else ""
         raise JobError(f"{foreign[0]}: {GIVE_ENCODING}{more}")
 
@@ -324,11 +305,12 @@ def _rows(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFra
         return _with_file(rows, names).withColumn(MALFORMED_LINE, F.lit(None))
     parts: list[DataFrame] = []
     if source.format == "jsonl":
-        given = _json_options(source) | {"columnNameOfCorruptRecord": MALFORMED_LINE}
+        encoding, texts = source.settings.csv.encoding, source.settings.plain_columns
+        given = {"columnNameOfCorruptRecord": MALFORMED_LINE}
+        given |= {} if encoding == "utf-8" else {"encoding": encoding, "lineSep": "\n"}
         if plain := [file.uri for file in files if file.uri not in source.line_by_line]:
             parts.append(_with_file(reader.options(**given).json(plain), names))
         if odd := [file for file in files if file.uri in source.line_by_line]:
-            encoding, texts = source.settings.csv.encoding, source.settings.plain_columns
             parts.append(read_lines(spark, odd, encoding, source.schema, texts))
     else:
         parts += [_with_file(rows, names) for rows in _delimited_rows(spark, source, files)]
@@ -347,22 +329,17 @@ def line_fault() -> Column:
     return F.when(line.isNotNull(), broken)
 
 
-def _json_options(source: InputFiles) -> dict[str, str]:
-    encoding = source.settings.csv.encoding
-    return {} if encoding == "utf-8" else {"encoding": encoding, "lineSep": "\n"}
-
-
 def _delimited_rows(
     spark: SparkSession, source: InputFiles, files: list[File]
 ) -> Iterator[DataFrame]:
     """Reads CSV or TSV files, those of one reading together."""
     form, known, schema = source.settings.csv, source.readings, source.schema
     if new := [file for file in files if file.uri not in known]:
-        known |= find_readings(spark, new, source.format, form, schema)
+        known |= delimited.find_readings(spark, new, source.format, form, schema)
     if source.marked:
         schema = StructType([StructField(MARK + schema.names[0], StringType()), *schema.fields[1:]])
     for reading in dict.fromkeys(known[file.uri] for file in files):
-        given = options(source.format, form, reading)
+        given = delimited.options(source.format, form, reading)
         given |= {"columnNameOfCorruptRecord": MALFORMED_LINE, "enforceSchema": False}
         alike = [file.uri for file in files if known[file.uri] == reading]
         yield spark.read.schema(schema).options(**given).csv(alike)

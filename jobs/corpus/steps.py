@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,8 +25,8 @@ class Steps:
         """Clears _work away; with resume, only says whether there is something in it.
 
         deciding: what decides all of the result. by_step: whether each step has a fingerprint, so
-        that one with another is done again; otherwise, raises JobError where the killed process had
-        something else there.
+        that a step with another one is done again. Otherwise, raises JobError where the killed
+        process was given something else.
         """
         deciding = json.loads(json.dumps(deciding))
         path = f"{self._folder}/started.json"
@@ -46,23 +46,31 @@ class Steps:
         note = {"host": platform.node(), "started": datetime.now(UTC).isoformat(timespec="seconds")}
         self._storage.write_json(path, note | {"deciding": deciding})
 
-    def done(self, step: str, fingerprint: str | None = None) -> dict[str, Any] | None:
-        """Returns what a finished step has left to know; None if it is not finished.
+    def is_done(self, step: str) -> bool:
+        """Returns whether a step is finished."""
+        return self._storage.exists(self._marker(step))
 
-        fingerprint: of what decides its result; the marker of another one is deleted.
+    def once(
+        self, step: str, work: Callable[[], dict[str, Any]], fingerprint: str | None = None
+    ) -> dict[str, Any]:
+        """Does a step unless it is finished, and returns what work returned when it was done.
+
+        fingerprint: of what decides the result; a step that was done under another one is done
+        again.
         """
-        path = f"{self._folder}/{step}.json"
-        if not self._storage.exists(path):
-            return None
-        told = self._storage.read_json(path)
-        if fingerprint in (None, told.get("fingerprint")):
-            return told
-        self._storage.delete(path)
-        return None
+        marker = self._marker(step)
+        if self._storage.exists(marker):
+            told = self._storage.read_json(marker)
+            if told["fingerprint"] == fingerprint:
+                say(f"{step}: already done")
+                return told["told"]
+            self._storage.delete(marker)
+        told = work()
+        self._storage.write_json(marker, {"fingerprint": fingerprint, "told": told})
+        return told
 
-    def finish(self, step: str, told: dict[str, Any]) -> None:
-        """Marks a step as finished."""
-        self._storage.write_json(f"{self._folder}/{step}.json", {"step": step} | told)
+    def _marker(self, step: str) -> str:
+        return f"{self._folder}/{step}.json"
 
 
 def _changes(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
@@ -134,6 +136,12 @@ class Storage:
 
     def write_json(self, path: str, value: dict[str, Any]) -> None:
         self.write(path, to_json(value))
+
+    def write_table(self, path: str, table: pa.Table) -> None:
+        """Writes a Parquet file."""
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="zstd")
+        self.write(path, sink.getvalue().to_pybytes())
 
     def create(self, path: str, content: str) -> None:
         """Creates a file; of several that try at once exactly one does, on HDFS.

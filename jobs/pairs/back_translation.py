@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from itertools import product
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.method import Group
+from gaixie.jobs.pairs.method import Group, Option
 from gaixie.jobs.pairs.translation import CHINESE, Step, Translating, TranslationSettings
 from gaixie.jobs.pairs.writing import Written
 
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
 class BackTranslationSettings(Group):
     """back_translation in conf/pairs.yaml."""
 
-    OPTIONS: ClassVar = {"pivot": "pivots"}
-
-    pivots: tuple[str, ...] = Field(default=("ar",), min_length=1)
+    pivots: Annotated[tuple[str, ...], Option("pivot")] = Field(default=("ar",), min_length=1)
     """languages to translate through, a candidate for each; default ar"""
     samples: int = Field(default=1, ge=1)
     """candidates of each pivot, where translation.sample is set"""
@@ -63,18 +62,16 @@ class BackTranslation(Translating):
         return [step for pivot in self.own.pivots for step in self._way(pivot)]
 
     def _way(self, pivot: str) -> tuple[Step, Step]:
-        there = Step(self.model, self.translation, CHINESE, pivot)
-        return there, Step(self.model, self.translation, pivot, CHINESE)
+        ways = (CHINESE, pivot), (pivot, CHINESE)
+        there, back = (Step(self.model, self.translation, *way) for way in ways)
+        return there, back
 
     def write(self, sentences: Sequence[str]) -> Iterator[Written]:
-        for pivot in self.own.pivots:
+        for pivot, sample in product(self.own.pivots, range(self.own.samples)):
             there, back = self._way(pivot)
-            for sample in range(self.own.samples):
-                told: dict[str, Any] = {"pivot": pivot}
-                if self.translation.sample:
-                    told["sample"] = sample
-                made = there.translate(sentences, self.seed + sample)
-                made = [item._replace(text=None) if item.reason else item for item in made]
-                made = back.go_on(made, self.seed + sample)
-                for sentence, (text, reason) in zip(sentences, made, strict=True):
-                    yield Written(reason, sentence, text, told)
+            made = there.translate(sentences, self.seed + sample)
+            made = [item._replace(text=None) if item.reason else item for item in made]
+            made = back.go_on(made, self.seed + sample)
+            told = {"pivot": pivot} | ({"sample": sample} if self.translation.sample else {})
+            for sentence, (text, reason) in zip(sentences, made, strict=True):
+                yield Written(reason, sentence, text, told)

@@ -1,22 +1,78 @@
-"""Makes pairs of sentences that are fit, group by group."""
+"""Judges which sentences can be in a pair, and makes pairs of them, group by group."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, islice, pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import arrow_udf
+from pyspark.sql.types import StringType, StructField, StructType
+from xxhash import xxh3_128_hexdigest
 
 from gaixie.jobs.pairs.method import Method
+from gaixie.udfs.text.code_points import CodePoints
+from gaixie.udfs.text.normalise import UNDECODABLE, normalise_column
+from gaixie.udfs.text.validate import REASONS, quarantine_reasons
+
+NO_GROUP = "no_foreign"
+"""Reason: the foreign sentence is null or empty."""
+
+JUDGED = StructType([StructField("reason", StringType()), StructField("group", StringType())])
 
 BATCH = 10_000
 """Pairs that go back to Spark at once."""
 
 MADE = "reason string, source string, paraphrase string, foreign string, group string"
 _MADE = pa.schema([(column.split()[0], pa.string()) for column in MADE.split(", ")])
+
+
+def judge_columns(min_characters: int, max_characters: int, alone: bool) -> Callable[..., Column]:
+    """Returns a function of the columns (source, paraphrase, foreign) that gives JUDGED.
+
+    reason: one of gaixie.udfs.text.validate.REASONS or NO_GROUP; null for what can be in a pair.
+    group: XXH3-128 of the normalised foreign sentence in UTF-8, as 32 hexadecimal digits. alone:
+    source is a sentence by itself, and paraphrase the same column.
+    """
+
+    @arrow_udf(JUDGED)
+    def judge(source: pa.Array, paraphrase: pa.Array, foreign: pa.Array) -> pa.Array:
+        return judge_batch(source, paraphrase, foreign, min_characters, max_characters, alone)
+
+    return judge
+
+
+def judge_batch(
+    source: pa.Array,
+    paraphrase: pa.Array,
+    foreign: pa.Array,
+    min_characters: int,
+    max_characters: int,
+    alone: bool,
+) -> pa.StructArray:
+    """Does what judge_columns says, on Arrow arrays of strings of shape (rows,)."""
+    a = normalise_column(source)
+    b = a if alone else normalise_column(paraphrase)
+    codes = quarantine_reasons(*a, *b, min_characters, max_characters)
+    reasons = np.array([None, *REASONS], object)[codes]
+    if alone:  # equal to itself
+        reasons[reasons == "identical"] = None
+    text, flags = normalise_column(foreign)
+    reasons[(np.diff(text.offsets) == 0) & (reasons == None)] = NO_GROUP  # noqa: E711, of each
+    reasons[(flags & UNDECODABLE) != 0] = "undecodable"
+    groups = [xxh3_128_hexdigest(sentence) for sentence in _utf8(text)]
+    strings = pa.array(reasons.tolist(), pa.string()), pa.array(groups, pa.string())
+    return pa.StructArray.from_arrays(strings, JUDGED.names)
+
+
+def _utf8(text: CodePoints) -> list[bytes]:
+    data, bounds = text.values.astype("<u4").tobytes(), (4 * text.offsets).tolist()
+    parts = (data[start:end] for start, end in pairwise(bounds))
+    return [part.decode("utf-32-le", "replace").encode() for part in parts]
 
 
 def by_reason(rows: DataFrame) -> Counter[str]:
@@ -30,18 +86,14 @@ def make_pairs(fit: DataFrame, method: Method) -> DataFrame:
     The items of a group come one after the other, so that a large one never makes a single row.
     """
     second = [] if method.alone else ["paraphrase"]
-    rows = (
-        fit.select("group", "foreign", "source", *second)
-        .repartition("group")
-        .sortWithinPartitions("group")
-    )
+    rows = fit.select("group", "foreign", "source", *second).repartition("group")
 
     def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         made = _made(batches, method)
         while some := list(islice(made, BATCH)):
             yield pa.RecordBatch.from_pylist(some, _MADE)
 
-    return rows.mapInArrow(make, MADE)
+    return rows.sortWithinPartitions("group").mapInArrow(make, MADE)
 
 
 def _made(batches: Iterable[pa.RecordBatch], method: Method) -> Iterator[dict[str, Any]]:
@@ -51,11 +103,5 @@ def _made(batches: Iterable[pa.RecordBatch], method: Method) -> Iterator[dict[st
         for row in items:
             foreign = min(foreign or row["foreign"], row["foreign"])
             members.append((row["source"], row.get("paraphrase", row["source"])))
-        for reason, source, paraphrase in method.make(members):
-            yield {
-                "reason": reason,
-                "source": source,
-                "paraphrase": paraphrase,
-                "foreign": foreign,
-                "group": group,
-            }
+        for made in method.make(members):
+            yield made._asdict() | {"foreign": foreign, "group": group}

@@ -1,9 +1,10 @@
-"""What every method of making pairs has, and its settings."""
+"""What every method of making pairs has, and the marks of its settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from pydantic import ConfigDict
 
@@ -12,6 +13,7 @@ from gaixie.udfs.storage.settings import Strict
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from gaixie.jobs.pairs.build import BuildPairs
     from gaixie.jobs.pairs.settings import BuildSettings
 
 REPEATED = "repeated"
@@ -25,12 +27,24 @@ OVER_LIMIT = "over_limit"
 
 
 class Made(NamedTuple):
-    """A pair (the reason is null), or what is in none: a sentence (without a paraphrase) or a
-    pair."""
+    """A pair (the reason is null), or a sentence or pair that was left out."""
 
     reason: str | None
     source: str
     paraphrase: str | None
+
+
+@dataclass(frozen=True)
+class Option:
+    """Marks a setting that has an option of its own on the command line."""
+
+    name: str | None = None
+    """The option's name where it differs from the field's."""
+
+
+@dataclass(frozen=True)
+class Free:
+    """Marks a setting that decides no pair: a building may be resumed with another value."""
 
 
 class Group(Strict):
@@ -38,13 +52,21 @@ class Group(Strict):
 
     model_config = ConfigDict(frozen=True)
 
-    FREE: ClassVar[frozenset[str]] = frozenset()
-    """Those that decide no pair, such as batch sizes: a building may be resumed with others."""
-    OPTIONS: ClassVar[dict[str, str]] = {}
-    """Options on the command line, and their fields; --set takes every field."""
-
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
+
+    @classmethod
+    def options(cls) -> dict[str, str]:
+        """Returns the fields that have an option, by the option's name."""
+        fields = cls.model_fields.items()
+        marks = ((name, mark) for name, field in fields for mark in field.metadata)
+        return {mark.name or name: name for name, mark in marks if isinstance(mark, Option)}
+
+    def deciding(self) -> dict[str, Any]:
+        """Returns the settings that decide pairs."""
+        fields = type(self).model_fields.items()
+        free = {name for name, field in fields if Free() in field.metadata}
+        return self.model_dump(mode="json", exclude=free)
 
 
 class Method:
@@ -67,6 +89,22 @@ class Method:
     def of(cls, settings: BuildSettings) -> Self:
         """Returns the method of some settings. Raises JobError for what is missing or at odds."""
         raise NotImplementedError
+
+    def builder(self) -> type[BuildPairs]:
+        """Returns the class that builds pairs by this method."""
+        from gaixie.jobs.pairs.build import BuildPairs
+
+        return BuildPairs
+
+    def check(self, dry_run: bool = False) -> None:
+        """Raises JobError for a model that is missing or no good, before the input is read.
+
+        dry_run: whether this is a dry run, which may need less.
+        """
+
+    def version(self) -> str | None:
+        """Returns the model's version for the lineage, where the settings do not name one."""
+        return None
 
     def items(self, rows: DataFrame) -> DataFrame:
         """Returns the items of the rows of a table or of files of lines.

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from gaixie.jobs.pairs.settings import BuildSettings
 
 FILES = ("foreign", "human", "machine")
-LINEAGE = ("model", "model_version")
+COLUMNS = ("foreign_column", "human_column", "machine_column")
+LANGUAGES = ("source_lang", "target_lang")
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,7 @@ class Parallel(Method):
 
     unit = "rows"
     alone = False
-    options = (
-        *("foreign_column", "human_column", "machine_column", *FILES, "source_lang", "target_lang"),
-        *("translator", *LINEAGE),
-    )
+    options = (*COLUMNS, *FILES, *LANGUAGES, "translator", "model", "model_version")
     groups = ("translation",)
 
     both_directions: bool
@@ -49,7 +47,7 @@ class Parallel(Method):
             return Translated.of(settings)
         if settings.tmx:
             raise JobError("--translator is missing: a TMX has no machine translations")
-        return cls(settings.directions == "both")
+        return cls(settings.both)
 
     def items(self, rows: DataFrame) -> DataFrame:
         """rows: source (human), paraphrase (machine), malformed_line, and foreign if there is one.
@@ -88,10 +86,8 @@ class Translated(Translating):
     def of(cls, settings: BuildSettings) -> Translated:
         for name in ("machine", "machine_column"):
             if getattr(settings, name):
-                raise JobError(
-                    f"--{name.replace('_', '-')} and --translator: the translations are there, or "
-                    "to be made"
-                )
+                option = f"--{name.replace('_', '-')}"
+                raise JobError(f"{option} and --translator: give one; both name the translations")
         if settings.input and not (settings.foreign_column or settings.tmx):
             raise JobError("--foreign-column is missing: what --translator is to translate")
         language = (settings.source_lang or "").replace("_", "-").partition("-")[0]

@@ -1,4 +1,4 @@
-"""Pieces of sentences: a model writes one after the other, and a finished one stays.
+"""Builds pairs that a model writes, piece by piece.
 
 A piece is there whole or not at all. A building that was killed goes on, with --resume, with the
 pieces that are missing.
@@ -6,20 +6,26 @@ pieces that are missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from pathlib import PurePosixPath
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gaixie.jobs.corpus.parquet import CHECKED, PARQUET
-from gaixie.jobs.corpus.storage import Storage
-from gaixie.jobs.pairs.writing import WRITTEN, Sentences, Settling, loaded
+from gaixie.jobs.corpus.beside import interruptible
+from gaixie.jobs.corpus.parquet import PARQUET
+from gaixie.jobs.corpus.progress import progress
+from gaixie.jobs.corpus.session import cores
+from gaixie.jobs.pairs.build import SAMPLE, BuildPairs
+from gaixie.jobs.pairs.making import by_reason
+from gaixie.jobs.pairs.translation import share_models
+from gaixie.jobs.pairs.writing import WRITTEN, Sentences, Settling, Written, loaded
 from gaixie.udfs.storage.progress import Progress
 
 TOGETHER = 64
@@ -33,99 +39,81 @@ PIECE = "reason string, source string, paraphrase string, foreign string, group 
 PIECE += "parameters string, dropped boolean"
 
 
-@dataclass
-class Pieces:
-    """The pieces of a building, in the folders sentences and pieces of its _work."""
+class WritePairs(BuildPairs):
+    """The steps of build_pairs for methods whose pairs a model writes."""
 
-    spark: SparkSession
-    storage: Storage
-    folder: str
-    settling: Settling
-    reads: str
-    check_lock: Callable[[], None]
-    """Raises where another process has the output."""
+    method: Sentences
+    made = "pieces"
 
-    def cut(self, distinct: DataFrame, count: int, size: int) -> None:
-        """Writes the sentences, in order of their pieces.
+    def make(self) -> None:
+        self.steps.once("cut", self._cut)
+        share_models(self.spark.sparkContext, self.method.models())
+        self.figures = self.method.run(self)
 
-        distinct: reason, source, foreign, group; repeated sentences have a reason. count: rows
-        without a reason, or somewhat more. size: about how many sentences a piece has.
-        """
-        pieces = max(-(-count // size), 1)
+    def _cut(self) -> dict[str, Any]:
+        """Writes the sentences in order of their pieces; repeated ones are in none."""
+        distinct = self.made_of(self.read_work("judged").where("fit"))
+        pieces = max(ceil(self.counts["fit"] / self.settings.piece_sentences), 1)
         number = F.conv(F.substring("group", 1, 15), 16, 10).cast("long") % pieces
         rows = distinct.withColumn("piece", F.when(F.col("reason").isNull(), number))
         file = F.coalesce(F.floor(F.col("piece") / TOGETHER), F.lit(-1)).cast("int")
-        columns = "reason", "source", "foreign", "group", "piece", file.alias("file")
-        rows = rows.select(*columns)
-        rows = rows.repartitionById(-(-pieces // TOGETHER) + 1, F.col("file") + 1)
+        rows = rows.select("reason", "source", "foreign", "group", "piece", file.alias("file"))
+        rows = rows.repartitionById(ceil(pieces / TOGETHER) + 1, F.col("file") + 1)
         writer = rows.sortWithinPartitions("piece").write.options(**PARQUET).partitionBy("file")
         self.check_lock()
-        writer.mode("overwrite").parquet(f"{self.folder}/sentences")
+        with progress(self.spark, "cutting pieces", None):
+            writer.mode("overwrite").parquet(f"{self.work}/sentences")
+        return {}
 
     @cached_property
-    def counts(self) -> dict[int, int]:
+    def sizes(self) -> dict[int, int]:
         """The number of sentences of each piece that has any."""
-        rows = self._sentences("").where("piece IS NOT NULL").groupBy("piece").count().collect()
+        rows = self._sentences().where("piece IS NOT NULL").groupBy("piece").count().collect()
         return {row.piece: row["count"] for row in sorted(rows)}
 
     def missing(self) -> list[int]:
         """Returns the numbers of the pieces that are not finished."""
-        folder, done = f"{self.folder}/pieces", set()
-        if self.storage.exists(folder):
-            done = {int(PurePosixPath(f.uri).stem) for f in self.storage.list_files(folder)}
-        return [number for number in self.counts if number not in done]
+        done = {int(PurePosixPath(file.uri).stem) for file in self.files_of(self.made)}
+        return [number for number in self.sizes if number not in done]
 
     def left(self) -> int:
         """Returns how many sentences no finished piece has."""
-        return sum(self.counts[number] for number in self.missing())
+        return sum(self.sizes[number] for number in self.missing())
 
-    def sentences(self, number: int) -> DataFrame:
+    def piece(self, number: int) -> DataFrame:
         """Returns source, foreign and group of a piece, in one partition."""
         rows = self._sentences(f"/file={number // TOGETHER}").where(F.col("piece") == number)
         return rows.select("source", "foreign", "group").coalesce(1)
 
-    def repeated(self) -> DataFrame:
-        """Returns the sentences that are in no piece: reason, source, foreign, group."""
-        return self._sentences("").where("piece IS NULL").drop("piece", "file")
+    def open_pieces(self) -> Iterator[tuple[tuple[int, list[dict[str, str]]], list[str]]]:
+        """Yields each missing piece, as keep takes it, and what the writer is given of it."""
+        for number in self.missing():
+            rows = interruptible(self.piece(number).toArrow).to_pylist()
+            yield (number, rows), list(dict.fromkeys(row[self.method.reads] for row in rows))
 
-    def finished(self) -> DataFrame:
-        """Returns all pieces, columns gaixie.jobs.pairs.writing.WRITTEN."""
-        if not self.counts:
-            return self.spark.createDataFrame([], PIECE)
-        return self.spark.read.options(**CHECKED).schema(PIECE).parquet(f"{self.folder}/pieces")
+    def keep(self, piece: tuple[int, list[dict[str, str]]], written: Sequence[Written]) -> None:
+        """Settles what was written of a piece, and stores it."""
+        self._store(piece[0], self._settling.settle(piece[1], self.method.reads, written))
 
-    def _sentences(self, below: str) -> DataFrame:
-        read = self.spark.read.options(**CHECKED).schema(SENTENCES)
-        return read.parquet(f"{self.folder}/sentences{below}")
-
-    def keep(self, number: int, piece: pa.Table) -> None:
-        """Stores a finished piece, columns gaixie.jobs.pairs.writing.WRITTEN."""
-        self.check_lock()
-        sink = pa.BufferOutputStream()
-        pq.write_table(piece, sink, compression="zstd")
-        path = f"{self.folder}/pieces/{number:06d}.parquet"
-        self.storage.write(path, sink.getvalue().to_pybytes())
-
-    def write(self, method: Sentences) -> None:
-        """Writes the missing pieces on the executors, a task each.
-
-        As many are written at once as there are cores, up to MOST.
-        """
-        settling, reads = self.settling, self.reads
+    def write_pieces(self) -> None:
+        """Writes the missing pieces on the executors, a task each, as many at once as there are
+        cores, up to MOST."""
+        settling, method = self._settling, self.method
 
         def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             rows = [row for batch in batches for row in batch.to_pylist()]
-            texts = list(dict.fromkeys(row[reads] for row in rows))
-            yield from settling.settle(rows, reads, loaded(method).write(texts)).to_batches()
+            texts = list(dict.fromkeys(row[method.reads] for row in rows))
+            written = loaded(method).write(texts)
+            yield from settling.settle(rows, method.reads, written).to_batches()
 
-        def write_piece(number: int) -> int:
-            made = self.sentences(number).mapInArrow(work, PIECE).toArrow()
-            self.keep(number, made.cast(WRITTEN))
-            return self.counts[number]
+        def write(number: int) -> int:
+            made = self.piece(number).mapInArrow(work, PIECE).toArrow()
+            self._store(number, made.cast(WRITTEN))
+            return self.sizes[number]
 
-        cores = self.spark.sparkContext.defaultParallelism
-        with self.progress("writing") as shown, ThreadPoolExecutor(min(cores, MOST)) as pool:
-            futures = [pool.submit(write_piece, number) for number in self.missing()]
+        at_once = min(cores(self.spark), MOST)
+        with self.progress("writing") as shown, ThreadPoolExecutor(at_once) as pool:
+            futures = [pool.submit(write, number) for number in self.missing()]
             try:
                 for future in as_completed(futures):
                     shown.add(future.result())
@@ -136,5 +124,46 @@ class Pieces:
 
     def progress(self, title: str) -> Progress:
         """Shows how many of all sentences are done."""
-        total = sum(self.counts.values())
+        total = sum(self.sizes.values())
         return Progress(title, total, "sentences", done=total - self.left())
+
+    def all_made(self) -> DataFrame:
+        repeated = self._sentences().where("piece IS NULL").drop("piece", "file")
+        written = self._finished().where("NOT dropped").drop("dropped")
+        return written.unionByName(repeated, allowMissingColumns=True)
+
+    def dropped(self) -> Counter[str]:
+        return by_reason(self._finished().where("dropped"))
+
+    def used(self, pairs: DataFrame) -> int:
+        texts = F.col("source"), F.col("paraphrase")
+        of_item = [] if self.method.reads == "source" else [F.least(*texts), F.greatest(*texts)]
+        return pairs.select("group", *of_item).distinct().count()
+
+    def what(self, groups: int) -> str:
+        return f"sentences for {self.settings.method}"
+
+    def show(self, first: list[dict[str, str]], fit: int, rows: int) -> None:
+        everything = self.input.rows.count() if rows == SAMPLE else rows
+        total = fit * min(everything, self.limit or everything) / max(rows, 1)
+        texts = [row[self.method.reads] for row in first]
+        self.method.preview(texts, total, cores(self.spark))
+
+    @property
+    def _settling(self) -> Settling:
+        given = self.settings
+        limits = given.min_characters, given.max_characters
+        return Settling(*limits, given.both, self.parameters)
+
+    def _finished(self) -> DataFrame:
+        """Returns all pieces, columns gaixie.jobs.pairs.writing.WRITTEN."""
+        if not self.sizes:
+            return self.spark.createDataFrame([], PIECE)
+        return self.read(f"{self.work}/pieces", PIECE)
+
+    def _sentences(self, below: str = "") -> DataFrame:
+        return self.read(f"{self.work}/sentences{below}", SENTENCES)
+
+    def _store(self, number: int, piece: pa.Table) -> None:
+        self.check_lock()
+        self.storage.write_table(f"{self.work}/pieces/{number:06d}.parquet", piece)

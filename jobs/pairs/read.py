@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import islice
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -18,7 +18,7 @@ from gaixie.jobs.corpus.accounts import input_entry
 from gaixie.jobs.corpus.inputs import MALFORMED_LINE, check_encoding, inspect_inputs, read_files
 from gaixie.jobs.corpus.parquet import CHECKED
 from gaixie.jobs.corpus.paths import local_path
-from gaixie.jobs.corpus.storage import Storage
+from gaixie.jobs.corpus.storage import LITERAL, Storage
 from gaixie.jobs.corpus.unreadable import SPARK_ERRORS, set_aside, unreadable_files
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.settings import BuildSettings
@@ -43,10 +43,25 @@ class Rows:
     rows: DataFrame
     """source, paraphrase, malformed_line, and foreign where there is one."""
     entries: list[RunInput]
-    blame: Callable[[Exception], None]
-    """Raises JobError where a file is at fault for what failed."""
+    files: list[File]
+    """What Spark reads."""
+    read: Callable[[list[File]], DataFrame] | None = None
+    """Reads some of the files."""
     convert: Callable[[str], DataFrame] | None = None
     """Writes all rows, of which the above are the first, as Parquet to a folder and reads them."""
+
+    def blamed(self) -> AbstractContextManager[None]:
+        """Raises JobError where a file is at fault for what Spark fails with in the block."""
+        return _blamed(self.files, self.read) if self.read else nullcontext()
+
+
+@contextmanager
+def _blamed(files: list[File], read: Callable[[list[File]], DataFrame]) -> Iterator[None]:
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        set_aside(unreadable_files(error, files, read), files, {}, "stop")
+        raise
 
 
 def open_input(spark: SparkSession, storage: Storage, settings: BuildSettings) -> Rows:
@@ -61,15 +76,13 @@ def open_input(spark: SparkSession, storage: Storage, settings: BuildSettings) -
 def _open_table(spark: SparkSession, storage: Storage, settings: BuildSettings) -> Rows:
     table = settings.table()
     [source] = inspect_inputs(spark, storage, [table], "stop")
-    if source.format != "parquet":
-        check_encoding(spark, source, source.files)
+    check_encoding(spark, source, source.files)
     rows = read_files(spark, source, source.files)
     if source.format == "jsonl" and table.list_column:  # a list comes as the text of its JSON
         text = F.col("paraphrase")
         parsed = F.when(text.startswith("["), F.from_json(text, "array<string>"))
         rows = rows.withColumn("paraphrase", F.coalesce(parsed, F.array(text)))
-    blame = partial(_blame, source.files, partial(read_files, spark, source))
-    return Rows(rows, [input_entry(source)], blame)
+    return Rows(rows, [input_entry(source)], source.files, partial(read_files, spark, source))
 
 
 def _open_tmx(spark: SparkSession, storage: Storage, settings: BuildSettings) -> Rows:
@@ -81,7 +94,7 @@ def _open_tmx(spark: SparkSession, storage: Storage, settings: BuildSettings) ->
     names = ("source", "paraphrase") if is_versions else ("foreign", "source")
     schema = pa.schema([(name, pa.string()) for name in (*names, MALFORMED_LINE)])
 
-    def batches(size: int) -> Iterator[pa.Table]:
+    def tables(size: int) -> Iterator[pa.Table]:
         for file in files:
             name = local_path(file.uri) or file.uri
             with open_file(name) as opened:
@@ -91,34 +104,25 @@ def _open_tmx(spark: SparkSession, storage: Storage, settings: BuildSettings) ->
                     yield pa.table([pa.array(c, pa.string()) for c in columns], schema)
 
     def convert(folder: str) -> DataFrame:
-        for number, table in enumerate(batches(UNITS)):
-            sink = pa.BufferOutputStream()
-            pq.write_table(table, sink, compression="zstd")
-            storage.write(f"{folder}/{number:06d}.parquet", sink.getvalue().to_pybytes())
+        for number, table in enumerate(tables(UNITS)):
+            storage.write_table(f"{folder}/{number:06d}.parquet", table)
         return spark.read.options(**CHECKED).parquet(folder)
 
-    first = next(batches(FIRST), None)
+    first = next(tables(FIRST), None)
     if first is None:
         raise JobError(f"{path}: no units, expected at least one")
     for language, name in zip(languages, names, strict=True):
         if first[name].null_count == len(first):
-            raise JobError(
-                f"{path}: no unit among the first {len(first):,} has the language '{language}'"
-            )
-    size = sum(file.size for file in files)
-    entry = RunInput(path=path, format="tmx", files=len(files), bytes=size, corrupt_files={})
-    return Rows(spark.createDataFrame(first), [entry], lambda error: None, convert=convert)
-
-
-def _blame(files: list[File], read: Callable[[list[File]], DataFrame], error: Exception) -> None:
-    set_aside(unreadable_files(error, files, read), files, {}, "stop")
+            said = f"no unit among the first {len(first):,} has the language '{language}'"
+            raise JobError(f"{path}: {said}")
+    return Rows(spark.createDataFrame(first), [_entry(path, "tmx", files)], files, None, convert)
 
 
 def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) -> Rows:
     """Joins lines with the same number, of files that must have as many lines each."""
 
     def read(some: list[File]) -> DataFrame:
-        return spark.read.text([file.uri for file in some])
+        return spark.read.options(**LITERAL).text([file.uri for file in some])
 
     tables, entries, counts, all_files = [], [], {}, []
     for side, path in paths.items():
@@ -126,15 +130,11 @@ def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) ->
         if len(files) != 1:
             raise JobError(f"{path}: {len(files)} files, expected one, with a sentence a line")
         lines = spark.sparkContext.textFile(re.sub(r"([*?\[\]{}\\])", r"\\\1", files[0].uri))
-        schema = f"`{SIDES[side]}` string, line long"
-        try:
+        entries.append(_entry(path, "lines", files))
+        with _blamed(files, read):
             counts[path] = lines.count()
+            schema = f"`{SIDES[side]}` string, line long"
             tables.append(spark.createDataFrame(lines.zipWithIndex(), schema))
-        except SPARK_ERRORS as error:
-            _blame(files, read, error)
-            raise
-        size = files[0].size
-        entries.append(RunInput(path=path, format="lines", files=1, bytes=size, corrupt_files={}))
         all_files += files
     (first, expected), *others = counts.items()
     if not expected:
@@ -146,4 +146,9 @@ def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) ->
             )
     rows = reduce(lambda a, b: a.join(b, "line"), tables).drop("line")
     rows = rows.withColumn(MALFORMED_LINE, F.lit(None).cast("string"))
-    return Rows(rows, entries, partial(_blame, all_files, read))
+    return Rows(rows, entries, all_files, read)
+
+
+def _entry(path: str, kind: str, files: list[File]) -> RunInput:
+    size = sum(file.size for file in files)
+    return RunInput(path=path, format=kind, files=len(files), bytes=size, corrupt_files={})

@@ -6,8 +6,12 @@ What all methods share is here; the settings of one method are in its own file.
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+from inspect import getdoc, getmodule
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from pydantic import Field, model_validator
 
@@ -21,8 +25,10 @@ from gaixie.jobs.pairs.parallel import FILES, Parallel
 from gaixie.jobs.pairs.simplify import Simplify, SimplifySettings
 from gaixie.jobs.pairs.translation import TranslationSettings
 from gaixie.jobs.pairs.versions import Versions
+from gaixie.udfs.command_line import positive
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.storage import settings
+from gaixie.udfs.storage.options import add_config, add_options
 from gaixie.udfs.storage.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/pairs.yaml"
@@ -39,8 +45,6 @@ METHODS: dict[str, type[Method]] = {
 OWN = {name for method in METHODS.values() for name in method.options} - {"target_lang"}
 """Settings that only some methods have."""
 
-GROUPS = {name for method in METHODS.values() for name in method.groups}
-
 DECIDE_ALL = ("directions", "min_characters", "max_characters")
 """Settings that decide the pairs of every method."""
 
@@ -56,7 +60,7 @@ class PairsInput(Input):
 
     @property
     def text_columns(self) -> list[str]:
-        return [*super().text_columns, *([self.foreign_column] if self.foreign_column else [])]
+        return [*super().text_columns, *filter(None, [self.foreign_column])]
 
     @property
     def carried(self) -> dict[str, str]:
@@ -131,6 +135,15 @@ class BuildSettings(Strict):
         return self
 
     @property
+    def folder(self) -> str:
+        """The output, without a slash at its end."""
+        return str(self.output).rstrip("/")
+
+    @property
+    def both(self) -> bool:
+        return self.directions == "both"
+
+    @property
     def moses(self) -> dict[str, str]:
         """Files of lines that belong together, by what they hold; none where a table is read."""
         return {name: path for name in FILES if (path := getattr(self, name))}
@@ -143,12 +156,11 @@ class BuildSettings(Strict):
     @property
     def paths(self) -> list[str]:
         """All that is read."""
-        before = [self.cluster.clusters] if self.cluster.clusters else []
-        return [*([self.input] if self.input else self.moses.values()), *before]
+        read = [self.input] if self.input else [*self.moses.values()]
+        return [*read, *filter(None, [self.cluster.clusters])]
 
     def table(self) -> PairsInput:
-        """Returns the input as a table: foreign sentence and version, two translations, or
-        sentences."""
+        """Returns the input as a table of versions, translations, or sentences."""
         source = paraphrase = self.text_column or "text"
         if self.method == "versions":
             source = self.foreign_column or source
@@ -173,16 +185,16 @@ class BuildSettings(Strict):
         values: dict[str, Any] = {}
         for name in (*DECIDE_ALL, *method.decides):
             value = getattr(self, name)
-            is_group = isinstance(value, Group)
-            values |= (
-                value.model_dump(mode="json", exclude=value.FREE) if is_group else {name: value}
-            )
+            values |= value.deciding() if isinstance(value, Group) else {name: value}
         return values
 
     def deciding(self, method: Method) -> dict[str, Any]:
-        """Returns all that decides the pairs: a building goes on with the same values alone."""
-        indifferent = {"output", "origin", "target_file_mb", *GROUPS}
-        return self.model_dump(mode="json", exclude=indifferent) | self.parameters(method)
+        """Returns all that must be the same where a killed building is resumed."""
+        groups = {name for name, value in self if isinstance(value, Group)}
+        others = self.model_dump(
+            mode="json", exclude={"output", "origin", "target_file_mb"} | groups
+        )
+        return others | self.parameters(method)
 
 
 def load_settings(
@@ -208,38 +220,108 @@ def load_settings(
 
 
 def _check_own(given: BuildSettings, options: dict[str, str]) -> None:
-    """Raises JobError for what another method alone has."""
-    named = {
-        name: f"--{name.replace('_', '-')}" for name in OWN if getattr(given, name) is not None
-    }
+    """Raises JobError for an option that the method does not have."""
+    own = {name for name in OWN if getattr(given, name) is not None}
+    named = {name: f"--{name.replace('_', '-')}" for name in own}
     named |= {assignment.partition(".")[0]: option for assignment, option in options.items()}
     for name, option in named.items():
         methods = [key for key, kind in METHODS.items() if name in (*kind.options, *kind.groups)]
         if methods and given.method not in methods:
-            what = "the method" if len(methods) == 1 else "the methods"
-            raise JobError(
-                f"{option}: an option of {what} {', '.join(methods)}, not of {given.method}"
-            )
+            of = f"method{'s' * (len(methods) > 1)} {', '.join(methods)}"
+            raise JobError(f"{option}: an option of the {of}, not of {given.method}")
 
 
 def _check_input(given: BuildSettings) -> None:
     """Raises JobError where it is open what is read, or in which language."""
-    if given.input and given.moses:
-        raise JobError(
-            f"--input and --{min(given.moses)}: give a table or files of lines, not both"
-        )
+    lines, has_foreign = given.moses, given.method in ("versions", "parallel")
+    if given.input and lines:
+        raise JobError(f"--input and --{min(lines)}: give a table or files of lines, not both")
     needed = {"human", "foreign" if given.translator else "machine"}
-    if not given.input and not needed <= given.moses.keys():
-        lines = f", or {' and '.join(f'--{name}' for name in sorted(needed))}, files of lines"
-        lines = lines if given.method == "parallel" else ""
-        raise JobError(f"nothing to read: give --input{lines}")
-    if given.moses and given.foreign_column:
-        raise JobError(
-            "--foreign-column: of a table; the foreign side of files of lines is --foreign"
-        )
-    has_foreign = given.method in ("versions", "parallel")
+    if not given.input and not needed <= lines.keys():
+        names = " and ".join(f"--{name}" for name in sorted(needed))
+        more = f", or {names}, files of lines" if given.method == "parallel" else ""
+        raise JobError(f"nothing to read: give --input{more}")
+    if lines and given.foreign_column:
+        raise JobError("--foreign-column is of a table; of files of lines the option is --foreign")
     if given.tmx and not has_foreign:
         raise JobError(f"{given.input}: a TMX is for the methods versions and parallel")
     wants = (given.tmx and "a TMX") or (given.translator and "--translator")
     if wants and has_foreign and not given.source_lang:
         raise JobError(f"--source-lang is missing: the foreign language, for {wants}")
+
+
+# The command line: options are fields of the settings
+
+READ = ("input", "format")
+MAKE = ("output", "origin", "directions", "seed", "min_characters", "max_characters")
+SWITCHES = {
+    "resume": "go on with what a killed building finished",
+    "take-over": "take the output from a process on another host, which must be gone",
+    "dry-run": "look at the first rows, write nothing",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says in one line what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        raise JobError(f"{message}; --help lists the options")
+
+
+def parse(argv: list[str] | None, description: str | None) -> argparse.Namespace:
+    """Parses the command line. Help shows the options of the method that comes first, if one does.
+
+    Fields of groups have dots in their names, such as llm.prompt. Raises JobError of one line.
+    """
+    words = sys.argv[1:] if argv is None else argv
+    parser = make_parser(words[0] if words else "", description)
+    names = {action.dest: action.option_strings[-1] for action in parser._actions[2:]}
+    return parser.parse_args(words, argparse.Namespace(options=names))
+
+
+def make_parser(method: str, description: str | None) -> argparse.ArgumentParser:
+    """Returns a parser whose help shows the options of a method; of all where it is none."""
+    shown = METHODS.get(method)
+    if shown:
+        description = getdoc(getmodule(shown))
+    kind = argparse.RawDescriptionHelpFormatter
+    usage = f"build_pairs.py {method if shown else 'METHOD'} [--OPTION VALUE ...]"
+    parser = _Parser("build_pairs.py", usage, description, formatter_class=kind, allow_abbrev=False)
+    names = " | ".join(METHODS)
+    parser.add_argument("method", nargs="?", choices=[*METHODS], metavar="METHOD", help=names)
+    read = parser.add_argument_group("what to read")
+    add_options(read, BuildSettings, *READ)
+    add_options(read, Csv, "columns", "encoding", within="csv.")
+    read.add_argument("--limit", metavar="N", type=positive, help="only the first N rows")
+    _add_own(parser, shown)
+    make = parser.add_argument_group("what to make")
+    add_options(make, BuildSettings, *MAKE, "target_file_mb")
+    for name, text in SWITCHES.items():
+        make.add_argument(f"--{name}", action="store_true", help=text)
+    add_config(make, CONFIG, "conf/pairs.yaml")
+    return parser
+
+
+def _add_own(parser: argparse.ArgumentParser, shown: type[Method] | None) -> None:
+    """Adds what only some methods have; help hides what the shown one has not."""
+    own = parser.add_argument_group("of this method" if shown else "of some methods")
+    for name, field in BuildSettings.model_fields.items():
+        before = len(own._group_actions)
+        if name in OWN | {"target_lang"}:
+            add_options(own, BuildSettings, name)
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, Group):
+            group = field.annotation
+            add_options(own, group, within=f"{name}.", **group.options())
+        if shown and name not in (*shown.options, *shown.groups):
+            for action in own._group_actions[before:]:
+                action.help = argparse.SUPPRESS
+
+
+def assignments(args: argparse.Namespace) -> dict[str, str]:
+    """Returns what is set below the top level, as KEY=VALUE, and the option as it was given."""
+    given: dict[str, str] = {}
+    for name, value in vars(args).items():
+        if "." in name and value is not None:
+            words = value if isinstance(value, list) else [] if value is True else [value]
+            given[f"{name}={json.dumps(value)}"] = " ".join([args.options[name], *words])
+    return given | {assignment: f"--set {assignment}" for assignment in args.set}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -20,19 +20,14 @@ from pydantic import Field
 
 from gaixie.jobs.corpus.settings import Uri
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.method import Group
-from gaixie.jobs.pairs.translation import (
-    CHINESE,
-    Step,
-    Translating,
-    Translation,
-    TranslationSettings,
-)
+from gaixie.jobs.pairs.method import Group, Option
+from gaixie.jobs.pairs.translation import CHINESE, Step, Translating, Translation
 from gaixie.jobs.pairs.writing import Written
 from gaixie.udfs.text.normalise import normalise
 
 if TYPE_CHECKING:
     from gaixie.jobs.pairs.settings import BuildSettings
+    from gaixie.jobs.pairs.translation import TranslationSettings
     from gaixie.udfs.meaning.language_model import LanguageModel
 
 NOT_SIMPLER, UNLIKELY, DISSIMILAR = "not_simpler", "perplexity", "dissimilar"
@@ -42,9 +37,7 @@ NOT_SIMPLER, UNLIKELY, DISSIMILAR = "not_simpler", "perplexity", "dissimilar"
 class SimplifySettings(Group):
     """simplify in conf/pairs.yaml."""
 
-    OPTIONS: ClassVar = {"simplifier": "simplifier"}
-
-    simplifier: Uri | None = None
+    simplifier: Annotated[Uri | None, Option()] = None
     """the model that simplifies English sentences"""
     through: str = "en"
     """the language to simplify in"""
@@ -95,7 +88,7 @@ class Simplify(Translating):
         from gaixie.udfs.metrics.hsk import levels
         from gaixie.udfs.metrics.registry import load_metric
 
-        super().check(dry_run)
+        super().check()
         try:
             levels()
             load_metric(self.own.similarity)
@@ -128,10 +121,7 @@ class Simplify(Translating):
             UNLIKELY: ~(perplexities(simpler) <= own.max_perplexity),
             DISSIMILAR: ~(load_metric(own.similarity).sentence_scores(pairs) >= own.min_similarity),
         }
-        return [
-            next((name for name, fails in holds.items() if fails[row]), None)
-            for row in range(len(simpler))
-        ]
+        return np.select([*holds.values()], [*holds], None).tolist()
 
 
 def mean_levels(texts: Sequence[str]) -> np.ndarray:

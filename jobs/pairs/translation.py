@@ -17,14 +17,14 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 from xxhash import xxh3_64_intdigest
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.method import Group
-from gaixie.jobs.pairs.writing import Sentences, Writer
+from gaixie.jobs.pairs.method import Free, Group
+from gaixie.jobs.pairs.writing import Sentences
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics import encoder
 from gaixie.udfs.storage.local_copy import fetch, remote
@@ -57,8 +57,6 @@ CPU_TOKENS, GPU_TOKENS = 1024, 16_384
 class TranslationSettings(Group):
     """translation in conf/pairs.yaml."""
 
-    FREE: ClassVar = frozenset({"batch_tokens", "device", "threads"})
-
     beams: int = Field(default=4, ge=1)
     sample: bool = False
     """draw from the nucleus, in place of a search with beams"""
@@ -72,9 +70,9 @@ class TranslationSettings(Group):
     languages: dict[str, str] = Field(default_factory=dict)
     """names of languages where the model has others"""
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    batch_tokens: int | None = Field(default=None, ge=1)
-    device: str = "auto"
-    threads: int = Field(default=1, ge=1)
+    batch_tokens: Annotated[int | None, Free()] = Field(default=None, ge=1)
+    device: Annotated[str, Free()] = "auto"
+    threads: Annotated[int, Free()] = Field(default=1, ge=1)
 
 
 class Translation(NamedTuple):
@@ -97,7 +95,7 @@ class Step(NamedTuple):
         """The model of this direction: {source} and {target} stand for languages."""
         return directed(self.model, self.source, self.target)
 
-    def check(self, dry_run: bool = False) -> None:
+    def check(self) -> None:
         """Raises JobError where the model lacks something or a language; loads no weights."""
         try:
             tokenizer, config = load_vocabulary(self.name)
@@ -116,12 +114,9 @@ class Step(NamedTuple):
 
     def go_on(self, made: Sequence[Translation], seed: int) -> list[Translation]:
         """Translates those that no earlier step has failed on."""
-        made = [*made]
-        good = [row for row, item in enumerate(made) if item.reason is None]
-        texts = [made[row].text or "" for row in good]
-        for row, item in zip(good, self.translate(texts, seed), strict=True):
-            made[row] = item
-        return made
+        good = [item.text or "" for item in made if item.reason is None]
+        translated = iter(self.translate(good, seed))
+        return [item if item.reason else next(translated) for item in made]
 
 
 class Translating(Sentences):
@@ -143,9 +138,6 @@ class Translating(Sentences):
         """Returns names and digests of the models."""
         signatures = (encoder.model_signature(model_folder(name)) for name in self.models())
         return " ".join(dict.fromkeys(signatures))
-
-    def load(self) -> Writer:
-        return self  # type: ignore[return-value]
 
 
 def directed(text: str, source: str, target: str) -> str:
@@ -218,17 +210,13 @@ class Translator:
     ) -> list[tuple[str, bool]]:
         """Returns (translation, whether it ended) of texts of like lengths."""
         import torch
-        from transformers import LogitsProcessorList
 
         settings = self.settings
         first: dict[str, int] = {}
-        options: dict[str, Any] = {}
         if names_languages(self.network.config):
             name = language_token(self.tokenizer, self.model, target, settings.languages)
             first["forced_bos_token_id"] = self.tokenizer.convert_tokens_to_ids(name)
-        if settings.sample:
-            draw = Draw(seeds, settings.temperature, settings.top_p)
-            options["logits_processor"] = LogitsProcessorList([draw])
+        draws = [Draw(seeds, settings.temperature, settings.top_p)] if settings.sample else []
         longest = int(max(map(len, ids)) * settings.max_ratio) + 20
         batch, mask = encoder.pad(ids, self.tokenizer.pad_token_id, self.device)
         with torch.inference_mode():
@@ -239,8 +227,8 @@ class Translator:
                 do_sample=False,
                 max_length=None,
                 max_new_tokens=longest,
+                logits_processor=draws,
                 **first,
-                **options,
             )
         ended = (output[:, 1:longest] == self.tokenizer.eos_token_id).any(dim=1).tolist()
         # Some tokenizers do not know their languages as special.
@@ -317,9 +305,8 @@ def load_vocabulary(model: str) -> tuple[Any, Any]:
     except ImportError as error:
         needed = re.search(r"(sentencepiece|sacremoses|tiktoken)", str(error), re.IGNORECASE)
         name = needed[0].lower() if needed else str(error).split("\n")[0]
-        raise ValueError(
-            f"{model}: its tokenizer needs the package {name}: pip install 'gaixie[translation]'"
-        ) from None
+        hint = f"its tokenizer needs the package {name}: pip install 'gaixie[translation]'"
+        raise ValueError(f"{model}: {hint}") from None
     if not config.is_encoder_decoder:
         raise ValueError(f"{model}: is a {config.model_type}, no sequence-to-sequence model")
     return tokenizer, config
@@ -339,10 +326,8 @@ def language_token(tokenizer: Any, model: str, language: str, given: dict[str, s
     for name in names:
         if name and tokenizer.convert_tokens_to_ids(name) not in (None, tokenizer.unk_token_id):
             return name
-    raise ValueError(
-        f"{model}: no language '{language}' in its vocabulary; "
-        f"--set translation.languages.{language}=NAME gives its name there"
-    )
+    hint = f"--set translation.languages.{language}=NAME gives its name there"
+    raise ValueError(f"{model}: no language '{language}' in its vocabulary; {hint}")
 
 
 def _longest(tokenizer: Any, config: Any) -> int:

@@ -48,20 +48,15 @@ class Versions(Method):
     @classmethod
     def of(cls, settings: BuildSettings) -> Versions:
         if not (settings.foreign_column or settings.tmx):
-            raise JobError(
-                "--foreign-column is missing: the column whose equal values make versions of one "
-                "sentence"
-            )
-        return cls(settings.directions == "both", settings.max_pairs, settings.seed)
+            raise JobError("--foreign-column is missing: its equal values make versions")
+        return cls(settings.both, settings.max_pairs, settings.seed)
 
     def items(self, rows: DataFrame) -> DataFrame:
         """rows: source (the foreign sentence), paraphrase (a version or a list), malformed_line."""
-        if dict(rows.dtypes)["paraphrase"].startswith("array"):
-            rows = rows.selectExpr(
-                "source", "explode_outer(paraphrase) AS paraphrase", "malformed_line"
-            )
-        version = "paraphrase AS source", "paraphrase", "malformed_line"
-        return rows.selectExpr("source AS foreign", *version)
+        is_list = dict(rows.dtypes)["paraphrase"].startswith("array")
+        version = "explode_outer(paraphrase)" if is_list else "paraphrase"
+        rows = rows.selectExpr("source AS foreign", f"{version} AS source", "malformed_line")
+        return rows.selectExpr("foreign", "source", "source AS paraphrase", "malformed_line")
 
     def make(self, members: list[tuple[str, str]]) -> Iterator[Made]:
         distinct: dict[str, str] = {}
@@ -74,11 +69,11 @@ class Versions(Method):
         if len(texts) == 1:
             yield Made(ALONE, texts[0], None)
             return
-        codes = [xxh3_64_intdigest(text.encode(), self.seed) for text in distinct]
+        codes = np.array(
+            [xxh3_64_intdigest(text.encode(), self.seed) for text in distinct], np.uint64
+        )
         used = np.zeros(len(texts), bool)
-        for first, second in choose(
-            np.array(codes, np.uint64), self.both_directions, self.max_pairs
-        ):
+        for first, second in choose(codes, self.both_directions, self.max_pairs):
             used[first] = used[second] = True
             yield Made(None, texts[first], texts[second])
         for unused in np.flatnonzero(~used):
@@ -103,13 +98,8 @@ def choose(
         if max_pairs is None:
             yield from map(tuple, order[pairs].tolist())
             continue
-        keys = _keys(codes[first : first + 1], codes[second])
+        keys = mix(codes[first : first + 1] * GOLDEN ^ codes[second])  # SplitMix64 of both
         pairs, keys = np.concatenate([kept[0], pairs]), np.concatenate([kept[1], keys])
         least = np.argsort(keys, kind="stable")[:max_pairs]
         kept = pairs[least], keys[least]
     yield from map(tuple, order[kept[0]].tolist())
-
-
-def _keys(source: np.ndarray, paraphrase: np.ndarray) -> np.ndarray:
-    """Returns the key of each ordered pair of codes: SplitMix64 of both, uint64."""
-    return mix(source * GOLDEN ^ paraphrase)

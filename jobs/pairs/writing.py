@@ -1,6 +1,6 @@
 """Methods whose pairs a model writes: each sentence ends in pairs, or in quarantine with a reason.
 
-gaixie.jobs.pairs.pieces cuts the sentences into pieces and settles one after the other.
+gaixie.jobs.pairs.pieces cuts the sentences into pieces, and writes one after the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gaixie.udfs.text.validate import REASONS, quarantine_reasons
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from gaixie.jobs.pairs.pieces import Pieces
+    from gaixie.jobs.pairs.pieces import WritePairs
 
 COPIED = "copied"
 """Reason: once normalised, it equals the sentence that the model was given."""
@@ -31,13 +31,13 @@ COPIED = "copied"
 EXAMPLES = 5
 """Sentences whose pairs a dry run shows."""
 MEASURED = 32
-"""Sentences behind them whose time it measures: the examples warm up."""
+"""Sentences after the examples whose time a dry run measures: the examples warm up."""
 
 WRITTEN = pa.schema(
-    [(name, pa.string()) for name in ("reason", "source", "paraphrase", "foreign")]
-    + [("group", pa.string()), ("parameters", pa.string()), ("dropped", pa.bool_())]
+    [(name, pa.string()) for name in ("reason", "source", "paraphrase", "foreign", "group")]
+    + [("parameters", pa.string()), ("dropped", pa.bool_())]
 )
-"""Columns of a finished piece. dropped: a candidate without a pair, of a sentence that has
+"""Columns of a finished piece. dropped: a candidate that is no pair, of a sentence that has
 another."""
 
 
@@ -56,11 +56,11 @@ class Writer(Protocol):
     """Writes paraphrases; made once a Python worker."""
 
     def write(self, sentences: Sequence[str]) -> Iterator[Written]:
-        """At least one candidate of each sentence, in any order.
+        """Yields at least one candidate of each sentence, in any order.
 
         sentences: fit and distinct. A sentence of which no candidate is a pair goes to quarantine,
-        under the reason of its first. Too short, too long, without Han, equal to the sentence or to
-        an earlier candidate: all that is found out afterwards, for every method."""
+        under the reason of its first. The writer need not look for candidates that are too short,
+        too long, without Han, or equal to the sentence or an earlier candidate: Settling does."""
 
 
 class Sentences(Method):
@@ -74,6 +74,11 @@ class Sentences(Method):
     decides: ClassVar[tuple[str, ...]] = ("seed",)
     reads: ClassVar[str] = "source"
     """What the writer is given: the sentence (source), or the foreign one that it belongs to."""
+
+    def builder(self) -> type[WritePairs]:
+        from gaixie.jobs.pairs.pieces import WritePairs
+
+        return WritePairs
 
     def items(self, rows: DataFrame) -> DataFrame:
         """rows: source, malformed_line, and foreign where the method reads it.
@@ -91,27 +96,17 @@ class Sentences(Method):
             yield Made(REPEATED if normalised in known else None, text, None)
             known.add(normalised)
 
-    def check(self, dry_run: bool = False) -> None:
-        """Raises JobError for a model that is missing or no good, before the input is read.
-
-        dry_run: whether the building is one, which may not need all of it.
-        """
-
     def models(self) -> list[str]:
         """Returns the names of what is loaded: those of an object store come to every executor."""
         return []
 
-    def version(self) -> str | None:
-        """Returns the model's version for the lineage, where the settings do not name one."""
-        return None
-
     def load(self) -> Writer:
         """Returns the writer, in a Python worker or, for a dry run, in this process."""
-        raise NotImplementedError
+        return self  # type: ignore[return-value]
 
-    def run(self, pieces: Pieces) -> dict[str, Any]:
+    def run(self, job: WritePairs) -> dict[str, Any]:
         """Writes the pieces that are missing. Returns figures for the manifest."""
-        pieces.write(self)
+        job.write_pieces()
         return {}
 
     def preview(self, sentences: Sequence[str], total: float, cores: int) -> None:
@@ -124,7 +119,7 @@ class Sentences(Method):
         for item in writer.write(sentences[:EXAMPLES]):
             told = [
                 item.reason or "a pair",
-                *(f"{k} {v}" for k, v in (item.parameters or {}).items()),
+                *map("{0[0]} {0[1]}".format, (item.parameters or {}).items()),
             ]
             print(f"  {item.source}\n  -> {item.paraphrase or ''} ({', '.join(told)})")
         measured = sentences[EXAMPLES : EXAMPLES + MEASURED]
@@ -136,8 +131,7 @@ class Sentences(Method):
         rate = len(measured) / (time.monotonic() - started)
         print(
             f"estimate: {rate:,.2f} sentences/s in one task ({len(measured)} measured here); about "
-            f"{total:,.0f} sentences take {total / rate / cores / 3600:,.2f} hours in {cores} "
-            "tasks at once like this one"
+            f"{total:,.0f} sentences take {total / rate / cores / 3600:,.2f} hours in {cores} tasks"
         )
 
 
@@ -178,13 +172,15 @@ class Settling:
         self, row: Mapping[str, str], items: Sequence[Written]
     ) -> Iterator[dict[str, Any]]:
         reasons = self._judge(row["source"], items)
-        has_pair = None in reasons
         for number, (item, reason) in enumerate(zip(items, reasons, strict=True)):
             told = json.loads(self.parameters) | dict(item.parameters or {})
-            parameters = json.dumps(told, sort_keys=True, ensure_ascii=False)
-            dropped = reason is not None and (has_pair or number > 0)
-            made = {"reason": reason, "parameters": parameters, "dropped": dropped}
-            made = {**row, "paraphrase": item.paraphrase, **made}
+            made = {
+                **row,
+                "reason": reason,
+                "paraphrase": item.paraphrase,
+                "parameters": json.dumps(told, sort_keys=True, ensure_ascii=False),
+                "dropped": reason is not None and (None in reasons or number > 0),
+            }
             yield made
             if reason is None and self.both_directions:
                 yield made | {"source": item.paraphrase, "paraphrase": row["source"]}
@@ -195,10 +191,10 @@ class Settling:
         a = normalise_column(pa.array([source] * len(texts), pa.string()))
         b = normalise_column(pa.array(texts, pa.string()))
         codes = quarantine_reasons(*a, *b, self.min_characters, self.max_characters)
-        names = np.array([None, *REASONS[:-1], COPIED], object)[codes]
+        found = np.array([None, *REASONS[:-1], COPIED], object)[codes]
         reasons, known = [], set()
-        for item, found in zip(items, names, strict=True):
-            reason = item.reason or found
+        for item, unfit in zip(items, found, strict=True):
+            reason = item.reason or unfit
             text = None if reason else normalise(item.paraphrase or "")
             reasons.append(REPEATED if text in known and text else reason)
             known.add(text)

@@ -26,7 +26,6 @@ from gaixie.jobs.corpus.steps import Steps
 from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.corpus.unreadable import without_corrupt
 from gaixie.jobs.scoring.settings import ScoreSettings
-from gaixie.udfs.command_line import say
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.spscore.stages import ORIGINS
@@ -102,12 +101,8 @@ class ChunkScorer:
                 break
             title = f"scoring unit {chunk.number + 1} of {len(chunks)}"
             fingerprint = self._fingerprint(chunk, left)
-            marker = self.steps.done(chunk.name, fingerprint)
-            if marker is None:
-                marker = {"fingerprint": fingerprint} | self._score_chunk(chunk, title, left)
-                self.steps.finish(chunk.name, marker)
-            else:
-                say(f"{title}: already scored")
+            work = partial(self._score_chunk, chunk, title, left)
+            marker = self.steps.once(chunk.name, work, fingerprint)
             chunk.input.corrupt.update(marker["corrupt"])
             self.read.update(marker["rows"])
             self.unfit.update(marker["unfit"])

@@ -192,7 +192,7 @@ REFUSED = {
         (
             f"source,Source,paraphrase\n{A},{B},{B}\n",
             LLM,
-            "columns 'source' and 'Source' differ in case alone: rename one",
+            "columns 'source' and 'Source' differ only in case: rename one",
         ),
     ],
     "c.jsonl": [

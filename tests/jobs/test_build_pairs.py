@@ -15,7 +15,7 @@ from built_pairs import manifest, table
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.options import make_parser
+from gaixie.jobs.pairs.settings import make_parser
 
 COLUMNS = [
     *("source", "paraphrase", "origin", "group"),

@@ -93,10 +93,10 @@ def test_workers_and_the_driver_die(cluster, submit, score, given, local, tmp_pa
     cluster.add_worker()
     assert process.returncode == 0, stdout + stderr
     assert executors_lost(events) > lost
-    assert (stdout + stderr).count("already scored") == finished
+    assert (stdout + stderr).count("already done") == finished
     same_run(folder, local)
 
     run = score(tmp_path / "copy", *given)
     assert run.code == 0, run.stderr
-    assert "already scored" not in run.stderr
+    assert "already done" not in run.stderr
     same_run(copy, local)

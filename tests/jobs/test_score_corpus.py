@@ -487,12 +487,12 @@ def test_killed_twice_then_resumed(score, launch, in_units, unbroken, tmp_path):
     process = launch(out, *in_units, "--resume")
     read = read_until(process, "finding duplicates and stages: done")  # it writes its tables next
     kill(process)
-    assert read.count("already scored") == finished
+    assert read.count("already done") == finished
     assert not (folder / "manifest.json").exists()
 
     run = score(out, *in_units, "--resume")
     assert run.code == 0, run.stderr
-    assert run.stderr.count("already scored") == 4
+    assert run.stderr.count("already done") == 4
     same_rows(run.scored, unbroken.scored)
     assert run.manifest["rows"] == unbroken.manifest["rows"]
     assert run.manifest["stages"] == unbroken.manifest["stages"]
@@ -519,7 +519,7 @@ def test_unfinished_run_starts_over_without_resume(
         assert score(tmp_path, *in_units).code == 130
     run = score(tmp_path, *in_units)
     assert run.code == 0, run.stderr
-    assert "already scored" not in run.stderr
+    assert "already done" not in run.stderr
     same_rows(run.scored, unbroken.scored)
 
 
@@ -529,7 +529,7 @@ def test_resume_with_other_settings_scores_again(score, in_units, tmp_path, monk
         assert score(tmp_path, *in_units).code == 130
     run = score(tmp_path, *in_units, "--resume", "--limit", "1500", "--min-characters", "40")
     assert run.code == 0, run.stderr
-    assert "already scored" not in run.stderr
+    assert "already done" not in run.stderr
     assert pd.DataFrame(run.manifest["rows"]).sum(axis=1)["read"] == 1500
     assert run.scored["source"].str.len().min() >= 40
 

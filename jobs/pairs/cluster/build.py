@@ -6,7 +6,7 @@
          -> linked      clusters out of the edges, and pairs out of clusters
          -> clusters    every sentence that is kept, and its cluster: the next month reads it
 
-Each is a table of _work, so that a killed building goes on behind the last that is finished.
+Each is a table of _work, so that a killed building goes on after the last that is finished.
 """
 
 from __future__ import annotations
@@ -27,13 +27,8 @@ from gaixie.jobs.pairs.build import PAIRS, BuildPairs, row_count
 from gaixie.jobs.pairs.cluster import candidates
 from gaixie.jobs.pairs.cluster.buckets import Bands, Hashes, neighbours
 from gaixie.jobs.pairs.cluster.components import components
-from gaixie.jobs.pairs.cluster.identify import load_identifier
 from gaixie.jobs.pairs.cluster.linking import LINKED, MEMBER, Linking
-from gaixie.jobs.pairs.cluster.sentences import (
-    NO_KEY,
-    distinct_sentences,
-    read_previous,
-)
+from gaixie.jobs.pairs.cluster.sentences import NO_KEY, distinct_sentences, read_previous
 from gaixie.jobs.pairs.cluster.stars import Linker
 from gaixie.jobs.pairs.method import ALONE, REPEATED, Method
 from gaixie.jobs.pairs.settings import BuildSettings
@@ -47,15 +42,7 @@ COMPONENT_EDGES = 1_000_000
 SENTENCES = 50_000
 """Sentences of a task: each has some tens of candidates."""
 
-TITLES = {
-    "sentences": "distinct sentences",
-    "duplicates": "near duplicates",
-    "vectors": "embeddings",
-    "edges": "identifying",
-    "groups": "components",
-    "linked": "linking clusters",
-    "clusters": "writing clusters",
-}
+FIT = "source string, group string, keys array<bigint>"
 
 
 class ClusterPairs(BuildPairs):
@@ -75,7 +62,9 @@ class ClusterPairs(BuildPairs):
         own = self.own = settings.cluster
         self.before = read_previous(spark, storage, own) if own.clusters else None
         try:
-            self.identifier = load_identifier(own.identify, own.min_meaning, own.min_probability)
+            self.identifier = candidates.load_identifier(
+                own.identify, own.min_meaning, own.min_probability
+            )
             if own.encoder:
                 from gaixie.udfs.metrics.encoder import load_encoder
 
@@ -93,7 +82,7 @@ class ClusterPairs(BuildPairs):
         super().start(resume)
         self.is_dry = False
         self.storage.delete(f"{self.output}/references")
-        if not self.steps.done("clusters"):
+        if not self.steps.is_done("clusters"):
             self.storage.delete(f"{self.output}/clusters")
 
     def judged(self, limit: int | None, observed: Observation) -> DataFrame:
@@ -104,27 +93,23 @@ class ClusterPairs(BuildPairs):
         return rows.withColumn("reason", F.coalesce("reason", no_key))
 
     def make(self) -> None:
-        if told := self.steps.done("made"):
-            self.figures = told["figures"]
-            return
-        path, schema = (
-            f"{self.work}/judged/fit=true",
-            "source string, group string, keys array<bigint>",
-        )
-        empty = self.spark.createDataFrame([], schema)
-        fit = self.read(path, schema) if self.storage.exists(path) else empty
-        self._write("made", "making pairs", self.made_of(fit))
-        self.steps.finish("made", {"figures": self.figures})
+        self.figures = self.steps.once("made", self._make)
+
+    def _make(self) -> dict[str, Any]:
+        path, fit = f"{self.work}/judged/fit=true", self.spark.createDataFrame([], FIT)
+        if self.storage.exists(path):
+            fit = self.read(path, FIT)
+        self.write_work("made", "making pairs", self.made_of(fit))
+        return self.figures
 
     def made_of(self, fit: DataFrame) -> DataFrame:
         """Returns columns MADE of all sentences that are fit: the steps from them to clusters."""
-        own, seed = self.own, self.settings.seed
+        own, crowded = self.own, Observation()
         sentences = self.keep("sentences", distinct_sentences(fit, self.before))
         count = sentences.count()
         self._spread(count)
-        crowded = Observation()
         bands, rows = own.near_duplicate_bands, own.near_duplicate_rows
-        near = Bands(own.ngram, bands, rows, seed)
+        near = Bands(own.ngram, bands, rows, self.settings.seed)
         met = neighbours(sentences, count, near, bands, own.neighbours, False, crowded)
         texts = candidates.with_texts(met, sentences, ["text"])
         duplicates = candidates.near_duplicates(texts, own.ngram, own.near_duplicate)
@@ -135,9 +120,8 @@ class ClusterPairs(BuildPairs):
             linked = self._linked(kept, edges)
         joined = linked.where(F.col("reason") == MEMBER)
         joined = joined.select("node", F.col("group").alias("joined"))
-        clusters = kept.join(joined, "node", "left").select(
-            "id", "text", F.coalesce("cluster", "joined").alias("cluster"), "keys", "new"
-        )
+        cluster = F.coalesce("cluster", "joined").alias("cluster")
+        clusters = kept.join(joined, "node", "left").select("id", "text", cluster, "keys", "new")
         self.keep("clusters", clusters, folder=self.output)
         return self._made(linked)
 
@@ -160,15 +144,15 @@ class ClusterPairs(BuildPairs):
             columns.append("vector")
         keyed = bool(own.key_columns)
         if keyed:
-            [total] = kept.agg(F.sum(F.size("keys"))).collect()
-            count = total[0] or 0
+            [[total]] = kept.agg(F.sum(F.size("keys"))).collect()
+            count = total or 0
         met = neighbours(kept, count, hashes, bands, own.neighbours, keyed, crowded)
         pairs = candidates.with_texts(met, kept, columns)
         return candidates.identified(pairs, self.identifier, may_be), crowded
 
     def _linked(self, kept: DataFrame, edges: DataFrame) -> DataFrame:
         """Returns table LINKED."""
-        ends = edges.select("a", "b")
+        own, settings, ends = self.own, self.settings, edges.select("a", "b")
         if self.before is not None:  # a cluster is linked with all its members
             nodes = edges.select(F.explode(F.array("a", "b")).alias("node"))
             published = kept.where("cluster IS NOT NULL")
@@ -176,31 +160,28 @@ class ClusterPairs(BuildPairs):
             members = published.join(touched, "cluster")
             ends = ends.union(members.select(F.xxhash64("cluster"), "node"))
         groups = self.keep("groups", components(ends, self.keep))
-        of_edges = edges.join(groups.withColumnRenamed("node", "a"), "a")
-        kept, of_edges = _bounded(kept, of_edges)
-        links = of_edges.groupBy("component").agg(F.collect_list(F.struct("a", "b")).alias("edges"))
-        columns = F.struct("node", "id", "text", "cluster", "new")
-        sentences = kept.join(groups, "node").groupBy("component")
-        grouped = sentences.agg(F.collect_list(columns).alias("sentences"))
+        kept, edges = _bounded(kept, edges.join(groups.withColumnRenamed("node", "a"), "a"))
+        links = edges.groupBy("component").agg(F.collect_list(F.struct("a", "b")).alias("edges"))
+        columns = F.collect_list(F.struct("node", "id", "text", "cluster", "new"))
+        sentences = kept.join(groups, "node").groupBy("component").agg(columns.alias("sentences"))
         linking = Linking(
-            Linker(self.identifier.least, self.own.min_share, self.own.compared),
+            Linker(self.identifier.least, own.min_share, own.compared),
             self.identifier,
-            (self.own.ngram, self.own.near_duplicate),
-            self.settings.seed,
-            self.settings.directions == "both",
-            self.settings.max_pairs,
+            (own.ngram, own.near_duplicate),
+            settings.seed,
+            settings.both,
+            settings.max_pairs,
         )
-        return self.keep("linked", grouped.join(links, "component").mapInArrow(linking, LINKED))
+        return self.keep("linked", sentences.join(links, "component").mapInArrow(linking, LINKED))
 
     def _made(self, linked: DataFrame) -> DataFrame:
         """Returns columns MADE: what is in no pair, and the pairs."""
         sentences, duplicates = self.known["sentences"], self.known["duplicates"]
         again = sentences.where("copies > 0")
-        alone = self.known["clusters"].where("new AND cluster IS NULL")
         parts = {
             REPEATED: again.select("text", F.explode(F.expr("sequence(1L, copies)"))),
             NEAR_DUPLICATE: sentences.join(duplicates, "node", "left_semi"),
-            ALONE: alone,
+            ALONE: self.known["clusters"].where("new AND cluster IS NULL"),
         }
         rows = [
             part.select(F.lit(reason).alias("reason"), F.col("text").alias("source"))
@@ -239,24 +220,25 @@ class ClusterPairs(BuildPairs):
         A dry run keeps it in memory. crowded: what neighbours observes.
         """
         path = f"{folder or self.work}/{name}"
-        counts: dict[str, Any]
+
+        def write() -> dict[str, Any]:
+            self.check_lock()
+            written = Observation()
+            with progress(self.spark, name, None):
+                watched = table.observe(written, row_count("rows"))
+                watched.write.options(**PARQUET).mode("overwrite").parquet(path)
+            left = observed(crowded).get("count") if crowded is not None else None
+            return written.get | {"crowded": left}
+
         if self.is_dry:
             rows = table.cache()
-            counts = {"rows": rows.count()}
+            self.figures[name] = rows.count()
         else:
-            if not self.steps.done(name):
-                written = Observation()
-                self.check_lock()
-                with progress(self.spark, TITLES.get(name, name), None):
-                    watched = table.observe(written, row_count("rows"))
-                    watched.write.options(**PARQUET).mode("overwrite").parquet(path)
-                left = observed(crowded).get("count") if crowded is not None else None
-                self.steps.finish(name, written.get | {"crowded": left})
-            counts = self.steps.done(name) or {}
+            counts = self.steps.once(name, write)
             rows = self.read(path, table.schema)
-        self.figures[name] = counts["rows"]
-        if counts.get("crowded"):
-            self.figures[f"{name}_crowded"] = counts["crowded"]
+            self.figures[name] = counts["rows"]
+            if counts["crowded"]:
+                self.figures[f"{name}_crowded"] = counts["crowded"]
         self.known[name] = rows
         return rows
 

@@ -1,8 +1,8 @@
-"""Finds pairs of sentences: near duplicates, to be removed, and candidates, to be identified."""
+"""Finds pairs of sentences: near duplicates, to be removed, and those that say the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,55 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from gaixie.jobs.pairs.cluster.identify import Identifier
 from gaixie.jobs.pairs.cluster.minhash import mixed, overlaps
+from gaixie.udfs.metrics import identification
+from gaixie.udfs.metrics.identification import Identification
+from gaixie.udfs.metrics.metric import Pairs
+from gaixie.udfs.metrics.spscore import SPScoreZh
+
+TIERS = ("core", "full")
 
 EDGES = "a bigint, b bigint, score float"
+
+
+@dataclass(frozen=True)
+class Identifier:
+    """Says whether two sentences say the same. It is sent to Spark's workers, and loads its model
+    there, once in each.
+
+    metric: SPScore-zh's `meaning`, or `identification` by a classifier, whose folder has to be at
+    the same path on every host."""
+
+    metric: SPScoreZh | Identification
+    least: float
+    """Score from which on two sentences say the same."""
+
+    def scores(self, sources: Sequence[str], paraphrases: Sequence[str]) -> np.ndarray:
+        """Returns float32, shape (pairs,), in [0, 1]."""
+        if not len(sources):
+            return np.empty(0, np.float32)
+        scores = self.metric.sentence_scores(Pairs.of(sources, paraphrases))
+        return np.nan_to_num(scores, nan=0.0).astype(np.float32)
+
+    def describe(self) -> str:
+        """Returns the model's name and what tells its versions apart."""
+        if isinstance(self.metric, Identification):
+            return self.metric.signature()
+        model, segmenter = self.metric.loaded()
+        return model.signature(segmenter)
+
+
+def load_identifier(identify: str, min_meaning: float, min_probability: float) -> Identifier:
+    """Returns the identifier of a tier's name or a classifier's folder, once it has loaded.
+
+    Raises OSError or ValueError of one line where it cannot be loaded.
+    """
+    if identify in TIERS:
+        metric = SPScoreZh("meaning", identify)
+        metric.loaded()
+        return Identifier(metric, min_meaning)
+    identification.load_identifier(identify)
+    return Identifier(Identification(identify), min_probability)
 
 
 def with_texts(pairs: DataFrame, sentences: DataFrame, columns: list[str]) -> DataFrame:
@@ -40,31 +85,6 @@ def near_duplicates(pairs: DataFrame, ngram: int, least: float) -> DataFrame:
     return pairs.mapInArrow(later, "node bigint").distinct()
 
 
-def identified(
-    pairs: DataFrame,
-    identifier: Identifier,
-    may_be: Candidates,
-) -> DataFrame:
-    """Returns columns EDGES: the pairs that say the same, of those that may.
-
-    pairs: with_texts. The sentence with the smaller number is the source: the score may depend on
-    it."""
-
-    def say_the_same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            chosen = pa.Table.from_batches([batch]).filter(pa.array(may_be(batch)))
-            a, b = (chosen[name].to_numpy() for name in ("a", "b"))
-            texts = np.array([chosen["text_a"].to_pylist(), chosen["text_b"].to_pylist()], object)
-            first = (a > b).astype(int)
-            rows = np.arange(len(a))
-            scores = identifier.scores(texts[first, rows].tolist(), texts[1 - first, rows].tolist())
-            same = scores >= identifier.least
-            columns = [pa.array(a[same]), pa.array(b[same]), pa.array(scores[same])]
-            yield pa.RecordBatch.from_arrays(columns, ["a", "b", "score"])
-
-    return pairs.mapInArrow(say_the_same, EDGES)
-
-
 @dataclass(frozen=True)
 class Candidates:
     """Says which pairs may say the same: their n-grams or embeddings are alike, but they are no
@@ -78,15 +98,33 @@ class Candidates:
     cosine: float | None
 
     def __call__(self, pairs: pa.RecordBatch) -> np.ndarray:
-        overlap, (least, most) = (
-            overlaps(pairs["text_a"], pairs["text_b"], self.ngram),
-            self.overlap,
-        )
+        least, most = self.overlap
+        overlap = overlaps(pairs["text_a"], pairs["text_b"], self.ngram)
         may_be = (overlap >= least) & (overlap < most)
         if self.cosine is None:
             return may_be
         a, b = (vectors_of(pairs[f"vector_{side}"]) for side in ("a", "b"))
         return may_be & (np.einsum("ij,ij->i", a, b) >= self.cosine)
+
+
+def identified(pairs: DataFrame, identifier: Identifier, may_be: Candidates) -> DataFrame:
+    """Returns columns EDGES: the pairs that say the same, of those that may.
+
+    pairs: with_texts. The sentence with the smaller number is the source: the score may depend on
+    it."""
+
+    def say_the_same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            chosen = batch.filter(pa.array(may_be(batch)))
+            a, b = (chosen[name].to_numpy() for name in ("a", "b"))
+            texts = np.array([chosen["text_a"].to_pylist(), chosen["text_b"].to_pylist()], object)
+            first, rows = (a > b).astype(int), np.arange(len(a))
+            scores = identifier.scores(texts[first, rows].tolist(), texts[1 - first, rows].tolist())
+            same = scores >= identifier.least
+            columns = [pa.array(a[same]), pa.array(b[same]), pa.array(scores[same])]
+            yield pa.RecordBatch.from_arrays(columns, ["a", "b", "score"])
+
+    return pairs.mapInArrow(say_the_same, EDGES)
 
 
 @dataclass(frozen=True)
@@ -120,9 +158,7 @@ def with_vectors(sentences: DataFrame, encoder: str) -> DataFrame:
         for batch in batches:
             vectors = loaded.sentence_vectors(batch["text"].to_pylist()).astype(np.float16)
             rows = pa.array([row.tobytes() for row in vectors], pa.binary())
-            yield pa.RecordBatch.from_arrays(
-                [*batch.columns, rows], [*batch.schema.names, "vector"]
-            )
+            yield batch.append_column("vector", rows)
 
     return sentences.mapInArrow(embed, schema)
 

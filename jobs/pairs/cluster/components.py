@@ -53,10 +53,10 @@ def components(edges: DataFrame, keep: Keep, driver_edges: int = DRIVER_EDGES) -
 
 def join_edges(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns (nodes, least node of the component of each), both int64, ascending by node."""
-    nodes, ends = np.unique(np.concatenate([a, b]), return_inverse=True)
-    if not len(nodes):
-        return nodes.astype(np.int64), nodes.astype(np.int64)
+    nodes, ends = np.unique(np.concatenate([a, b]).astype(np.int64), return_inverse=True)
     size = len(nodes)
+    if not size:
+        return nodes, nodes
     graph = coo_array((np.ones(len(a), np.int8), (ends[: len(a)], ends[len(a) :])), (size, size))
     count, label = connected_components(graph, directed=False)
     least = np.full(count, np.iinfo(np.int64).max)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
-from gaixie.jobs.pairs.cluster.identify import Identifier
+from gaixie.jobs.pairs.cluster.candidates import Identifier
 from gaixie.jobs.pairs.cluster.minhash import overlaps
 from gaixie.jobs.pairs.cluster.stars import Cluster, Component, Linker, Sentence, pair_of
 from gaixie.jobs.pairs.method import OVER_LIMIT
@@ -63,14 +63,12 @@ class Linking:
 
     def _link(self, components: list[Component]) -> pa.RecordBatch:
         linked = self.linker.link(components, self._score)
-        rows = [
-            row
+        made = [
+            dict(zip(ROWS.names, row, strict=True))
             for component, clusters in zip(components, linked, strict=True)
             for cluster in clusters
             for row in self._rows(component.sentences, cluster)
         ]
-        names = ROWS.names
-        made = [dict(zip(names, row, strict=True)) for row in rows]
         return pa.RecordBatch.from_pylist(made, ROWS)
 
     def _rows(self, sentences: list[Sentence], cluster: Cluster) -> Iterator[tuple[Any, ...]]:

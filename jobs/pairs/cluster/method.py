@@ -10,57 +10,52 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
 from gaixie.jobs.corpus.settings import Uri
-from gaixie.jobs.pairs.method import Group, Method
+from gaixie.jobs.pairs.method import Free, Group, Method, Option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from gaixie.jobs.pairs.cluster.build import ClusterPairs
     from gaixie.jobs.pairs.settings import BuildSettings
 
-UNITS = ("hour", "day", "week", "month")
+UNITS = "hour|day|week|month"
 
 
 def _known_key(key: str) -> str:
-    for part in key.split("+"):
-        if not re.fullmatch(rf"[^:]+(:({'|'.join(UNITS)}))?", part):
-            raise ValueError(
-                f"expected columns joined by +, a time as COLUMN:{'|'.join(UNITS)}, such as "
-                "topic+created:day"
-            )
+    if not all(re.fullmatch(rf"[^:]+(:({UNITS}))?", part) for part in key.split("+")):
+        times = f"a time as COLUMN:{UNITS}, such as topic+created:day"
+        raise ValueError(f"expected columns joined by +, {times}")
     return key
 
 
 class ClusterSettings(Group):
     """cluster in conf/pairs.yaml."""
 
-    FREE: ClassVar = frozenset({"references"})
-    OPTIONS: ClassVar = {"key_column": "key_columns"} | {
-        name: name for name in ("clusters", "references", "encoder", "identify")
-    }
-
-    key_columns: tuple[Annotated[str, AfterValidator(_known_key)], ...] = ()
+    key_columns: Annotated[
+        tuple[Annotated[str, AfterValidator(_known_key)], ...], Option("key_column")
+    ] = ()
     """compare within a key alone: topic, url, topic+created:day; by default all sentences"""
-    clusters: Uri | None = None
+    clusters: Annotated[Uri | None, Option()] = None
     """output of the months before, whose clusters these sentences join"""
-    references: int | None = Field(default=None, ge=2)
+    references: Annotated[int | None, Option(), Free()] = Field(default=None, ge=2)
     """write the sources that have N paraphrases or more, too"""
     ngram: int = Field(default=2, ge=1, le=10)
     near_duplicate: float = Field(default=0.8, gt=0, le=1)
     near_duplicate_bands: int = Field(default=10, ge=1, le=500)
     near_duplicate_rows: int = Field(default=6, ge=1, le=50)
     overlap: float = Field(default=0.2, ge=0, lt=1)
-    encoder: str | None = None
+    encoder: Annotated[str | None, Option()] = None
     """folder of an encoder: candidates by embedding, not by overlap"""
     cosine: float = Field(default=0.8, ge=-1, le=1)
     bands: int | None = Field(default=None, ge=1, le=500)
     rows: int | None = Field(default=None, ge=1, le=63)
     neighbours: int = Field(default=16, ge=1, le=1000)
-    identify: str = "core"
+    identify: Annotated[str, Option()] = "core"
     """core (default) | full | a classifier's folder: what says that two say the same"""
     min_meaning: float = Field(default=0.6, ge=0, le=1)
     min_probability: float = Field(default=0.5, ge=0, le=1)
@@ -99,6 +94,11 @@ class Cluster(Method):
     @classmethod
     def of(cls, settings: BuildSettings) -> Cluster:
         return cls(settings.cluster)
+
+    def builder(self) -> type[ClusterPairs]:
+        from gaixie.jobs.pairs.cluster.build import ClusterPairs
+
+        return ClusterPairs
 
     def items(self, rows: DataFrame) -> DataFrame:
         """Returns columns source, foreign (the same), malformed_line, keys."""

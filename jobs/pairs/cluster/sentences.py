@@ -49,9 +49,8 @@ def distinct_sentences(fit: DataFrame, before: DataFrame | None) -> DataFrame:
 
     fit: source, group (the id), keys. before: PUBLISHED; its sentences are not new, and keep text
     and cluster."""
-    rows = fit.selectExpr(
-        *("group AS id", "source AS text", "CAST(NULL AS STRING) AS cluster", "keys", "true AS new")
-    )
+    texts = "group AS id", "source AS text", "CAST(NULL AS STRING) AS cluster"
+    rows = fit.selectExpr(*texts, "keys", "true AS new")
     if before is not None:
         rows = rows.unionByName(before.withColumn("new", F.lit(False)))
     grouped = rows.withColumn("node", F.xxhash64("id")).groupBy("node", "id")
@@ -74,14 +73,10 @@ def read_previous(spark: SparkSession, storage: Storage, settings: ClusterSettin
     if not storage.exists(f"{root}/{NAME}"):
         raise JobError(f"--clusters {root}: no {NAME}, so nothing is published there")
     manifest = storage.read_json(f"{root}/{NAME}")
-    if manifest.get("method") != "cluster" or not storage.exists(f"{root}/clusters"):
-        raise JobError(
-            f"--clusters {root}: pairs of the method {manifest.get('method')}, expected cluster"
-        )
-    keys = tuple(manifest["settings"]["cluster"]["key_columns"])
-    if keys != settings.key_columns:
-        before, now = (", ".join(names) or "none" for names in (keys, settings.key_columns))
-        raise JobError(
-            f"--clusters {root}: its keys are {before}, but now {now}; give the same ones"
-        )
+    method, keys = manifest.get("method"), settings.key_columns
+    if method != "cluster" or not storage.exists(f"{root}/clusters"):
+        raise JobError(f"--clusters {root}: pairs of the method {method}, expected cluster")
+    if (before := tuple(manifest["settings"]["cluster"]["key_columns"])) != keys:
+        was, is_now = (", ".join(names) or "none" for names in (before, keys))
+        raise JobError(f"--clusters {root}: its keys are {was}, but now {is_now}; give the same")
     return spark.read.options(**CHECKED).schema(PUBLISHED).parquet(f"{root}/clusters")

@@ -16,7 +16,7 @@ join them, no two of them merge, and none changes its centre."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,6 +25,8 @@ import numpy as np
 PROPOSALS = 3
 """Clusters that a sentence tries to join: those with most of its pairs."""
 
+Pair = tuple[int, int]
+"""Two indexes, the smaller first."""
 Score = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 
 
@@ -41,15 +43,15 @@ class Sentence(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """members: indexes, the centre first. pairs: of them, identified, the smaller index first;
-    those of two sentences that were in it before are left out."""
+    """members: indexes, the centre first. pairs: of them, identified, without those of two
+    sentences that were in it before."""
 
     id: str
     members: list[int]
-    pairs: list[tuple[int, int]]
+    pairs: list[Pair]
 
 
-def pair_of(a: int, b: int) -> tuple[int, int]:
+def pair_of(a: int, b: int) -> Pair:
     """Returns two indexes as a pair, the smaller first."""
     return (a, b) if a < b else (b, a)
 
@@ -60,8 +62,8 @@ class Component:
 
     sentences: list[Sentence]
     """In the order of node."""
-    alike: dict[tuple[int, int], bool] = field(default_factory=dict)
-    """Whether two sentences say the same, by pair_of their indexes."""
+    alike: dict[Pair, bool] = field(default_factory=dict)
+    """Whether two sentences say the same."""
     clusters: list[list[int]] = field(default_factory=list)
     """Members by index, the centre first."""
 
@@ -106,26 +108,20 @@ class Linker:
 
     def link(self, components: list[Component], score: Score) -> list[list[Cluster]]:
         """Returns the clusters of each component; score is called four times, for all together."""
-        for component in components:
-            component.clusters = _published(component.sentences)
-        before = [len(component.clusters) for component in components]
-        self._join(components, score)
-        stars = [
-            [star[: self.compared] for star in _stars(component.near(), component.free())]
-            for component in components
-        ]
-        inside = [
-            {pair_of(a, b) for star in mine for a in star for b in star if a != b} for mine in stars
-        ]
-        _identify(components, inside, score, self.least)
-        for component, mine in zip(components, stars, strict=True):
-            for star in mine:
-                component.clusters += self._refined(component, star)
-        self._merge(components, before, score)
-        self._join(components, score)
-        return [
-            _clusters(component, count) for component, count in zip(components, before, strict=True)
-        ]
+        for wanted in zip(*map(self._steps, components), strict=True):
+            _identify(components, wanted, score, self.least)
+        return [_clusters(component) for component in components]
+
+    def _steps(self, component: Component) -> Iterator[set[Pair]]:
+        """Cuts a component; yields, before each step, the pairs that have to be known by then."""
+        component.clusters = _published(component.sentences)
+        yield from self._join(component)
+        stars = [star[: self.compared] for star in _stars(component.near(), component.free())]
+        yield {pair_of(a, b) for star in stars for a in star for b in star if a != b}
+        for star in stars:
+            component.clusters += self._refined(component, star)
+        yield from self._merge(component)
+        yield from self._join(component)
 
     def _refined(self, component: Component, star: list[int]) -> list[list[int]]:
         """Returns the clusters of a star of which all pairs are known."""
@@ -144,43 +140,33 @@ class Linker:
             rest = sorted(left)
         return refined
 
-    def _merge(self, components: list[Component], before: list[int], score: Score) -> None:
+    def _merge(self, component: Component) -> Iterator[set[Pair]]:
         """Makes new clusters one with that to which they have most identified pairs, if all of it
-        holds.
+        holds; at most `compared` members together."""
+        clusters, proposals = component.clusters, self._neighbours(component)
+        yield {pair_of(a, b) for k, n in proposals for a in clusters[k] for b in clusters[n]}
+        for k, other in proposals:
+            members = [*clusters[k], *clusters[other]]
+            centres = [cluster[0] for cluster in (clusters[k], clusters[other]) if cluster]
+            for centre in centres if len(centres) == 2 else ():
+                if self._holds(component, centre, members):
+                    clusters[k] = [centre, *(m for m in members if m != centre)]
+                    clusters[other] = []
+                    break
+        component.clusters = list(filter(None, clusters))
 
-        before: how many clusters of each component were published. At most `compared` members
-        together."""
-        proposals = [
-            self._neighbours(component, first)
-            for component, first in zip(components, before, strict=True)
-        ]
-        wanted = [
-            {pair_of(a, b) for k, n in mine for a in own.clusters[k] for b in own.clusters[n]}
-            for own, mine in zip(components, proposals, strict=True)
-        ]
-        _identify(components, wanted, score, self.least)
-        for component, mine in zip(components, proposals, strict=True):
-            clusters = component.clusters
-            for k, other in mine:
-                members = [*clusters[k], *clusters[other]]
-                centres = [cluster[0] for cluster in (clusters[k], clusters[other]) if cluster]
-                for centre in centres if len(centres) == 2 else ():
-                    if self._holds(component, centre, members):
-                        clusters[k] = [centre, *(m for m in members if m != centre)]
-                        clusters[other] = []
-                        break
-            component.clusters = list(filter(None, clusters))
-
-    def _neighbours(self, component: Component, first: int) -> list[tuple[int, int]]:
-        """Returns pairs of clusters, of which one is new, that may become one."""
+    def _neighbours(self, component: Component) -> list[Pair]:
+        """Returns pairs of new clusters that may become one."""
         clusters, where = component.clusters, component.cluster_of()
+        new = [component.sentences[members[0]].cluster is None for members in clusters]
         links: dict[int, Counter[int]] = {}
         for (a, b), same in component.alike.items():
-            k, other = where.get(a, -1), where.get(b, -1)
-            if same and k != other and min(k, other) >= first:
-                if len(clusters[k]) + len(clusters[other]) <= self.compared:
-                    links.setdefault(k, Counter())[other] += 1
-                    links.setdefault(other, Counter())[k] += 1
+            k, other = where.get(a), where.get(b)
+            if not same or k is None or other is None or k == other or not (new[k] and new[other]):
+                continue
+            if len(clusters[k]) + len(clusters[other]) <= self.compared:
+                links.setdefault(k, Counter())[other] += 1
+                links.setdefault(other, Counter())[k] += 1
         best = {k: min(count, key=lambda n: (-count[n], n)) for k, count in links.items()}
         return sorted({pair_of(k, other) for k, other in best.items()})
 
@@ -190,32 +176,25 @@ class Linker:
         known = all(component.known(centre, member) for member in members if member != centre)
         return known and all(share >= self.min_share for share in shares)
 
-    def _join(self, components: list[Component], score: Score) -> None:
+    def _join(self, component: Component) -> Iterator[set[Pair]]:
         """Has sentences without a cluster join the best of those that they have a pair with."""
-        proposals: list[list[tuple[int, int]]] = []
-        for component in components:
-            where, near = component.cluster_of(), component.near()
-            mine = []
-            for index in component.free():
-                counts = Counter(where[n] for n in near[index] if n in where)
-                order = sorted(counts, key=lambda cluster: (-counts[cluster], cluster))
-                mine += [(index, cluster) for cluster in order[:PROPOSALS]]
-            proposals.append(mine)
-        wanted = [
-            {pair_of(index, m) for index, k in mine for m in own.clusters[k][: self.compared]}
-            for own, mine in zip(components, proposals, strict=True)
-        ]
-        _identify(components, wanted, score, self.least)
-        for component, mine in zip(components, proposals, strict=True):
-            best: dict[int, tuple[float, str, int]] = {}
-            for index, cluster in mine:
-                members = component.clusters[cluster][: self.compared]
-                share = component.share(index, members)
-                if component.known(index, members[0]) and share >= self.min_share:
-                    rank = (-share, component.sentences[members[0]].id, cluster)
-                    best[index] = min(best.get(index, rank), rank)
-            for index, (_, _, cluster) in best.items():
-                component.clusters[cluster].append(index)
+        where, near = component.cluster_of(), component.near()
+        compared = [cluster[: self.compared] for cluster in component.clusters]
+        proposals: list[tuple[int, int]] = []
+        for index in component.free():
+            counts = Counter(where[n] for n in near[index] if n in where)
+            order = sorted(counts, key=lambda cluster: (-counts[cluster], cluster))
+            proposals += [(index, cluster) for cluster in order[:PROPOSALS]]
+        yield {pair_of(index, member) for index, k in proposals for member in compared[k]}
+        best: dict[int, tuple[float, str, int]] = {}
+        for index, cluster in proposals:
+            members = compared[cluster]
+            share = component.share(index, members)
+            if component.known(index, members[0]) and share >= self.min_share:
+                rank = (-share, component.sentences[members[0]].id, cluster)
+                best[index] = min(best.get(index, rank), rank)
+        for index, (_, _, cluster) in best.items():
+            component.clusters[cluster].append(index)
 
 
 def _published(sentences: list[Sentence]) -> list[list[int]]:
@@ -240,16 +219,15 @@ def _stars(near: Mapping[int, set[int]], free: Iterable[int]) -> list[list[int]]
     taken: set[int] = set()
     stars = []
     for centre in order:
-        if centre not in taken:
-            satellites = sorted(near[centre] - taken, key=rank.__getitem__)
-            if satellites:
-                stars.append([centre, *satellites])
-                taken.update(stars[-1])
+        satellites = near[centre] - taken
+        if centre not in taken and satellites:
+            stars.append([centre, *sorted(satellites, key=rank.__getitem__)])
+            taken.update(stars[-1])
     return stars
 
 
 def _identify(
-    components: list[Component], wanted: list[set[tuple[int, int]]], score: Score, least: float
+    components: list[Component], wanted: Sequence[set[Pair]], score: Score, least: float
 ) -> None:
     """Finds out which of the wanted pairs say the same, where that is not known."""
     asked = [
@@ -265,16 +243,15 @@ def _identify(
         component.alike[pair] = bool(value >= least)
 
 
-def _clusters(component: Component, published: int) -> list[Cluster]:
-    """Returns the clusters. published: how many of them, the first ones, were there before."""
-    where = component.cluster_of()
-    pairs: list[list[tuple[int, int]]] = [[] for _ in component.clusters]
+def _clusters(component: Component) -> list[Cluster]:
+    """Returns the clusters with their pairs; those of two published sentences are not new."""
+    where, sentences = component.cluster_of(), component.sentences
+    pairs: list[list[Pair]] = [[] for _ in component.clusters]
     for (a, b), same in sorted(component.alike.items()):
-        cluster = where.get(a, -1)
-        old = cluster < published and all(component.sentences[k].cluster for k in (a, b))
-        if same and cluster >= 0 and cluster == where.get(b) and not old:
-            pairs[cluster].append((a, b))
+        together = a in where and where[a] == where.get(b)
+        if same and together and not (sentences[a].cluster and sentences[b].cluster):
+            pairs[where[a]].append((a, b))
     return [
-        Cluster(component.sentences[members[0]].id, members, mine)
+        Cluster(sentences[members[0]].id, members, mine)
         for members, mine in zip(component.clusters, pairs, strict=True)
     ]

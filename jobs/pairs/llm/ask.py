@@ -24,8 +24,8 @@ OPEN_PIECES = 4
 """Pieces that are asked about at a time, so that one slow answer does not hold up the others."""
 
 K = TypeVar("K")
-Results = list[list[Answer | str]]
-"""By sentence and variant: an answer, or the reason for which there is none."""
+Question = tuple[str, tuple[int | None, int]]
+"""A sentence, and the degree and number of its paraphrase."""
 
 
 @dataclass
@@ -60,9 +60,9 @@ class Asking(Generic[K]):
     def run(self, pieces: Iterator[tuple[K, Sequence[str]]], write: Callable[..., None]) -> bool:
         """Answers all pieces, and hands each to write(name, [Written, ...]).
 
-        Returns whether the budget sufficed. pieces and write are called in other threads, one call
-        at a time. Raises JobError where the endpoint cannot be used; what was answered until then
-        is on record.
+        pieces: name and distinct sentences of each. Returns whether the budget sufficed. pieces and
+        write are called in other threads, one call at a time. Raises JobError where the endpoint
+        cannot be used; what was answered until then is on record.
         """
         try:
             return asyncio.run(self._run(pieces, write))
@@ -76,9 +76,9 @@ class Asking(Generic[K]):
         self, pieces: Iterator[tuple[K, Sequence[str]]], write: Callable[..., None]
     ) -> bool:
         self.endpoint = Endpoint(self.settings, self.model, self.record)
-        self._write, self._writing, self._feeding = write, asyncio.Lock(), asyncio.Lock()
         threads = ThreadPoolExecutor(self.settings.concurrency + OPEN_PIECES)
         asyncio.get_running_loop().set_default_executor(threads)
+        self._write, self._writing = write, asyncio.Lock()
         self._open = asyncio.Semaphore(OPEN_PIECES)
         self._slots = asyncio.Semaphore(self.settings.concurrency)
         try:
@@ -101,63 +101,56 @@ class Asking(Generic[K]):
         return not self.endpoint.answered and not self.report.reused
 
     async def _answer_piece(self, name: K, sentences: Sequence[str]) -> None:
-        results: Results = [[""] * len(self.settings.variants) for _ in sentences]
-        async with asyncio.TaskGroup() as group, self._feeding:  # one piece after the other
-            asked = await asyncio.to_thread(self._take_recorded, sentences, results)
-            for request in asked:
-                await self._slots.acquire()
-                group.create_task(self._answer(sentences, results, *request))
+        results: dict[Question, Answer | str] = {}
+        async with asyncio.TaskGroup() as group:
+            for asked, attempt in await asyncio.to_thread(self._take_recorded, sentences, results):
+                group.create_task(self._answer(asked, attempt, results))
         self._open.release()
-        gave_up = sum(row.count(GAVE_UP) for row in results)
+        gave_up = sum(result == GAVE_UP for result in results.values())
         self.report.gave_up += gave_up
-        over_budget = any(OVER_BUDGET in row for row in results)
+        over_budget = OVER_BUDGET in results.values()
         if (over_budget and not self.settings.publish_partial) or (gave_up and self._dead):
             return  # the next process asks for the rest
-        written = [
-            self._written(source, variant, result)
-            for source, row in zip(sentences, results, strict=True)
-            for variant, result in zip(self.settings.variants, row, strict=True)
-        ]
+        questions = [(text, variant) for text in sentences for variant in self.settings.variants]
+        written = [self._written(question, results[question]) for question in questions]
         async with self._writing:
             await asyncio.to_thread(self._write, name, written)
 
     def _take_recorded(
-        self, sentences: Sequence[str], results: Results
-    ) -> list[tuple[int, list[int], int]]:
-        """Puts answers on record into results. Returns what is left to ask: variant, rows,
-        attempt."""
-        asked, size = [], self.settings.sentences_per_request
-        for variant in range(len(self.settings.variants)):
-            first = self._recorded(sentences, variant, range(len(sentences)), 0)
-            again = [row for row, answer in first.items() if self._asks_again(answer)]
-            second = self._recorded(sentences, variant, again, 1)
-            for row, answer in (first | second).items():
-                if row not in again or row in second:
-                    results[row][variant] = answer
-                    self.report.answers += 1
+        self, sentences: Sequence[str], results: dict[Question, Answer | str]
+    ) -> list[tuple[list[Question], int]]:
+        """Puts answers on record into results. Returns what is left to ask: the questions of each
+        request, and its attempt."""
+        left, size = [], self.settings.sentences_per_request
+        for variant in self.settings.variants:
+            questions = [(text, variant) for text in sentences]
+            first = self._recorded(questions, 0)
+            again = [question for question, answer in first.items() if self._asks_again(answer)]
+            second = self._recorded(again, 1)
+            missing = [question for question in again if question not in second]
+            known = {q: answer for q, answer in (first | second).items() if q not in missing}
+            results |= known
+            self.report.answers += len(known)
             self.report.reused += len(first) + len(second)
-            asked += [(variant, [row], 1) for row in again if row not in second]
-            rows = [row for row in range(len(sentences)) if row not in first]
-            asked += [(variant, rows[k : k + size], 0) for k in range(0, len(rows), size)]
-        return asked
+            left += [([question], 1) for question in missing]
+            new = [question for question in questions if question not in first]
+            left += [(new[k : k + size], 0) for k in range(0, len(new), size)]
+        return left
 
-    def _recorded(
-        self, sentences: Sequence[str], variant: int, rows: Sequence[int], attempt: int
-    ) -> dict[int, Answer]:
-        keys = {row: self._key(sentences[row], variant, attempt) for row in rows}
+    def _recorded(self, questions: Sequence[Question], attempt: int) -> dict[Question, Answer]:
+        keys = {question: self._key(question, attempt) for question in questions}
         known = self.record.answers([*keys.values()])
-        return {row: known[name] for row, name in keys.items() if name in known}
+        return {question: known[name] for question, name in keys.items() if name in known}
 
-    def _key(self, sentence: str, variant: int, attempt: int) -> bytes:
+    def _key(self, question: Question, attempt: int) -> bytes:
         """Returns the key of an answer. attempt 1: the second, about a sentence by itself."""
-        settings = self.settings
-        degree, number = settings.variants[variant]
+        settings, (text, (degree, number)) = self.settings, question
         decides = settings.sampling() | {
             "seed": settings.seed,
             "max_tokens": settings.max_answer_tokens,
             "sentences": settings.sentences_per_request,
         }
-        messages = self._prompt.messages([sentence], degree)
+        messages = self._prompt.messages([text], degree)
         return key(self.model, messages, decides, number, attempt)
 
     def _asks_again(self, answer: Answer) -> bool:
@@ -166,46 +159,31 @@ class Asking(Generic[K]):
         return answer.ending == BROKEN or (several and answer.ending != STOP)
 
     async def _answer(
-        self,
-        sentences: Sequence[str],
-        results: Results,
-        variant: int,
-        rows: list[int],
-        attempt: int,
+        self, asked: list[Question], attempt: int, results: dict[Question, Answer | str]
     ) -> None:
-        try:
-            await self._ask(sentences, results, variant, rows, attempt)
-        finally:
-            self._slots.release()
+        async with self._slots:
+            await self._ask(asked, attempt, results)
         self._shown(self)
 
     async def _ask(
-        self,
-        sentences: Sequence[str],
-        results: Results,
-        variant: int,
-        rows: list[int],
-        attempt: int,
+        self, asked: list[Question], attempt: int, results: dict[Question, Answer | str]
     ) -> None:
-        degree, number = self.settings.variants[variant]
-        asked = [sentences[row] for row in rows]
-        keys = [self._key(sentence, variant, attempt) for sentence in asked]
-        request = Request(self._prompt.messages(asked, degree), asked, keys, number)
+        """Sends the request of some questions of one variant, and what has to be asked again."""
+        texts, (degree, number) = [text for text, _ in asked], asked[0][1]
+        keys = [self._key(question, attempt) for question in asked]
+        request = Request(self._prompt.messages(texts, degree), texts, keys, number)
         outcome = await self.endpoint.ask(request)
-        answers: Sequence[Answer | str]
-        answers = [outcome] * len(rows) if isinstance(outcome, str) else outcome
-        for row, answer in zip(rows, answers, strict=True):
+        answers = [outcome] * len(asked) if isinstance(outcome, str) else outcome
+        for question, answer in zip(asked, answers, strict=True):
             if isinstance(answer, Answer) and not attempt and self._asks_again(answer):
                 self.report.asked_again += 1
-                await self._ask(sentences, results, variant, [row], 1)
+                await self._ask([question], 1, results)
             else:
-                results[row][variant] = answer
+                results[question] = answer
                 self.report.answers += 1
 
-    def _written(
-        self, source: str, variant: tuple[int | None, int], result: Answer | str
-    ) -> Written:
-        differs = self.settings.differing(*variant)
+    def _written(self, question: Question, result: Answer | str) -> Written:
+        text, differs = question[0], self.settings.differing(*question[1])
         if isinstance(result, str):
-            return Written(result, source, None, differs)
-        return Written(judged(source, result), source, result.text, differs)
+            return Written(result, text, None, differs)
+        return Written(judged(text, result), text, result.text, differs)

@@ -9,31 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, OpenAIError
 from openai.types.chat import ChatCompletion
 
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.llm.answers import (
-    GAVE_UP,
-    LENGTH,
-    OVER_BUDGET,
-    REFUSAL,
-    REJECTED,
-    STOP,
-    Answer,
-    read,
-)
-from gaixie.jobs.pairs.llm.limits import Budget, OverBudget, Pace, backoff, most_tokens, retry_after
+from gaixie.jobs.pairs.llm import answers as reasons
+from gaixie.jobs.pairs.llm.answers import LENGTH, REFUSAL, STOP, Answer, read
 from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.jobs.pairs.llm.prompts import Message
-from gaixie.jobs.pairs.llm.record import Record
+from gaixie.jobs.pairs.llm.record import Record, Spent
 
 NO_KEY = "none"
 """Sent where the environment holds no key: many local servers want none."""
@@ -72,23 +66,19 @@ class Request:
         return [(key.hex(), *answer) for key, answer in zip(self.keys, answers, strict=True)]
 
 
+@dataclass(eq=False)
 class _Failed(Exception):
-    """An attempt without an answer.
+    """An attempt without an answer."""
 
-    paid: it may have been paid. wait: seconds that the endpoint asked for. final: the endpoint will
-    never take this request. filtered: for what the sentence says.
-    """
-
-    def __init__(
-        self,
-        cause: str,
-        paid: bool = False,
-        wait: float | None = None,
-        final: bool = False,
-        filtered: bool = False,
-    ):
-        super().__init__(cause)
-        self.paid, self.wait, self.final, self.filtered = paid, wait, final, filtered
+    cause: str
+    paid: bool = False
+    """Whether it may have been paid."""
+    wait: float | None = None
+    """Seconds that the endpoint asked for."""
+    final: bool = False
+    """Whether the endpoint will never take this request."""
+    filtered: bool = False
+    """Whether the endpoint refuses it for what the sentence says."""
 
 
 class Endpoint:
@@ -126,27 +116,26 @@ class Endpoint:
             except OverBudget:
                 self.over_budget = True
             except _Failed as error:
-                self.failure = str(error)
+                self.failure = error.cause
                 if error.final or attempt + 1 == self.settings.attempts:
-                    return self._give_up(REJECTED if error.final else GAVE_UP)
+                    return self._give_up(reasons.REJECTED if error.final else reasons.GAVE_UP)
                 self._requests.hold(error.wait or 0)
                 await asyncio.sleep(backoff(attempt, self.settings, error.wait))
             else:
                 self._in_row = 0
                 self.answered += 1
                 return answers
-        return OVER_BUDGET
+        return reasons.OVER_BUDGET
 
     async def _try(self, request: Request) -> list[Answer]:
         limit = self.settings.max_answer_tokens or 64 + 3 * sum(map(len, request.sentences))
         most = (most_tokens(request.messages) + self._surplus, limit)
         await self.budget.reserve(*most)
-        told: dict[str, Any] = {"id": secrets.token_hex(8)}
         reserved = {"tokens_in": most[0], "tokens_out": most[1]}
+        told: dict[str, Any] = {"id": secrets.token_hex(8), **FREE}
         characters = sum(len(message["content"]) for message in request.messages)
-        sent = {"building": self._record.building, "model": self.model, "state": "sent"}
-        await self._put(told | sent | reserved | {"characters_in": characters})
-        told |= {"answers": [], **FREE}
+        sent = {"building": self._record.building, "model": self.model, "characters_in": characters}
+        await self._put(told | sent | reserved | {"state": "sent"})
         try:
             await self._requests.turn()
             await self._tokens.turn(sum(most))
@@ -165,10 +154,12 @@ class Endpoint:
                 "answers": request.rows(answers),
             }
             return answers
-        except (_Failed, JobError) as error:
-            if not getattr(error, "paid", False):
-                told |= FREE
-            if not getattr(error, "filtered", False):
+        except JobError:
+            told |= FREE
+            raise
+        except _Failed as error:
+            told |= {} if error.paid else FREE
+            if not error.filtered:
                 raise
             answers = [Answer(REFUSAL, None)] * len(request.sentences)
             told["answers"] = request.rows(answers)
@@ -215,8 +206,7 @@ class Endpoint:
         said = re.sub(r"\AError code: \d+ - ", "", self._without_key(error.message))
         said = f"{status}: {said}"
         if status in STOPPING or code == "insufficient_quota":
-            why = STOPPING.get(status, STOPPING[402])
-            return JobError(f"{self.address}: {why} ({said})")
+            return JobError(f"{self.address}: {STOPPING.get(status, STOPPING[402])} ({said})")
         if status in RETRIED or status >= 500:
             return _Failed(said, status in MAYBE_PAID, retry_after(error.response.headers))
         if "content_filter" in code or "content_policy" in code:
@@ -228,10 +218,8 @@ class Endpoint:
     def _give_up(self, reason: str) -> str:
         self._in_row += 1
         if self._in_row >= self.settings.stop_after:
-            raise JobError(
-                f"{self.address}: {self._in_row} requests in a row failed, the last with: "
-                f"{self.failure}"
-            )
+            said = f"{self._in_row} requests in a row failed, the last with: {self.failure}"
+            raise JobError(f"{self.address}: {said}")
         return reason
 
     @property
@@ -244,9 +232,110 @@ class Endpoint:
         return text.replace(self._key, "***") if self._key != NO_KEY else text
 
 
-def _read(completion: ChatCompletion, sentences: Sequence[str]) -> list[Answer]:
+def _read(completion: ChatCompletion, sentences: list[str]) -> list[Answer]:
     choice = completion.choices[0]
     if choice.message.refusal or choice.finish_reason == "content_filter":
-        return read(choice.message.refusal or choice.message.content, REFUSAL, [*sentences])
+        return read(choice.message.refusal or choice.message.content, REFUSAL, sentences)
     ending = LENGTH if choice.finish_reason == "length" else STOP
-    return read(choice.message.content, ending, [*sentences])
+    return read(choice.message.content, ending, sentences)
+
+
+# How fast requests may leave, and for how much
+
+
+class OverBudget(Exception):
+    """The next request may exceed the budget, and no request under way can leave more of it."""
+
+
+class Pace:
+    """Lets amounts pass, evenly spaced: at most per_minute in any minute; None sets no limit."""
+
+    def __init__(self, per_minute: float | None):
+        self._seconds = 60 / per_minute if per_minute else 0.0
+        self._next = 0.0
+        self._lock = asyncio.Lock()
+
+    async def turn(self, amount: float = 1) -> None:
+        """Waits until this amount may leave."""
+        loop = asyncio.get_running_loop()
+        async with self._lock:
+            while (wait := self._next - loop.time()) > 0:
+                await asyncio.sleep(wait)
+            self._next = loop.time() + amount * self._seconds
+
+    def give_back(self, amount: float) -> None:
+        """Gives back what a turn took and did not use."""
+        self._next -= amount * self._seconds
+
+    def hold(self, seconds: float) -> None:
+        """Lets nothing pass for so long."""
+        self._next = max(self._next, asyncio.get_running_loop().time() + seconds)
+
+
+class Budget:
+    """Tokens and money that are left; what is under way counts at the most that it can take."""
+
+    def __init__(self, settings: LlmSettings, spent: Spent):
+        self._settings = settings
+        self.tokens_in, self.tokens_out = spent.tokens_in, spent.tokens_out
+        self._under_way = 0
+        self._changed = asyncio.Condition()
+
+    def _fits(self, tokens_in: int, tokens_out: int) -> bool:
+        settings = self._settings
+        total_in, total_out = self.tokens_in + tokens_in, self.tokens_out + tokens_out
+        if settings.max_tokens_total and total_in + total_out > settings.max_tokens_total:
+            return False
+        cost = settings.cost(total_in, total_out)
+        return settings.max_cost is None or cost is None or cost <= settings.max_cost
+
+    async def reserve(self, tokens_in: int, tokens_out: int) -> None:
+        """Takes the most that a request can cost; raises OverBudget where that is not left."""
+        async with self._changed:
+            while not self._fits(tokens_in, tokens_out):
+                if not self._under_way:
+                    raise OverBudget
+                await self._changed.wait()
+            self._under_way += 1
+            self.tokens_in += tokens_in
+            self.tokens_out += tokens_out
+
+    async def settle(self, reserved: tuple[int, int], used: tuple[int, int]) -> None:
+        """Gives back what a request did not use."""
+        async with self._changed:
+            self._under_way -= 1
+            self.tokens_in += used[0] - reserved[0]
+            self.tokens_out += used[1] - reserved[1]
+            self._changed.notify_all()
+
+    def told(self) -> str:
+        """Returns in words what was spent."""
+        cost = self._settings.cost(self.tokens_in, self.tokens_out)
+        tokens = f"{self.tokens_in + self.tokens_out:,} tokens"
+        return tokens if cost is None else f"{tokens}, cost {cost:,.2f}"
+
+
+def most_tokens(messages: list[dict[str, str]]) -> int:
+    """Returns more tokens than messages can be: one a byte, and 16 for what surrounds each."""
+    return 16 + sum(16 + len(message["content"].encode()) for message in messages)
+
+
+def backoff(attempt: int, settings: LlmSettings, wait: float | None) -> float:
+    """Returns the seconds to wait after a failed attempt, from 0: exponential with full jitter
+    (Brooker 2015), on top of what the endpoint asked for."""
+    longest = min(settings.max_backoff_seconds, settings.backoff_seconds * 2**attempt)
+    return (wait or 0.0) + random.uniform(0, longest)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Returns the seconds that an answer asks to wait: Retry-After as a number or date, or
+    retry-after-ms."""
+    given = headers.get("retry-after", "")
+    try:
+        if milliseconds := headers.get("retry-after-ms"):
+            return max(float(milliseconds) / 1000, 0.0)
+        if given[:1].isalpha():
+            return max((parsedate_to_datetime(given) - datetime.now(UTC)).total_seconds(), 0.0)
+        return max(float(given), 0.0)
+    except (ValueError, TypeError):
+        return None

@@ -40,26 +40,23 @@ def preview(
     requests = total * len(settings.variants) / size
     prompts = requests * fmean(sum(len(m["content"]) for m in messages) for messages in asked)
     answers = requests * size * fmean(map(len, sentences))  # as long as their sentences
-    rates = [measured] if measured else [*ASSUMED]
+    rates, told = [*ASSUMED], "assumed, for no answer of this model is on record"
+    if measured:
+        rates, told = [measured], f"measured in {measured.requests:,} requests to {model} on record"
     tokens_in = [prompts * rate.tokens_in for rate in rates]
     tokens_out = [answers * rate.tokens_out for rate in rates]
-    told = "assumed, for no answer of this model is on record"
-    if measured:
-        told = f"measured in {measured.requests:,} requests to {model} on record"
-    a_character = " and ".join(
-        _range([getattr(rate, name) for rate in rates], ".2f")
-        for name in ("tokens_in", "tokens_out")
-    )
+    of_in, of_out = zip(*((rate.tokens_in, rate.tokens_out) for rate in rates), strict=True)
+    seconds = rates[-1].seconds
     print(
         f"estimate: about {total:,.0f} sentences, {requests:,.0f} requests, {_range(tokens_in)} "
-        f"tokens in, {_range(tokens_out)} out ({a_character} a character, {rates[-1].seconds:.1f} s a "
-        f"request: {told})"
+        f"tokens in, {_range(tokens_out)} out ({_range(of_in, '.2f')} and {_range(of_out, '.2f')} "
+        f"a character, {seconds:.1f} s a request: {told})"
     )
     costs = map(settings.cost, tokens_in, tokens_out)
     known = [cost for cost in costs if cost is not None]
     money = _range(known, ",.2f") if known else "unknown without price_in and price_out"
     minutes = max(
-        requests * rates[-1].seconds / settings.concurrency / 60,
+        requests * seconds / settings.concurrency / 60,
         requests / (settings.requests_per_minute or inf),
         (tokens_in[-1] + tokens_out[-1]) / (settings.tokens_per_minute or inf),
     )
@@ -68,5 +65,4 @@ def preview(
 
 def _range(values: Sequence[float], form: str = ",.0f") -> str:
     """Returns one value, or the first and the last of several."""
-    shown = dict.fromkeys(f"{value:{form}}" for value in values)
-    return " to ".join(shown)
+    return " to ".join(dict.fromkeys(f"{value:{form}}" for value in values))

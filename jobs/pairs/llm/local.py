@@ -52,36 +52,31 @@ class LocalModel:
         for variant in self.settings.variants:
             told = self.settings.differing(*variant)
             answers = self._answers(sentences, variant, 0)
-            again = [
-                row for row, answer in enumerate(answers) if answer and answer.ending == BROKEN
-            ]
+            again = [text for text, answer in answers.items() if answer and answer.ending == BROKEN]
             if self.settings.temperature:
-                second = self._answers([sentences[row] for row in again], variant, 1)
-                for row, answer in zip(again, second, strict=True):
-                    answers[row] = answer
-            for sentence, answer in zip(sentences, answers, strict=True):
-                if answer is None:
-                    yield Written(TOO_MANY_TOKENS, sentence, None, told)
-                else:
+                answers |= self._answers(again, variant, 1)
+            for sentence in sentences:
+                if answer := answers[sentence]:
                     yield Written(judged(sentence, answer), sentence, answer.text, told)
+                else:
+                    yield Written(TOO_MANY_TOKENS, sentence, None, told)
 
     def _answers(
         self, sentences: Sequence[str], variant: tuple[int | None, int], attempt: int
-    ) -> list[Answer | None]:
+    ) -> dict[str, Answer | None]:
         """Returns an answer for each sentence; None where the prompt leaves no room for one."""
-        ids = [self._ids(self._prompt.messages([text], variant[0])) for text in sentences]
-        answers: list[Answer | None] = [None] * len(sentences)
-        limits = [self.settings.max_answer_tokens or 64 + 3 * len(text) for text in sentences]
-        fit = [row for row in range(len(ids)) if len(ids[row]) + limits[row] <= self._longest]
-        size = self.settings.batch
-        fit.sort(key=lambda row: len(ids[row]))
-        for start in range(0, len(fit), size):
-            rows = fit[start : start + size]
-            seeds = [self._seed(sentences[row], variant, attempt) for row in rows]
-            limit = max(limits[row] for row in rows)
-            texts = self._generate([ids[row] for row in rows], seeds, limit)
-            for row, (text, ended) in zip(rows, texts, strict=True):
-                answers[row] = read(text, STOP if ended else LENGTH, [sentences[row]])[0]
+        answers: dict[str, Answer | None] = dict.fromkeys(sentences)
+        ids = {text: self._ids(self._prompt.messages([text], variant[0])) for text in sentences}
+        limits = {text: self.settings.max_answer_tokens or 64 + 3 * len(text) for text in sentences}
+        fit = [text for text in sentences if len(ids[text]) + limits[text] <= self._longest]
+        fit.sort(key=lambda text: len(ids[text]))
+        for start in range(0, len(fit), self.settings.batch):
+            texts = fit[start : start + self.settings.batch]
+            seeds = [self._seed(text, variant, attempt) for text in texts]
+            limit = max(limits[text] for text in texts)
+            made = self._generate([ids[text] for text in texts], seeds, limit)
+            for text, (answer, ended) in zip(texts, made, strict=True):
+                [answers[text]] = read(answer, STOP if ended else LENGTH, [text])
         return answers
 
     def _ids(self, messages: list[Message]) -> list[int]:
@@ -100,14 +95,8 @@ class LocalModel:
     ) -> list[tuple[str, bool]]:
         """Returns (answer, whether it ended) of each prompt."""
         import torch
-        from transformers import LogitsProcessorList, StoppingCriteriaList
 
-        options: dict[str, Any] = {}
-        if self.settings.temperature:
-            draw = Draw(seeds, self.settings.temperature, self.settings.top_p or 1.0)
-            options["logits_processor"] = LogitsProcessorList([draw])
-        if not self.tokenizer.chat_template:
-            options["stopping_criteria"] = StoppingCriteriaList([self._at_line_end])
+        temperature, top_p = self.settings.temperature, self.settings.top_p or 1.0
         width, filler = max(map(len, ids)), self.tokenizer.pad_token_id
         batch = torch.tensor([[filler] * (width - len(row)) + row for row in ids])
         mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in ids])
@@ -115,12 +104,13 @@ class LocalModel:
             output = self.network.generate(
                 input_ids=batch.to(self.device),
                 attention_mask=mask.to(self.device),
+                logits_processor=[Draw(seeds, temperature, top_p)] if temperature else [],
+                stopping_criteria=[] if self.tokenizer.chat_template else [self._at_line_end],
                 do_sample=False,
                 num_beams=1,
                 max_length=None,
                 max_new_tokens=limit,
                 pad_token_id=filler,
-                **options,
             )[:, width:]
         return [self._text(row) for row in output.tolist()]
 
@@ -164,8 +154,3 @@ def check_model(model: str) -> None:
         load_vocabulary(model_folder(model))
     except (OSError, ValueError) as error:
         raise JobError(str(error)) from error
-
-
-def version_of(model: str) -> str:
-    """Returns the name and digest of a model."""
-    return encoder.model_signature(model_folder(model))

@@ -8,25 +8,24 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, computed_field, model_validator
 
 from gaixie.jobs.corpus.settings import Uri
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.method import Group
-from gaixie.jobs.pairs.writing import Sentences, Writer, Written
+from gaixie.jobs.pairs.method import Free, Group, Option
+from gaixie.jobs.pairs.writing import Sentences, Writer
 from gaixie.udfs.storage import storage
 
 if TYPE_CHECKING:
     from gaixie.jobs.pairs.llm.ask import Asking
-    from gaixie.jobs.pairs.llm.record import Record
-    from gaixie.jobs.pairs.pieces import Pieces
+    from gaixie.jobs.pairs.pieces import WritePairs
     from gaixie.jobs.pairs.settings import BuildSettings
 
 Piece = tuple[int, list[dict[str, str]]]
@@ -47,10 +46,13 @@ def _without_secret(url: str) -> str:
     return url
 
 
+Url = Annotated[str, AfterValidator(_without_secret)]
+
+
 def _known_prompt(prompt: str) -> str:
     if prompt not in PROMPTS and not prompt.endswith(".j2"):
         raise ValueError(f"expected {', '.join(PROMPTS)}, or a template file NAME.j2")
-    if prompt.endswith(".j2") and not Path(prompt).is_file():
+    if prompt not in PROMPTS and not Path(prompt).is_file():
         raise ValueError(f"{prompt}: no such file")
     return prompt
 
@@ -58,110 +60,66 @@ def _known_prompt(prompt: str) -> str:
 class LlmSettings(Group):
     """llm in conf/pairs.yaml: how sentences are asked for, how fast, and for how much."""
 
-    FREE: ClassVar = frozenset(
-        [
-            "base_url",
-            "api_key_variable",
-            "cache",
-            "token_parameter",
-            "concurrency",
-            "requests_per_minute",
-            "tokens_per_minute",
-            "request_seconds",
-            "attempts",
-            "backoff_seconds",
-            "max_backoff_seconds",
-            "stop_after",
-            "max_tokens_total",
-            "max_cost",
-            "price_in",
-            "price_out",
-            "publish_partial",
-            "batch",
-            "device",
-        ]
-    )
-    OPTIONS: ClassVar = {
-        name: name
-        for name in (
-            [
-                "base_url",
-                "local",
-                "prompt",
-                "paraphrases",
-                "sentences_per_request",
-                "temperature",
-                "cache",
-                "concurrency",
-                "requests_per_minute",
-                "tokens_per_minute",
-                "max_tokens_total",
-                "max_cost",
-                "price_in",
-                "price_out",
-                "publish_partial",
-            ]
-        )
-    } | {"degree": "degrees"}
-
-    local: bool = False
+    local: Annotated[bool, Option()] = False
     """load the model with transformers, on the executors, rather than call an endpoint"""
-    base_url: Annotated[str, AfterValidator(_without_secret)] | None = None
+    base_url: Annotated[Url | None, Option(), Free()] = None
     """of an OpenAI-compatible endpoint; by default OPENAI_BASE_URL, or OpenAI's own"""
-    api_key_variable: str = "OPENAI_API_KEY"
+    api_key_variable: Annotated[str, Free()] = "OPENAI_API_KEY"
     """the environment variable that holds the key: no setting does"""
-    cache: Uri | None = None
+    cache: Annotated[Uri | None, Option(), Free()] = None
     """folder of the answers, to be used again, local or s3a://; default OUTPUT/answers"""
 
-    prompt: Annotated[str, AfterValidator(_known_prompt)] = "zero_shot"
+    prompt: Annotated[str, AfterValidator(_known_prompt), Option()] = "zero_shot"
     """zero_shot (default), few_shot, degree, paper (CSPC's Table 2), simplify, simplify_few_shot, or
     a template NAME.j2"""
     system: str | None = None
-    degrees: tuple[Annotated[int, Field(ge=1, le=5)], ...] = ()
+    degrees: Annotated[tuple[Annotated[int, Field(ge=1, le=5)], ...], Option("degree")] = ()
     """of change, from 1 (a light touch) to 5 (a rewrite): each is asked for"""
-    paraphrases: int = Field(default=1, ge=1, le=100)
+    paraphrases: Annotated[int, Option()] = Field(default=1, ge=1, le=100)
     """of a sentence, and of each degree; default 1"""
-    sentences_per_request: int = Field(default=1, ge=1, le=100)
+    sentences_per_request: Annotated[int, Option()] = Field(default=1, ge=1, le=100)
     """several are answered as one JSON object; default 1"""
 
-    temperature: float | None = Field(default=0.9, ge=0)
+    temperature: Annotated[float | None, Option()] = Field(default=0.9, ge=0)
     """default 0.9"""
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = None
     """sent with the paraphrase's number added; a local model draws by it and the sentence"""
     max_answer_tokens: int | None = Field(default=None, ge=1)
     """by default 64, and three for each character of the sentences"""
-    token_parameter: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    token_parameter: Annotated[Literal["max_tokens", "max_completion_tokens"], Free()] = (
+        "max_tokens"
+    )
     extra_body: dict[str, Any] = Field(default_factory=dict)
 
-    concurrency: int = Field(default=16, ge=1)
+    concurrency: Annotated[int, Option(), Free()] = Field(default=16, ge=1)
     """requests at a time; default 16"""
-    requests_per_minute: float | None = Field(default=None, gt=0)
+    requests_per_minute: Annotated[float | None, Option(), Free()] = Field(default=None, gt=0)
     """at most so many requests leave in any minute"""
-    tokens_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: Annotated[float | None, Option(), Free()] = Field(default=None, gt=0)
     """the same of tokens, of prompts and answers"""
-    request_seconds: float = Field(default=120, gt=0)
-    attempts: int = Field(default=6, ge=1)
-    backoff_seconds: float = Field(default=1, gt=0)
-    max_backoff_seconds: float = Field(default=60, gt=0)
-    stop_after: int = Field(default=20, ge=1)
+    request_seconds: Annotated[float, Free()] = Field(default=120, gt=0)
+    attempts: Annotated[int, Free()] = Field(default=6, ge=1)
+    backoff_seconds: Annotated[float, Free()] = Field(default=1, gt=0)
+    max_backoff_seconds: Annotated[float, Free()] = Field(default=60, gt=0)
+    stop_after: Annotated[int, Free()] = Field(default=20, ge=1)
     """requests in a row that failed for good, after which the job stops"""
 
-    max_tokens_total: int | None = Field(default=None, ge=1)
+    max_tokens_total: Annotated[int | None, Option(), Free()] = Field(default=None, ge=1)
     """of prompts and answers: the job stops before it is exceeded"""
-    max_cost: float | None = Field(default=None, gt=0)
+    max_cost: Annotated[float | None, Option(), Free()] = Field(default=None, gt=0)
     """the same of money, in the currency of the prices"""
-    price_in: float | None = Field(default=None, ge=0)
+    price_in: Annotated[float | None, Option(), Free()] = Field(default=None, ge=0)
     """of a million tokens of prompts"""
-    price_out: float | None = Field(default=None, ge=0)
+    price_out: Annotated[float | None, Option(), Free()] = Field(default=None, ge=0)
     """of a million tokens of answers"""
-    publish_partial: bool = False
+    publish_partial: Annotated[bool, Option(), Free()] = False
     """where the budget ends first: publish, with the rest in quarantine"""
 
-    device: str = "auto"
+    device: Annotated[str, Free()] = "auto"
     """of a local model; auto: the GPU where there is one"""
     precision: Literal["float32", "bfloat16"] = "float32"
-    batch: int = Field(default=16, ge=1)
+    batch: Annotated[int, Free()] = Field(default=16, ge=1)
     """sentences that a local model writes at a time"""
 
     @model_validator(mode="after")
@@ -226,7 +184,7 @@ class Llm(Sentences):
         from gaixie.jobs.pairs.llm.prompts import Prompt
         from gaixie.jobs.pairs.llm.record import check_place
 
-        method = cls(settings.model or "", settings.llm, str(settings.output).rstrip("/"))
+        method = cls(settings.model or "", settings.llm, settings.folder)
         if not method.model:
             raise JobError(
                 "--model is missing: the endpoint's name of it, or with --local a folder"
@@ -242,58 +200,58 @@ class Llm(Sentences):
         return self.own.cache or f"{self.output}/answers"
 
     def check(self, dry_run: bool = False) -> None:
-        needed, extra = ("transformers", "train") if self.own.local else ("openai", "llm")
+        own, variable = self.own, self.own.api_key_variable
+        needed, extra = ("transformers", "train") if own.local else ("openai", "llm")
         if not find_spec(needed):
             raise JobError(f"the package {needed} is missing: pip install 'gaixie[{extra}]'")
-        elsewhere = self.own.base_url or os.environ.get("OPENAI_BASE_URL")
-        variable = self.own.api_key_variable
-        if not (self.own.local or elsewhere or dry_run or os.environ.get(variable)):
-            raise JobError(f"no API key: the environment variable {variable} is empty or missing")
-        if self.own.local:
+        if own.local:
             from gaixie.jobs.pairs.llm.local import check_model
 
             check_model(self.model)
+        elif not any([own.base_url, dry_run, *map(os.environ.get, ("OPENAI_BASE_URL", variable))]):
+            raise JobError(f"no API key: the environment variable {variable} is empty or missing")
 
     def version(self) -> str | None:
         """Returns the name of a local model's folder and a digest."""
         if not self.own.local:
             return None
-        from gaixie.jobs.pairs.llm.local import version_of
+        from gaixie.jobs.pairs.translation import model_folder
+        from gaixie.udfs.metrics.encoder import model_signature
 
-        return version_of(self.model)
+        return model_signature(model_folder(self.model))
+
+    def models(self) -> list[str]:
+        return [self.model] if self.own.local else []
 
     def load(self) -> Writer:
         from gaixie.jobs.pairs.llm.local import LocalModel
 
         return LocalModel(self.model, self.own)
 
-    def run(self, pieces: Pieces) -> dict[str, Any]:
+    def run(self, job: WritePairs) -> dict[str, Any]:
         """Writes the pieces that are missing. Returns what they took.
 
         Raises JobError where the budget ended before the sentences did, unless publish_partial.
         """
         if self.own.local:
-            return super().run(pieces)
+            return super().run(job)
         from gaixie.jobs.pairs.llm.ask import Asking
         from gaixie.jobs.pairs.llm.record import Record
 
-        total, left = sum(pieces.counts.values()), pieces.left()
+        total, left, variants = sum(job.sizes.values()), job.left(), len(self.own.variants)
         record, started = Record(self.answers, self.output), time.monotonic()
         record.begin()
-
-        def write(piece: Piece, written: Sequence[Written]) -> None:
-            pieces.keep(piece[0], pieces.settling.settle(piece[1], pieces.reads, written))
-
         try:
-            with pieces.progress("asking") as shown:
+            with job.progress("asking") as shown:
 
                 def show(asking: Asking[Piece]) -> None:
-                    done = total - left + asking.report.answers // len(self.own.variants)
-                    shown.update(done, f"{done:,} of {total:,} sentences, {self._spending(asking)}")
+                    done = total - left + asking.report.answers // variants
+                    spent = asking.endpoint.budget.told()
+                    shown.update(done, f"{done:,} of {total:,} sentences, {spent}")
 
                 asking = Asking[Piece](self.own, self.model, record, show)
-                enough = asking.run(_read(pieces), write)
-            figures = self._figures(asking, record, time.monotonic() - started)
+                enough = asking.run(job.open_pieces(), job.keep)
+            spent, report = record.spent(), asking.report
         finally:
             record.close()
         if not enough and not self.own.publish_partial:
@@ -301,27 +259,16 @@ class Llm(Sentences):
             if self.own.max_tokens_total:
                 limit = f"--max-tokens-total {self.own.max_tokens_total:,}"
             raise JobError(
-                f"{limit} is all but spent: {self._spending(asking)}; of {total:,} sentences at "
-                f"most {pieces.left():,} are left, nothing was published; the same command with "
+                f"{limit} is all but spent: {asking.endpoint.budget.told()}; of {total:,} sentences "
+                f"at most {job.left():,} are left, nothing was published; the same command with "
                 "--resume and more of it goes on, --publish-partial publishes what there is"
             )
-        return figures
-
-    def _spending(self, asking: Asking[Piece]) -> str:
-        budget = asking.endpoint.budget
-        cost = self.own.cost(budget.tokens_in, budget.tokens_out)
-        tokens = f"{budget.tokens_in + budget.tokens_out:,} tokens"
-        return tokens if cost is None else f"{tokens}, cost {cost:,.2f}"
-
-    def _figures(self, asking: Asking[Piece], record: Record, seconds: float) -> dict[str, Any]:
-        """Returns, for the manifest, what the whole building took; reused, asked_again and the rate
-        are of this process."""
-        spent, report = record.spent(), asking.report
+        # Of the whole building; reused, asked_again and the rate are of this process.
         return spent._asdict() | {
             "cost": self.own.cost(spent.tokens_in, spent.tokens_out),
             "reused": report.reused,
             "asked_again": report.asked_again,
-            "answers_per_second": round(report.answers / max(seconds, 1e-9), 2),
+            "answers_per_second": round(report.answers / max(time.monotonic() - started, 1e-9), 2),
         }
 
     def preview(self, sentences: Sequence[str], total: float, cores: int) -> None:
@@ -338,11 +285,3 @@ class Llm(Sentences):
             measured = record.measured(self.model)
             record.close()
         preview(self.own, self.model, sentences, total, measured)
-
-
-def _read(pieces: Pieces) -> Iterator[tuple[Piece, list[str]]]:
-    from gaixie.jobs.corpus.beside import interruptible
-
-    for number in pieces.missing():
-        rows = interruptible(pieces.sentences(number).toArrow).to_pylist()
-        yield (number, rows), list(dict.fromkeys(row[pieces.reads] for row in rows))

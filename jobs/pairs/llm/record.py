@@ -33,6 +33,8 @@ NAME = "answers.sqlite"
 AT_ONCE = 16
 """Objects that are read from a store at a time."""
 
+COLUMNS = ("id", "building", "model", "state", "tokens_in", "tokens_out")
+COLUMNS += ("characters_in", "characters_out", "seconds")
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (
     key BLOB PRIMARY KEY, ending TEXT NOT NULL, text TEXT, request TEXT NOT NULL
@@ -94,10 +96,9 @@ class Record:
     def __init__(self, folder: str, building: str):
         self.folder, self.building = folder.rstrip("/"), building
         local = check_place(self.folder)
-        self._lock, self._waiting = threading.Lock(), list[Event]()
-        self._remote = not local
-        self._temporary = None if local else tempfile.TemporaryDirectory(prefix="gaixie-answers-")
-        path = Path(local or self._temporary.name)  # type: ignore[union-attr]
+        self._lock, self._waiting, self._remote = threading.Lock(), list[Event](), not local
+        self._temporary = tempfile.TemporaryDirectory(prefix="gaixie-answers-")
+        path = Path(local or self._temporary.name)
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path / NAME, timeout=60, check_same_thread=False)
@@ -115,8 +116,7 @@ class Record:
 
     def close(self) -> None:
         self._database.close()
-        if self._temporary:
-            self._temporary.cleanup()
+        self._temporary.cleanup()
 
     def _load(self) -> None:
         uris = [f.uri for f in storage.list_files(self.folder) if f.uri.endswith(".jsonl")]
@@ -179,19 +179,11 @@ def _apply(database: sqlite3.Connection, event: Event) -> bool:
     if "killed" in event:
         query = "UPDATE requests SET state = 'lost' WHERE building = ? AND state = 'sent'"
         return database.execute(query, [event["killed"]]).rowcount > 0
-    if event["state"] == "sent":
-        query = (
-            "INSERT OR REPLACE INTO requests "
-            "(id, building, model, state, tokens_in, tokens_out, characters_in) "
-            "VALUES (:id, :building, :model, :state, :tokens_in, :tokens_out, :characters_in)"
-        )
-        database.execute(query, event)
-        return True
-    names = [name for name in event if name not in ("id", "answers")]
-    changes = ", ".join(f"{name} = ?" for name in names)
-    database.execute(
-        f"UPDATE requests SET {changes} WHERE id = ?", [*(event[n] for n in names), event["id"]]
-    )
-    rows = [(bytes.fromhex(k), ending, text, event["id"]) for k, ending, text in event["answers"]]
+    query = "SELECT * FROM requests WHERE id = ?"
+    before = database.execute(query, [event["id"]]).fetchone() or [0] * len(COLUMNS)
+    request = dict(zip(COLUMNS, before, strict=True)) | event
+    values = ", ".join(f":{name}" for name in COLUMNS)
+    database.execute(f"INSERT OR REPLACE INTO requests VALUES ({values})", request)
+    rows = [(bytes.fromhex(key), *answer, event["id"]) for key, *answer in event.get("answers", ())]
     database.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?)", rows)
     return True

@@ -12,10 +12,10 @@ from transformers import BertConfig, BertForSequenceClassification
 from gaixie.jobs.pairs.cluster.candidates import (
     Candidates,
     Hyperplanes,
+    load_identifier,
     vectors_of,
     with_vectors,
 )
-from gaixie.jobs.pairs.cluster.identify import load_identifier
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gaixie.jobs.pairs.llm.limits import (
+from gaixie.jobs.pairs.llm.endpoint import (
     Budget,
     OverBudget,
     Pace,

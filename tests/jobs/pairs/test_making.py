@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from xxhash import xxh3_128_hexdigest
 
-from gaixie.jobs.pairs.fitness import judge_batch
+from gaixie.jobs.pairs.making import judge_batch
 
 GOOD = "火势从三楼的一间厨房开始蔓延。"
 

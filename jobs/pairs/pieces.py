@@ -24,7 +24,7 @@ from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.pairs.build import SAMPLE, BuildPairs
 from gaixie.jobs.pairs.making import by_reason
-from gaixie.jobs.pairs.translation import share_models
+from gaixie.jobs.pairs.models import share_models
 from gaixie.jobs.pairs.writing import WRITTEN, Sentences, Settling, Written, loaded
 from gaixie.udfs.storage.progress import Progress
 

@@ -21,6 +21,7 @@ from pydantic import Field
 from gaixie.jobs.corpus.settings import Uri
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.method import Group, Option
+from gaixie.jobs.pairs.models import refused
 from gaixie.jobs.pairs.translation import CHINESE, Step, Translating, Translation
 from gaixie.jobs.pairs.writing import Written
 from gaixie.udfs.text.normalise import normalise
@@ -89,11 +90,9 @@ class Simplify(Translating):
         from gaixie.udfs.metrics.registry import load_metric
 
         super().check()
-        try:
+        with refused():
             levels()
             load_metric(self.own.similarity)
-        except (ValueError, OSError, ImportError) as error:
-            raise JobError(str(error)) from error
 
     def write(self, sentences: Sequence[str]) -> Iterator[Written]:
         made = [Translation(text, None) for text in sentences]

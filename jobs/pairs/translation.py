@@ -11,35 +11,25 @@ three kinds, told apart by their configuration:
 
 from __future__ import annotations
 
-import re
-import tempfile
 import unicodedata
-from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 from xxhash import xxh3_64_intdigest
 
-from gaixie.jobs.errors import JobError
+from gaixie.jobs.pairs import models
 from gaixie.jobs.pairs.method import Free, Group
+from gaixie.jobs.pairs.models import CUT_OFF, TOO_MANY_TOKENS, Draw, Model, refused
 from gaixie.jobs.pairs.writing import Sentences
 from gaixie.udfs.meaning.pair_encoder import batches
 from gaixie.udfs.metrics import encoder
-from gaixie.udfs.storage.local_copy import fetch, remote
 from gaixie.udfs.text.normalise import normalise
-
-if TYPE_CHECKING:
-    import torch
-    from pyspark import SparkContext
 
 CHINESE = "zh"
 
-TOO_MANY_TOKENS = "too_many_tokens"
-"""Reason: the sentence is longer than max_tokens, or than the model reads."""
-CUT_OFF = "cut_off"
-"""Reason: the translation did not end within the longest that is allowed."""
 EMPTY = "empty_translation"
 COPIED = "copied_translation"
 """Reason: the translation into another language is its source."""
@@ -97,12 +87,10 @@ class Step(NamedTuple):
 
     def check(self) -> None:
         """Raises JobError where the model lacks something or a language; loads no weights."""
-        try:
-            tokenizer, config = load_vocabulary(self.name)
+        with refused():
+            tokenizer, config = models.load_vocabulary(self.name)
             for language in (self.source, self.target) if names_languages(config) else ():
                 language_token(tokenizer, self.name, language, self.settings.languages)
-        except (OSError, ValueError) as error:
-            raise JobError(str(error)) from error
 
     def translate(self, texts: Sequence[str], seed: int) -> list[Translation]:
         """Translates each text. Within one language, a text may stay as it is."""
@@ -136,7 +124,7 @@ class Translating(Sentences):
 
     def version(self) -> str:
         """Returns names and digests of the models."""
-        signatures = (encoder.model_signature(model_folder(name)) for name in self.models())
+        signatures = (encoder.model_signature(models.model_folder(name)) for name in self.models())
         return " ".join(dict.fromkeys(signatures))
 
 
@@ -145,26 +133,13 @@ def directed(text: str, source: str, target: str) -> str:
     return text.replace("{source}", source).replace("{target}", target)
 
 
-class Translator:
-    """One model on one device; load_translator gives one for each process.
-
-    Raises ValueError or OSError, in one line, where it cannot be loaded.
-    """
+class Translator(Model):
+    """A model that translates; load_translator gives one for each process."""
 
     def __init__(self, model: str, settings: TranslationSettings) -> None:
-        import torch
-        import transformers
-
-        self.settings, self.model = settings, model
-        self.device = encoder.choose_device(settings.device)
-        if self.device == "cpu":
-            torch.set_num_threads(settings.threads)
-        self.tokenizer, config = load_vocabulary(model)
-        with encoder.loading(folder := model_folder(model)):
-            kind = transformers.AutoModelForSeq2SeqLM
-            network = encoder.load_network(kind, folder, config)
-        self.network = network.to(self.device, getattr(torch, settings.precision))
-        self._read = min(settings.max_tokens, _longest(self.tokenizer, config))
+        super().__init__(model, False, settings.device, settings.precision, settings.threads)
+        self.settings = settings
+        self._read = min(settings.max_tokens, _longest(self.tokenizer, self.config))
         tokens = settings.batch_tokens or (CPU_TOKENS if self.device == "cpu" else GPU_TOKENS)
         self._batch_tokens = tokens if settings.sample else tokens // settings.beams
 
@@ -191,11 +166,11 @@ class Translator:
     ) -> list[list[int]]:
         """Returns token numbers of each text, with those that name the language and end it."""
         languages = self.settings.languages
-        if not names_languages(self.network.config):
+        if not names_languages(self.config):
             names = languages.get(source, source), languages.get(target, target)
             prefix = directed(self.settings.prefix, *names)
             return self._ids([prefix + text for text in texts])
-        name = language_token(self.tokenizer, self.model, source, languages)
+        name = language_token(self.tokenizer, self.name, source, languages)
         if hasattr(self.tokenizer, "src_lang"):
             self.tokenizer.src_lang = name.strip("_")
             return self._ids(texts)
@@ -209,27 +184,17 @@ class Translator:
         self, ids: list[list[int]], target: str, seeds: list[int]
     ) -> list[tuple[str, bool]]:
         """Returns (translation, whether it ended) of texts of like lengths."""
-        import torch
-
-        settings = self.settings
+        settings, beams = self.settings, 1 if self.settings.sample else self.settings.beams
         first: dict[str, int] = {}
-        if names_languages(self.network.config):
-            name = language_token(self.tokenizer, self.model, target, settings.languages)
+        if names_languages(self.config):
+            name = language_token(self.tokenizer, self.name, target, settings.languages)
             first["forced_bos_token_id"] = self.tokenizer.convert_tokens_to_ids(name)
         draws = [Draw(seeds, settings.temperature, settings.top_p)] if settings.sample else []
         longest = int(max(map(len, ids)) * settings.max_ratio) + 20
         batch, mask = encoder.pad(ids, self.tokenizer.pad_token_id, self.device)
-        with torch.inference_mode():
-            output = self.network.generate(
-                input_ids=batch,
-                attention_mask=mask.long(),
-                num_beams=1 if settings.sample else settings.beams,
-                do_sample=False,
-                max_length=None,
-                max_new_tokens=longest,
-                logits_processor=draws,
-                **first,
-            )
+        output = self.generate(
+            batch, mask, longest, num_beams=beams, logits_processor=draws, **first
+        )
         ended = (output[:, 1:longest] == self.tokenizer.eos_token_id).any(dim=1).tolist()
         # Some tokenizers do not know their languages as special.
         behind = output[:, 1 + len(first) :]
@@ -237,79 +202,11 @@ class Translator:
         return [(text.strip(), end) for text, end in zip(texts, ended, strict=True)]
 
 
-class Draw:
-    """A logits processor that leaves one token of the nucleus, drawn for each text by its own seed.
-
-    Source: Holtzman et al. 2020, *The Curious Case of Neural Text Degeneration*, nucleus sampling.
-    """
-
-    def __init__(self, seeds: Sequence[int], temperature: float, top_p: float) -> None:
-        import numpy as np
-
-        self._draws = [np.random.default_rng(seed) for seed in seeds]
-        self._temperature, self._top_p = temperature, top_p
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Sets all but one of each row of scores, logits of shape (texts, vocabulary), to -inf."""
-        import torch
-
-        shares = (scores.double() / self._temperature).softmax(dim=-1)
-        shares, tokens = shares.sort(dim=-1, descending=True, stable=True)
-        sums = shares.cumsum(dim=-1)
-        nucleus = ((sums - shares) < self._top_p).sum(dim=-1, keepdim=True)
-        drawn = torch.tensor([[draw.random()] for draw in self._draws], device=scores.device)
-        chosen = torch.searchsorted(sums, drawn * sums.gather(1, nucleus - 1), right=True)
-        token = tokens.gather(1, chosen.clamp(max=nucleus - 1))
-        return torch.full_like(scores, -torch.inf).scatter(1, token, 0.0)
-
-
 @lru_cache(maxsize=4)
 def load_translator(model: str, settings: TranslationSettings) -> Translator:
     """Returns the translator of these settings, loaded once in a process. Raises as Translator
     does."""
     return Translator(model, settings)
-
-
-@cache
-def model_folder(model: str) -> str:
-    """Returns what transformers loads: a model of an object store is copied to this host, once a
-    process.
-
-    Spark has copied it to the hosts of its workers already: see share_models.
-    """
-    if not remote(model):
-        return model
-    from pyspark import SparkFiles
-
-    if SparkFiles._is_running_on_worker:
-        return SparkFiles.get(model.rstrip("/").rpartition("/")[2])
-    return str(fetch(model, Path(tempfile.mkdtemp(prefix="gaixie-model-"))))
-
-
-def share_models(context: SparkContext, models: Iterable[str]) -> None:
-    """Has each executor fetch the models that lie in an object store, before its first task."""
-    for model in models:
-        if remote(model):
-            context.addFile(model.rstrip("/"), recursive=True)
-
-
-def load_vocabulary(model: str) -> tuple[Any, Any]:
-    """Returns tokenizer and configuration of a model. Raises ValueError or OSError of one line."""
-    import transformers
-
-    folder = model_folder(model)
-    try:
-        with encoder.loading(folder):
-            config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-            tokenizer = encoder.load_tokenizer(folder)
-    except ImportError as error:
-        needed = re.search(r"(sentencepiece|sacremoses|tiktoken)", str(error), re.IGNORECASE)
-        name = needed[0].lower() if needed else str(error).split("\n")[0]
-        hint = f"its tokenizer needs the package {name}: pip install 'gaixie[translation]'"
-        raise ValueError(f"{model}: {hint}") from None
-    if not config.is_encoder_decoder:
-        raise ValueError(f"{model}: is a {config.model_type}, no sequence-to-sequence model")
-    return tokenizer, config
 
 
 def names_languages(config: Any) -> bool:

@@ -22,7 +22,6 @@ from gaixie.jobs.corpus.accounts import observed
 from gaixie.jobs.corpus.parquet import PARQUET
 from gaixie.jobs.corpus.progress import progress
 from gaixie.jobs.corpus.storage import Storage
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.build import PAIRS, BuildPairs, row_count
 from gaixie.jobs.pairs.cluster import candidates
 from gaixie.jobs.pairs.cluster.buckets import Bands, Hashes, neighbours
@@ -31,7 +30,9 @@ from gaixie.jobs.pairs.cluster.linking import LINKED, MEMBER, Linking
 from gaixie.jobs.pairs.cluster.sentences import NO_KEY, distinct_sentences, read_previous
 from gaixie.jobs.pairs.cluster.stars import Linker
 from gaixie.jobs.pairs.method import ALONE, REPEATED, Method
+from gaixie.jobs.pairs.models import refused
 from gaixie.jobs.pairs.settings import BuildSettings
+from gaixie.udfs.metrics.encoder import load_encoder
 
 NEAR_DUPLICATE = "near_duplicate"
 """Reason: the sentence overlaps too far with another."""
@@ -61,16 +62,11 @@ class ClusterPairs(BuildPairs):
     ):
         own = self.own = settings.cluster
         self.before = read_previous(spark, storage, own) if own.clusters else None
-        try:
-            self.identifier = candidates.load_identifier(
-                own.identify, own.min_meaning, own.min_probability
-            )
+        with refused():
+            limits = own.min_meaning, own.min_probability
+            self.identifier = candidates.load_identifier(own.identify, *limits)
             if own.encoder:
-                from gaixie.udfs.metrics.encoder import load_encoder
-
                 load_encoder(own.encoder)
-        except (OSError, ValueError) as error:
-            raise JobError(str(error)) from error
         names = {"model": own.identify, "model_version": self.identifier.describe()}
         super().__init__(spark, storage, settings.model_copy(update=names), method, limit)
         self.is_dry = True

@@ -14,6 +14,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from gaixie.jobs.pairs.cluster.minhash import mixed, overlaps
 from gaixie.udfs.metrics import identification
+from gaixie.udfs.metrics.encoder import load_encoder
 from gaixie.udfs.metrics.identification import Identification
 from gaixie.udfs.metrics.metric import Pairs
 from gaixie.udfs.metrics.spscore import SPScoreZh
@@ -152,8 +153,6 @@ def with_vectors(sentences: DataFrame, encoder: str) -> DataFrame:
     schema = StructType([*sentences.schema.fields, StructField("vector", BinaryType())])
 
     def embed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from gaixie.udfs.metrics.encoder import load_encoder
-
         loaded: Any = load_encoder(encoder)
         for batch in batches:
             vectors = loaded.sentence_vectors(batch["text"].to_pylist()).astype(np.float16)

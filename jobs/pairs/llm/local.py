@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_64_intdigest
 
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.llm.answers import BROKEN, LENGTH, STOP, Answer, judged, read
 from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.jobs.pairs.llm.prompts import Message, Prompt
-from gaixie.jobs.pairs.translation import TOO_MANY_TOKENS, Draw, model_folder
+from gaixie.jobs.pairs.models import TOO_MANY_TOKENS, Draw, Model
 from gaixie.jobs.pairs.writing import Written
-from gaixie.udfs.metrics import encoder
 
 if TYPE_CHECKING:
     import torch
@@ -26,27 +24,13 @@ BEGINNING = "\n改写："
 """Follows the prompt of a model that only continues texts."""
 
 
-class LocalModel:
-    """A gaixie.jobs.pairs.writing.Writer.
-
-    model: a folder, also one of an object store, or a name in the Hugging Face cache. Raises
-    ValueError or OSError, in one line, where it cannot be loaded.
-    """
+class LocalModel(Model):
+    """A gaixie.jobs.pairs.writing.Writer."""
 
     def __init__(self, model: str, settings: LlmSettings):
-        import torch
-        import transformers
-
+        super().__init__(model, True, settings.device, settings.precision)
         self.settings, self._prompt = settings, Prompt(settings)
-        self.device = encoder.choose_device(settings.device)
-        if self.device == "cpu":
-            torch.set_num_threads(1)  # a task is a core's
-        folder = model_folder(model)
-        self.tokenizer, config = load_vocabulary(folder)
-        with encoder.loading(folder):
-            network = encoder.load_network(transformers.AutoModelForCausalLM, folder, config)
-        self.network = network.to(self.device, getattr(torch, settings.precision))
-        self._longest = getattr(config, "max_position_embeddings", None) or 2**31
+        self._longest = getattr(self.config, "max_position_embeddings", None) or 2**31
 
     def write(self, sentences: Sequence[str]) -> Iterator[Written]:
         for variant in self.settings.variants:
@@ -100,18 +84,15 @@ class LocalModel:
         width, filler = max(map(len, ids)), self.tokenizer.pad_token_id
         batch = torch.tensor([[filler] * (width - len(row)) + row for row in ids])
         mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in ids])
-        with torch.inference_mode():
-            output = self.network.generate(
-                input_ids=batch.to(self.device),
-                attention_mask=mask.to(self.device),
-                logits_processor=[Draw(seeds, temperature, top_p)] if temperature else [],
-                stopping_criteria=[] if self.tokenizer.chat_template else [self._at_line_end],
-                do_sample=False,
-                num_beams=1,
-                max_length=None,
-                max_new_tokens=limit,
-                pad_token_id=filler,
-            )[:, width:]
+        output = self.generate(
+            batch,
+            mask,
+            limit,
+            num_beams=1,
+            logits_processor=[Draw(seeds, temperature, top_p)] if temperature else [],
+            stopping_criteria=[] if self.tokenizer.chat_template else [self._at_line_end],
+            pad_token_id=filler,
+        )[:, width:]
         return [self._text(row) for row in output.tolist()]
 
     def _at_line_end(self, ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
@@ -131,26 +112,3 @@ class LocalModel:
     def _seed(self, sentence: str, variant: tuple[int | None, int], attempt: int) -> int:
         told = f"{variant} {attempt} {sentence}".encode()
         return xxh3_64_intdigest(told, (self.settings.seed or 0) % 2**64)
-
-
-def load_vocabulary(folder: str) -> tuple[Any, Any]:
-    """Returns the tokenizer and configuration of a causal language model, as load_network takes
-    it."""
-    import transformers
-
-    with encoder.loading(folder):
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-        if config.is_encoder_decoder:
-            raise ValueError(f"is a {config.model_type}, no causal language model")
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        if tokenizer.pad_token_id is None:
-            tokenizer.pad_token = tokenizer.eos_token  # as it stands in the hub; it is masked
-    return tokenizer, config
-
-
-def check_model(model: str) -> None:
-    """Raises JobError where a model is missing or no good; loads no weights."""
-    try:
-        load_vocabulary(model_folder(model))
-    except (OSError, ValueError) as error:
-        raise JobError(str(error)) from error

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, Field, computed_field, model_validator
 from gaixie.jobs.corpus.settings import Uri
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.method import Free, Group, Option
+from gaixie.jobs.pairs.models import load_vocabulary, model_folder, refused
 from gaixie.jobs.pairs.writing import Sentences, Writer
 from gaixie.udfs.storage import storage
 
@@ -205,9 +206,8 @@ class Llm(Sentences):
         if not find_spec(needed):
             raise JobError(f"the package {needed} is missing: pip install 'gaixie[{extra}]'")
         if own.local:
-            from gaixie.jobs.pairs.llm.local import check_model
-
-            check_model(self.model)
+            with refused():
+                load_vocabulary(self.model, causal=True)  # not the weights
         elif not any([own.base_url, dry_run, *map(os.environ.get, ("OPENAI_BASE_URL", variable))]):
             raise JobError(f"no API key: the environment variable {variable} is empty or missing")
 
@@ -215,7 +215,6 @@ class Llm(Sentences):
         """Returns the name of a local model's folder and a digest."""
         if not self.own.local:
             return None
-        from gaixie.jobs.pairs.translation import model_folder
         from gaixie.udfs.metrics.encoder import model_signature
 
         return model_signature(model_folder(self.model))

@@ -11,8 +11,8 @@ from tiny_causal import tiny_causal
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.llm.local import LocalModel, check_model
-from gaixie.jobs.pairs.llm.method import LlmSettings
+from gaixie.jobs.pairs.llm.local import LocalModel
+from gaixie.jobs.pairs.llm.method import Llm, LlmSettings
 from gaixie.udfs.storage.manifest import PairsManifest
 
 SENTENCES = [f"第{n}号仓库的货物在昨天夜里全部运到了{'码头' * (n % 3 + 1)}。" for n in range(12)]
@@ -67,4 +67,4 @@ def test_on_the_executors(spark, model, tmp_path):
 
 def test_no_such_model(tmp_path):
     with pytest.raises(JobError, match="no such folder, nor a model in the Hugging Face cache"):
-        check_model(str(tmp_path / "none"))
+        Llm(str(tmp_path / "none"), LlmSettings(local=True), str(tmp_path)).check()

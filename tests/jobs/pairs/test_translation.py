@@ -10,9 +10,9 @@ from tiny_translators import CORPUS, save_translator
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.back_translation import BackTranslation, BackTranslationSettings
+from gaixie.jobs.pairs.models import Draw
 from gaixie.jobs.pairs.settings import BuildSettings
 from gaixie.jobs.pairs.translation import (
-    Draw,
     Step,
     TranslationSettings,
     Translator,

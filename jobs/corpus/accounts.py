@@ -113,7 +113,7 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
 
 
 def _in_threads(digest: Callable[[str], str], uris: Sequence[str]) -> dict[str, str]:
-    """A thread holds a block of 8 MB, so their number does not follow the cluster's cores."""
+    """Computes digests in a fixed number of threads: each holds a block of 8 MB."""
     with ThreadPoolExecutor(THREADS) as pool:
         return dict(zip(uris, pool.map(digest, uris), strict=True))
 

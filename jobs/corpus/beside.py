@@ -1,4 +1,4 @@
-"""Runs work of Spark in a thread, so that other work goes on, or Ctrl-C can break it off."""
+"""Runs Spark work in a thread, so that other work goes on or Ctrl-C can interrupt it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def interruptible(work: Callable[[], T]) -> T:
     """Does work such as toArrow in a thread, and returns its result.
 
     If Ctrl-C comes in the main thread, PySpark stops reading what Java sends, and then waits until
-    Java has sent it. Do not use this for toPandas, which prints long warnings when broken off.
+    Java has sent it. Do not use this for toPandas, which prints long warnings when interrupted.
     """
     with beside(work) as done:
         pass

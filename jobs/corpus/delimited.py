@@ -1,4 +1,4 @@
-"""Decides how each CSV and TSV file is read: line by line, or as a whole.
+"""Decides how each CSV and TSV file is read: line by line or as a whole.
 
 The quotes of a TSV are characters like any other, unless the settings say otherwise. Many tasks can
 share the lines of a CSV, but not records that span lines, and a quote that is never closed would
@@ -36,7 +36,7 @@ class Reading(NamedTuple):
     """Says how a file is read."""
 
     quote: str
-    """Empty: quotes are characters like any other."""
+    """Empty where quotes are characters like any other."""
     across_lines: bool
     """Whether a quoted field may span lines; then the file is not divided."""
 

@@ -1,7 +1,7 @@
 """Checks local paths and files before Spark starts: a mistake shows at once, not after ten seconds.
 
-It reads no file to its end. What it leaves open (other stores, patterns, damaged files), the job
-finds out itself, in inputs.py.
+It reads no file to its end. Other stores, patterns and damaged files are left to the job: see
+inputs.py.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from gaixie.udfs.storage.storage import File
 GIVE_ENCODING = "it is not UTF-8: give its encoding, such as --encoding gb18030"
 
 SMALL_BYTES = 10_000_000
-"""Input below this is scored before Java has compiled what it runs: about 100,000 pairs."""
+"""Less input than this, about 100,000 pairs, is scored before Java has compiled what it runs."""
 
 PATTERN = r"[*?\[\]{}\\]"
-"""What makes a path that does not exist a pattern."""
+"""Characters that make a pattern of a path that does not exist."""
 
 MARK = "\ufeff"
-"""The byte order mark, which Python and Spark take off of UTF-8 and nothing else."""
+"""The byte order mark, which Python and Spark remove from UTF-8 and from nothing else."""
 
 LINES_BYTES = 1_000_000
 """JSON lines up to this size are read: a column may be missing from the first line."""
@@ -110,7 +110,7 @@ def _local_files(uri: str) -> list[File] | None:
 
 
 def _columns(files: list[File], kind: str, settings: Input) -> list[str]:
-    """Returns the names of the first file's columns; none if a look does not tell."""
+    """Returns the names of the first file's columns; none where they cannot be told from here."""
     first, form = files[0].uri, settings.csv
     if first.lower().endswith(COMPRESSED):
         return []

@@ -1,4 +1,4 @@
-"""Finds the columns of JSON lines, and reads files with lines that Spark misreads.
+"""Finds the columns of JSON lines, and reads the files that Spark would misread.
 
 Spark turns half of a surrogate pair into a question mark, an array into as many rows as it has
 objects, and a list into a text. All files are looked at once, for their columns. Those with such a

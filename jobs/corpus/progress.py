@@ -1,4 +1,4 @@
-"""Shows how far a Spark job has come, on standard error: pairs, pairs a second, time left."""
+"""Shows the progress of a Spark job on standard error: pairs, pairs a second, time left."""
 
 from __future__ import annotations
 

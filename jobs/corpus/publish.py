@@ -1,4 +1,4 @@
-"""Publishes runs and releases, and clears away what was never published.
+"""Publishes runs, and deletes what was never published.
 
 A folder counts once its manifest is there, which is written last. Releases need no lock: each
 writes to a folder of its own, and storage.create grants the manifest to one. A run goes on in the
@@ -135,7 +135,8 @@ def held(folder: str, take_over: bool, files: Any = None) -> Iterator[RunLock]:
 
 
 def _life(process: int) -> str:
-    """Differs for each process that ever had this number on this host; empty if there is none."""
+    """Returns a text that differs for each process that ever had this number on this host; empty if
+    there is none."""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         values = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()

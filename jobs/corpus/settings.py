@@ -1,4 +1,4 @@
-"""Settings of what a job reads: its inputs, and the form of their files."""
+"""Settings of what a job reads: its inputs and the format of their files."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def _known_encoding(name: str) -> str:
 
 
 class Csv(Strict):
-    """How CSV and TSV are written; the encoding is that of JSON lines too."""
+    """How CSV and TSV files are written; the encoding also applies to JSON lines."""
 
     quote: str | None = Field(default=None, max_length=1)
-    """what encloses fields: by default " in CSV and nothing in TSV; empty: nothing"""
+    """what encloses fields: by default " in CSV and nothing in TSV; empty means nothing"""
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
     """by default , in CSV and a tab in TSV"""
     encoding: Annotated[str, AfterValidator(_known_encoding)] = "utf-8"
-    """of text files: utf-8 or such as gb18030"""
+    """encoding of text files, such as utf-8 (the default) or gb18030"""
     columns: list[str] | None = Field(default=None, min_length=1)
     """names of the columns of files without a header"""
 
@@ -76,7 +76,7 @@ class Input(Strict):
     paraphrase_column: str = "paraphrase"
     """by default paraphrase"""
     license: str | None = Field(default=None, min_length=1)
-    """of these pairs, for a release's card"""
+    """licence of these pairs, for a release's card"""
     csv: Csv = Field(default_factory=Csv)
 
     @property

@@ -60,10 +60,10 @@ class Steps:
         """
         marker = self._marker(step)
         if self._storage.exists(marker):
-            told = self._storage.read_json(marker)
-            if told["fingerprint"] == fingerprint:
+            left = self._storage.read_json(marker)
+            if "told" in left and left["fingerprint"] == fingerprint:
                 say(f"{step}: already done")
-                return told["told"]
+                return left["told"]
             self._storage.delete(marker)
         told = work()
         self._storage.write_json(marker, {"fingerprint": fingerprint, "told": told})

@@ -1,4 +1,4 @@
-"""Input files that cannot be read: which they are, and what is wrong with each."""
+"""Finds input files that cannot be read, and says what is wrong with each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_FAULT = (
     r"|Master removed our application|All masters are unresponsive"
     r"|ExecutorLostFailure|FetchFailed|OutOfMemoryError|Python worker exited unexpectedly"
 )
-"""What a failure says whose cause is the store or the cluster, and no file."""
+"""What a failure says that the store or the cluster caused, and no file."""
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What a failed job raises."""

@@ -130,22 +130,26 @@ class BuildPairs:
         limit: int | None,
     ):
         """method: a Method, of the kind that the subclass builds by."""
-        self.spark, self.storage, self.settings = spark, storage, settings
-        self.method, self.limit = method, limit
+        self.spark, self.storage, self.method, self.limit = spark, storage, method, limit
+        self.settings = self.prepared(settings)
         self.output = settings.folder
         self.work = f"{self.output}/{WORK}"
-        self.input: Rows = open_input(spark, storage, settings)
+        self.input: Rows = open_input(spark, storage, self.settings)
         self.check_lock: Callable[[], None] = lambda: None
         """Raises where another process has the output."""
         self.steps = Steps(storage, self.work)
         self.parameters = json.dumps(
-            settings.parameters(method), sort_keys=True, ensure_ascii=False
+            self.settings.parameters(method), sort_keys=True, ensure_ascii=False
         )
         self.figures: dict[str, Any] = {}
         """What the method says of its work, for the manifest."""
         self.started = time.monotonic()
         self.counts: dict[str, int] = {}
         """rows and items that were read, and how many of the items are fit."""
+
+    def prepared(self, settings: BuildSettings) -> BuildSettings:
+        """Returns the settings, with what only a subclass can say of them."""
+        return settings
 
     def start(self, resume: bool) -> None:
         """Clears away what a killed process left; with resume, all but its finished steps."""

@@ -53,7 +53,7 @@ class PairsInput(Input):
     """A table whose columns become pairs: paraphrase_column may hold lists."""
 
     foreign_column: str | None = None
-    """carried as "foreign", where it is not source_column"""
+    """carried as "foreign" where it is not source_column"""
     may_have_lists: bool = False
     keys: dict[str, str] = Field(default_factory=dict)
     """further columns that are carried, and their names there"""
@@ -83,7 +83,7 @@ class BuildSettings(Strict):
     foreign_column: str | None = None
     """the column of the foreign sentence; its equal values make a group"""
     text_column: str | None = None
-    """the column of the Chinese sentence (of versions: or a list of them); default text"""
+    """the column of the Chinese sentence (for versions, or of a list of them); default text"""
     max_pairs: int | None = Field(None, ge=1)
     """keep at most N pairs of one foreign sentence or cluster, chosen by a hash"""
     human_column: str | None = None
@@ -97,9 +97,9 @@ class BuildSettings(Strict):
     foreign: Uri | None = None
     """file of the foreign sentences, line by line"""
     source_lang: str | None = None
-    """the foreign language, such as en: of a TMX, and what --translator translates"""
+    """the foreign language of a TMX or of what --translator translates, such as en"""
     target_lang: str = "zh"
-    """the Chinese of a TMX; default zh, which is zh-CN and zh-TW too"""
+    """the Chinese of a TMX; default zh, which includes zh-CN and zh-TW"""
     translator: Uri | None = None
     """the model that makes the machine translations: a folder or a name"""
     output: Uri | None = None
@@ -107,13 +107,13 @@ class BuildSettings(Strict):
     origin: Origin | None = None
     """parallel | back_translation | llm | human; by default the method's"""
     model: Uri | None = None
-    """the model that writes, a folder or a name; of parallel: what translated, for the lineage"""
+    """the model that writes: a folder or a name; for parallel, what translated (for the lineage)"""
     model_version: str | None = None
     """the version of the model, for the lineage"""
     directions: Literal["one", "both"] = "one"
-    """both: each pair the other way round too"""
+    """both gives each pair the other way round too"""
     seed: int = Field(1, ge=0, lt=2**63)
-    """of the hash that chooses pairs, and of what models draw"""
+    """seed of the hash that chooses pairs, and of what models draw"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     """shorter sentences go to quarantine"""
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
@@ -232,7 +232,7 @@ def _check_own(given: BuildSettings, options: dict[str, str]) -> None:
 
 
 def _check_input(given: BuildSettings) -> None:
-    """Raises JobError where it is open what is read, or in which language."""
+    """Raises JobError where the options do not say what to read, or in which language."""
     lines, has_foreign = given.moses, given.method in ("versions", "parallel")
     if given.input and lines:
         raise JobError(f"--input and --{min(lines)}: give a table or files of lines, not both")

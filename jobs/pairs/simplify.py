@@ -43,11 +43,11 @@ class SimplifySettings(Group):
     through: str = "en"
     """the language to simplify in"""
     prefix: str = ""
-    """for the simplifier, such as "simplify: \""""
+    """what the simplifier is told before each sentence, such as "simplify: \""""
     min_level_fall: float = 0.1
-    """of the words' mean HSK level (1 to 7, 8 in no list)"""
+    """the least fall of the words' mean HSK level (1 to 7, 8 in no list)"""
     max_perplexity: float = Field(default=200, gt=0)
-    """of a character, to the language model that ships"""
+    """the highest perplexity of a character to the language model that ships"""
     similarity: str = "spscore-meaning"
     """any metric of source and paraphrase"""
     min_similarity: float = 0.5

@@ -49,13 +49,13 @@ class TranslationSettings(Group):
 
     beams: int = Field(default=4, ge=1)
     sample: bool = False
-    """draw from the nucleus, in place of a search with beams"""
+    """draw from the nucleus instead of searching with beams"""
     temperature: float = Field(default=1.0, gt=0)
     top_p: float = Field(default=0.9, gt=0, le=1)
     max_tokens: int = Field(default=200, ge=1)
-    """of a sentence; longer ones go to quarantine"""
+    """the most tokens of a sentence; longer ones go to quarantine"""
     max_ratio: float = Field(default=3.0, gt=0)
-    """tokens of a translation are at most so many times those of its source, and 20"""
+    """the most tokens of a translation: so many times those of its source, and 20 more"""
     prefix: str = ""
     languages: dict[str, str] = Field(default_factory=dict)
     """names of languages where the model has others"""
@@ -101,7 +101,7 @@ class Step(NamedTuple):
         return [item._replace(reason=None) if item.reason == COPIED else item for item in made]
 
     def go_on(self, made: Sequence[Translation], seed: int) -> list[Translation]:
-        """Translates those that no earlier step has failed on."""
+        """Translates those on which no earlier step has failed."""
         good = [item.text or "" for item in made if item.reason is None]
         translated = iter(self.translate(good, seed))
         return [item if item.reason else next(translated) for item in made]

@@ -15,13 +15,12 @@ from functools import reduce
 from math import ceil
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, SparkSession, Window
+from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
 from gaixie.jobs.corpus.accounts import observed
 from gaixie.jobs.corpus.parquet import PARQUET
 from gaixie.jobs.corpus.progress import progress
-from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.pairs.build import PAIRS, BuildPairs, row_count
 from gaixie.jobs.pairs.cluster import candidates
 from gaixie.jobs.pairs.cluster.buckets import Bands, Hashes, neighbours
@@ -29,7 +28,7 @@ from gaixie.jobs.pairs.cluster.components import components
 from gaixie.jobs.pairs.cluster.linking import LINKED, MEMBER, Linking
 from gaixie.jobs.pairs.cluster.sentences import NO_KEY, distinct_sentences, read_previous
 from gaixie.jobs.pairs.cluster.stars import Linker
-from gaixie.jobs.pairs.method import ALONE, REPEATED, Method
+from gaixie.jobs.pairs.method import ALONE, REPEATED
 from gaixie.jobs.pairs.models import refused
 from gaixie.jobs.pairs.settings import BuildSettings
 from gaixie.udfs.metrics.encoder import load_encoder
@@ -52,27 +51,22 @@ class ClusterPairs(BuildPairs):
     carried = ("keys",)
     needs_pairs = False  # what is alone this month may find company in the next
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        storage: Storage,
-        settings: BuildSettings,
-        method: Method,
-        limit: int | None,
-    ):
+    is_dry = True
+    """Whether tables are kept in memory, until start."""
+
+    def prepared(self, settings: BuildSettings) -> BuildSettings:
+        """Loads what the method needs; the lineage names what identifies."""
         own = self.own = settings.cluster
-        self.before = read_previous(spark, storage, own) if own.clusters else None
+        self.before = read_previous(self.spark, self.storage, own) if own.clusters else None
+        self.known: dict[str, DataFrame] = {}
+        """Finished tables by name."""
         with refused():
             limits = own.min_meaning, own.min_probability
             self.identifier = candidates.load_identifier(own.identify, *limits)
             if own.encoder:
                 load_encoder(own.encoder)
         names = {"model": own.identify, "model_version": self.identifier.describe()}
-        super().__init__(spark, storage, settings.model_copy(update=names), method, limit)
-        self.is_dry = True
-        """Whether tables are kept in memory, until start."""
-        self.known: dict[str, DataFrame] = {}
-        """Finished tables by name."""
+        return settings.model_copy(update=names)
 
     def start(self, resume: bool) -> None:
         super().start(resume)

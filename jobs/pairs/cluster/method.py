@@ -39,24 +39,24 @@ class ClusterSettings(Group):
     key_columns: Annotated[
         tuple[Annotated[str, AfterValidator(_known_key)], ...], Option("key_column")
     ] = ()
-    """compare within a key alone: topic, url, topic+created:day; by default all sentences"""
+    """compare only sentences that share a key, such as topic, url or topic+created:day"""
     clusters: Annotated[Uri | None, Option()] = None
-    """output of the months before, whose clusters these sentences join"""
+    """output of an earlier month, whose clusters these sentences join"""
     references: Annotated[int | None, Option(), Free()] = Field(default=None, ge=2)
-    """write the sources that have N paraphrases or more, too"""
+    """also write the sources that have N paraphrases or more"""
     ngram: int = Field(default=2, ge=1, le=10)
     near_duplicate: float = Field(default=0.8, gt=0, le=1)
     near_duplicate_bands: int = Field(default=10, ge=1, le=500)
     near_duplicate_rows: int = Field(default=6, ge=1, le=50)
     overlap: float = Field(default=0.2, ge=0, lt=1)
     encoder: Annotated[str | None, Option()] = None
-    """folder of an encoder: candidates by embedding, not by overlap"""
+    """folder of an encoder: find candidates by embedding, not by overlap"""
     cosine: float = Field(default=0.8, ge=-1, le=1)
     bands: int | None = Field(default=None, ge=1, le=500)
     rows: int | None = Field(default=None, ge=1, le=63)
     neighbours: int = Field(default=16, ge=1, le=1000)
     identify: Annotated[str, Option()] = "core"
-    """core (default) | full | a classifier's folder: what says that two say the same"""
+    """what tells whether two say the same: core (default) | full | a classifier's folder"""
     min_meaning: float = Field(default=0.6, ge=0, le=1)
     min_probability: float = Field(default=0.5, ge=0, le=1)
     min_share: float = Field(default=0.5, ge=0, le=1)

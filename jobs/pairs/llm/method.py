@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gaixie.jobs.pairs.settings import BuildSettings
 
 Piece = tuple[int, list[dict[str, str]]]
-"""A number, and rows with source, foreign and group."""
+"""The number of a piece, and its rows with source, foreign and group."""
 
 FOLDER = Path(__file__).parent / "prompts"
 
@@ -64,25 +64,25 @@ class LlmSettings(Group):
     local: Annotated[bool, Option()] = False
     """load the model with transformers, on the executors, rather than call an endpoint"""
     base_url: Annotated[Url | None, Option(), Free()] = None
-    """of an OpenAI-compatible endpoint; by default OPENAI_BASE_URL, or OpenAI's own"""
+    """address of an OpenAI-compatible endpoint; default OPENAI_BASE_URL, or OpenAI's own"""
     api_key_variable: Annotated[str, Free()] = "OPENAI_API_KEY"
     """the environment variable that holds the key: no setting does"""
     cache: Annotated[Uri | None, Option(), Free()] = None
-    """folder of the answers, to be used again, local or s3a://; default OUTPUT/answers"""
+    """folder of the answers, which other buildings can use; default OUTPUT/answers"""
 
     prompt: Annotated[str, AfterValidator(_known_prompt), Option()] = "zero_shot"
     """zero_shot (default), few_shot, degree, paper (CSPC's Table 2), simplify, simplify_few_shot, or
     a template NAME.j2"""
     system: str | None = None
     degrees: Annotated[tuple[Annotated[int, Field(ge=1, le=5)], ...], Option("degree")] = ()
-    """of change, from 1 (a light touch) to 5 (a rewrite): each is asked for"""
+    """degrees of change to ask for, from 1 (a light touch) to 5 (a rewrite)"""
     paraphrases: Annotated[int, Option()] = Field(default=1, ge=1, le=100)
-    """of a sentence, and of each degree; default 1"""
+    """paraphrases of each sentence and degree; default 1"""
     sentences_per_request: Annotated[int, Option()] = Field(default=1, ge=1, le=100)
-    """several are answered as one JSON object; default 1"""
+    """more than one are answered as one JSON object; default 1"""
 
     temperature: Annotated[float | None, Option()] = Field(default=0.9, ge=0)
-    """default 0.9"""
+    """sampling temperature; default 0.9"""
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = None
     """sent with the paraphrase's number added; a local model draws by it and the sentence"""
@@ -96,9 +96,9 @@ class LlmSettings(Group):
     concurrency: Annotated[int, Option(), Free()] = Field(default=16, ge=1)
     """requests at a time; default 16"""
     requests_per_minute: Annotated[float | None, Option(), Free()] = Field(default=None, gt=0)
-    """at most so many requests leave in any minute"""
+    """the most requests that leave in any minute"""
     tokens_per_minute: Annotated[float | None, Option(), Free()] = Field(default=None, gt=0)
-    """the same of tokens, of prompts and answers"""
+    """the most tokens, of prompts and answers, in any minute"""
     request_seconds: Annotated[float, Free()] = Field(default=120, gt=0)
     attempts: Annotated[int, Free()] = Field(default=6, ge=1)
     backoff_seconds: Annotated[float, Free()] = Field(default=1, gt=0)
@@ -107,21 +107,21 @@ class LlmSettings(Group):
     """requests in a row that failed for good, after which the job stops"""
 
     max_tokens_total: Annotated[int | None, Option(), Free()] = Field(default=None, ge=1)
-    """of prompts and answers: the job stops before it is exceeded"""
+    """tokens of all prompts and answers; the job stops before it exceeds them"""
     max_cost: Annotated[float | None, Option(), Free()] = Field(default=None, gt=0)
-    """the same of money, in the currency of the prices"""
+    """cost of all requests, in the currency of the prices; the job stops before it exceeds it"""
     price_in: Annotated[float | None, Option(), Free()] = Field(default=None, ge=0)
-    """of a million tokens of prompts"""
+    """price of a million tokens of prompts"""
     price_out: Annotated[float | None, Option(), Free()] = Field(default=None, ge=0)
-    """of a million tokens of answers"""
+    """price of a million tokens of answers"""
     publish_partial: Annotated[bool, Option(), Free()] = False
-    """where the budget ends first: publish, with the rest in quarantine"""
+    """publish what there is when the budget ends; the rest goes to quarantine"""
 
     device: Annotated[str, Free()] = "auto"
-    """of a local model; auto: the GPU where there is one"""
+    """where a local model runs; auto is the GPU where there is one"""
     precision: Literal["float32", "bfloat16"] = "float32"
     batch: Annotated[int, Free()] = Field(default=16, ge=1)
-    """sentences that a local model writes at a time"""
+    """sentences that a local model answers at a time"""
 
     @model_validator(mode="after")
     def _consistent(self) -> LlmSettings:
@@ -258,9 +258,10 @@ class Llm(Sentences):
             if self.own.max_tokens_total:
                 limit = f"--max-tokens-total {self.own.max_tokens_total:,}"
             raise JobError(
-                f"{limit} is all but spent: {asking.endpoint.budget.told()}; of {total:,} sentences "
-                f"at most {job.left():,} are left, nothing was published; the same command with "
-                "--resume and more of it goes on, --publish-partial publishes what there is"
+                f"{limit} is all but spent: {asking.endpoint.budget.told()}; of {total:,} "
+                f"sentences at most {job.left():,} are left, nothing was published; the same "
+                "command with --resume and more of it goes on, --publish-partial publishes what "
+                "there is"
             )
         # Of the whole building; reused, asked_again and the rate are of this process.
         return spent._asdict() | {

@@ -37,3 +37,18 @@ def test_changes_are_said_or_refused(capsys):
     assert capsys.readouterr().err == said
     with pytest.raises(JobError, match=r'^out: cannot be resumed: inputs was \["a"\], now \["b"\]'):
         steps.start({"least": 20, "inputs": ["b"]}, True, "out")
+
+
+def test_a_step_is_done_once_under_each_fingerprint(capsys):
+    steps, done = Steps(Files(), "out/_work"), []
+
+    def work() -> dict[str, int]:
+        done.append(len(done))
+        return {"rows": len(done)}
+
+    assert not steps.is_done("a")
+    assert [steps.once("a", work)["rows"] for _ in range(2)] == [1, 1]
+    assert steps.is_done("a")
+    assert capsys.readouterr().err == "a: already done\n"
+    told = [steps.once("b", work, fingerprint)["rows"] for fingerprint in "xxyx"]
+    assert told == [2, 2, 3, 4]

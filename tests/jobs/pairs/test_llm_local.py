@@ -68,3 +68,9 @@ def test_on_the_executors(spark, model, tmp_path):
 def test_no_such_model(tmp_path):
     with pytest.raises(JobError, match="no such folder, nor a model in the Hugging Face cache"):
         Llm(str(tmp_path / "none"), LlmSettings(local=True), str(tmp_path)).check()
+
+
+def test_executors_fetch_a_model_of_a_store():
+    local = LlmSettings(local=True)
+    assert Llm("s3a://bucket/model", local, "out").models() == ["s3a://bucket/model"]
+    assert Llm("a-model", LlmSettings(), "out").models() == []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from gaixie.jobs.pairs.pieces import WritePairs
 from gaixie.jobs.pairs.writing import Sentences, Settling, Written
 
 A, B, C = (f"{word}从三楼的一间厨房开始蔓延。" for word in ("火势", "大火", "火灾"))
@@ -86,3 +88,15 @@ def test_repeated_sentences():
         (A, None),
         (A + " ", "repeated"),
     }
+
+
+def test_an_estimate_counts_the_cores_that_may_still_come():
+    """A session with dynamic allocation begins with few executors."""
+    conf = {"spark.dynamicAllocation.enabled": "true", "spark.executor.cores": "4"}
+    conf["spark.dynamicAllocation.maxExecutors"] = "100"
+    context = SimpleNamespace(defaultParallelism=2, getConf=lambda: conf)
+    told = []
+    method = SimpleNamespace(reads="source", preview=lambda *given: told.append(given))
+    job = SimpleNamespace(spark=SimpleNamespace(sparkContext=context), limit=None, method=method)
+    WritePairs.show(job, [row(A)], fit=5, rows=10)
+    assert told == [([A], 5, 400)]

@@ -123,9 +123,7 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--paraphrase-column", default="paraphrase", help="of --input (%(default)s)")
     score = "of --input: one expert score that all heads learn, instead of five ratings"
     add("--score", metavar="COLUMN", help=score)
-    test = (
-        "share of the groups that no fit sees, tested on; leaves out pairs with a human score alone"
-    )
+    test = "share of the groups that no fit sees, tested on; fits to rated pairs alone"
     add("--test", type=float, default=0.0, metavar="SHARE", help=test)
     add("--data", default=".", help="folder that the config's paths start from")
     add("--output", default=str(SHIPPED), help="folder to write (default: %(default)s)")
@@ -152,7 +150,7 @@ def settings(arguments: argparse.Namespace) -> data.Config:
         config = load_settings(data.Config, arguments.config)
     else:
         config = load_settings(data.Config, data.CONFIG)
-        config.human, config.negatives.others = None, None
+        config.human, config.known, config.negatives.others = None, None, None
         config.rated = data.Rated(
             name=Path(arguments.input).name,
             path=str(Path(arguments.input).absolute()),
@@ -161,8 +159,8 @@ def settings(arguments: argparse.Namespace) -> data.Config:
             paraphrase_column=arguments.paraphrase_column,
             score_column=arguments.score,
         )
-    if arguments.test:  # a human score may be of a source that is tested on
-        config.human = None
+    if arguments.test:  # a human score or a written group may be of a source that is tested on
+        config.human, config.known = None, None
     config.ablation |= arguments.ablation
     for name, least in (("segmenter", None), ("seeds", 1), ("folds", 2)):
         value = getattr(arguments, name)

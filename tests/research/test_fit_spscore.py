@@ -188,7 +188,7 @@ def test_the_shipped_settings_load():
 @pytest.fixture(scope="module")
 def material(ratings):
     config = load_settings(data.Config, data.CONFIG)
-    config.human, config.negatives.others = None, None
+    config.human, config.known, config.negatives.others = None, None, None
     settings = data.Rated(name="ratings", path=str(ratings), written="written_")
     config.rated = settings
     rated = data.read_rated(settings, Path())

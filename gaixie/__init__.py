@@ -11,8 +11,9 @@ them in it.
 
 import importlib
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from gaixie import interrupts
 
 if TYPE_CHECKING:
     from gaixie.udfs.library import compare, paraphrase, score
@@ -26,7 +27,10 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module("gaixie.udfs.library"), name)
 
 
-def is_script_in(package: str) -> bool:
-    """Whether what runs is a script of a package. package: its __file__."""
-    script = getattr(sys.modules["__main__"], "__file__", None)
-    return Path(script or ".").resolve().parent == Path(package).resolve().parent
+def _cannot_import(*error: Any) -> None:
+    importlib.import_module("gaixie.udfs.command_line").name_missing_package(*error)
+
+
+if interrupts.name_of_script():  # what it imports next takes a second, and may not be there
+    interrupts.end_at_once()
+    sys.excepthook = _cannot_import

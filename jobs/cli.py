@@ -18,8 +18,6 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from gaixie.jobs.errors import end_at_once_on_interrupt
-
 with open(Path(__file__).with_name("commands.tsv"), encoding="utf-8") as _table:
     COMMANDS = {row["command"]: row for row in csv.DictReader(_table, delimiter="\t")}
 """command -> its row: heading, module that is run, and what for"""
@@ -27,13 +25,9 @@ with open(Path(__file__).with_name("commands.tsv"), encoding="utf-8") as _table:
 
 def main() -> int:
     """Runs the command that the first argument names, and returns the exit code."""
-    end_at_once_on_interrupt()
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in COMMANDS:
         del sys.argv[1]
-        from gaixie.udfs.command_line import name_missing_packages
-
-        name_missing_packages()
         runpy.run_module(f"gaixie.{COMMANDS[name]['module']}", run_name="__main__", alter_sys=True)
     elif name in ("-h", "--help"):
         print(__doc__)

@@ -11,17 +11,16 @@ import io
 import logging
 import os
 import re
-import signal
 import sys
 import tempfile
-import threading
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import FrameType
 from typing import Any, TextIO
+
+from gaixie import interrupts
 
 CAUSES = (
     (r"No space left on device|Disk quota exceeded", "the disk is full"),
@@ -41,14 +40,6 @@ class JobError(Exception):
     """A user error: the message names the file, the column or the setting."""
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM."""
-
-
-_received: list[KeyboardInterrupt] = []
-"""The signals that this job was sent."""
-
-
 def run(
     name: str,
     main: Callable[[], int],
@@ -60,53 +51,35 @@ def run(
     interrupted: what to say behind the cause where the job did not come to its end. prints: whether
     what it prints is what it is for; otherwise a job is done although its summary is lost.
     """
-    _received.clear()
     _silence_py4j()
     output = _keep_streams()
     log_file.cache_clear()
-    failed = False
-    with _signals_recorded():
+
+    def finish() -> int:
+        failed = False
         try:
             code, said = main(), ""
         except (Exception, KeyboardInterrupt) as error:
             code, said = _ending(error, interrupted)
             failed = code == 1
-    sys.stdout.flush()
-    if output and output.lost:
-        code, said = code or int(prints), f"what it printed was lost: {output.lost.strerror}"
-    if said:
-        print(f"{name}: {said}", file=sys.stderr)
-    if not failed and log_file.cache_info().currsize:
-        log_file().unlink(missing_ok=True)
-    return code
+        sys.stdout.flush()
+        if output and output.lost:
+            code, said = code or int(prints), f"what it printed was lost: {output.lost.strerror}"
+        if said:
+            print(f"{name}: {said}", file=sys.stderr)
+        if not failed and log_file.cache_info().currsize:
+            log_file().unlink(missing_ok=True)
+        return code
 
-
-@contextmanager
-def _signals_recorded() -> Iterator[None]:
-    """Ctrl-C and SIGTERM are exceptions, and ``_received`` keeps them, where nobody else handles them."""
-    taken = {}
-    if threading.current_thread() is threading.main_thread():
-        for number, handler in ((signal.SIGINT, interrupt), (signal.SIGTERM, terminate)):
-            before = signal.getsignal(number)
-            if before in (_end_at_once, signal.default_int_handler, signal.SIG_DFL):
-                signal.signal(number, handler)
-                taken[number] = signal.default_int_handler if number == signal.SIGINT else before
-    try:
-        yield
-    finally:
-        for number, before in taken.items():
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, before)
+    return interrupts.as_exceptions(finish)
 
 
 def _ending(error: BaseException, interrupted: str) -> tuple[int, str]:
     """Returns the exit code and the last line of a job that an error ended."""
-    if interrupt := _interrupt_behind(error):
+    if number := interrupts.of(error):
         if session := sys.modules.get("gaixie.jobs.corpus.session"):
             session.end_java()
-        if isinstance(interrupt, Terminated):
-            return 143, f"terminated; {interrupted}"
-        return 130, f"interrupted; {interrupted}"
+        return 128 + number, f"{interrupts.WORDS[number]}; {interrupted}"
     if isinstance(error, JobError):
         return 2, f"error: {error}"
     said = f"error: {cause(error)}"
@@ -116,17 +89,6 @@ def _ending(error: BaseException, interrupted: str) -> tuple[int, str]:
             traceback.print_exception(error, file=log)
         said += f"; the whole trace is in {log_file()}"
     return 1, said
-
-
-def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """Returns Ctrl-C or SIGTERM where one came before the error.
-
-    The error is often another one. Java gets the signal too, and its end is seen first; and PySpark
-    clears up after itself, which may fail then.
-    """
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error or (_received[0] if _received else None)
 
 
 def cause(error: BaseException) -> str:
@@ -154,37 +116,6 @@ def log_file() -> Path:
     number, path = tempfile.mkstemp(prefix=prefix, suffix=".log")
     os.close(number)
     return Path(path)
-
-
-def terminate(signum: int, frame: FrameType | None) -> None:
-    """Raises Terminated: a handler of SIGTERM."""
-    _received.append(Terminated())
-    raise _received[-1]
-
-
-def interrupt(signum: int, frame: FrameType | None) -> None:
-    """Raises KeyboardInterrupt: a handler of SIGINT."""
-    _received.append(KeyboardInterrupt())
-    raise _received[-1]
-
-
-def end_at_once_on_interrupt() -> None:
-    """Ctrl-C is one line and exit code 130 until a script's main begins.
-
-    Its imports take a second, and each of them would show a trace of its own, or take the interrupt
-    for an error of another kind.
-    """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        with suppress(ValueError):  # in a thread that is not the main one
-            signal.signal(signal.SIGINT, _end_at_once)
-
-
-def _end_at_once(signum: int, frame: FrameType | None) -> None:
-    main = getattr(sys.modules["__main__"], "main", None)
-    if main is not None and Path(main.__code__.co_filename).name != "cli.py":  # imports are done
-        signal.default_int_handler(signum, frame)
-    os.write(2, f"{Path(sys.argv[0]).stem}: interrupted; nothing was done\n".encode())
-    os._exit(130)
 
 
 class Lossy(io.RawIOBase):

@@ -28,7 +28,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from gaixie.training.loop.run import INTERRUPTED, OneRankError, Run
+from gaixie import interrupts
+from gaixie.training.loop.run import OneRankError, Run
 from gaixie.training.settings import load_settings
 from gaixie.udfs.command_line import make_parser, say
 from gaixie.udfs.storage.options import add_command, options_of
@@ -52,7 +53,6 @@ class Command(Options):
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; its exit code."""
-    import torch  # behind gaixie.training, which says so if it is not installed
     from transformers.utils.logging import disable_progress_bar
 
     parser = make_parser("curriculum.py", __doc__)
@@ -60,21 +60,35 @@ def main(argv: list[str] | None = None) -> int:
     command = options_of(Command, parser.parse_args(argv))
     logging.getLogger("accelerate").setLevel(logging.ERROR)  # warns of tied weights at each save
     disable_progress_bar()
+
+    def work() -> int:
+        try:
+            run = Run(load_settings(command.config, command.set))
+            return run.describe() if command.dry_run else run.train(command.resume == "auto")
+        except (Exception, KeyboardInterrupt) as error:
+            return _ending(error)
+
+    return interrupts.as_exceptions(work)
+
+
+def _ending(error: BaseException) -> int:
+    """Says how an error ended the run, and returns the exit code; raises what nobody expects."""
+    import torch  # behind gaixie.training, which says so if it is not installed
+
     first = int(os.environ.get("RANK", 0)) == 0
-    try:
-        run = Run(load_settings(command.config, command.set))
-        return run.describe() if command.dry_run else run.train(command.resume == "auto")
-    except (ValueError, OSError) as error:  # all ranks have it: one says it
+    if number := interrupts.of(error):
         if first:
-            say(f"curriculum: error: {error}")
-    except (OneRankError, MemoryError) as error:
-        say(f"curriculum: error: {error}")
-    except KeyboardInterrupt:
-        if first:
-            say("interrupted: the same command goes on from the last checkpoint")
-        return INTERRUPTED
-    except torch.OutOfMemoryError:
+            word = interrupts.WORDS[number]
+            say(f"{word}: the same command goes on from the last checkpoint")
+        return 128 + number
+    if isinstance(error, torch.OutOfMemoryError):
         say("curriculum: error: out of GPU memory: lower batch.micro_pairs")
+    elif isinstance(error, (OneRankError, MemoryError)):
+        say(f"curriculum: error: {error}")
+    elif not isinstance(error, (ValueError, OSError)):
+        raise error
+    elif first:  # all ranks have it: one says it
+        say(f"curriculum: error: {error}")
     return 2
 
 

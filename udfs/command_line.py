@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
+from gaixie import interrupts
+
 STOPPED = 75
 """Exit code where time was up before the work was done: EX_TEMPFAIL of sysexits.h."""
 
@@ -82,17 +82,10 @@ def missing_package(name: str, extra: str) -> str:
     return f"the package {name} is missing; pip install 'gaixie[{extra}]' brings it"
 
 
-def name_missing_packages() -> None:
-    """Has a script that cannot import a package of an extra end with one line and exit code 2."""
-    sys.excepthook = _name_missing_package
-
-
-def _name_missing_package(
+def name_missing_package(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    if issubclass(kind, KeyboardInterrupt):  # before a script's main has begun
-        say(f"{Path(sys.argv[0]).stem}: interrupted; nothing was done")
-        raise SystemExit(INTERRUPTED)
+    """Ends a script that cannot import a package of an extra with one line and exit code 2."""
     missing = getattr(error, "name", None) or "gaixie"
     if not issubclass(kind, ModuleNotFoundError) or missing.startswith("gaixie"):
         sys.__excepthook__(kind, error, trace)
@@ -117,32 +110,34 @@ def _nobody_reads() -> bool:
 def run_command(name: str, work: Callable[[], object], *errors: type[Exception]) -> int:
     """Runs a command, and returns its exit code: what work returns where that is a number, else 0.
 
-    A user error is one line on standard error and 2, Ctrl-C one line and INTERRUPTED, OutOfTime one
-    line and STOPPED. A command whose reader leaves, such as head, ends with 0. errors: what else is
-    a user error, beside ValueError, OSError and ImportError.
+    A user error is one line on standard error and 2, Ctrl-C and SIGTERM one line and 130 and 143,
+    OutOfTime one line and STOPPED. A command whose reader leaves, such as head, ends with 0.
+    errors: what else is a user error, beside ValueError, OSError and ImportError.
     """
-    expected: tuple[type[Exception], ...] = (ValueError, OSError, ImportError, *errors)
-    try:
-        code = work()
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except expected as error:
-        if isinstance(error, BrokenPipeError) and _nobody_reads():
-            return 0
-        if isinstance(
-            error.__context__, KeyboardInterrupt
-        ):  # a library made it an error of its own
-            return _interrupted(name)
-        say(f"{name}: error: {in_words(error)}")
-        return 2
-    except OutOfTime as stopped:
-        say(f"{name}: time is up, {stopped}; call again to go on")
+
+    def main() -> int:
+        try:
+            code = work()
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except (Exception, KeyboardInterrupt) as error:
+            return _ending(name, error, (ValueError, OSError, ImportError, *errors))
+        return code if type(code) is int else 0
+
+    return interrupts.as_exceptions(main)
+
+
+def _ending(name: str, error: BaseException, expected: tuple[type[Exception], ...]) -> int:
+    """Says how an error ended a command, and returns the exit code; raises what nobody expects."""
+    if number := interrupts.of(error):
+        say(f"{name}: {interrupts.WORDS[number]}")
+        return 128 + number
+    if isinstance(error, BrokenPipeError) and _nobody_reads():
+        return 0
+    if isinstance(error, OutOfTime):
+        say(f"{name}: time is up, {error}; call again to go on")
         return STOPPED
-    except KeyboardInterrupt:
-        return _interrupted(name)
-    return code if type(code) is int else 0
-
-
-def _interrupted(name: str) -> int:
-    say(f"{name}: interrupted")
-    return INTERRUPTED
+    if not isinstance(error, expected):
+        raise error
+    say(f"{name}: error: {in_words(error)}")
+    return 2

@@ -1,13 +1,16 @@
-"""Ctrl-C while a script imports what it needs: one line, exit code 130."""
+"""Ctrl-C and SIGTERM while a script imports what it needs: one line, exit code 130 or 143."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from gaixie.jobs.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 CUSTOMIZE = """
@@ -16,19 +19,21 @@ import os, signal, sys
 class Interrupt:
     def find_spec(name, path=None, target=None):
         if name == os.environ["INTERRUPTED_AT"]:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), int(os.environ["SIGNAL"]))
 
 sys.meta_path.insert(0, Interrupt)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """
-"""Python imports this as sitecustomize before anything else; the import of one name is Ctrl-C."""
+"""Python imports this as sitecustomize before anything else; the import of one name is a signal."""
 
 
-def interrupted(folder: Path, name: str, *line: str) -> tuple[int, str]:
+def interrupted(
+    folder: Path, name: str, *line: str, by: signal.Signals = signal.SIGINT
+) -> tuple[int, str]:
     """Exit code and standard error of a command that is interrupted at the import of a module."""
     (folder / "sitecustomize.py").write_text(CUSTOMIZE)
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
-    env = os.environ | {"PYTHONPATH": path, "INTERRUPTED_AT": name}
+    env = os.environ | {"PYTHONPATH": path, "INTERRUPTED_AT": name, "SIGNAL": str(int(by))}
     done = subprocess.run([sys.executable, *line], env=env, capture_output=True, text=True)
     assert done.stdout == ""
     return done.returncode, done.stderr
@@ -43,10 +48,24 @@ def test_a_script(script, tmp_path):
     assert interrupted(tmp_path, at, str(ROOT / script)) == (130, line)
 
 
-@pytest.mark.parametrize("command", ["score", "train"])
-def test_a_command(command, tmp_path):
-    code, err = interrupted(tmp_path, "gaixie.udfs", "-m", "gaixie.jobs.cli", command, "--help")
-    assert (code, err.partition(": ")[2]) == (130, "interrupted; nothing was done\n")
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("at", ["gaixie.jobs", "csv", "pydantic"])
+def test_any_import_of_a_command(at, by, tmp_path):
+    """The first import of all is the package's; nothing comes before its handler."""
+    word = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}[by]
+    line = ("-m", "gaixie.jobs.cli", "train", "--help")
+    code, err = interrupted(tmp_path, at, *line, by=by)
+    assert (code, err.partition(": ")[2]) == (128 + by, f"{word}; nothing was done\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command(command, tmp_path):
+    """Started by its module, which is imported behind its package."""
+    module = f"gaixie.{COMMANDS[command]['module']}"
+    package = module.rpartition(".")[0] if module != "gaixie.udfs.metrics" else module
+    code, err = interrupted(tmp_path, package, "-m", module, "--help")
+    line = f"{module.rpartition('.')[2]}: interrupted; nothing was done\n"
+    assert (code, err) == (130, line)
 
 
 def test_at_work_it_is_an_exception_again(tmp_path):

@@ -416,7 +416,7 @@ def test_ctrl_c_is_one_line(folder, tmp_path, monkeypatch, capsys):
 
 def test_ctrl_c_while_a_script_imports(tmp_path):
     """The imports take seconds, and each would show a trace of its own."""
-    (tmp_path / "torch.py").write_text("raise KeyboardInterrupt")
+    (tmp_path / "torch.py").write_text("import signal; signal.raise_signal(signal.SIGINT)")
     own = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     command = [sys.executable, "training/generate.py", "--help"]
     done = subprocess.run(command, cwd=ROOT, env=own, capture_output=True, text=True)

@@ -53,7 +53,7 @@ from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.text_tables import read_columns
 
-STOPPED, INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
+STOPPED = 128 + signal.SIGTERM
 
 COLLECTIVE_HOURS = 2
 """How long ranks wait for one that writes a checkpoint or reads the data."""

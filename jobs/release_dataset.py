@@ -30,6 +30,8 @@ what), 1 anything else; --verify: 1 for faults.
 
 from __future__ import annotations
 
+import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
+
 import argparse
 import sys
 

@@ -20,6 +20,8 @@ refused. Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
 
 from __future__ import annotations
 
+import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
+
 import argparse
 import atexit
 import gc

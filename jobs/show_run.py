@@ -19,6 +19,8 @@ command. Ctrl-C ends it. Nobody but this host is let in, unless --host says so.
 
 from __future__ import annotations
 
+import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
+
 import argparse
 import re
 import sys

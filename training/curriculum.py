@@ -21,6 +21,8 @@ first; one process needs no launcher, python training/curriculum.py … is the s
 
 from __future__ import annotations
 
+import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
+
 import logging
 import os
 import sys

@@ -26,6 +26,8 @@ Exit codes: 0 done, 2 something to fix (one line says what).
 
 from __future__ import annotations
 
+import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
+
 import argparse
 import sys
 from collections.abc import Sequence

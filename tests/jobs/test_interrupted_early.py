@@ -40,11 +40,15 @@ def interrupted(
 
 
 @pytest.mark.parametrize(
-    "script", ["jobs/score_corpus.py", "research/fit_spscore.py", "jobs/fetch_jars.py"]
+    ("script", "at"),
+    [
+        ("jobs/score_corpus.py", "argparse"),  # its first import behind the handler's
+        ("research/fit_spscore.py", "gaixie.udfs"),
+        ("jobs/fetch_jars.py", "gaixie.jobs.corpus"),
+    ],
 )
-def test_a_script(script, tmp_path):
+def test_a_script(script, at, tmp_path):
     line = f"{Path(script).stem}: interrupted; nothing was done\n"
-    at = "gaixie.jobs.corpus" if script == "jobs/fetch_jars.py" else "gaixie.udfs"
     assert interrupted(tmp_path, at, str(ROOT / script)) == (130, line)
 
 

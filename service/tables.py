@@ -113,7 +113,7 @@ def _text(body: bytes, encoding: str | None) -> tuple[str, str]:
         given = "utf-16"
     for name in [given] if given else ("utf-8", "gb18030"):
         try:
-            text = body.decode("utf-8-sig" if name == "utf-8" else name)
+            text = body.decode(name).removeprefix("\ufeff")  # of GB18030 too
         except UnicodeDecodeError as error:
             line = body.count(b"\n", 0, error.start) + 1
             other = "gb18030" if name == "utf-8" else "utf-8"

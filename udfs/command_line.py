@@ -58,6 +58,13 @@ def positive(text: str) -> int:
     return value
 
 
+def in_time(seconds: float, of: str = "") -> str:
+    """A time in hours or minutes, of which a short one has a tenth. of: what is before the unit."""
+    if seconds >= 3600:
+        return f"{seconds / 3600:,.2f} {of}hours"
+    return f"{max(seconds / 60, 0.1):,.1f} {of}minutes"
+
+
 def say(line: str) -> None:
     """A line of progress, on standard error: in one write, so that no other thread's line gets
     into it.

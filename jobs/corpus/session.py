@@ -21,15 +21,9 @@ from pyspark.sql import SparkSession
 
 from gaixie.jobs.corpus import s3a
 from gaixie.jobs.errors import JobError, cause, log_file
-from gaixie.udfs.storage.cache import cache_folder
 
 FOLDER = Path(__file__).parents[2] / "conf/spark"
 LOG4J = FOLDER / "log4j2.properties"
-
-try:
-    os.makedirs(os.path.expanduser("~/.config/matplotlib"), exist_ok=True)
-except OSError:  # of which Matplotlib would tell in four lines
-    os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
 
 SMALL = {
     "spark.sql.adaptive.enabled": "false",  # which plans each query again after each of its stages

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from gaixie.jobs.pairs.method import REPEATED, Made, Method
+from gaixie.udfs.command_line import in_time
 from gaixie.udfs.text.normalise import normalise, normalise_column
 from gaixie.udfs.text.validate import REASONS, quarantine_reasons
 
@@ -110,7 +111,7 @@ class Sentences(Method):
         return {}
 
     def preview(self, sentences: Sequence[str], total: float, cores: int) -> None:
-        """Prints pairs of the first sentences, and the hours that all take at the rate of the next.
+        """Prints pairs of the first sentences, and the time that all take at the rate of the next.
 
         sentences: the first that are fit. total: fit sentences of all input, estimated. cores: of
         the cluster.
@@ -131,7 +132,7 @@ class Sentences(Method):
         rate = len(measured) / (time.monotonic() - started)
         print(
             f"estimate: {rate:,.2f} sentences/s in one task ({len(measured)} measured here); about "
-            f"{total:,.0f} sentences take {total / rate / cores / 3600:,.2f} hours in {cores} tasks"
+            f"{total:,.0f} sentences take {in_time(total / rate / cores)} in {cores} tasks"
         )
 
 

@@ -17,6 +17,7 @@ from gaixie.jobs.corpus.inputs import read_files
 from gaixie.jobs.corpus.session import cores as available_cores
 from gaixie.jobs.scoring.chunks import scored_rows
 from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.udfs.command_line import in_time
 from gaixie.udfs.spark import score_batch
 from gaixie.udfs.spscore import JUDGEMENTS, SPScore
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
@@ -141,19 +142,13 @@ def print_estimate(
         f"core), {1e6 * MOVING_S:.1f} µs to read, move and write (measured once, at 450 bytes)"
     )
     print(
-        f"  {_time(spent, 'core-')}; {_time(START_S + spent / cores)}, "
+        f"  {in_time(spent, 'core-')}; {in_time(START_S + spent / cores)}, "
         "with as many tasks as cores at any time and storage that keeps up"
     )
     print(
         f"  output about {_size(output)} in {ceil(output / (target_file_mb * 1e6)):,} files "
         "or more, and as much again in _work until the end"
     )
-
-
-def _time(seconds: float, of: str = "") -> str:
-    if seconds >= 3600:
-        return f"{seconds / 3600:,.2f} {of}hours"
-    return f"{seconds / 60:,.1f} {of}minutes"
 
 
 def _size(size: float) -> str:

@@ -128,6 +128,13 @@ def test_a_table_comes_back_with_its_scores(service, encoding, kind):
         assert row[4:] == ["" if value is None else str(value) for value in wanted]
 
 
+def test_a_byte_order_mark_of_gb18030(service):
+    text = "\ufeff" + table([["source", "paraphrase"], PAIR_ROW], ",")
+    answer = ask_table(service, text.encode("gb18030"), "text/csv")
+    assert answer.status == 200, answer.body
+    assert answer.body.decode().startswith("source,paraphrase,")
+
+
 PAIR_ROW = [LONG, LONG[::-1]]
 
 

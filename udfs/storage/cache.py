@@ -59,6 +59,14 @@ def _is_ours(folder: Path) -> bool:
     return True
 
 
+def keep_settings() -> None:
+    """Has Matplotlib keep its settings elsewhere if it may not in HOME, of which it would tell."""
+    try:
+        os.makedirs(os.path.expanduser("~/.config/matplotlib"), exist_ok=True)
+    except OSError:
+        os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
+
+
 def keep_kernels() -> None:
     """Has numba keep compiled kernels in a folder of this exact source.
 

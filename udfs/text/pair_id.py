@@ -1,9 +1,11 @@
 """The identity of a pair: a stable 128-bit hash of (source, paraphrase, origin).
 
 XXH3-128 (Yann Collet's xxHash, canonical digest) of the three texts' UTF-8 bytes joined by U+001F,
-as 32 hexadecimal digits. The texts are taken as they came, so anyone can compute it again:
+as 32 hexadecimal digits. The texts are taken as they came but for white space around them, so anyone
+can compute it again:
 
-    xxhash.xxh3_128_hexdigest("\\x1f".join([source, paraphrase, origin]).encode())
+    parts = [source.strip(), paraphrase.strip(), origin]
+    xxhash.xxh3_128_hexdigest("\\x1f".join(parts).encode())
 """
 
 from __future__ import annotations
@@ -18,9 +20,17 @@ from xxhash import xxh3_128_digest
 _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
 
 
+def _stripped(texts: pa.Array) -> pa.Array:
+    try:
+        return pc.utf8_trim_whitespace(texts.cast(pa.large_string()))
+    except pa.ArrowInvalid:  # some are not UTF-8, and go to quarantine
+        return texts
+
+
 def pair_ids(source: pa.Array, paraphrase: pa.Array, origin: pa.Array) -> pa.Array:
     """pair_id of each row: Arrow strings of 32 characters; null where a part is null."""
-    parts = [part.cast(pa.large_binary()) for part in (source, paraphrase, origin)]
+    texts = [_stripped(source), _stripped(paraphrase), origin]
+    parts = [text.cast(pa.large_binary()) for text in texts]
     joined = pc.binary_join_element_wise(*parts, pa.scalar(b"\x1f", pa.large_binary()))
     _, offsets, data = joined.buffers()
     rows = len(joined)

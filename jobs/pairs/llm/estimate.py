@@ -10,6 +10,7 @@ from statistics import fmean
 from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.jobs.pairs.llm.prompts import Prompt
 from gaixie.jobs.pairs.llm.record import Measured
+from gaixie.udfs.command_line import in_time
 
 EXAMPLES = 5
 
@@ -60,7 +61,7 @@ def preview(
         requests / (settings.requests_per_minute or inf),
         (tokens_in[-1] + tokens_out[-1]) / (settings.tokens_per_minute or inf),
     )
-    print(f"cost: {money}; time: {minutes / 60:,.1f} hours at these limits")
+    print(f"cost: {money}; time: {in_time(60 * minutes)} at these limits")
 
 
 def _range(values: Sequence[float], form: str = ",.0f") -> str:

@@ -45,7 +45,7 @@ def test_cores_are_those_that_dynamic_allocation_may_ask_for(settings, expected)
 
 def test_a_home_that_may_not_be_written(tmp_path):
     """Matplotlib would print that it cannot keep its settings there."""
-    code = "import gaixie.jobs.corpus.session, matplotlib; print(matplotlib.get_configdir())"
+    code = "import gaixie.udfs, matplotlib; print(matplotlib.get_configdir())"
     given = {"HOME": "/proc/nowhere", "TMPDIR": str(tmp_path)}
     environment = {k: v for k, v in os.environ.items() if k != "GAIXIE_CACHE_DIR"} | given
     line = [sys.executable, "-c", code]

@@ -151,7 +151,7 @@ def test_dry_run(spark, serve, sentences, tmp_path, capsys):
     assert "estimate: about 60 sentences, 60 requests, " in said
     assert "2.0 s a request: assumed, for no answer of this model is on record" in said
     assert "cost: 0.0" in said
-    assert "time: 0.1 hours at these limits\nnothing written\n" in said
+    assert "time: 6.0 minutes at these limits\nnothing written\n" in said
     assert not server.paid()
     assert not (tmp_path / "made").exists()
 

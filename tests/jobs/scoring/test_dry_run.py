@@ -11,6 +11,7 @@ from gaixie.jobs.errors import JobError
 from gaixie.jobs.score_corpus import main
 from gaixie.jobs.scoring import dry_run
 from gaixie.jobs.scoring.dry_run import BATCH, START_S, Measured, measure, print_estimate
+from gaixie.udfs.command_line import in_time
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -72,3 +73,4 @@ def test_a_small_run_is_estimated_in_minutes(capsys):
     text = capsys.readouterr().out
     assert "; 0.3 minutes, with" in text
     assert "output about 0.3 MB in 1 files" in text
+    assert (in_time(0.2), in_time(7200, "core-")) == ("0.1 minutes", "2.00 core-hours")

@@ -29,7 +29,8 @@ def ids(rows, kind=None):
 def by_xxhash(row) -> str | None:
     if None in row:
         return None
-    return xxhash.xxh3_128_hexdigest("\x1f".join(row).encode())
+    parts = [row[0].strip(), row[1].strip(), row[2]]
+    return xxhash.xxh3_128_hexdigest("\x1f".join(parts).encode())
 
 
 def test_golden():
@@ -73,5 +74,9 @@ def test_every_place_of_the_separators_counts():
 def test_every_part_counts():
     rows = [(a, b, c) for a in "今天" for b in "今天" for c in ("llm", "human")]
     assert len(set(ids(rows).to_pylist())) == len(rows)
-    # Not normalised: ids are of the texts as they came.
+    # Not normalised: ids are of the texts as they came, but for white space around them.
     assert len(set(ids([("Ａ", "好", "llm"), ("A", "好", "llm")]).to_pylist())) == 2
+    spaced = ids(
+        [("好", "很好", "llm"), (" 好\u3000", "很好\t", "llm"), ("好", "很 好", "llm")]
+    ).to_pylist()
+    assert spaced[0] == spaced[1] != spaced[2]

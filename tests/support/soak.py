@@ -1,11 +1,16 @@
-"""Breaks scoring runs at random moments, for as long as it is told to, and looks at what is left.
+"""Breaks commands at random moments, and looks at what is left.
 
-  python tests/support/soak.py --minutes 30 --seed 7
+  python tests/support/soak.py --minutes 30 --seed 7     runs of score, broken and resumed
+  python tests/support/soak.py --rounds 200 --seed 7     every command, interrupted and terminated
 
 Every run of jobs/score_corpus.py, local or on an S3 server of this script's own, is broken up to three times
 and started again with --resume until it is published. Then its rows are those of a run that nothing
 disturbed, its files have the SHA-256 that the manifest says, no process of the run is left, and each start
-that failed wrote at most ten lines, of which the last says why. Exit code 1 where a run failed one of these.
+that failed wrote at most ten lines, of which the last says why.
+
+With --rounds, Ctrl-C or SIGTERM comes at a random moment from the import of the package to the end. The
+last line, and no other, says so; no trace is printed, the exit code is 130 or 143, and no process is left.
+A command that ended before its signal is tried again. Exit code 1 where anything failed one of these.
 """
 
 from __future__ import annotations
@@ -13,6 +18,8 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -105,17 +112,26 @@ def attempt(root: str, run_id: str, pairs: Path, *options: str) -> subprocess.Po
     return process
 
 
-def faults_of_end(process: subprocess.Popen) -> list[str]:
-    """Waits for the end of an attempt; what is wrong with it."""
+def faults_of_processes(process: subprocess.Popen) -> list[str]:
+    """Waits for the end of a process and of those that it started, and kills what is left."""
     try:
-        code = process.wait(PATIENCE)
+        process.wait(PATIENCE)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
         return [f"still at work after {PATIENCE} s"]
     deadline = time.monotonic() + 30
     while (left := processes_of(process.pid)) and time.monotonic() < deadline:
         time.sleep(0.2)
     faults = [f"process {one.pid} ({one.name()}) is left" for one in left]
+    for one in left:
+        one.kill()
+    return faults
+
+
+def faults_of_end(process: subprocess.Popen) -> list[str]:
+    """Waits for the end of an attempt; what is wrong with it."""
+    faults, code = faults_of_processes(process), process.returncode
     process.log.seek(0)
     progress = ("scoring", "finding", "writing")
     said = [line for line in process.log if not line.startswith(progress)]
@@ -146,15 +162,142 @@ def disturb(
     return [*faults, "not published in six starts"]
 
 
+EXAMPLES = ROOT / "examples"
+COMMANDS = """
+paraphrase {e}/pairs.jsonl --column source --output {o}.tsv
+score --input {e}/pairs.jsonl --origin-column origin --output {o}
+score --input {e}/pairs.jsonl --origin-column origin --output {o} --dry-run
+show {w}/out --run-id demo --pairs 200
+show {w}/out --run-id demo --serve --port 0
+serve --port 0
+serve --port 0 --workers 2
+serve --dry-run
+check {e}/pairs.jsonl --min-score 0.4
+pairs versions --input {w}/versions.parquet --foreign-column en --text-column zh --output {o}
+compare-methods {w}/out --runs demo again --output {o} --sources 50
+release --root {o} --runs demo --version 1.0 --license MIT
+release --root {w}/out --runs demo --version 9.0 --license MIT --dry-run
+vocabulary --input {e}/pairs.jsonl --column source --output {o}
+tokenize show {w}/tiny/tokenizer 他2024年3月读完了《三国演义》。
+tokenize report {w}/tiny/tokenizer {e}/pairs.jsonl --column source --processes 2
+warm-start {w}/tiny/tokenizer --bert {w}/tiny/run/model --output {o}
+train --config {e}/demo-train.yaml --set data.uri={w}/out/runs/demo --set tokenizer={w}/tiny/tokenizer --set output={o}
+generate {w}/tiny/run/model {e}/pairs.jsonl --column source
+evaluate {e}/pairs.jsonl --system human=paraphrase --model tiny={w}/tiny/run/model --output {o}
+export {w}/tiny/run/model --output {o}
+model-card {w}/tiny/run/model --folder {o}
+metrics {w}/pairs.tsv --metrics spscore,bleu,self-bleu,pinc
+compare --data {d} --output {o} --sets STS-B --limit 300
+annotate export {w}/out/runs/demo --annotators anna bo --overlap 2 --pairs 50 --output {o}
+human-evaluation likert {w}/likert.csv --output {o}
+fit --input {w}/ratings.csv --output {o} --tier core
+identify train --data {d} --encoder {w}/tiny/run/model --output {o}
+simplifications --data {d}/mcts --output {o}
+generators --reviews {d}/hotel_reviews.csv --limit 400 --vectors {w}/vectors --output {o}
+papers --data {d} --output {o}
+""".strip().splitlines()
+"""Every command of gaixie: e is examples/, w what prepare has made, d public data, o a new folder."""
+
+
+def prepare(work: Path) -> None:
+    """Makes what the commands read: a run, another and its release, a tiny model, and tables."""
+    table = pd.read_json(EXAMPLES / "pairs.jsonl", lines=True)
+    table[[*SIDES]].to_csv(work / "pairs.tsv", sep="\t", index=False)
+    versions = {"en": table["source"], "zh": table[[*SIDES]].to_numpy().tolist()}
+    pd.DataFrame(versions).to_parquet(work / "versions.parquet")
+    draw = np.random.default_rng(1)
+    criteria = ["structure", "synonyms", "meaning", "fluency", "overall"]
+    marks = pd.DataFrame(draw.integers(0, 6, (len(table), 5)), columns=criteria)
+    table[[*SIDES, "origin"]].join(marks).to_csv(work / "ratings.csv", index=False)
+    items = {"item": table.index // 4, "system": table.index % 4 // 2, "annotator": table.index % 2}
+    marks[["fluency"]].assign(**items).to_csv(work / "likert.csv", index=False)
+    for run_id in ("demo", "again"):
+        line = f"score --input {EXAMPLES}/pairs.jsonl --origin-column origin --output {work}/out"
+        subprocess.run([*GAIXIE, *line.split(), "--run-id", run_id], check=True, cwd=work)
+    tiny = [EXAMPLES / "train_tiny.py", work / "out/runs/demo", work / "tiny"]
+    subprocess.run([sys.executable, *tiny], check=True, cwd=work)
+
+
+GAIXIE = [sys.executable, "-m", "gaixie.jobs.cli"]
+LAST = re.compile(r"([\w.-]+: )?(interrupted|terminated|stopped)\b.*\n")
+TRACE = re.compile(r"Traceback|Exception ignored|  File \"|\w+(Error|Exception|Interrupt)\b", re.I)
+
+
+def handles_signals(process: subprocess.Popen) -> bool:
+    """Says whether the package has set its handler; before that, Python imports what it needs."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+    except OSError:
+        return False
+    return bool(int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> signal.SIGTERM - 1 & 1)
+
+
+def interrupt(words: list[str], seconds: float, how: signal.Signals) -> tuple[float, list[str]]:
+    """Starts a command and sends it a signal. Returns when it ended by itself, or 0; and faults."""
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(
+            [*GAIXIE, *words], stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+        )
+        while process.poll() is None and not handles_signals(process):
+            time.sleep(0.002)
+        started = time.monotonic()
+        try:
+            process.wait(seconds)
+            return time.monotonic() - started, []
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, how) if how == signal.SIGINT else process.send_signal(how)
+        faults = faults_of_processes(process)
+        said.seek(0)
+        lines = said.readlines()
+    serves = words[0] == "serve" or "--serve" in words  # to end is what it is told to
+    if process.returncode != 128 + how and not (serves and process.returncode == 0):
+        faults.append(f"exit code {process.returncode}")
+    ends = [line for line in lines if LAST.fullmatch(line)]
+    if process.returncode and (len(ends) != 1 or ends != lines[-1:]):
+        faults.append(f"its last lines are {lines[-3:]}")
+    if traces := [line for line in lines if TRACE.match(line)]:
+        faults.append(f"{len(lines)} lines, such as {traces[0]!r}")
+    return 0.0, faults
+
+
+def interrupt_commands(work: Path, data: Path, rounds: int, draw: random.Random) -> int:
+    """Interrupts commands until there were so many interrupts; returns how many ended badly."""
+    prepare(work)
+    lasts, failed, number = dict.fromkeys(COMMANDS, 20.0), 0, 0
+    while number < rounds:
+        command, how = draw.choice(COMMANDS), draw.choice([signal.SIGINT, signal.SIGTERM])
+        output = Path(tempfile.mkdtemp(dir=work)) / "o"
+        if command.startswith("release --root {o}"):
+            shutil.copytree(work / "out", output)
+        words = command.format(e=EXAMPLES, w=work, d=data, o=output).split()
+        seconds = draw.uniform(0, draw.choice([1, lasts[command]]))
+        ended, faults = interrupt(words, seconds, how)
+        shutil.rmtree(output.parent)
+        if ended:
+            lasts[command] = min(lasts[command], ended)
+            continue
+        number, failed = number + 1, failed + bool(faults)
+        told = f"{' '.join(words[:2])}, {how.name} after {seconds:.2f} s"
+        print(f"{number}: {told}: {'; '.join(faults) or 'good'}", flush=True)
+    print(f"{number} interrupts, {failed} failed; seconds of those that came to an end:")
+    print(*(f"  {last:.1f}  {command}" for command, last in lasts.items() if last < 20), sep="\n")
+    return failed
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--rounds", type=int, help="interrupts of any command")
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    data = ROOT.parent / "shared/data"
+    parser.add_argument("--data", type=Path, default=data, help="of compare, identify and others")
     args = parser.parse_args()
     draw, failed = random.Random(args.seed), 0
     print(f"seed {args.seed}")
     with tempfile.TemporaryDirectory(prefix="gaixie-soak-") as work:
         folder = Path(work)
+        if args.rounds:
+            return int(interrupt_commands(folder, args.data, args.rounds, draw) > 0)
         (folder / "store").mkdir()
         write_pairs(folder / "pairs")
         store = ObjectStore(folder / "store")

@@ -29,6 +29,9 @@ PATTERN = r"[*?\[\]{}\\]"
 MARK = "\ufeff"
 """The byte order mark, which Python and Spark remove from UTF-8 and from nothing else."""
 
+MAX_COLUMNS = 5_000
+"""The most columns of a table that is scored. Of 20,000, planning alone fills a heap of 1 GB."""
+
 LINES_BYTES = 1_000_000
 """JSON lines up to this size are read: a column may be missing from the first line."""
 
@@ -69,7 +72,13 @@ def local_bytes(inputs: Iterable[Input]) -> float:
 
 
 def check_names(names: list[str], path: str, settings: Input) -> None:
-    """Raises JobError where a column is missing that is to be read, or two have one name."""
+    """Raises JobError where a column is missing that is to be read, two have one name, or there are
+    more than Java has memory for."""
+    if settings.carried is None and len(names) > MAX_COLUMNS:
+        raise JobError(
+            f"{path}: {len(names):,} columns, and a run carries all of them; Java runs out of memory "
+            f"with more than {MAX_COLUMNS:,}: leave out those that are not needed"
+        )
     texts = settings.text_columns
     for wanted in dict.fromkeys([*texts, *(settings.carried or ())]):
         if wanted not in names:

@@ -27,7 +27,7 @@ from gaixie.udfs.metrics.metric import ratio
 from gaixie.udfs.metrics.references import Resamples
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME, PairsManifest, read_run
+from gaixie.udfs.storage.manifest import NAME, PairsManifest, check_run_id, read_run
 from gaixie.udfs.text.splitmix import GOLDEN, mix
 
 By = Literal["source", "group", "all"]
@@ -77,7 +77,8 @@ def compare(
     root: str, run_ids: Sequence[str], by: By, most: int, examples: int, samples: int, seed: int
 ) -> Comparison:
     """most: units to look at. Raises OSError, or ValueError in one line."""
-    runs = {run_id: read_run(storage.join(root, "runs", run_id)) for run_id in run_ids}
+    folders = {name: storage.join(root, "runs", check_run_id(name)) for name in run_ids}
+    runs = {name: read_run(folder) for name, folder in folders.items()}
     first = runs[run_ids[0]]
     for run_id, manifest in runs.items():
         if manifest.signature != first.signature:

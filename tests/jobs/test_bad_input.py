@@ -194,6 +194,11 @@ REFUSED = {
             LLM,
             "columns 'source' and 'Source' differ only in case: rename one",
         ),
+        (
+            ",".join(["source", "paraphrase", *map(str, range(5_000))]) + f"\n{A},{B}\n",
+            LLM,
+            "5,002 columns, and a run carries all of them; Java runs out of memory",
+        ),
     ],
     "c.jsonl": [
         (json.dumps({"source": A, "target": B}), KIND, "no column 'paraphrase', expected string"),

@@ -163,6 +163,7 @@ def test_mistakes_are_one_line(root, tmp_path, capsys):
         (["a"], "one method in these runs (llm tiny), expected two or more"),
         (["a", "c"], "no source that all methods have (back-translation, llm tiny); --by all"),
         (["a", "d"], "runs 'a' and 'd' have different metric signatures"),
+        (["a", "../runs/a"], "../runs/a: a run's id has letters, digits"),
         (["a", "x"], "runs/x/manifest.json: no such file: the run is not published"),
     ]:
         line = [str(root), "--runs", *runs, "--output", str(tmp_path / "o")]

@@ -195,7 +195,7 @@ fit --input {w}/ratings.csv --output {o} --tier core
 identify train --data {d} --encoder {w}/tiny/run/model --output {o}
 simplifications --data {d}/mcts --output {o}
 generators --reviews {d}/hotel_reviews.csv --limit 400 --vectors {w}/vectors --output {o}
-papers --data {d} --output {o}
+papers --data {d} --output {o} --page {o}.md
 """.strip().splitlines()
 """Every command of gaixie: e is examples/, w what prepare has made, d public data, o a new folder."""
 
@@ -263,10 +263,13 @@ def interrupt(words: list[str], seconds: float, how: signal.Signals) -> tuple[bo
         if not wait_for_work(process, seconds):
             return False, []
         os.killpg(process.pid, how) if how == signal.SIGINT else process.send_signal(how)
+        told = time.monotonic()
         faults = faults_of_processes(process)
         said.seek(0)
         lines = said.readlines()
     serves = words[0] == "serve" or "--serve" in words  # to end is what it is told to
+    if not serves and 0 <= process.returncode < 128 and time.monotonic() < told + 1:
+        return False, faults  # it was at its end
     if process.returncode != 128 + how and not (serves and process.returncode == 0):
         faults.append(f"exit code {process.returncode}")
     ends = [line for line in lines if LAST.fullmatch(line)]

@@ -314,6 +314,8 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=data, help="of compare, identify and others")
     args = parser.parse_args()
     draw, failed = random.Random(args.seed), 0
+    # A shell ignores it for what it starts in the background; so would all that this interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print(f"seed {args.seed}")
     with tempfile.TemporaryDirectory(prefix="gaixie-soak-") as work:
         folder = Path(work)

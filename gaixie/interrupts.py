@@ -7,6 +7,7 @@ While main works, a signal is an exception, so that what is under way is put in 
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -22,6 +23,11 @@ OURS: set[Any] = {signal.default_int_handler, signal.SIG_DFL}
 
 received: list[int] = []
 """The signals that came while main worked."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C. Where KeyboardInterrupt itself passes through C code, Python kills itself at its exit,
+    although somebody handled it."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -41,8 +47,9 @@ def name_of_script() -> str | None:
 
 
 def end_at_once() -> None:
-    """Has a signal end the process from here on."""
+    """Has a signal end the process from here on, until the interpreter clears up after itself."""
     _handle(_end)
+    atexit.register(_handle, signal.SIG_IGN)  # the first to register is the last to be called
 
 
 def of(error: BaseException | None) -> int | None:
@@ -94,9 +101,10 @@ def as_exceptions(main: Callable[[], int]) -> int:
     return code
 
 
-def _handle(handler: Callable[[int, FrameType | None], Any]) -> dict[int, Any]:
+def _handle(handler: Callable[[int, FrameType | None], Any] | signal.Handlers) -> dict[int, Any]:
     """Sets a handler where nobody else has one. Returns signal -> the handler before."""
-    OURS.add(handler)
+    if callable(handler):
+        OURS.add(handler)
     before: dict[int, Any] = {}
     for number in WORDS:
         if (old := signal.getsignal(number)) in OURS:
@@ -119,7 +127,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
     if received and name_of_script():  # told twice: what clears up is stuck
         _end(number, frame, "")
     received.append(number)
-    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+    raise Terminated if number == signal.SIGTERM else Interrupted
 
 
 def _in_child() -> None:

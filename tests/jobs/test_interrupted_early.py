@@ -14,7 +14,7 @@ from gaixie.jobs.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 CUSTOMIZE = """
-import os, signal, sys
+import atexit, os, signal, sys
 
 class Interrupt:
     def find_spec(name, path=None, target=None):
@@ -22,6 +22,8 @@ class Interrupt:
             os.kill(os.getpid(), int(os.environ["SIGNAL"]))
 
 sys.meta_path.insert(0, Interrupt)
+if os.environ["INTERRUPTED_AT"] == "exit":
+    atexit.register(os.kill, os.getpid(), int(os.environ["SIGNAL"]))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """
 """Python imports this as sitecustomize before anything else; the import of one name is a signal."""
@@ -60,6 +62,14 @@ def test_any_import_of_a_command(at, by, tmp_path):
     line = ("-m", "gaixie.jobs.cli", "train", "--help")
     code, err = interrupted(tmp_path, at, *line, by=by)
     assert (code, err.partition(": ")[2]) == (128 + by, f"{word}; nothing was done\n")
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_while_python_clears_up(by, tmp_path):
+    """All is done by then, and Python has given its handlers up."""
+    line = ("-m", "gaixie.jobs.cli", "nothing")
+    code, err = interrupted(tmp_path, "exit", *line, by=by)
+    assert (code, err.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -224,13 +224,14 @@ LAST = re.compile(r"([\w.-]+: )?(interrupted|terminated|stopped)\b.*\n")
 TRACE = re.compile(r"Traceback|Exception ignored|  File \"|\w+(Error|Exception|Interrupt)\b", re.I)
 
 
-def handles_signals(process: subprocess.Popen) -> bool:
-    """Says whether the package has set its handler; before that, Python imports what it needs."""
-    try:
-        status = Path(f"/proc/{process.pid}/status").read_text()
-    except OSError:
-        return False
-    return bool(int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> signal.SIGTERM - 1 & 1)
+def has_sigterm(process: subprocess.Popen, how: str) -> bool:
+    """Says whether a process catches (SigCgt) or ignores (SigIgn) SIGTERM.
+
+    It catches it once the package has set its handler; before that, Python imports what it needs.
+    It ignores it once Python clears up at its exit.
+    """
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return bool(int(re.search(rf"{how}:\s*(\w+)", status)[1], 16) >> signal.SIGTERM - 1 & 1)
 
 
 def wait_for_work(process: subprocess.Popen, seconds: float) -> bool:
@@ -258,9 +259,10 @@ def interrupt(words: list[str], seconds: float, how: signal.Signals) -> tuple[bo
         process = subprocess.Popen(
             [*GAIXIE, *words], stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
         )
-        while process.poll() is None and not handles_signals(process):
+        while process.poll() is None and not has_sigterm(process, "SigCgt"):
             time.sleep(0.002)
-        if not wait_for_work(process, seconds):
+        if not wait_for_work(process, seconds) or has_sigterm(process, "SigIgn"):
+            process.wait(PATIENCE)
             return False, []
         os.killpg(process.pid, how) if how == signal.SIGINT else process.send_signal(how)
         told = time.monotonic()
@@ -268,7 +270,7 @@ def interrupt(words: list[str], seconds: float, how: signal.Signals) -> tuple[bo
         said.seek(0)
         lines = said.readlines()
     serves = words[0] == "serve" or "--serve" in words  # to end is what it is told to
-    if not serves and 0 <= process.returncode < 128 and time.monotonic() < told + 1:
+    if not serves and 0 <= process.returncode < 128 and time.monotonic() < told + 3:
         return False, faults  # it was at its end
     if process.returncode != 128 + how and not (serves and process.returncode == 0):
         faults.append(f"exit code {process.returncode}")

@@ -117,7 +117,7 @@ PACKAGES = {
         "fitting": {"pair_encoder"},
         "encoders": set(),
         "comparison": {"fitting"},
-        "annotation": set(),
+        "annotation": {"comparison"},
         "simplification": set(),
         "papers": set(),
         "generators": {"comparison"},

@@ -117,8 +117,8 @@ def inspect_inputs(
         for column in source.extra_columns:
             path, known = types.setdefault(column.name, (source.settings.path, column.dataType))
             if known != column.dataType:
-                types = f"{column.dataType.simpleString()}, but {known.simpleString()} in {path}"
-                raise JobError(f"{source.settings.path}: column '{column.name}' is {types}")
+                both = f"{column.dataType.simpleString()}, but {known.simpleString()} in {path}"
+                raise JobError(f"{source.settings.path}: column '{column.name}' is {both}")
     return inspected
 
 

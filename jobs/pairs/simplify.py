@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import compress
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -120,7 +121,8 @@ class Simplify(Translating):
             UNLIKELY: ~(perplexities(simpler) <= own.max_perplexity),
             DISSIMILAR: ~(load_metric(own.similarity).sentence_scores(pairs) >= own.min_similarity),
         }
-        return np.select([*holds.values()], [*holds], None).tolist()
+        rows = zip(*holds.values(), strict=True)
+        return [next(compress(holds, row), None) for row in rows]
 
 
 def mean_levels(texts: Sequence[str]) -> np.ndarray:

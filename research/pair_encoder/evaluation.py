@@ -36,7 +36,7 @@ def evaluate(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:
     ]
     found["exchanged participants, a paraphrase wins"] = float(np.mean(wins))
     for kind in KINDS[:-1]:
-        wins = []
+        won: list[bool] = []
         for row in sets.test_rewritten:
             same = of("same", [(row["source"], text) for text in row["same"]])
             chosen = [
@@ -44,8 +44,8 @@ def evaluate(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:
             ]
             if chosen:
                 wrong = of("same", [(row["source"], text) for text in chosen])
-                wins += (same[:, None] > wrong).ravel().tolist()
-        found[f"{kind}, a free rewrite wins"] = float(np.mean(wins))
+                won += (same[:, None] > wrong).ravel().tolist()
+        found[f"{kind}, a free rewrite wins"] = float(np.mean(won))
     test = sets.rated[sets.rated["part"] == "test"]
     written = test["kind"].str.startswith(("written", "contrast"))
     for part, rows in (("real", test[~written]), ("written", test[written])):

@@ -126,11 +126,12 @@ class Examples:
         short = (rated["source"].str.len() <= LONGEST) & (rated["paraphrase"].str.len() <= LONGEST)
         self.rated = rated[short].to_dict("records")
         self.kinds: dict[Callable[[], Example], float] = {
-            self.of_versions: 0.22,
-            self.of_written: 0.25,
+            self.of_versions: 0.19,
+            self.of_written: 0.22,
             partial(self.of_groups, sets.exchanged): 0.10,
             partial(self.of_groups, sets.rewritten): 0.15,
-            self.of_edits: 0.05,
+            self.of_copies: 0.03,
+            self.of_edits: 0.08,
             self.of_rated: 0.14,
             self.of_others: 0.06,
             self.of_grammar: 0.03,
@@ -178,6 +179,11 @@ class Examples:
         if drawn < 0.55 and (salad := self.breaker.salad(edited)):
             return broken(text, salad, differences(edited, salad))
         return equal(text, edited) if taken else Example(text, text, {"same": 1})
+
+    def of_copies(self) -> Example:
+        """A sentence beside itself, or but for its marks: the same. What is broken comes close to it."""
+        text = self.random.choice(self.random.choice(self.sets.versions))
+        return equal(text, text if self.random.random() < 0.7 else text.rstrip("。！？"))
 
     def of_written(self) -> Example:
         """Two of a written group, or one beside the group's counterpart."""

@@ -3,10 +3,11 @@
     encoder = PairEncoder.load()
     encoder.predict(sources, paraphrases)    # float32 (rows, tasks), each from 0 to 1
 
-The network is bge-small-zh-v1.5 over ``[CLS] source [SEP] paraphrase [SEP]``, run by CTranslate2 with
-eight-bit weights on the CPU. From its last layer come the state of [CLS], the mean states of both
-sentences, their difference and product, and for every token of the paraphrase how likely
-something is wrong there. ``research/make_pair_encoder.py`` trains it.
+The network is multilingual-e5-small, twelve layers with the part of its vocabulary that Chinese
+uses, over ``<s> source </s> paraphrase </s>``, run by CTranslate2 with eight-bit weights on the CPU.
+From its last layer come the state of <s>, the mean states of both sentences, their difference and
+product, and for every token of the paraphrase how likely something is wrong there.
+``research/make_pair_encoder.py`` trains it.
 
 A folder holds ``pair_encoder.json`` (format, tasks, digest, summary), ``tokenizer.json``, ``head.npz``
 and ``encoder/``, which CTranslate2 loads.

@@ -173,7 +173,9 @@ class Asking(Generic[K]):
         keys = [self._key(question, attempt) for question in asked]
         request = Request(self._prompt.messages(texts, degree), texts, keys, number)
         outcome = await self.endpoint.ask(request)
-        answers = [outcome] * len(asked) if isinstance(outcome, str) else outcome
+        answers: Sequence[Answer | str] = (
+            [outcome] * len(asked) if isinstance(outcome, str) else outcome
+        )
         for question, answer in zip(asked, answers, strict=True):
             if isinstance(answer, Answer) and not attempt and self._asks_again(answer):
                 self.report.asked_again += 1

@@ -33,8 +33,10 @@ NAME = "answers.sqlite"
 AT_ONCE = 16
 """Objects that are read from a store at a time."""
 
-COLUMNS = ("id", "building", "model", "state", "tokens_in", "tokens_out")
-COLUMNS += ("characters_in", "characters_out", "seconds")
+COLUMNS = (
+    *("id", "building", "model", "state", "tokens_in", "tokens_out"),
+    *("characters_in", "characters_out", "seconds"),
+)
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (
     key BLOB PRIMARY KEY, ending TEXT NOT NULL, text TEXT, request TEXT NOT NULL

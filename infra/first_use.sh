@@ -37,6 +37,11 @@ timed "pip" install
 export PATH="$PWD/.venv/bin:$PATH"
 timed "kernels" python -m gaixie.udfs.spscore
 timed "a scored pair" page
-timed "a scored file" python -c "import gaixie, pandas
-gaixie.score(pandas.read_json('examples/pairs.jsonl', lines=True)).to_csv('scored.csv')"
+timed "a scored file" python - <<'END'
+import gaixie
+import pandas
+
+pairs = pandas.read_json("examples/pairs.jsonl", lines=True)
+gaixie.score(pairs).to_csv("scored.csv")
+END
 timed "a paraphrase" gaixie paraphrase "会议原定周四举行，但因为暴雨推迟到了下周。"

@@ -7,6 +7,7 @@ whole trace, and what Java and Spark had to say.
 
 from __future__ import annotations
 
+import atexit
 import io
 import logging
 import os
@@ -71,7 +72,13 @@ def run(
             log_file().unlink(missing_ok=True)
         return code
 
-    return interrupts.as_exceptions(finish)
+    code = interrupts.as_exceptions(finish)
+    if code > 128 and interrupts.name_of_script():
+        # A thread of a library may still run, which Python's own end would not survive.
+        sys.stdout.flush()
+        atexit._run_exitfuncs()
+        os._exit(code)
+    return code
 
 
 def _ending(error: BaseException, interrupted: str) -> tuple[int, str]:

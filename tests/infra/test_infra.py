@@ -82,9 +82,9 @@ def test_what_is_made_has_compiled_kernels(name):
 def test_the_first_steps_are_those_that_are_timed():
     timed = (INFRA / "first_use.sh").read_text("utf-8")
     page = (ROOT / "docs/first-steps.md").read_text("utf-8")
-    blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```(?:sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     commands = [line for block in blocks[1:] for line in block.splitlines()]
-    assert len(commands) == 4
+    assert len(commands) == 7
     for command in commands:
         assert command in timed
     passes(tool("shellcheck"), INFRA / "first_use.sh")

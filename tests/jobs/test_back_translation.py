@@ -123,7 +123,7 @@ def test_versions_of_a_tmx(spark, tmp_path):
         ("back-translation --input {memory} --human x", "an option of the method parallel, not of"),
         (
             "parallel --input {memory} --translator m --source-lang en --machine-column b",
-            "--machine-column and --translator: the translations are there, or to be made",
+            "--machine-column and --translator: give one; both name the translations",
         ),
         (
             "parallel --input {memory}.parquet --translator m --source-lang en",

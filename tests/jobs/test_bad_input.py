@@ -393,7 +393,10 @@ def test_bad_config(score, tmp_path, text, message):
         ("segmenter.deep=1", "--set segmenter.deep=1: segmenter has no settings of its own"),
         ("cuts.llm=[", "--set cuts.llm=[: the value is not YAML"),
         ("cuts.llm.scores=[0.6, 0.5, 0.4]", "cuts.llm: cut points must ascend"),
-        ("run_id=../up", "--set run_id=../up: run_id: expected letters, digits, and . _ -"),
+        (
+            "run_id=../up",
+            "--set run_id=../up: run_id: ../up: a run's id has letters, digits and . _ -",
+        ),
         ("cutz.llm=3", "error: --set cutz.llm=3: cutz: no such setting"),
         ("segmenter=word", "--set segmenter=word: segmenter: expected jieba or ltp:NAME_OR_FOLDER"),
     ],

@@ -125,14 +125,13 @@ def test_stages_together_are_the_pairs_of_all(run):
 # Splits
 
 
-def test_splits_are_those_of_the_release_job():
-    pytest.importorskip("pyspark")
-    from gaixie.jobs.releases.rows import split_of
-
+def test_the_split_of_a_text_does_not_depend_on_the_others():
     texts = [f"第{k}句，Ａ１ 春天 \u3000 e\u0301" for k in range(300)]
     shares = {"train": 0.5, "validation": 0.2, "test": 0.3}
     found = splits_of(pa.chunked_array([texts]), [*shares.values()], 13)
-    assert [SPLITS[k] for k in found] == [split_of(text, shares, 13) for text in texts]
+    alone = [splits_of(pa.chunked_array([[text]]), [*shares.values()], 13)[0] for text in texts]
+    assert list(found) == alone
+    assert {*found} == {0, 1, 2}
     assert {*splits_of(pa.chunked_array([texts]), (0.8, 0, 0.2), 13)} == {0, 2}
 
 

@@ -25,8 +25,10 @@ TAUGHT = [OUTPUTS.index(name) for name in ("meaning", "spscore")]
 
 def known_rows(settings: Known, folder: Path, rated: pd.DataFrame, segmenter: Segmenter) -> Rows:
     """The rows. A group that has rated pairs keeps its number there, and so its side of a split."""
-    columns = ["source", "paraphrase", "kind", "group"]
-    pairs = pd.DataFrame([*_written(settings, folder), *_rewritten(settings)], columns=columns)
+    pairs = pd.DataFrame(
+        [*_written(settings, folder), *_rewritten(settings)],
+        columns=["source", "paraphrase", "kind"],
+    )
     pairs = pairs[pairs["kind"].isin(set(rated["kind"]))]
     pairs[["source", "paraphrase"]] = pairs[["source", "paraphrase"]].map(normalise)
     means = rated.groupby("kind")[list(RATINGS)].mean()
@@ -43,21 +45,21 @@ def known_rows(settings: Known, folder: Path, rated: pd.DataFrame, segmenter: Se
     )
 
 
-def _written(settings: Known, folder: Path) -> Iterator[tuple[str, str, str, int]]:
+def _written(settings: Known, folder: Path) -> Iterator[tuple[str, str, str]]:
     broken = {row["group"]: row for row in read_json_lines(folder / settings.broken)}
     for row in read_json_lines(folder / settings.groups):
         group, (source, *others) = row["group"], row["texts"]
         if group in broken and not held_out(group):
             for number, text in enumerate(others, 1):
-                yield source, text, f"written_S{number}", group
+                yield source, text, f"written_S{number}"
             for kind in KINDS:
-                yield source, broken[group][kind], f"written_{kind}", group
+                yield source, broken[group][kind], f"written_{kind}"
 
 
-def _rewritten(settings: Known) -> Iterator[tuple[str, str, str, int]]:
+def _rewritten(settings: Known) -> Iterator[tuple[str, str, str]]:
     for row in read_json_lines(ROOT / settings.rewritten):
         if not held_out(row["group"]):
             for text in row["same"]:
-                yield row["source"], text, "written_rewrite", row["group"]
+                yield row["source"], text, "written_rewrite"
             for kind, text in zip(row["kinds"], row["wrong"], strict=True):
-                yield row["source"], text, f"written_rewrite_{kind}", row["group"]
+                yield row["source"], text, f"written_rewrite_{kind}"

@@ -8,6 +8,7 @@
 # make bench-serve   how fast the service answers, over HTTP
 # make lint    style and types
 # make constraints  the newest versions that fit pyproject.toml, after which everything is to be tested
+# make locks   what the images install, by SHA-256, after make constraints; make sbom lists it as CycloneDX
 # make dist    the archive for a cluster's nodes (PYTHON_PREFIX: where Python stands on them)
 # make model   fit the model that ships with the package again (needs DATA)
 
@@ -17,7 +18,7 @@ PAIRS  ?= 2000000
 BIN    := .venv/bin
 INSTALL = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constraint infra/constraints.txt
 
-.PHONY: constraints demo demo-train paraphraser test test-long test-fast bench bench-serve lint model dist clean
+.PHONY: constraints locks sbom demo demo-train paraphraser test test-long test-fast bench bench-serve lint model dist clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.base
@@ -69,7 +70,7 @@ bench-serve: .venv/.bench
 lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --no-error-summary -p gaixie
+	$(BIN)/mypy --no-error-summary
 
 model: .venv/.base
 	$(BIN)/python research/fit_spscore.py --config conf/spscore.yaml --data $(DATA) --output udfs/models/spscore-zh
@@ -81,6 +82,17 @@ constraints: .venv/.test
 	$(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[test,dist]'
 	{ sed '/^[^#]/,$$d' infra/constraints.txt; $(BIN)/python -m pip freeze --all --exclude-editable --exclude pip; } > infra/constraints.new
 	mv infra/constraints.new infra/constraints.txt
+
+locks: .venv/bin/python
+	$(BIN)/python -m pip install --quiet uv
+	PATH="$(CURDIR)/$(BIN):$$PATH" sh infra/docker/locks.sh
+
+sbom: .venv/bin/python
+	$(BIN)/python -m pip install --quiet cyclonedx-bom
+	mkdir -p dist
+	for lock in infra/docker/*.lock; do \
+	  $(BIN)/cyclonedx-py requirements --output-file "dist/$$(basename "$$lock" .lock).sbom.json" "$$lock" || exit; \
+	done
 
 clean:
 	rm -rf .venv out dist bench.json

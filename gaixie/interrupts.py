@@ -11,6 +11,8 @@ import atexit
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -21,13 +23,19 @@ WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminat
 OURS: set[Any] = {signal.default_int_handler, signal.SIG_DFL}
 """Handlers that may be replaced: Python's own, and those of this module."""
 
+PART = "GAIXIE_PART"
+"""Set for a process that another command has started: that command tells of the signal."""
+
 received: list[int] = []
 """The signals that came while main worked."""
 
+GRACE_SECONDS = 1.0
+"""How long an exception may take to whoever clears up."""
+
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C. Where KeyboardInterrupt itself passes through C code, Python kills itself at its exit,
-    although somebody handled it."""
+    """Ctrl-C. Where KeyboardInterrupt itself passes through C code, Python kills itself at its
+    exit, although somebody handled it."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -44,6 +52,11 @@ def name_of_script() -> str | None:
     room = os.path.join(os.path.dirname(__file__), os.path.basename(folder))
     is_ours = name == "gaixie" or os.path.realpath(room) == folder
     return os.path.splitext(name)[0] if is_ours else None
+
+
+def tells() -> bool:
+    """Whether this process says that a signal ended it. One of a command's processes does."""
+    return os.environ.get("RANK", "0") == "0" and PART not in os.environ
 
 
 def end_at_once() -> None:
@@ -69,8 +82,6 @@ def as_exceptions(main: Callable[[], int]) -> int:
 
     After it, a signal ends a script at once, with the exit code that main returned.
     """
-    import threading
-
     received.clear()
     is_script = signal.getsignal(signal.SIGINT) is _end or signal.getsignal(signal.SIGTERM) is _end
     hooks = sys.unraisablehook, threading.excepthook
@@ -117,7 +128,7 @@ def _handle(handler: Callable[[int, FrameType | None], Any] | signal.Handlers) -
 
 
 def _end(number: int, frame: FrameType | None, behind: str = "; nothing was done") -> None:
-    if os.environ.get("RANK", "0") == "0":  # one of the processes of a training says it
+    if tells():
         line = f"{name_of_script()}: {WORDS[number]}{behind}\n"
         os.write(2, line.encode())
     os._exit(128 + number)
@@ -127,7 +138,26 @@ def _raise(number: int, frame: FrameType | None) -> None:
     if received and name_of_script():  # told twice: what clears up is stuck
         _end(number, frame, "")
     received.append(number)
+    threading.Thread(target=_insist, args=(number,), daemon=True).start()
     raise Terminated if number == signal.SIGTERM else Interrupted
+
+
+def _insist(number: int) -> None:
+    """Sends a signal again whose exception was lost on its way: not all code of a library that
+    catches everything passes an interrupt on."""
+    while True:
+        time.sleep(GRACE_SECONDS)
+        if signal.getsignal(number) is not _raise or not received:
+            return
+        here: Any = threading.main_thread().ident
+        error: Any = sys._current_exceptions().get(here)
+        error = error[1] if isinstance(error, tuple) else error  # Python 3.11
+        while error is not None and not isinstance(error, KeyboardInterrupt):
+            error = error.__context__
+        if error is None:  # nothing clears up behind it
+            received.clear()
+            os.kill(os.getpid(), number)
+            return
 
 
 def _in_child() -> None:

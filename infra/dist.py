@@ -5,7 +5,8 @@
 
 The nodes have Spark and a Python of the same minor version as this one; the archive brings the
 packages of pyproject.toml's dependencies, in the versions of infra/constraints.txt, without
-PyTorch. dist/*.json says which packages are in it.
+PyTorch, and the kernels compiled for the levels of processors up to this one's. dist/*.json says
+which packages and levels are in it.
 
   bin/python                       a link to PREFIX/bin/python3.11 of the node
   jobs/ conf/                      links to these folders of the package below
@@ -53,7 +54,7 @@ for nodes with Spark {spark} and {python} (--python-prefix PREFIX: another place
     --conf spark.pyspark.driver.python=/opt/gaixie/bin/python \\
     /opt/gaixie/jobs/score_corpus.py --input PAIRS --origin ORIGIN --output ROOT
 
-s3a:// wants the jars too: --load-spark-defaults --properties-file /opt/gaixie/conf/spark/s3a-jars.conf"""
+s3a:// needs jars: --load-spark-defaults --properties-file /opt/gaixie/conf/spark/s3a-jars.conf"""
 
 
 def main() -> int:
@@ -97,13 +98,24 @@ def install(environment: Path) -> None:
     for name in ("pyproject.toml", "LICENSE", PROJECT["readme"]):
         shutil.copy(ROOT / name, copy)
     for name in ("gaixie", *PARTS):
-        leftovers = shutil.ignore_patterns("__pycache__", "research", "service", "training")
+        leftovers = shutil.ignore_patterns(
+            "__pycache__", "kernels", "research", "service", "training"
+        )
         shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=leftovers)
     pip_install(environment, "--no-deps", str(copy))
     for name in ("jobs", "conf"):
         link(environment / name, Path("lib") / PYTHON / "site-packages/gaixie" / name)
+    compile_kernels(environment)
     tests = re.compile("/tests/")  # which are left out
     compileall.compile_dir(site, quiet=2, workers=os.cpu_count(), stripdir=str(site), rx=tests)
+
+
+def compile_kernels(environment: Path) -> None:
+    """Compiles the archive's kernels for levels of processors, by the archive's own package."""
+    line = [str(environment / "bin/python"), "-m", "gaixie.udfs.spscore", "--levels"]
+    others = ("PYTHONPATH", "NUMBA_CACHE_DIR", "NUMBA_CPU_NAME")
+    variables = {name: value for name, value in os.environ.items() if name not in others}
+    subprocess.run(line, cwd=environment, env=variables, check=True, stdout=subprocess.DEVNULL)
 
 
 def point_at(environment: Path, prefix: Path) -> None:
@@ -144,7 +156,9 @@ def write_record(environment: Path, archive: Path, record: Path) -> None:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     site = str(environment / "lib" / PYTHON / "site-packages")
     packages = {one.name: one.version for one in distributions(path=[site])}
+    kernels = (environment / "lib" / PYTHON / "site-packages/gaixie/udfs/kernels").glob("*")
     values = {
+        "kernels": sorted(folder.name.split("-", 2)[2] for folder in kernels),
         "bytes": archive.stat().st_size,
         "sha256": sha256,
         "python": PYTHON,

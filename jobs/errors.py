@@ -26,6 +26,7 @@ from gaixie import interrupts
 CAUSES = (
     (r"No space left on device|Disk quota exceeded", "the disk is full"),
     (r"OutOfMemoryError|MemoryError", "out of memory"),
+    (r"ExecutorLostFailure", "an executor was lost"),
     (r"Answer from Java side is empty|Py4JNetworkError|ConnectionRefusedError", "Java has ended"),
     # What py4j makes of an answer that broke off, where it says nothing of a connection.
     (r"(?m)py4j\.protocol\.Py4JError: An error occurred while calling [\w.$]+$", "Java has ended"),
@@ -33,6 +34,12 @@ CAUSES = (
 )
 """What a trace has in it, and what that means."""
 
+
+NO_PACKAGE = "No module named 'gaixie'"
+SHIP_IT = (
+    "the executors' Python has no gaixie: ship it (make dist, --archives; infra/README.md), or "
+    "name a Python that has it by --conf spark.pyspark.python"
+)
 
 MORE_MEMORY = "give Java more by spark.driver.memory, or on a cluster spark.executor.memory"
 
@@ -89,8 +96,13 @@ def _ending(error: BaseException, interrupted: str) -> tuple[int, str]:
         return 128 + number, f"{interrupts.WORDS[number]}; {interrupted}"
     if isinstance(error, JobError):
         return 2, f"error: {error}"
+    if NO_PACKAGE in str(error):
+        return 2, f"error: {SHIP_IT}"
     said = f"error: {cause(error)}"
     said += f"; {MORE_MEMORY if 'out of memory' in said else interrupted}"
+    if _log_traces:
+        traceback.print_exception(error)
+        return 1, said
     with suppress(OSError):  # a full disk has no room for this either
         with open(log_file(), "a", encoding="utf-8") as log:
             traceback.print_exception(error, file=log)
@@ -114,6 +126,14 @@ def _without_class(line: str) -> str:
     """java.io.IOException: Stale file handle -> Stale file handle."""
     line = line.strip().removeprefix("Caused by: ")
     return re.sub(r"^(?:(?:[\w$]+\.)*[\w$]+(?:Exception|Error): (?=\S))+", "", line)
+
+
+_log_traces: list[bool] = []
+
+
+def log_traces() -> None:
+    """Has traces printed: where this process is, its files go with it."""
+    _log_traces.append(True)
 
 
 @cache

@@ -1,11 +1,12 @@
-"""Fills a folder with the jars behind s3a://, from a Maven repository.
+"""Fills a folder with the jars behind s3a://, and --table, from a Maven repository.
 
   python jobs/fetch_jars.py jars/                 on a host that reaches a repository
   GAIXIE_JARS=jars/ python jobs/score_corpus.py … the jobs then fetch nothing
   spark-submit --jars "$(echo jars/*.jar | tr ' ' ,)" jobs/score_corpus.py …
 
-conf/spark/s3a-jars.conf says which. A repository of your own: --repositories URL, or Ivy's settings
-file with --ivy-settings. Jobs started as "python jobs/…" call this by themselves, once.
+conf/spark/s3a-jars.conf says which, and conf/spark/iceberg-jars.conf what --table adds. A
+repository of your own: --repositories URL, or Ivy's settings file with --ivy-settings. Jobs started
+as "python jobs/…" call this by themselves, once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gaixie.jobs.corpus.jars import fetch_jars
+from gaixie.jobs.corpus.jars import ICEBERG, fetch_jars
 from gaixie.jobs.errors import run
 from gaixie.udfs.command_line import make_parser
 
@@ -23,11 +24,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="made if need be")
     parser.add_argument("--repositories", metavar="URL[,URL]", help="further Maven repositories")
     parser.add_argument("--ivy-settings", metavar="FILE", help="mirrors, passwords: Ivy's own file")
+    parser.add_argument("--table", action="store_true", help="Iceberg's jar too (48 MB)")
     args = parser.parse_args(argv)
     settings = ["--repositories", args.repositories] if args.repositories else []
     if args.ivy_settings:
         settings += ["--conf", f"spark.jars.ivySettings={args.ivy_settings}"]
     jars = fetch_jars(args.folder, *settings)
+    if args.table:
+        jars = fetch_jars(args.folder, *settings, jars=ICEBERG)
     size = sum(jar.stat().st_size for jar in jars) / 1e6
     print(f"{args.folder}: {len(jars)} jars, {size:.1f} MB")
     return 0

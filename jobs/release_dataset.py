@@ -3,6 +3,7 @@
   spark-submit jobs/release_dataset.py --root s3a://bucket/gaixie --runs monday tuesday \\
       --version 1.0 --license CC-BY-4.0 --split 0.98 0.01 0.01
   python jobs/release_dataset.py --root out --runs monday --version 1.0 --license MIT --dry-run
+  python jobs/release_dataset.py --root out --unreleased --version 1.1 --license MIT
   python jobs/release_dataset.py --root out --list
   python jobs/release_dataset.py --root out --verify 1.0
   python jobs/release_dataset.py --root out --diff 1.0 1.1
@@ -49,7 +50,7 @@ from gaixie.udfs.storage.settings import first_fault
 from gaixie.udfs.text.splits import SPLITS
 
 WHAT = ("runs", "version", "license", "stages", "keep_columns", "title")
-HOW = ("seed", "shards_mb", "shards", "dry_run", "no_latest")
+HOW = ("seed", "shards_mb", "shards", "dry_run", "no_latest", "table")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -80,6 +81,11 @@ def _dispatch(args: argparse.Namespace) -> int:
         print(difference(pipeline.session(args.root), args.root, old, new))
         return 0
     given = {name: value for name, value in vars(args).items() if value is not None}
+    if args.unreleased:
+        given["runs"] = store.unreleased_runs(args.root)
+        if not given["runs"]:
+            print(f"{args.root}: no run that is in no release: nothing to release")
+            return 0
     try:
         request = store.ReleaseRequest(**given)
     except ValidationError as error:
@@ -92,6 +98,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--root", metavar="ROOT", required=True, help="a local path or a URI")
     what = parser.add_argument_group("what to release")
     add_options(what, store.ReleaseRequest, *WHAT)
+    all_new = "all published runs that no release names, instead of --runs"
+    what.add_argument("--unreleased", action="store_true", help=all_new)
     how = parser.add_argument_group("how")
     shares = ("TRAIN", "VALIDATION", "TEST")
     split = store.ReleaseRequest.model_fields["split"].description
@@ -108,7 +116,10 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     other.add_argument("--clean", action="store_true", help=clean)
     hours = "for --clean; default 24"
     parser.add_argument("--older-than", metavar="HOURS", type=float, default=24, help=hours)
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.runs and args.unreleased:
+        parser.error("--unreleased: it takes the place of --runs")
+    return args
 
 
 if __name__ == "__main__":

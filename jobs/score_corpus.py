@@ -2,6 +2,7 @@
 
   spark-submit jobs/score_corpus.py --input pairs/ --origin parallel --output s3a://bucket/gaixie
   spark-submit jobs/score_corpus.py --config my.yaml --run-id monday --resume
+  spark-submit jobs/score_corpus.py --config my.yaml --new-only      what no run has scored yet
   python jobs/score_corpus.py --input sample.csv --origin llm --output out --dry-run
   python jobs/score_corpus.py --input pairs/ --origin llm --output out --tier paper
 
@@ -10,12 +11,14 @@ Reads Parquet, JSON lines, CSV or TSV, and writes one run:
   OUTPUT/runs/RUN_ID/scored/origin=…/stage=…/*.parquet    pairs with features, judgements, score
   OUTPUT/runs/RUN_ID/quarantine/reason=…/*.parquet        pairs that cannot be scored, and why
   OUTPUT/runs/RUN_ID/report.html, report.png              what came out, to look at
+  OUTPUT/runs/RUN_ID/metrics.prom                         the same for Prometheus
   OUTPUT/runs/RUN_ID/manifest.json                        counts, settings; written last
 
 A run without a manifest does not exist for readers. Killed at any moment, the job run again with
 the same --run-id starts over, or with --resume goes on behind the last finished unit of input;
 --clean deletes what killed runs left behind. One process at a time has a run; a second one is
-refused. Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
+refused. Exit codes: 0 done, 2 user error (one line says what), 3 done, but the run has drifted
+(--fail-on-drift), 1 anything else.
 """
 
 from __future__ import annotations
@@ -40,16 +43,17 @@ from gaixie.udfs.storage.options import add_config, add_options
 from gaixie.udfs.storage.settings import first_fault
 
 INTERRUPTED = "the run can be resumed with --resume"
+NEW = ("new_only", "since")
 READ = ("origin", "origin_column", "source_column", "paraphrase_column", "license", "format")
 """Settings of an input that are options."""
-WRITE = ("output", "run_id", "target_file_mb")
+WRITE = ("output", "run_id", "table", "target_file_mb")
 LENGTHS = ("min_characters", "max_characters")
 HOW = ("tier", "model", "segmenter", *LENGTHS, "on_corrupt_file", "unit_mb")
 
 
 def main(argv: list[str] | None = None) -> int:
     args = _arguments(argv)
-    overrides = {name: getattr(args, name) for name in (*WRITE, *HOW)}
+    overrides = {name: getattr(args, name) for name in (*NEW, *WRITE, *HOW)}
     if args.input:
         given = {name: getattr(args, name) for name in READ}
         given = {name: value for name, value in given.items() if value is not None}
@@ -82,6 +86,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     read.add_argument("--input", metavar="PATH", help=replaces)
     add_options(read, Input, *READ)
     add_options(read, Csv, "encoding")
+    add_options(read, ScoreSettings, *NEW)
     read.add_argument("--limit", metavar="N", type=positive, help="only the first N rows")
     write = parser.add_argument_group("what to write")
     add_options(write, ScoreSettings, *WRITE)
@@ -92,6 +97,12 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         ("dry-run", "check and score a sample, say what all takes; writes nothing"),
     ):
         write.add_argument(f"--{name}", action="store_true", help=text)
+    drift = (
+        "exit with 3 where the run is unlike an earlier RUN, by default the last; it is published"
+    )
+    write.add_argument("--fail-on-drift", metavar="RUN", nargs="?", const="", help=drift)
+    url = "of a Prometheus Pushgateway, which is sent the run's metrics"
+    write.add_argument("--push-metrics", metavar="URL", help=url)
     hours = "for --clean: leave alone what was written to since; default 24"
     write.add_argument("--older-than", metavar="HOURS", type=float, default=24, help=hours)
     write.add_argument("--cores", metavar="N", type=positive, help="of a cluster, for --dry-run")

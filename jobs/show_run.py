@@ -3,7 +3,7 @@ why.
 
   python jobs/show_run.py ROOT                          the runs that are published under ROOT
   python jobs/show_run.py ROOT --run-id ID --pairs 10   ten pairs, from the lowest score up
-  python jobs/show_run.py ROOT --run-id ID --verify     reads its files again: exit code 1 for faults
+  python jobs/show_run.py ROOT --run-id ID --verify     reads its files again; 1 for faults
   python jobs/show_run.py ROOT --run-id ID --serve      a page to filter, sort and search it
   python jobs/show_run.py ROOT --release 1.0 --serve    of a release
 

@@ -1,7 +1,8 @@
 """Fit SPScore-zh to rated pairs: cross-validate, then save a model of each tier with its card.
 
 Reads a table of sentence pairs with five ratings (structure, synonyms, meaning, fluency, overall)
-and writes a folder for each tier that ``SPScore.load`` reads: model, card.md, evaluation.json, plots.
+and writes a folder for each tier that ``SPScore.load`` reads: model, card.md, evaluation.json,
+plots.
 
 examples:
   # the models that ship with Gaixie; --dry-run only reads and counts

@@ -43,6 +43,7 @@ from gaixie.research.identification.data import (
     Labelled,
     PairSet,
     Parts,
+    limited,
     read_pairs,
     read_parts,
 )
@@ -91,13 +92,6 @@ def train(args: argparse.Namespace) -> None:
         for seed, path in _members(teacher, args.members, recipe.seed)
     ]
     first, noise = members[0], None
-    if noisy:
-        pairs, named = read_pairs(noisy, args.data), (first, str(teacher))
-        first, noise = learn_from_noise(named, parts, pairs, limits, recipe, folder, clock)
-        noise["name"] = args.noisy
-        first.network.save_pretrained(args.output)
-        first.tokenizer.save_pretrained(args.output)
-    model = Ensemble(members) if len(members) > 1 else first
 
     def reported(held_out: np.ndarray, test: np.ndarray) -> dict[str, Any]:
         both = (parts.held_out, held_out), (parts.test, test)
@@ -106,6 +100,15 @@ def train(args: argparse.Namespace) -> None:
     def judged(by: Identifier | Ensemble) -> dict[str, Any]:
         sides = [(own.source.tolist(), own.paraphrase.tolist()) for own in parts[1:]]
         return reported(*(by.probabilities(*side) for side in sides))
+
+    if noisy:
+        pairs, named = limited(read_pairs(noisy, args.data), args.limit), (first, str(teacher))
+        given = limits, replace(recipe, epochs=args.student_epochs or recipe.epochs), folder, clock
+        first, noise = learn_from_noise(named, parts.train, pairs, *given, judged)
+        noise["name"] = args.noisy
+        first.network.save_pretrained(args.output)
+        first.tokenizer.save_pretrained(args.output)
+    model = Ensemble(members) if len(members) > 1 else first
 
     result = {
         "set": name,
@@ -228,9 +231,11 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
             add("--noisy", metavar="NAME", help="a set with noisy labels")
             limits = ",".join(map(str, LIMITS))
             add("--limits", default=limits, metavar="NUMBERS", help="values of λ (%(default)s)")
+            help_text = "of students on noisy labels; --epochs unless told otherwise"
+            add("--student-epochs", type=positive, metavar="N", help=help_text)
         else:
             add("--sets", required=True, metavar="NAMES", help="separated by commas")
-        add("--limit", type=int, default=0, metavar="N", help="training pairs of a set; 0 is all")
+        add("--limit", type=int, default=0, metavar="N", help="pairs of a set; 0 is all")
         for field in fields(Recipe):
             option, kind = f"--{field.name.replace('_', '-')}", type(field.default)
             add(option, type=kind, default=field.default, metavar="N", help="(%(default)s)")

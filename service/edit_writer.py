@@ -6,14 +6,11 @@ import secrets
 from typing import Any
 
 from gaixie.service.paraphrasing import SEEDS, Asked, Writer
+from gaixie.udfs.paraphrase.card import card
 from gaixie.udfs.paraphrase.paraphraser import DEGREES, DRAWS, Paraphraser, Wanted
 from gaixie.udfs.spscore import OUTPUTS
 
 NAME = "edits"
-CARD = (
-    "Words from a lexicon and rules of structure, read by a small model before they are taken. "
-    "A sentence is left as it is where no rewording is safe enough."
-)
 
 
 class EditWriter(Writer):
@@ -25,8 +22,9 @@ class EditWriter(Writer):
         self.paraphraser = Paraphraser.load()
 
     def described(self) -> dict[str, Any]:
-        own = {"name": NAME, "kind": NAME, "weights": None, "degrees": True, "card": CARD}
-        return own | {"signature": self.signature}
+        said = card()
+        own = {"name": NAME, "kind": NAME, "weights": None, "degrees": True}
+        return own | {"signature": self.signature, "card": said["en"], "card_zh": said["zh"]}
 
     def write(self, asked: Asked, texts: list[str]) -> list[dict[str, Any]]:
         seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed

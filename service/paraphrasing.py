@@ -98,6 +98,7 @@ class ModelOut(Strict):
     degrees: bool = Field(description="whether it knows degrees of change")
     signature: str = Field(description="of the metric that judges its candidates")
     card: str = Field(description="what its card says first; empty without one")
+    card_zh: str = Field(description="the same in Chinese; empty where it has none")
 
 
 class ModelsAnswer(Strict):

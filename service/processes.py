@@ -39,6 +39,8 @@ meanwhile.
 """
 LATE = 5
 """Seconds that a worker may take beyond its drain."""
+ENDING = {signal.SIGINT, signal.SIGTERM}
+"""Signals that end a service."""
 KEEP_ALIVE = 75
 """Seconds that an idle connection is kept: longer than proxies do, so that they close it."""
 OPTIONS: dict[str, Any] = {
@@ -194,7 +196,7 @@ class _Supervisor(Multiprocess):
                 process.process.join()
 
     def keep_subprocess_alive(self) -> None:
-        if self.should_exit.is_set():
+        if self._is_ending():
             return
         before = [*self.processes]
         with _interrupts_held():
@@ -209,13 +211,21 @@ class _Supervisor(Multiprocess):
         multiprocess.mark_process_dead(process.pid)
         for left in Path(os.environ[FOLDER]).glob(f"gauge_live*_{process.pid}.db"):
             left.unlink(missing_ok=True)
-        if not self.should_exit.is_set():
+        if not self._is_ending():
             say(f"worker {process.pid} has died; another one takes its place")
+
+    def _is_ending(self) -> bool:
+        """Whether a signal has been handled or waits: Ctrl-C may end a worker before this process
+        handles its own.
+        """
+        return self.should_exit.is_set() or not ENDING.isdisjoint(self.signal_queue)
 
 
 def _is_a_trouble(record: logging.LogRecord) -> bool:
-    """Of what uvicorn says about its own life."""
-    return record.levelno >= logging.WARNING
+    """Of what uvicorn says about its own life. Told twice to end, it drops the application's
+    end."""
+    dropped = record.getMessage().rstrip().endswith("asyncio.exceptions.CancelledError")
+    return record.levelno >= logging.WARNING and not dropped
 
 
 def _bind(host: str, port: int) -> socket.socket:

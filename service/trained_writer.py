@@ -60,6 +60,7 @@ class ModelWriter(Writer):
             "degrees": self.degrees > 0,
             "signature": self.signature,
             "card": _summary(Path(self.model.folder) / "README.md"),
+            "card_zh": "",
         }
 
     def write(self, asked: Asked, texts: list[str]) -> list[dict[str, Any]]:

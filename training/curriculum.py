@@ -79,7 +79,7 @@ def _ending(error: BaseException) -> int:
 
     first = int(os.environ.get("RANK", 0)) == 0
     if number := interrupts.of(error):
-        if first:
+        if interrupts.tells():
             word = interrupts.WORDS[number]
             say(f"{word}: the same command goes on from the last checkpoint")
         return 128 + number

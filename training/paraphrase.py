@@ -1,18 +1,20 @@
-"""Paraphrases sentences by edits that are read before they are taken; needs no PyTorch and no model of yours.
+"""Paraphrases sentences by edits that are read before they are taken; needs no PyTorch and no model
+of yours.
 
   gaixie paraphrase "会议原定周四举行，但因为暴雨推迟到了下周。"
-  gaixie paraphrase -n 3 --degree 2 "…"                 1: a light touch; 5: as much as passes the gates
-  gaixie paraphrase --keep 图书馆 "…"                    a term that must not change; may be given again
+  gaixie paraphrase -n 3 --degree 2 "…"                 1: a light touch; 5: as much as may be
+  gaixie paraphrase --keep 图书馆 "…"                    a term that stays; may be repeated
   gaixie paraphrase sentences.txt                       TSV on standard output
   gaixie paraphrase corpus.parquet --column source --output paraphrases.parquet
   cat sentences.txt | gaixie paraphrase -
-  OPENAI_API_KEY=… gaixie paraphrase --endpoint https://host/v1 --model NAME "…"     candidates from a service
+  OPENAI_API_KEY=… gaixie paraphrase --endpoint https://host/v1 --model NAME "…"
 
-For sentences on the command line, a line for each paraphrase. For a file, or - for standard input: row (of
-the input, from 1), rank, source, paraphrase, and what the pair encoder thinks of it, from 0 to 1: same (the same
-meaning), fluent (good Chinese), good (an editor would print it as a paraphrase). A sentence without a
-paraphrase that is good enough keeps its row, without one; how many there were is said on standard error.
-Exit codes: 0 done, 1 no sentence has a paraphrase that is good enough, 2 something to fix (one line says what).
+For sentences on the command line, a line for each paraphrase. For a file, or - for standard input:
+row (of the input, from 1), rank, source, paraphrase, and what the pair encoder thinks of it, from 0
+to 1: same (the same meaning), fluent (good Chinese), good (an editor would print it as a
+paraphrase). A sentence without a paraphrase that is good enough keeps its row, without one; how
+many there were is said on standard error. Exit codes: 0 done, 1 no sentence has a paraphrase that
+is good enough, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
@@ -137,7 +139,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="TERM",
-        help="a term that must not change; may be given again",
+        help="a term that stays; may be repeated",
     )
     add("--seed", type=int, default=0, metavar="N", help="of what is drawn (%(default)s)")
     add("--endpoint", metavar="URL", help="an OpenAI-compatible service that is asked first")

@@ -46,8 +46,7 @@ from gaixie.udfs.text.places import gazetteer
 
 CONFIG = Path(__file__).parents[1] / "conf/entities.yaml"
 BATCH = 1_000
-PLACES = "geographical name"
-"""The class of place names in a vocabulary."""
+PLACES = "geographical name"  # the class of place names in a vocabulary
 
 
 class Make(Options):
@@ -62,8 +61,8 @@ class Make(Options):
     words: int = Field(default=60_000, ge=0)
     """At most so many words, the most frequent ones."""
     common_characters: bool = False
-    """Make the 3,755 characters of GB 2312's first level tokens, too, beside those of all the
-    words. Other characters are spelled in bytes, and a small model does not spell well."""
+    """Make the 3,755 characters of GB 2312's first level tokens, beside those of all the words.
+    Others are spelled in bytes, and a small model does not spell well."""
     word_characters: int = Field(default=4, ge=1, title="K")
     """Unknown words of K characters or more are entities."""
     locations: str = Field(default="gazetteer", title="NAMES")
@@ -290,8 +289,7 @@ def batched(items: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
         yield part
 
 
-_worker: EntityAlignedTokenizer
-"""Of a worker process, set as it starts."""
+_worker: EntityAlignedTokenizer  # of a worker process, set as it starts
 
 
 def _start_worker(folder: str) -> None:
@@ -356,8 +354,7 @@ def pairs(options: Pairs) -> None:
 
 
 def others(texts: list[str], size: int) -> list[tuple[str, int, int, int]]:
-    """Name, tokens, tokens of the texts, and unknown ones, of the two that the report compares
-    with."""
+    """Name, size, tokens of the texts and unknown ones of what the report compares with."""
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
     characters = Counter(character for text in texts for character in text)
@@ -378,14 +375,14 @@ def others(texts: list[str], size: int) -> list[tuple[str, int, int, int]]:
 
 
 def load(folder: str) -> EntityAlignedTokenizer:
-    """The tokenizer of a folder. Raises FileNotFoundError where there is none."""
+    """Raises FileNotFoundError where a folder has no tokenizer."""
     if not Path(folder, VOCABULARY_FILE).is_file():
         raise FileNotFoundError(f"{folder}: no tokenizer, expected a {VOCABULARY_FILE} in it")
     return EntityAlignedTokenizer.from_pretrained(folder)
 
 
 def batches(options: _Corpus) -> Iterator[tuple[str, ...]]:
-    """Sentences of a file, BATCH at a time; nulls are passed over."""
+    """Yields the sentences of a file, BATCH at a time, without nulls."""
     column_of = read_columns(str(options.text), [options.column], "surrogateescape")
     texts = (text for (text,) in column_of if text is not None)
     return batched(islice(texts, options.limit), BATCH)

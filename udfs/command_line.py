@@ -8,9 +8,10 @@ import select
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any, NoReturn
 
 from gaixie import interrupts
 
@@ -47,7 +48,27 @@ class Clock:
 def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
     """A parser whose help shows the description, usually a script's docstring, as it is written."""
     kind = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(prog=name, description=description, formatter_class=kind)
+    return Parser(prog=name, description=description, formatter_class=kind)
+
+
+class Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong: a wrong option before one that is missing."""
+
+    given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.given = sys.argv[1:] if args is None else args
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        if "required" in message:
+            options = [word for word in self.given if word.startswith("--")]
+            if wrong := [word for word in options if not self._is_known(word.split("=")[0])]:
+                message = f"unrecognized arguments: {' '.join(wrong)}"
+        self.exit(2, f"{self.prog}: error: {message}; --help lists the options\n")
+
+    def _is_known(self, option: str) -> bool:
+        return any(name.startswith(option) for name in self._option_string_actions)
 
 
 def positive(text: str) -> int:
@@ -137,7 +158,8 @@ def run_command(name: str, work: Callable[[], object], *errors: type[Exception])
 def _ending(name: str, error: BaseException, expected: tuple[type[Exception], ...]) -> int:
     """Says how an error ended a command, and returns the exit code; raises what nobody expects."""
     if number := interrupts.of(error):
-        say(f"{name}: {interrupts.WORDS[number]}")
+        if interrupts.tells():
+            say(f"{name}: {interrupts.WORDS[number]}")
         return 128 + number
     if isinstance(error, BrokenPipeError) and _nobody_reads():
         return 0

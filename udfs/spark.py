@@ -13,27 +13,31 @@ For any Spark user, as pandas UDFs over string columns:
     register(spark)                                        # the same names in SQL
     spark.sql("SELECT spscore(source, paraphrase) FROM pairs")
 
+All of these also work under Spark Connect, where the server's Python has gaixie.
+
 :func:`score_columns` is what the job runs: one Arrow-native function for the reason of quarantine,
 the pair's identity, the features, the judgements and the score, so that a sentence crosses to
 Python once.
 
 The model, the segmenter's dictionary and the compiled kernels load once in a worker process; the
-tables of vectors and the language model are memory-mapped from the installed package, so the workers
-of a machine share them.
+tables of vectors and the language model are memory-mapped from the installed package, so the
+workers of a machine share them.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, reduce
-from typing import TYPE_CHECKING
+from functools import cache, reduce, wraps
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.functions import arrow_udf, pandas_udf, udf
 from pyspark.sql.types import (
     DoubleType,
     FloatType,
@@ -42,6 +46,7 @@ from pyspark.sql.types import (
     StructField,
     StructType,
 )
+from pyspark.sql.utils import is_remote
 
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.features import FEATURES, extract
@@ -59,6 +64,46 @@ if TYPE_CHECKING:
 FEATURE_FIELDS = [StructField(name, FloatType()) for name in FEATURES]
 OUTPUT_FIELDS = [StructField(name, FloatType()) for name in OUTPUTS]
 JUDGED_FIELDS = StructType([*OUTPUT_FIELDS, StructField("reason", StringType())])
+
+
+def use_this_python() -> None:
+    """Has the workers of a local session run this Python, unless PYSPARK_PYTHON names one.
+
+    They would run the python3 of PATH, which lacks gaixie where no environment is activated. What
+    was made of the session before, such as a data frame of rows, keeps that one.
+    """
+    context = SparkContext._active_spark_context
+    if not context or "PYSPARK_PYTHON" in os.environ:
+        return
+    if str(context.master).startswith("local"):
+        context.pythonExec = sys.executable
+
+
+def _in_this_python(kind: Callable[..., Any]) -> Callable[..., Any]:
+    """pandas_udf and its like, for functions whose workers need gaixie."""
+
+    def decorate(returned: Any, **options: Any) -> Callable[[Any], Callable[..., Column]]:
+        def make(function: Any) -> Callable[..., Column]:
+            @cache
+            def made(remote: bool) -> Callable[..., Column]:
+                return kind(returned, **options)(function)  # Spark Connect has a kind of its own
+
+            @wraps(made(is_remote()))  # with the attributes that spark.udf.register reads
+            def call(*columns: Any) -> Column:
+                use_this_python()
+                return made(is_remote())(*columns)
+
+            return call
+
+        return make
+
+    return decorate
+
+
+arrow_udf = _in_this_python(F.arrow_udf)
+pandas_udf = _in_this_python(F.pandas_udf)
+udf = _in_this_python(F.udf)
+use_this_python()
 
 
 @cache
@@ -87,8 +132,8 @@ def judgements_udf(
 ) -> Callable[..., Column]:
     """A pandas UDF (source, paraphrase) -> struct of JUDGED_FIELDS: what the scoring job finds.
 
-    model: by default the one that ships. A pair that the job would put into quarantine has a reason,
-    one of gaixie.udfs.text.validate.REASONS, and no judgements.
+    model: by default the one that ships. A pair that the job would put into quarantine has a
+    reason, one of gaixie.udfs.text.validate.REASONS, and no judgements.
     """
 
     @pandas_udf(JUDGED_FIELDS)
@@ -100,7 +145,8 @@ def judgements_udf(
 
 @pandas_udf(FloatType())
 def spscore(source: pd.Series, paraphrase: pd.Series) -> pd.Series:
-    """SPScore-zh of each pair under the defaults of judgements_udf; null for one that is not fit."""
+    """SPScore-zh of each pair under the defaults of judgements_udf; null for one that is not
+    fit."""
     return _judge(source, paraphrase)["spscore"]
 
 
@@ -283,8 +329,10 @@ def register(
 ) -> None:
     """Registers ``features``, ``judgements``, ``spscore`` and ``stage`` for SQL in this session.
 
+    The workers of a local session run this Python from now on, unless PYSPARK_PYTHON names one.
     cuts, min_meaning: as for stage_udf; by default those of gaixie.udfs.spark.stage.
     """
+    use_this_python()
     spark.udf.register("features", features)
     spark.udf.register("judgements", judgements)
     spark.udf.register("spscore", spscore)

@@ -3,13 +3,13 @@
   python examples/paraphraser/prepare.py ../shared/data out/paraphraser/data
 
 DATA has wmt_en_zh_translations.parquet (several Chinese translations of each English sentence),
-mlqe_pe_en_zh.train.jsonl (machine translations and their post-edits), cip_idiom.in_domain.csv (sentences with
-an idiom, and without) and zh_sentences.parquet (plain sentences).
+mlqe_pe_en_zh.train.jsonl (machine translations and their post-edits), cip_idiom.in_domain.csv
+(sentences with an idiom, and without) and zh_sentences.parquet (plain sentences).
 
   OUTPUT/parallel/pairs.parquet   translations of one English sentence, in both directions
   OUTPUT/human/pairs.parquet      post-edits and idioms
   OUTPUT/sentences.parquet        all sentences, for the vocabulary and for denoising
-  OUTPUT/held-out.parquet         source, and mt: another translation; of English sentences without a pair
+  OUTPUT/held-out.parquet         source, and mt: another translation; of English without a pair
 
 Pairs have the column group, by which every later split goes.
 """

@@ -1,8 +1,15 @@
 #!/bin/sh
 # What a container runs. Spark on Kubernetes starts its executors' containers with "executor" and the
-# rest in the environment; anything else is a command.
+# rest in the environment, and in cluster mode, as the Spark operator does, the driver's with "driver"
+# and the rest behind it; anything else is a command.
 set -eu
 
+if [ "${1:-}" = driver ]; then
+    shift
+    exec "$SPARK_HOME/bin/spark-submit" --deploy-mode client \
+        --conf "spark.driver.bindAddress=$SPARK_DRIVER_BIND_ADDRESS" \
+        --conf "spark.executorEnv.SPARK_DRIVER_POD_IP=$SPARK_DRIVER_BIND_ADDRESS" "$@"
+fi
 [ "${1:-}" = executor ] || exec "$@"
 
 set --

@@ -14,16 +14,15 @@ ENV PATH=/opt/gaixie/bin:$PATH \
     SPARK_HOME=/opt/gaixie/lib/python3.11/site-packages/pyspark \
     PYSPARK_PYTHON=/opt/gaixie/bin/python
 
-# What pyproject.toml depends on, Spark with it: changes seldom.
+# What pyproject.toml depends on, Spark with it, by SHA-256 (locks.sh): changes seldom.
 FROM java AS packages
 WORKDIR /src
-COPY pyproject.toml .
+COPY infra/docker/score.lock .
 RUN python -m venv /opt/gaixie \
-    && python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" > requirements.txt \
-    && pip install --requirement requirements.txt
+    && pip install --require-hashes --requirement score.lock
 
 FROM packages AS build
-COPY README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE ./
 # The links of gaixie to the folders beside it.
 COPY gaixie gaixie
 COPY conf conf
@@ -47,10 +46,10 @@ COPY --chmod=755 infra/docker/decommission.sh /opt/decom.sh
 RUN --mount=type=bind,from=build,source=/dist,target=/dist \
     pip install --no-deps /dist/*.whl \
     && ln -s lib/python3.11/site-packages/gaixie/jobs lib/python3.11/site-packages/gaixie/conf /opt/gaixie/
+# Kernels for levels of processors up to the builder's: no container compiles any.
+RUN python -m gaixie.udfs.spscore --levels
 USER 10001:10001
 WORKDIR /tmp
-# Kernels for the processor that builds: the first job on one like it does not compile any.
-RUN python -m gaixie.udfs.spscore
 # Of a master or worker, compose.yaml asks the web page instead; Kubernetes ignores this line.
 HEALTHCHECK --interval=5m --timeout=60s CMD ["python", "/opt/gaixie/jobs/score_corpus.py", "--help"]
 ENTRYPOINT ["tini", "-g", "--", "/opt/entrypoint.sh"]

@@ -13,17 +13,16 @@ ENV PATH=/opt/gaixie/bin:$PATH \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1
 
-# What pyproject.toml depends on but Spark, and the extras.
+# What pyproject.toml depends on but Spark, and the extras, by SHA-256 (locks.sh).
 FROM python AS packages
 ARG EXTRAS=serve
 WORKDIR /src
-COPY pyproject.toml infra/docker/requirements.py ./
+COPY infra/docker/serve.lock infra/docker/serve,train.lock ./
 RUN python -m venv /opt/gaixie \
-    && python requirements.py "$EXTRAS" --without pyspark deepspeed > requirements.txt \
-    && pip install --requirement requirements.txt
+    && pip install --require-hashes --requirement "$EXTRAS.lock"
 
 FROM packages AS build
-COPY README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE ./
 # The links of gaixie to the folders beside it.
 COPY gaixie gaixie
 COPY conf conf
@@ -41,10 +40,10 @@ RUN --mount=type=bind,from=build,source=/dist,target=/dist \
     && install -d -o gaixie -g gaixie /var/gaixie \
     && pip install --no-deps /dist/*.whl
 ENV GAIXIE_CACHE_DIR=/var/gaixie
+# Kernels for levels of processors up to the builder's: no container compiles any.
+RUN python -m gaixie.udfs.spscore --levels
 USER 10001:10001
 WORKDIR /tmp
-# Kernels for the processor that builds: the service begins at once on one like it.
-RUN python -m gaixie.udfs.spscore
 EXPOSE 8000
 # Kubernetes ignores this line and has probes of its own.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=120s CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/ready')"]

@@ -17,10 +17,10 @@ FROM python AS packages
 WORKDIR /src
 # Without compiled operators DeepSpeed needs no CUDA compiler: ZeRO runs with PyTorch's optimisers.
 ENV DS_BUILD_OPS=0
-COPY infra/docker/train-requirements.txt .
+COPY infra/docker/train.lock .
 # PyTorch first: DeepSpeed's own build imports it.
 RUN python3.12 -m venv /opt/gaixie \
-    && pip install --requirement train-requirements.txt \
+    && pip install --require-hashes --requirement train.lock \
     && pip install --no-build-isolation deepspeed==0.19.8
 
 FROM packages AS build

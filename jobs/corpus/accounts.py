@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import hashlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.request import urlopen
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -19,16 +21,18 @@ from gaixie.jobs.corpus.unreadable import SPARK_ERRORS
 from gaixie.udfs.command_line import say
 from gaixie.udfs.spark import escape_bytes
 from gaixie.udfs.storage import storage as plain_storage
-from gaixie.udfs.storage.manifest import RunFile, RunInput
+from gaixie.udfs.storage.manifest import InputFile, RunFile, RunInput
 from gaixie.udfs.storage.published_files import THREADS
+from gaixie.udfs.storage.storage_errors import explained
+from gaixie.udfs.storage.stores import READ_SECONDS
 
 
 def written_counts(
-    spark: SparkSession, path: str, schema: StructType, keys: tuple[str, str]
+    spark: SparkSession, path: str, schema: StructType, keys: Sequence[str | Column]
 ) -> Counter[tuple[Any, ...]]:
     """Counts the rows of the written files by keys."""
     counts = spark.read.options(**LITERAL).schema(schema).parquet(path).groupBy(*keys).count()
-    return Counter({tuple(row)[:2]: row["count"] for row in counts.collect()})
+    return Counter({tuple(row)[:-1]: row["count"] for row in counts.collect()})
 
 
 def close_accounts(
@@ -70,6 +74,12 @@ def input_entry(source: InputFiles) -> RunInput:
         bytes=sum(file.size for file in source.read),
         corrupt_files=source.corrupt,
         corrupt_rows={uri: source.rows[uri] for uri in source.corrupt if uri in source.rows},
+        listing=[
+            InputFile(
+                path=f.uri, bytes=f.size, modified=f.modified.isoformat(timespec="milliseconds")
+            )
+            for f in source.read
+        ],
     )
 
 
@@ -81,35 +91,52 @@ def escape_undecodable(rows: DataFrame, names: Iterable[str]) -> DataFrame:
     return rows.where(F.col("reason") != "undecodable").unionByName(undecodable)
 
 
-FOR_EXECUTORS = (
-    *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
-    *("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION"),
-)
-"""Variables of the driver that a task takes along, as S3A itself hands them to executors."""
+LINK_SECONDS = 6 * 3600
+ATTEMPTS = 5
 
 
 def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
     """Computes SHA-256 by URI, of files that udfs/storage/storage.py reads, with a task for each.
 
-    In local mode the driver is the executor. It also steps in where the Python of executors does
-    not reach the store.
+    A task gets no key: for a file in a store it has a link, signed here, to that file alone. In
+    local mode the driver is the executor. It also steps in where executors do not reach the store.
     """
     context = spark.sparkContext
     if uris and not str(context.master).startswith("local"):
-        given = {name: os.environ[name] for name in FOR_EXECUTORS if name in os.environ}
-
-        def digest(uri: str) -> str:
-            if "AWS_ACCESS_KEY_ID" in given:  # a worker may hold the token of an earlier job's key
-                os.environ.pop("AWS_SESSION_TOKEN", None)
-            os.environ.update(given)
-            return plain_storage.sha256(uri)
-
+        links = [(uri, _link(uri)) for uri in uris]
         try:
-            found = context.parallelize(uris, min(len(uris), 1000)).map(digest).collect()
-            return dict(zip(uris, found, strict=True))
+            return dict(context.parallelize(links, min(len(uris), 1000)).map(_digest).collect())
         except SPARK_ERRORS:
             say("executors cannot read the run's files in Python: the driver does")
     return _in_threads(plain_storage.sha256, uris)
+
+
+def _link(uri: str) -> str:
+    """Returns an address at which a file of a store can be read for some hours without a key."""
+    if not uri.startswith(("s3:", "s3a:")):
+        return uri
+    system, path = plain_storage.filesystem(uri)
+    with explained(uri):
+        return system.url(path, expires=LINK_SECONDS)
+
+
+def _digest(file: tuple[str, str]) -> tuple[str, str]:
+    """Returns (URI, SHA-256) of (URI, link)."""
+    uri, link = file
+    if link == uri:
+        return uri, plain_storage.sha256(uri)
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with urlopen(link, timeout=READ_SECONDS) as answer:
+                digest = hashlib.file_digest(answer, "sha256").hexdigest()
+                if answer.length:  # which http.client takes for the end
+                    raise ConnectionError(f"{uri}: the answer broke off")
+                return uri, digest
+        except OSError:
+            if attempt == ATTEMPTS:
+                raise
+            time.sleep(attempt)
+    raise AssertionError
 
 
 def _in_threads(digest: Callable[[str], str], uris: Sequence[str]) -> dict[str, str]:

@@ -76,8 +76,8 @@ def check_names(names: list[str], path: str, settings: Input) -> None:
     more than Java has memory for."""
     if settings.carried is None and len(names) > MAX_COLUMNS:
         raise JobError(
-            f"{path}: {len(names):,} columns, and a run carries all of them; Java runs out of memory "
-            f"with more than {MAX_COLUMNS:,}: leave out those that are not needed"
+            f"{path}: {len(names):,} columns, and a run carries all of them; Java runs out of "
+            f"memory with more than {MAX_COLUMNS:,}: leave out those that are not needed"
         )
     texts = settings.text_columns
     for wanted in dict.fromkeys([*texts, *(settings.carried or ())]):

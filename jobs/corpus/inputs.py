@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -62,6 +62,8 @@ class InputFiles:
     """Whether CSV or TSV begins with a byte order mark that Spark takes for a part of a name."""
     line_by_line: set[str] = field(default_factory=set)
     """JSON lines that Spark's own reader would take for something else."""
+    known_origins: set[str] = field(default_factory=set)
+    """JSON lines whose origins are in order, as the look at their columns showed."""
     corrupt: dict[str, str] = field(default_factory=dict)
     """What is wrong with each file that was set aside."""
 
@@ -85,7 +87,9 @@ class InputFiles:
         columns = [
             StructField(name, self.schema[own].dataType) for own, name in self.extra_names.items()
         ]
-        licence = [StructField(LICENSE, StringType())] if self.settings.license else []
+        licence = (
+            [StructField(LICENSE, StringType())] if self.settings.license and self.files else []
+        )
         return columns + licence
 
     @property
@@ -97,18 +101,27 @@ class InputFiles:
         return {name: RENAMED.get(name, name) for name in self.schema.names if name not in used}
 
 
+Wanted = Callable[[Input, File], bool]
+"""Says whether a file of an input is to be read."""
+
+
 def inspect_inputs(
-    spark: SparkSession, storage: Storage, inputs: list[Input], on_corrupt_file: str
+    spark: SparkSession,
+    storage: Storage,
+    inputs: list[Input],
+    on_corrupt_file: str,
+    wanted: Wanted | None = None,
 ) -> list[InputFiles]:
     """Finds the files of every input and checks their columns.
 
-    Raises JobError for a missing path, an empty input, a format that nothing tells, an unreadable
-    file (unless on_corrupt_file is "quarantine"), a missing column, a column of the wrong type, one
-    in the way of the job's own, an origin that does not exist, or extra columns that clash.
+    wanted: of the files found, those alone are looked at; an input may be left with none. Raises
+    JobError for a missing path, an empty input, a format that nothing tells, an unreadable file
+    (unless on_corrupt_file is "quarantine"), a missing column, a column of the wrong type, one in
+    the way of the job's own, an origin that does not exist, or extra columns that clash.
     """
     pool = ThreadPoolExecutor(16)
     try:
-        look = partial(_inspect, spark, storage, on_corrupt_file=on_corrupt_file)
+        look = partial(_inspect, spark, storage, on_corrupt_file=on_corrupt_file, wanted=wanted)
         inspected = list(pool.map(look, inputs))
     finally:  # Ctrl-C waits for none of them
         pool.shutdown(wait=False, cancel_futures=True)
@@ -123,7 +136,11 @@ def inspect_inputs(
 
 
 def _inspect(
-    spark: SparkSession, storage: Storage, settings: Input, on_corrupt_file: str
+    spark: SparkSession,
+    storage: Storage,
+    settings: Input,
+    on_corrupt_file: str,
+    wanted: Wanted | None,
 ) -> InputFiles:
     found = [file for file in storage.list_files(settings.path) if file.size > 0]
     if not found:
@@ -133,7 +150,12 @@ def _inspect(
         names = ", ".join(uri.rpartition("/")[2] for uri in others[:3]) + ", …" * (len(others) > 3)
         passed = f"passed over {len(others)} others: {names}"
         say(f"{settings.path}: {len(files)} {kind} files; {passed}")
+    if wanted:
+        found, files = files, [file for file in files if wanted(settings, file)]
+        say(f"{settings.path}: {len(files)} of {len(found)} files are new")
     source = InputFiles(settings, kind, StructType(), files)
+    if not files:
+        return source
     delimited.allow_encoding(spark, settings.csv.encoding)
     if kind == "parquet":
         _inspect_parquet(spark, source, on_corrupt_file)
@@ -142,7 +164,8 @@ def _inspect(
         without_corrupt(look, files, partial(_text_lines, spark), {}, "stop")
     if settings.origin_column:
         check, read = partial(_check_origins, spark, source), partial(read_files, spark, source)
-        without_corrupt(check, source.files, read, source.corrupt, on_corrupt_file)
+        unchecked = [file for file in source.files if file.uri not in source.known_origins]
+        without_corrupt(check, unchecked, read, source.corrupt, on_corrupt_file)
         source.files = source.read
         if not source.files:
             raise JobError(f"{settings.path}: no file could be read")
@@ -206,12 +229,13 @@ def _inspect_text(spark: SparkSession, source: InputFiles, files: list[File]) ->
         raise JobError(f"{first}: JSON lines in {form.encoding}: convert them to UTF-8")
     if source.format == "jsonl":
         texts = source.settings.plain_columns
-        names, source.line_by_line = look_at_lines(spark, files, form.encoding, texts)
+        given = form.encoding, texts, source.settings.origin_column
+        names, source.line_by_line, source.known_origins = look_at_lines(spark, files, *given)
     elif form.columns:
         names = form.columns
     else:
-        given = delimited.options(source.format, form, plain) | {"header": False}
-        head = reader.options(**given).csv(first).head()
+        options = delimited.options(source.format, form, plain) | {"header": False}
+        head = reader.options(**options).csv(first).head()
         names = [name or f"_c{number}" for number, name in enumerate(head or ())]
         source.marked = bool(names) and names[0].startswith(MARK)
         names[:1] = [name.removeprefix(MARK) for name in names[:1]]

@@ -1,4 +1,4 @@
-"""Fetches jars of Maven repositories as spark-submit resolves them, above all those for s3a://."""
+"""Fetches jars of Maven repositories as spark-submit resolves them: for s3a:// and for --table."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyspark
+from pyspark import SparkConf
+from pyspark.sql import SparkSession
 
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
 from gaixie.udfs.storage.cache import cache_folder
 
-JARS = Path(__file__).parents[2] / "conf/spark/s3a-jars.conf"
+FOLDER = Path(__file__).parents[2] / "conf/spark"
+JARS = FOLDER / "s3a-jars.conf"
 
 
 class Jars(NamedTuple):
@@ -35,6 +38,11 @@ S3A = Jars(
     "on a host that reaches a Maven repository run 'python jobs/fetch_jars.py FOLDER', copy FOLDER"
     " here and set GAIXIE_JARS=FOLDER",
 )
+ICEBERG = Jars(
+    "the jar for --table",
+    ("--properties-file", str(FOLDER / "iceberg-jars.conf")),
+    S3A.remedy.replace("FOLDER'", "FOLDER --table'"),
+)
 
 
 def spark_home() -> Path:
@@ -42,11 +50,30 @@ def spark_home() -> Path:
     return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 
 
-def jar_folder() -> Path:
-    """Returns where this host keeps the jars: GAIXIE_JARS, or a folder of the cache."""
+def jar_folder(jars: Jars = S3A) -> Path:
+    """Returns where this host keeps S3A or ICEBERG: GAIXIE_JARS, or a folder of the cache."""
     if given := os.environ.get("GAIXIE_JARS"):
         return Path(given)
-    return cache_folder() / f"s3a-jars-{hashlib.sha256(JARS.read_bytes()).hexdigest()[:10]}"
+    listed = Path(jars.arguments[-1])
+    return cache_folder() / f"{listed.stem}-{hashlib.sha256(listed.read_bytes()).hexdigest()[:10]}"
+
+
+def add_jars(conf: SparkConf, jars: Jars) -> None:
+    """Puts S3A or ICEBERG on the class path, where this process starts Java.
+
+    They lie in the folder that GAIXIE_JARS names, or are fetched once. Under spark-submit Java runs
+    already: what needs them says what to do where they are missing.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ or conf.contains("spark.jars.packages"):
+        return
+    if SparkSession.getActiveSession() is not None:
+        return
+    folder = jar_folder(jars)
+    if not any(folder.glob("*.jar")):
+        fetch_jars(folder, jars=jars)
+    given = conf.get("spark.jars", "").split(",")
+    found = map(str, sorted(folder.glob("*.jar")))
+    conf.set("spark.jars", ",".join(dict.fromkeys(filter(None, [*given, *found]))))
 
 
 def fetch_jars(folder: Path, *settings: str, jars: Jars = S3A) -> list[Path]:

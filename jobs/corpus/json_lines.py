@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import NamedTuple
 
 import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,6 +21,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from gaixie.jobs.corpus.delimited import known_as
 from gaixie.jobs.corpus.early import MARK
 from gaixie.jobs.corpus.storage import LITERAL
+from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage.storage import File
 
 LONE_SURROGATE = (  # written as an escape
@@ -32,13 +34,25 @@ SPACE = re.compile(r"[ \t\r\n]*")
 DECODER = json.JSONDecoder()
 
 
-def look_at_lines(
-    spark: SparkSession, files: Sequence[File], encoding: str, texts: Sequence[str]
-) -> tuple[list[str], set[str]]:
-    """Returns the names of all columns in order, and the URIs of files to be read by read_lines.
+class Look(NamedTuple):
+    """What one look at all lines shows."""
 
-    texts: columns that must hold no list and no object.
-    """
+    names: list[str]
+    """Of all columns, in order."""
+    odd: set[str]
+    """URIs of files to be read by read_lines."""
+    known: set[str]
+    """URIs of other files whose every line has an origin that there is."""
+
+
+def look_at_lines(
+    spark: SparkSession,
+    files: Sequence[File],
+    encoding: str,
+    texts: Sequence[str],
+    origin_column: str | None,
+) -> Look:
+    """Reads all lines once. texts: columns that must hold no list and no object."""
     line = _text(encoding)
     keys = F.json_object_keys(F.regexp_replace(line, f"^{MARK}", ""))
     nested = "|".join(re.escape(name) for name in texts)
@@ -48,15 +62,22 @@ def look_at_lines(
         | line.rlike(rf'"({nested})"\s*:\s*[\[{{]')
         | (F.size(keys) > F.size(F.array_distinct(keys)))
     )
-    lines = _lines(spark, files).select(F.col("_metadata.file_path").alias("path"), keys, odd)
-    lines = lines.toDF("path", "keys", "odd")
+    known = F.lit(False)
+    if origin_column and re.fullmatch(r"\w+", origin_column, re.ASCII):  # else a path may differ
+        known = F.get_json_object(line, f"$.{origin_column}").isin(*ORIGINS)
+    path, known = F.col("_metadata.file_path"), F.coalesce(known, F.lit(False))
+    lines = _lines(spark, files).select(path, keys, odd, known)
+    lines = lines.toDF("path", "keys", "odd", "known")
     found = lines.groupBy("path").agg(
         F.max("odd").alias("odd"),
+        F.min("known").alias("known"),
         F.array_distinct(F.flatten(F.collect_set("keys"))).alias("names"),
     )
     rows = found.collect()
-    names = {name for row in rows for name in row.names or ()}
-    return sorted(names), {*known_as([r.path for r in rows if r.odd], [f.uri for f in files])}
+    names, uris = {name for row in rows for name in row.names or ()}, [file.uri for file in files]
+    odd_files = {*known_as([row.path for row in rows if row.odd], uris)}
+    known_files = {*known_as([row.path for row in rows if row.known], uris)}
+    return Look(sorted(names), odd_files, known_files - odd_files)
 
 
 def read_lines(

@@ -17,6 +17,7 @@ import os
 import platform
 import re
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,9 +27,13 @@ from gaixie.jobs.corpus.paths import local_path
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME
+from gaixie.udfs.storage.manifest import NAME, ManifestError, RunManifest, check_run_id, read_run
 
 LOCK = "_lock"
+
+CLEANED = "cleaned.json"
+"""What stays of a run whose data was deleted for its age: its manifest, under a name that no reader
+looks for. It still says which files were scored."""
 
 
 def now(timespec: str = "seconds") -> str:
@@ -39,6 +44,36 @@ def now(timespec: str = "seconds") -> str:
 def needs_spark(folder: str) -> bool:
     """Says whether a folder lies where only Spark's Hadoop reads and writes, such as HDFS."""
     return not (folder.startswith("s3a://") or local_path(folder))
+
+
+def read_runs(root: str, files: Any = storage, cleaned: bool = False) -> list[RunManifest]:
+    """Reads the manifests of the published runs under a root, the oldest first.
+
+    files: as of RunLock. cleaned: also those of which nothing else is left. Raises JobError for one
+    that cannot be read.
+    """
+    runs = storage.join(root, "runs")
+
+    def read(run_id: str) -> RunManifest | None:
+        for name in (NAME, CLEANED) if cleaned else (NAME,):
+            if files.exists(storage.join(runs, run_id, name)):
+                manifest = read_run(storage.join(runs, run_id), files, name)
+                return manifest.model_copy(update={"run_id": run_id})  # of a folder that was copied
+        return None
+
+    try:
+        names = [name for name in files.children(runs) if _is_run_id(name)]
+        with ThreadPoolExecutor(16) as pool:
+            found = [manifest for manifest in pool.map(read, names) if manifest]
+    except (OSError, ManifestError) as error:
+        raise JobError(str(error)) from error
+    return sorted(found, key=lambda manifest: (manifest.created, manifest.run_id))
+
+
+def _is_run_id(name: str) -> bool:
+    with suppress(ValueError):
+        return bool(check_run_id(name))
+    return False
 
 
 class RunLock:
@@ -190,7 +225,8 @@ def clean_runs(root: str, run_id: str | None, older_than_hours: float, take_over
     try:
         found = [run_id] if run_id else storage.children(runs)
         folders = [storage.join(runs, name) for name in found]
-        unpublished = [f for f in folders if not storage.exists(storage.join(f, NAME))]
+        kept = {f for f in folders for n in (NAME, CLEANED) if storage.exists(storage.join(f, n))}
+        unpublished = [folder for folder in folders if folder not in kept]
         below = folders[0] if run_id else runs
         hours = 0 if run_id else older_than_hours
         clean(below, unpublished, hours, lambda folder: held(folder, take_over or not run_id))

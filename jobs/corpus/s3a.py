@@ -1,4 +1,4 @@
-"""Prepares s3a:// for a job: finds the jars, and checks the committer and the server."""
+"""Prepares s3a:// for a job, and checks the committer and the server."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from urllib.parse import urlsplit
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
-from gaixie.jobs.corpus.jars import JARS, fetch_jars, jar_folder
+from gaixie.jobs.corpus.jars import JARS
 from gaixie.jobs.errors import JobError
 
 COMMIT_PROTOCOL = "spark.sql.sources.commitProtocolClass"
 FACTORY = "spark.hadoop.mapreduce.outputcommitter.factory.scheme.s3a"
 COMMITTER = "spark.hadoop.fs.s3a.committer.name"
 PARQUET_COMMITTER = "spark.sql.parquet.output.committer.class"
+
+EMR = re.compile(r"\.(SQL)?EmrOptimized\w+")
+"""The classes that EMR sets for s3:// by its own file system. They rename nothing there, but do not
+serve s3a:// in all releases."""
 
 SECRETS = re.compile(
     r"spark\.hadoop\.fs\.s3a\.(bucket\..+\.)?(access\.key|secret\.key|session\.token)"
@@ -40,9 +44,10 @@ def environment_settings() -> dict[str, str]:
 
 
 def check_settings(conf: SparkConf, defaults: dict[str, str]) -> None:
-    """Raises JobError where the user's settings would write by renaming, or hold a secret.
+    """Raises JobError where the user's settings would not write as s3a.conf does, or hold a secret.
 
     A rename on an object store is a copy: slow, and neither atomic nor safe against a lost task.
+    What EMR sets for its own file system gives way to s3a.conf.
     """
     for key, _ in conf.getAll():
         if SECRETS.fullmatch(key):
@@ -52,29 +57,14 @@ def check_settings(conf: SparkConf, defaults: dict[str, str]) -> None:
             )
     for key in (COMMIT_PROTOCOL, FACTORY, COMMITTER, PARQUET_COMMITTER):
         setting = conf.get(key, defaults[key])
-        if setting != defaults[key]:
+        if EMR.search(setting):
+            conf.set(key, defaults[key])
+        elif setting != defaults[key]:
             raise JobError(
-                f"{key}={setting} would write to s3a:// by renaming, which can lose or double "
-                f"rows; leave it out, or set --conf {key}={defaults[key]}"
+                f"{key}={setting}: no committer that the jobs know to write to s3a:// without "
+                f"renaming, which can lose or double rows; leave it out, or set --conf "
+                f"{key}={defaults[key]}"
             )
-
-
-def add_jars(conf: SparkConf) -> None:
-    """Puts the jars of conf/spark/s3a-jars.conf on the class path, where this process starts Java.
-
-    They lie in the folder that GAIXIE_JARS names, or are fetched once. Under spark-submit Java runs
-    already: check_session says what to do where they are missing.
-    """
-    if "PYSPARK_GATEWAY_PORT" in os.environ or conf.contains("spark.jars.packages"):
-        return
-    if SparkSession.getActiveSession() is not None:
-        return
-    folder = jar_folder()
-    if not any(folder.glob("*.jar")):
-        fetch_jars(folder)
-    given = conf.get("spark.jars", "")
-    jars = [str(jar) for jar in sorted(folder.glob("*.jar"))]
-    conf.set("spark.jars", ",".join([*filter(None, [given]), *jars]))
 
 
 def check_session(spark: SparkSession, uris: Iterable[str]) -> None:

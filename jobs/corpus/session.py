@@ -19,8 +19,8 @@ from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from gaixie.jobs.corpus import s3a
-from gaixie.jobs.errors import JobError, cause, log_file
+from gaixie.jobs.corpus import jars, s3a
+from gaixie.jobs.errors import JobError, cause, log_file, log_traces
 
 FOLDER = Path(__file__).parents[2] / "conf/spark"
 LOG4J = FOLDER / "log4j2.properties"
@@ -44,21 +44,22 @@ _own: list[Any] = []
 """The gateway to the Java that this process started, if it did."""
 
 
-def start_session(name: str, uris: Iterable[str] = ()) -> SparkSession:
+def start_session(name: str, uris: Iterable[str] = (), table: bool = False) -> SparkSession:
     """Starts the session of a job that reads and writes uris: begin_session without the wait."""
-    with begin_session(name, uris) as wait:
+    with begin_session(name, uris, table=table) as wait:
         return wait()
 
 
 @contextmanager
 def begin_session(
-    name: str, uris: Iterable[str] = (), small: bool = False
+    name: str, uris: Iterable[str] = (), small: bool = False, table: bool = False
 ) -> Iterator[Callable[[], SparkSession]]:
     """Starts a session in a thread, and yields the function that waits for it.
 
-    small: the work takes seconds, so Java skips what pays only in the long run. What spark-submit
-    or spark-defaults.conf set wins over conf/spark. Raises JobError where there is no Java, no
-    session can be had, or s3a:// would not work as it should. If the block fails, Java ends.
+    small: the work takes seconds, so Java skips what pays only in the long run. table: it needs
+    Iceberg. What spark-submit or spark-defaults.conf set wins over conf/spark. Raises JobError
+    where there is no Java, no session can be had, or s3a:// would not work as it should. If the
+    block fails, Java ends.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if submitted:  # by spark-submit, which has read its settings
@@ -67,6 +68,7 @@ def begin_session(
         _check_environment()
     conf = SparkConf()
     kind = re.split(r"[^a-z0-9]", conf.get("spark.master", "local[*]"), maxsplit=1)[0]
+    hosted = _is_hosted(conf)
     defaults = read_settings(FOLDER / "jobs.conf")
     defaults |= read_settings(FOLDER / f"{MASTERS.get(kind, 'standalone')}.conf")
     if kind == "local":
@@ -75,12 +77,18 @@ def begin_session(
     if on_s3:
         defaults |= read_settings(FOLDER / "s3a.conf") | s3a.environment_settings()
         s3a.check_settings(conf, defaults)
+    if hosted:
+        log_traces()
+    if hosted or (submitted and _has_own_log4j()):
+        del defaults["spark.log.level"]
     for key, value in defaults.items():
         conf.setIfMissing(key, value)
     if on_s3:
-        s3a.add_jars(conf)
+        jars.add_jars(conf, jars.S3A)
+    if table:
+        jars.add_jars(conf, jars.ICEBERG)
     conf.setIfMissing("spark.app.name", name)
-    if submitted:
+    if submitted and not hosted:
         _silence_java()
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(_create, conf)
@@ -89,11 +97,7 @@ def begin_session(
             try:
                 spark = starting.result()
             except Exception as error:
-                if SparkContext._gateway is None:
-                    lines = log_file().read_text("utf-8", "replace").splitlines()
-                    said = [line for line in lines if line] or [str(error)]
-                    raise JobError(f"Java did not start: {said[-1]}") from error
-                raise JobError(f"no Spark session: {cause(error)}") from error
+                raise _no_session(error) from error
             jvm: Any = SparkContext._jvm
             jvm.SparkSession.setActiveSession(spark._jsparkSession)  # in this thread too
             if on_s3:
@@ -162,6 +166,15 @@ def set_shuffle_partitions(spark: SparkSession, least: int) -> None:
         spark.conf.set("spark.sql.shuffle.partitions", max(2 * cores(spark), least))
 
 
+def _no_session(error: Exception) -> JobError:
+    """Says why no session could be had."""
+    if SparkContext._gateway is not None:
+        return JobError(f"no Spark session: {cause(error)}")
+    lines = log_file().read_text("utf-8", "replace").splitlines()
+    said = [line for line in lines if line] or [str(error)]
+    return JobError(f"Java did not start: {said[-1]}")
+
+
 def end_java() -> None:
     """Ends the Java that this process started, if it did; Java deletes its temporary files."""
     if not _own:
@@ -178,11 +191,29 @@ def end_java() -> None:
         process.kill()
 
 
+def _is_hosted(conf: SparkConf) -> bool:
+    """Says whether the driver is in a container of YARN or Kubernetes (cluster mode), which keeps
+    what it prints, and no file."""
+    in_pod = conf.get("spark.kubernetes.submitInDriver", "false") == "true"
+    return in_pod or conf.get("spark.submit.deployMode", "client") == "cluster"
+
+
+def _has_own_log4j() -> bool:
+    """Says whether the Java of spark-submit has other settings of Log4j than Spark's own."""
+    jvm: Any = SparkContext._jvm
+    source = jvm.org.apache.logging.log4j.LogManager.getContext(False).getConfiguration()
+    where = source.getConfigurationSource().getLocation() or ""
+    return bool(where) and "org/apache/spark/log4j2" not in where
+
+
 def _silence_java() -> None:
-    """Has the Java of spark-submit, which runs already, write to the job's log too."""
+    """Has the Java of spark-submit, which runs already, write to the job's log too; Log4j, unless
+    its settings are the platform's."""
     jvm: Any = SparkContext._jvm
     log = jvm.java.io.PrintStream(jvm.java.io.FileOutputStream(str(log_file()), True), True)
     jvm.java.lang.System.setErr(log)
+    if _has_own_log4j():
+        return
     # Spark sets its own up once more; its appender takes the new stream only after this one.
     uri = jvm.java.net.URI.create(LOG4J.as_uri())
     jvm.org.apache.logging.log4j.core.config.Configurator.reconfigure(uri)

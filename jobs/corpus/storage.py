@@ -107,6 +107,13 @@ class Storage:
                 modified = datetime.fromtimestamp(status.getModificationTime() / 1000, UTC)
                 yield File(name, status.getLen(), modified)
 
+    def children(self, path: str) -> list[str]:
+        """Names of the files and folders directly below a folder, in order; none if it is not
+        there."""
+        with self._at(path) as (system, place):
+            found = system.listStatus(place) if system.exists(place) else ()
+            return sorted(status.getPath().getName() for status in found)
+
     def delete(self, path: str) -> None:
         with self._at(path) as (system, place):
             system.delete(place, True)

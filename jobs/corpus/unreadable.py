@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from urllib.parse import unquote
 
@@ -17,18 +16,18 @@ from gaixie.udfs.command_line import say
 from gaixie.udfs.storage.storage import File
 
 CORRUPT = "cannot be read to its end: corrupt"
-PROBES = 8
-"""Files that are read at once to find the one at fault."""
-
 GONE = r"FileNotFoundException|FAILED_READ_FILE\.FILE_NOT_EXIST"
 CODEC = r"\.(\w+)Codec was not found"
 NO_FAULT = (
     r"stopped SparkContext|SparkContext was shut down|No space left on device"
     r"|(?:Connect|NoRouteToHost|UnknownHost|SocketTimeout|SdkClient|AccessDenied|AWS\w*)Exception"
+    r"|Job \d+ cancelled|Connection reset|Broken pipe|TimeoutException|Futures timed out"
     r"|Master removed our application|All masters are unresponsive"
-    r"|ExecutorLostFailure|FetchFailed|OutOfMemoryError|Python worker exited unexpectedly"
+    r"|ExecutorLostFailure|FetchFailed|TaskResultLost|TaskKilled|TaskCommitDenied|UnknownReason"
+    r"|MemoryError|Cannot allocate memory|maxResultSize|Python worker|PythonException"
+    r"|NoClassDefFoundError|ClassNotFoundException|NoSuchMethodError|UnsatisfiedLinkError"
 )
-"""What a failure says that the store or the cluster caused, and no file."""
+"""What a failure says that the store, the cluster or the code caused, and no file."""
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """What a failed job raises."""
@@ -65,26 +64,30 @@ def unreadable_files(
     """Returns what is wrong with each of the files that made a job fail.
 
     Spark names the file only where its reader stumbles. A page may also turn out broken later,
-    where its values are wanted: then each file is read by itself. No file is at fault where the
-    store cannot be reached, or the cluster fails. Raises JobError for a file that is gone, or is
-    compressed in a way that Spark cannot read.
+    where its values are wanted: then all files are read once more in one job, and where that
+    fails, each half of them, down to the one at fault. No file is at fault where the store cannot
+    be reached, or the cluster fails. Raises JobError for a file that is gone, or is compressed in a
+    way that Spark cannot read.
     """
     if file := _named(error, files):
         reason = _fault(file, error)
         return {file: reason} if reason else {}
-    if re.search(NO_FAULT, str(error)):
-        return {}
+    return {} if re.search(NO_FAULT, str(error)) else _read_again(files, read)
 
-    def probe(file: File) -> str | None:
-        try:
-            read([file]).write.format("noop").mode("overwrite").save()
-        except SPARK_ERRORS as error:
-            return _fault(file, error)
-        return None
 
-    with ThreadPoolExecutor(PROBES) as pool:
-        faults = zip(files, pool.map(probe, files), strict=True)
-    return {file: reason for file, reason in faults if reason}
+def _read_again(files: list[File], read: Callable[[list[File]], DataFrame]) -> dict[File, str]:
+    try:
+        read(files).write.format("noop").mode("overwrite").save()
+    except SPARK_ERRORS as error:
+        file = _named(error, files) or (files[0] if len(files) == 1 else None)
+        if file:
+            reason, rest = _fault(file, error), [other for other in files if other != file]
+            return {file: reason} | (_read_again(rest, read) if rest else {}) if reason else {}
+        if re.search(NO_FAULT, str(error)):
+            return {}
+        middle = len(files) // 2
+        return _read_again(files[:middle], read) | _read_again(files[middle:], read)
+    return {}
 
 
 def _fault(file: File, error: Exception) -> str | None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby, islice, pairwise
+from itertools import chain, groupby, islice, pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.functions import arrow_udf
 from pyspark.sql.types import StringType, StructField, StructType
 from xxhash import xxh3_128_hexdigest
 
-from gaixie.jobs.pairs.method import Method
+from gaixie.jobs.pairs.method import OVER_LIMIT, REPEATED, Made, Method
 from gaixie.udfs.text.code_points import CodePoints
 from gaixie.udfs.text.normalise import UNDECODABLE, normalise_column
 from gaixie.udfs.text.validate import REASONS, quarantine_reasons
@@ -23,6 +24,9 @@ NO_GROUP = "no_foreign"
 """Reason: the foreign sentence is null or empty."""
 
 JUDGED = StructType([StructField("reason", StringType()), StructField("group", StringType())])
+
+MEMBERS = 100_000
+"""Distinct items of a group that pairs are made of; a task has them all in memory."""
 
 BATCH = 10_000
 """Pairs that go back to Spark at once."""
@@ -83,7 +87,8 @@ def by_reason(rows: DataFrame) -> Counter[str]:
 def make_pairs(fit: DataFrame, method: Method) -> DataFrame:
     """Returns columns MADE: what the method makes of each group of items that are fit.
 
-    The items of a group come one after the other, so that a large one never makes a single row.
+    The items of a group come one after the other, so that a large one never makes a single row. Of
+    more than MEMBERS those with the least hash are taken, and the others are over the limit.
     """
     second = [] if method.alone else ["paraphrase"]
     rows = fit.select("group", "foreign", "source", *second).repartition("group")
@@ -93,15 +98,28 @@ def make_pairs(fit: DataFrame, method: Method) -> DataFrame:
         while some := list(islice(made, BATCH)):
             yield pa.RecordBatch.from_pylist(some, _MADE)
 
-    return rows.sortWithinPartitions("group").mapInArrow(make, MADE)
+    order = "group", F.xxhash64("source", *second)
+    return rows.sortWithinPartitions(*order).mapInArrow(make, MADE)
 
 
 def _made(batches: Iterable[pa.RecordBatch], method: Method) -> Iterator[dict[str, Any]]:
     rows = (row for batch in batches for row in batch.to_pylist())
     for group, items in groupby(rows, key=lambda row: row["group"]):
-        foreign, members = None, []
+        foreign, members = None, Counter[tuple[str, str]]()
         for row in items:
+            item = row["source"], row.get("paraphrase", row["source"])
+            if item not in members and len(members) == MEMBERS:
+                made = _left(OVER_LIMIT, item, method)
+                yield made._asdict() | {"foreign": row["foreign"], "group": group}
+                continue
             foreign = min(foreign or row["foreign"], row["foreign"])
-            members.append((row["source"], row.get("paraphrase", row["source"])))
-        for made in method.make(members):
+            members[item] += 1
+        again = (
+            _left(REPEATED, item, method) for item in (members - Counter([*members])).elements()
+        )
+        for made in chain(again, method.make([*members])):
             yield made._asdict() | {"foreign": foreign, "group": group}
+
+
+def _left(reason: str, item: tuple[str, str], method: Method) -> Made:
+    return Made(reason, item[0], None if method.alone else item[1])

@@ -23,7 +23,8 @@ ALONE = "alone"
 """Reason: nothing else is in its group or cluster."""
 
 OVER_LIMIT = "over_limit"
-"""Reason: it is in none of the max_pairs pairs that are kept of its group or cluster."""
+"""Reason: it is in none of the pairs that are kept of its group or cluster, or the group has too
+many items."""
 
 
 class Made(NamedTuple):
@@ -114,7 +115,7 @@ class Method:
         raise NotImplementedError
 
     def make(self, members: list[tuple[str, str]]) -> Iterator[Made]:
-        """Yields the pairs and leftovers of one group, from the (source, paraphrase) of its items.
+        """Yields pairs and leftovers of one group, from the distinct (source, paraphrase) in it.
 
         Every item is in a pair or in one leftover, whatever the order of the items.
         """

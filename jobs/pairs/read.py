@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import islice
+from itertools import accumulate, islice
 
 import pyarrow as pa
+from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -132,9 +133,10 @@ def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) ->
         lines = spark.sparkContext.textFile(re.sub(r"([*?\[\]{}\\])", r"\\\1", files[0].uri))
         entries.append(_entry(path, "lines", files))
         with _blamed(files, read):
-            counts[path] = lines.count()
-            schema = f"`{SIDES[side]}` string, line long"
-            tables.append(spark.createDataFrame(lines.zipWithIndex(), schema))
+            sizes = lines.mapPartitions(lambda part: [sum(1 for _ in part)]).collect()
+            counts[path], first_of = sum(sizes), [0, *accumulate(sizes)]
+            schema = f"line long, `{SIDES[side]}` string"
+            tables.append(spark.createDataFrame(_numbered(lines, first_of), schema))
         all_files += files
     (first, expected), *others = counts.items()
     if not expected:
@@ -147,6 +149,11 @@ def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) ->
     rows = reduce(lambda a, b: a.join(b, "line"), tables).drop("line")
     rows = rows.withColumn(MALFORMED_LINE, F.lit(None).cast("string"))
     return Rows(rows, entries, all_files, read)
+
+
+def _numbered(lines: RDD[str], first_of: list[int]) -> RDD[tuple[int, str]]:
+    """Numbers lines. first_of: the number of each partition's first."""
+    return lines.mapPartitionsWithIndex(lambda k, part: enumerate(part, first_of[k]))
 
 
 def _entry(path: str, kind: str, files: list[File]) -> RunInput:

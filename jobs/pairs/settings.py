@@ -11,7 +11,7 @@ import json
 import sys
 from inspect import getdoc, getmodule
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -25,7 +25,7 @@ from gaixie.jobs.pairs.parallel import FILES, Parallel
 from gaixie.jobs.pairs.simplify import Simplify, SimplifySettings
 from gaixie.jobs.pairs.translation import TranslationSettings
 from gaixie.jobs.pairs.versions import Versions
-from gaixie.udfs.command_line import positive
+from gaixie.udfs.command_line import Parser, positive
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.storage import settings
 from gaixie.udfs.storage.options import add_config, add_options
@@ -261,13 +261,6 @@ SWITCHES = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser that says in one line what is wrong."""
-
-    def error(self, message: str) -> NoReturn:
-        raise JobError(f"{message}; --help lists the options")
-
-
 def parse(argv: list[str] | None, description: str | None) -> argparse.Namespace:
     """Parses the command line. Help shows the options of the method that comes first, if one does.
 
@@ -286,7 +279,7 @@ def make_parser(method: str, description: str | None) -> argparse.ArgumentParser
         description = getdoc(getmodule(shown))
     kind = argparse.RawDescriptionHelpFormatter
     usage = f"build_pairs.py {method if shown else 'METHOD'} [--OPTION VALUE ...]"
-    parser = _Parser("build_pairs.py", usage, description, formatter_class=kind, allow_abbrev=False)
+    parser = Parser("build_pairs.py", usage, description, formatter_class=kind, allow_abbrev=False)
     names = " | ".join(METHODS)
     parser.add_argument("method", nargs="?", choices=[*METHODS], metavar="METHOD", help=names)
     read = parser.add_argument_group("what to read")

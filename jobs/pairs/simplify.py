@@ -25,6 +25,7 @@ from gaixie.jobs.pairs.method import Group, Option
 from gaixie.jobs.pairs.models import refused
 from gaixie.jobs.pairs.translation import CHINESE, Step, Translating, Translation
 from gaixie.jobs.pairs.writing import Written
+from gaixie.udfs.metrics.hsk import mean_levels
 from gaixie.udfs.text.normalise import normalise
 
 if TYPE_CHECKING:
@@ -123,23 +124,6 @@ class Simplify(Translating):
         }
         rows = zip(*holds.values(), strict=True)
         return [next(compress(holds, row), None) for row in rows]
-
-
-def mean_levels(texts: Sequence[str]) -> np.ndarray:
-    """Returns the mean HSK level of each text's words, 1 to 8 (in no list): float64, NaN without
-    one.
-
-    Punctuation is no word.
-    """
-    from gaixie.udfs.metrics.hsk import BEYOND, levels
-    from gaixie.udfs.metrics.words import words
-
-    known = levels()
-    rows = [
-        [known.get(word, BEYOND) for word in row or [] if any(map(str.isalnum, word))]
-        for row in words(pa.array(texts, pa.string()))
-    ]
-    return np.array([np.mean(row) if row else np.nan for row in rows], float)
 
 
 def perplexities(texts: Sequence[str]) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import product
@@ -15,12 +16,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from gaixie.jobs.corpus.iceberg import IcebergTable
 from gaixie.jobs.corpus.progress import progress, timed
 from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.corpus.session import set_shuffle_partitions, start_session
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases import plots, rows, store
 from gaixie.jobs.releases.card import card
+from gaixie.jobs.releases.counts import LENGTH_BINS, count_lineage, count_written, pairs_by
 from gaixie.jobs.releases.croissant import croissant
 from gaixie.jobs.releases.trace import trace
 from gaixie.jobs.releases.verify import describe_files, faults_of
@@ -31,17 +34,14 @@ from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import ReleaseManifest, ReleaseRows, SourceRunEntry
 from gaixie.udfs.text.splits import GROUP, SPLITS
 
-STARTED = "started.json"
-"""First file of a build folder, gone before the release is published."""
-
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 ROWS_PER_PARTITION = 1_000_000
 """Rows that a task looks through for duplicates, of which it sees identities only."""
 
 
-def session(root: str) -> SparkSession:
-    return start_session("gaixie release_dataset", [storage.spark_uri(root)])
+def session(root: str, table: bool = False) -> SparkSession:
+    return start_session("gaixie release_dataset", [storage.spark_uri(root)], table)
 
 
 def list_releases(root: str) -> int:
@@ -108,8 +108,9 @@ def release(request: store.ReleaseRequest) -> int:
     try:
         if not request.dry_run:  # a root that may not be written shows itself before the work
             note = {"version": request.version, "runs": request.runs}
-            storage.write_json(storage.join(folder, STARTED), note)
-        spark = session(request.root)
+            storage.write_json(storage.join(folder, store.STARTED), note)
+        spark = session(request.root, bool(request.table))
+        tag = _tag(spark, request, runs)
         rows.check_digests(spark, runs)
         job = Release(spark, request, runs, folder)
         job.find_duplicates()
@@ -124,8 +125,21 @@ def release(request: store.ReleaseRequest) -> int:
         with suppress(OSError):
             storage.delete(folder)
         raise
+    # Before the manifest: of two that make one version and tag different snapshots, one fails.
+    tag()
     job.publish(manifest)
     return 0
+
+
+def _tag(
+    spark: SparkSession, request: store.ReleaseRequest, runs: list[rows.SourceRun]
+) -> Callable[[], None]:
+    """Returns what tags the table's snapshot with the runs, if there is a table."""
+    if not request.table:
+        return lambda: None
+    table = IcebergTable(spark, request.table)
+    snapshot = table.snapshot_with([run.manifest for run in runs], request.version)
+    return lambda: table.tag(request.version, snapshot)
 
 
 class Release:
@@ -207,11 +221,9 @@ class Release:
         """
         with progress(self.spark, "counting", self.expected.total()):
             written = rows.read_release(self.spark, self.folder)
-            self.scores = rows.count_scores(written)
-            self.lengths = rows.count_lengths(written)
-            self.judgements = rows.count_judgements(written)
-            self.lineage = rows.count_lineage(self.spark, self.folder, self.columns)
-        counts = rows.pairs_by(self.scores, "origin", "stage")
+            self.scores, self.lengths, self.judgements = count_written(written)
+            self.lineage = count_lineage(self.spark, self.folder, self.columns)
+        counts = pairs_by(self.scores, "origin", "stage")
         for key in {*self.in_runs, *counts}:
             if self.in_runs[key] != counts[key] + self.duplicates[key]:
                 raise RuntimeError(
@@ -225,15 +237,16 @@ class Release:
         for name, png in (
             ("scores.png", plots.draw_scores(self.scores)),
             ("judgements.png", plots.draw_judgements(self.judgements)),
-            ("lengths.png", plots.draw_lengths(self.lengths, rows.LENGTH_BINS)),
+            ("lengths.png", plots.draw_lengths(self.lengths, LENGTH_BINS)),
         ):
             storage.write(storage.join(self.folder, name), png)
-        storage.delete(storage.join(self.folder, STARTED))
+        storage.delete(storage.join(self.folder, store.STARTED))
 
     @timed("files")
     def describe(self) -> ReleaseManifest:
         """Writes the card, and returns the manifest but for its seconds."""
-        data = describe_files(self.folder, storage.list_files(storage.join(self.folder, "data")))
+        shards = storage.list_files(storage.join(self.folder, "data"))
+        data = describe_files(self.spark, self.folder, shards)
         manifest = self._manifest().model_copy(update={"files": data})
         if sum(file.rows for file in manifest.data_files) != self.scores["pairs"].sum():
             raise RuntimeError("the files' footers and their rows differ; nothing was published")
@@ -241,11 +254,12 @@ class Release:
         storage.write(storage.join(self.folder, "croissant.json"), croissant(manifest))
         files = storage.list_files(self.folder)
         others = [file for file in files if not file.uri.startswith(f"{self.folder}/data/")]
-        return manifest.model_copy(update={"files": [*describe_files(self.folder, others), *data]})
+        described = describe_files(self.spark, self.folder, others)
+        return manifest.model_copy(update={"files": [*described, *data]})
 
     def _manifest(self) -> ReleaseManifest:
         """Returns the manifest but for its files and seconds."""
-        by_folder = rows.pairs_by(self.scores, "split", "stage", "origin")
+        by_folder = pairs_by(self.scores, "split", "stage", "origin")
         counts: dict[str, dict[int, dict[str, int]]] = {}
         for split, stage, origin in product(SPLITS, STAGES, ORIGINS):
             if pairs := by_folder[split, stage, origin]:
@@ -258,7 +272,7 @@ class Release:
                     in_runs=in_runs, duplicates=twice, released=in_runs - twice
                 )
                 scores = self.scores[self.scores["origin"] == origin]
-                bins = rows.pairs_by(scores, "bin")
+                bins = pairs_by(scores, "bin")
                 quantiles[origin] = {share: quantile(bins, share) for share in QUANTILES}
         request = self.request
         return ReleaseManifest(
@@ -358,7 +372,7 @@ def _of(
 
 
 def _means(judgements: pd.DataFrame) -> dict[int, dict[str, float]]:
-    """Returns the mean of each output by stage. judgements: as of rows.count_judgements."""
+    """Returns the mean of each output by stage. judgements: as of Counts."""
     sums = judgements.groupby(["stage", "output"])[["sum", "pairs"]].sum()
     means = (sums["sum"] / sums["pairs"]).round(4).to_dict()
     return {

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from gaixie.jobs.corpus.reporting import bars_of, bars_of_scores, draw_panel, legend, png_of
-from gaixie.jobs.releases.rows import pairs_by
+from gaixie.jobs.releases.counts import pairs_by
 from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.spscore.stages import ORIGINS, STAGES
 
@@ -20,7 +20,7 @@ COLOURS = dict(zip(NAMES, ("#c8c8c8", "#a9cbe5", "#5b8db8", "#1f4e79"), strict=T
 
 
 def draw_scores(counts: pd.DataFrame) -> bytes:
-    """PNG: a panel for each origin. counts: as of rows.count_scores."""
+    """PNG: a panel for each origin. counts: as of Counts.scores."""
     panels = {
         (origin,): {
             stage: bars_of_scores(pairs_by(part, "bin")) for stage, part in one.groupby("stage")
@@ -31,7 +31,7 @@ def draw_scores(counts: pd.DataFrame) -> bytes:
 
 
 def draw_judgements(counts: pd.DataFrame) -> bytes:
-    """PNG: a panel for each judgement. counts: as of rows.count_judgements."""
+    """PNG: a panel for each judgement. counts: as of Counts.judgements."""
     panels = {
         (name,): {stage: bars_of(pairs_by(part, "bin")) for stage, part in one.groupby("stage")}
         for name, one in counts.groupby("output")
@@ -42,7 +42,7 @@ def draw_judgements(counts: pd.DataFrame) -> bytes:
 def draw_lengths(counts: pd.DataFrame, characters: int) -> bytes:
     """PNG: for each origin the lengths of sources and of paraphrases, in characters.
 
-    counts: as of rows.count_lengths; characters: width of a bin. The last bar is of that length and
+    counts: as of Counts.lengths; characters: width of a bin. The last bar is of that length and
     more: where 99.5 % of all sentences end.
     """
     pairs = np.cumsum(np.bincount(counts["bin"], counts["pairs"]))

@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,15 +25,12 @@ from pyspark.sql.types import (
 
 from gaixie.jobs.corpus.accounts import digests
 from gaixie.jobs.corpus.parquet import CHECKED, write_partitioned
-from gaixie.jobs.corpus.reporting import BARS
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.features import FEATURES
-from gaixie.udfs.spark import score_bin_column
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import (
     NAME,
-    ReleaseLineage,
     ReleaseSettings,
     RunManifest,
     read_run,
@@ -59,9 +54,6 @@ LINEAGE = ("method", "model", "version", "parameters", "license")
 
 RUN = "run"
 """Column of a release that names the run that a pair was taken from."""
-
-LENGTH_BINS = 10
-"""Characters that one bin of the lengths spans."""
 
 
 @dataclass(frozen=True)
@@ -300,77 +292,8 @@ def write_shards(
     )
 
 
-# What was written
-
-
 def read_release(spark: SparkSession, folder: str, schema: StructType = COLUMNS) -> DataFrame:
     """Reads a build folder's data, with split and subset of the folders."""
     fields = [StructField(name, StringType()) for name in ("split", "subset")]
     path = storage.spark_uri(storage.join(folder, "data"))
     return spark.read.schema(StructType([*schema, *fields])).parquet(path)
-
-
-def count_scores(rows: DataFrame) -> pd.DataFrame:
-    """Counts rows of read_release: pairs by split, stage, origin and score bin.
-
-    Raises RuntimeError if a row is in a wrong folder.
-    """
-    keys = ("split", "subset", "stage", "origin")
-    table = _pairs_by(rows, *keys, score_bin_column().alias("bin"))
-    wrong = table[table["subset"] != "stage-" + table["stage"].astype(str)]
-    for row in wrong.itertuples():
-        raise RuntimeError(f"data/split={row.split}/subset={row.subset}: rows of stage {row.stage}")
-    return table.drop(columns="subset")
-
-
-def pairs_by(counts: pd.DataFrame, *keys: str) -> Counter[Any]:
-    """Sums the pairs of a table of counts by one key, or by several."""
-    by: Any = [*keys] if len(keys) > 1 else keys[0]
-    return Counter(counts.groupby(by)["pairs"].sum().to_dict())
-
-
-def count_lengths(rows: DataFrame) -> pd.DataFrame:
-    """Counts sentences by origin, stage, side and length, in bins of LENGTH_BINS characters."""
-    lengths = {"source": F.col("sl"), "paraphrase": F.col("sl") * F.col("lr")}
-    length = F.floor(F.round("value") / LENGTH_BINS).cast("int").alias("bin")
-    return _pairs_by(_one_below_another(rows, "side", lengths), "origin", "stage", "side", length)
-
-
-def count_judgements(rows: DataFrame) -> pd.DataFrame:
-    """Counts pairs by stage, output and bin, of BARS from 0 to 1, with the sum of the values."""
-    value = F.col("value").cast("double")
-    bar = F.least(F.floor(value * BARS), F.lit(BARS - 1)).cast("int").alias("bin")
-    values = _one_below_another(rows, "output", {name: F.col(name) for name in OUTPUTS})
-    return _pairs_by(values, "stage", "output", bar, sum=F.sum(value))
-
-
-def _one_below_another(rows: DataFrame, key: str, columns: Mapping[str, Column]) -> DataFrame:
-    """Returns origin, stage, the name of a column and its value, with a row for each column."""
-    cells = [F.struct(F.lit(n).alias(key), c.alias("value")) for n, c in columns.items()]
-    return rows.select("origin", "stage", F.inline(F.array(*cells)))
-
-
-def _pairs_by(rows: DataFrame, *keys: str | Column, **further: Column) -> pd.DataFrame:
-    figures = {"pairs": F.count(F.lit(1))} | further
-    grouped = rows.groupBy(*keys).agg(*[figure.alias(name) for name, figure in figures.items()])
-    return grouped.toPandas()
-
-
-def count_lineage(
-    spark: SparkSession, folder: str, columns: Mapping[str, str]
-) -> list[ReleaseLineage]:
-    """Counts a build folder's pairs by run, origin, method, model and licence."""
-    known = [name for name in LINEAGE if columns.get(name) == "string"]
-    fields = [StructField(name, StringType()) for name in (*known, RUN)]
-    rows = read_release(spark, folder, StructType([*COLUMNS, *fields]))
-    nulls = {name: F.lit(None).cast("string") for name in LINEAGE if name not in known}
-    keys = (RUN, "origin", "method", "model", "license")
-    table = rows.withColumns(nulls).groupBy(*keys, "stage").count().collect()
-    pairs: dict[tuple, dict[int, int]] = {}
-    for *key, stage, count in sorted(table, key=lambda row: [str(value) for value in row]):
-        pairs.setdefault(tuple(key), {})[stage] = count
-    names = ("run_id", *keys[1:])
-    return [
-        ReleaseLineage(**dict(zip(names, key, strict=True)), pairs=stages)
-        for key, stages in pairs.items()
-    ]

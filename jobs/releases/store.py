@@ -13,11 +13,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from gaixie.jobs.corpus.publish import now
+from gaixie.jobs.corpus.publish import now, read_runs
+from gaixie.jobs.corpus.settings import TableName
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
 from gaixie.udfs.spscore.stages import STAGES
@@ -30,6 +32,9 @@ from gaixie.udfs.storage.manifest import (
     read_release,
 )
 from gaixie.udfs.text.splits import SPLITS
+
+STARTED = "started.json"
+"""First file of a build folder, gone before the release is published: its version and runs."""
 
 VERSION = re.compile(r"\d+(\.\d+){1,2}(-[0-9A-Za-z][0-9A-Za-z.-]*)?")
 
@@ -78,6 +83,32 @@ def published(root: str) -> list[ReleaseManifest]:
             except ValueError as error:
                 say(f"passed over: {error}")
     return sorted(manifests, key=lambda manifest: manifest.created)
+
+
+def runs_in_use(root: str, unpublished: bool = True) -> set[str]:
+    """Names the runs of all releases. Raises ManifestError for a release that cannot be read.
+
+    unpublished: also those that a release at work, or one that was killed, is made of.
+    """
+    named: set[str] = set()
+    for version in filter(VERSION.fullmatch, storage.children(storage.join(root, "releases"))):
+        if storage.exists(manifest_of(root, version)):
+            named |= {run.run_id for run in read_release(folder_of(root, version)).runs}
+    for folder in unpublished_builds(root) if unpublished else ():
+        with suppress(FileNotFoundError):
+            named |= {*storage.read_json(storage.join(folder, STARTED))["runs"]}
+    return named
+
+
+def unreleased_runs(root: str) -> list[str]:
+    """Names the published runs that no release names, the oldest first, of the newest one's
+    signature; says which have another."""
+    named = runs_in_use(root, unpublished=False)
+    runs = [run for run in read_runs(root) if run.run_id not in named]
+    alike = [run.run_id for run in runs if run.signature == runs[-1].signature]
+    if others := [run.run_id for run in runs if run.run_id not in alike]:
+        say(f"passed over, for their signature is not that of '{alike[-1]}': {' '.join(others)}")
+    return alike
 
 
 def read_latest(root: str) -> str | None:
@@ -164,6 +195,8 @@ class ReleaseRequest(BaseModel):
     """say what would be released"""
     no_latest: bool = False
     """leave latest.json alone"""
+    table: TableName | None = None
+    """CATALOG.DATABASE.TABLE of Apache Iceberg with these runs, which gets the version as a tag"""
 
     @property
     def settings(self) -> ReleaseSettings:

@@ -101,8 +101,8 @@ def _of_its_run(
 
     A release of an earlier Gaixie names no run; then its runs are searched in order.
     """
-    runs = [row[RUN]] if row.get(RUN) else [run.run_id for run in manifest.runs]
-    for run_id in runs:
+    known = [run.run_id for run in manifest.runs]
+    for run_id in [row[RUN]] if row.get(RUN) in known else known:
         folder = storage.join(root, "runs", run_id)
         with suppress(FileNotFoundError):
             run = read_run(folder)

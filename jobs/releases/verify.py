@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from itertools import product
@@ -12,10 +12,10 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from gaixie.jobs.corpus.accounts import digests
+from gaixie.jobs.releases.counts import count_scores, pairs_by
 from gaixie.jobs.releases.rows import (
     COLUMNS,
-    count_scores,
-    pairs_by,
     read_release,
     source_hashes,
     split_key,
@@ -29,11 +29,17 @@ from gaixie.udfs.storage.published_files import THREADS, file_faults
 from gaixie.udfs.text.splits import GROUP, SPLITS
 
 
-def describe_files(folder: str, files: Iterable[storage.File]) -> list[ReleaseFile]:
-    """Describes files below a build folder for a manifest; Parquet files are DataFiles."""
+def describe_files(
+    spark: SparkSession, folder: str, files: Sequence[storage.File]
+) -> list[ReleaseFile]:
+    """Describes files below a build folder for a manifest; Parquet files are DataFiles.
+
+    The executors read them; of Parquet, the driver reads the footers.
+    """
+    sums = digests(spark, [file.uri for file in files])
 
     def describe(file: storage.File) -> ReleaseFile:
-        path, digest = file.uri.removeprefix(f"{folder}/"), storage.sha256(file.uri)
+        path, digest = file.uri.removeprefix(f"{folder}/"), sums[file.uri]
         if not path.endswith(".parquet"):
             return ReleaseFile(path=path, bytes=file.size, sha256=digest)
         with storage.open_file(file.uri) as opened:
@@ -49,13 +55,16 @@ def faults_of(
 ) -> list[str]:
     """Lists what is wrong with a release; nothing if it is what its manifest says.
 
-    start_spark: gives the session, once the files themselves are in order.
+    start_spark: gives the session, whose executors read every byte.
     """
-    folder = build_of(root, manifest)
-    faults = file_faults(folder, manifest.files, storage.sha256)
+    folder, spark = build_of(root, manifest), start_spark()
+    there = {file.uri for file in storage.list_files(folder)}
+    uris = [storage.join(folder, file.path) for file in manifest.files]
+    sums = digests(spark, [uri for uri in uris if uri in there])
+    faults = file_faults(folder, manifest.files, sums.get)
     if any(fault.startswith("data/") for fault in faults):
         return [*faults, "data/: counts and split were not looked at, for the faults of its files"]
-    return faults + _row_faults(start_spark(), folder, manifest)
+    return faults + _row_faults(spark, folder, manifest)
 
 
 def _row_faults(spark: SparkSession, folder: str, manifest: ReleaseManifest) -> list[str]:

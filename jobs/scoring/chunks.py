@@ -227,15 +227,9 @@ def find_duplicates(pairs: DataFrame, count: int, extra: Iterable[StructField]) 
 
     Of more than FEW, a narrow pass first finds the hashes of pair_id that are there twice, 8 bytes
     a row; then only rows with one of these, the true duplicates and a collision in 10^12 pairs of
-    rows, are compared.
+    rows, are compared. No row is sent twice for it: where the hashes are too many for every
+    executor, its hash decides in which task a row meets them, and its like.
     """
-    if count > FEW:
-        hashed = F.xxhash64("pair_id").alias("hash")
-        hashes = pairs.groupBy(hashed).count().where("count > 1").select("hash").persist()
-        if not (twice := hashes.count()):
-            return None
-        hashes = F.broadcast(hashes) if twice <= MAX_BROADCAST else hashes
-        pairs = pairs.withColumn("hash", hashed).join(hashes, "hash", "left_semi")
     parts = []
     for field in extra:
         column = F.col(f"`{field.name}`")
@@ -243,6 +237,42 @@ def find_duplicates(pairs: DataFrame, count: int, extra: Iterable[StructField]) 
             column = F.to_json(column)  # a map cannot be hashed
         parts += [column.isNull(), column]  # a hash passes over nulls
     tie = (F.xxhash64(*parts) if parts else F.lit(0)).alias("tie")
-    rank = F.expr("row_number() OVER (PARTITION BY pair_id ORDER BY tie, row_key)")
-    alike = pairs.select("pair_id", *KEPT, tie)
+    alike, key = pairs.select("pair_id", *KEPT, tie), "pair_id"
+    if count > FEW:
+        hashed = F.xxhash64("pair_id").alias("hash")
+        hashes = pairs.groupBy(hashed).count().where("count > 1").select("hash").persist()
+        if not (twice := hashes.count()):
+            return None
+        hashes = F.broadcast(hashes) if twice <= MAX_BROADCAST else hashes
+        alike = alike.withColumn("hash", hashed).join(hashes, "hash", "left_semi")
+        key = "hash, pair_id"
+    rank = F.expr(f"row_number() OVER (PARTITION BY {key} ORDER BY tie, row_key)")
     return alike.withColumn("rank", rank).where("rank > 1").select(*KEPT).persist()
+
+
+PIECE = 128
+"""Bytes of a bitmap that a row is looked up in."""
+
+
+def leave_out(pairs: DataFrame, left_out: DataFrame, count: int) -> DataFrame:
+    """Returns pairs without the rows whose row_key is in left_out; they stay where they are read.
+
+    count: rows of left_out, or more. Every executor is given their keys or, of more than
+    MAX_BROADCAST, a bitmap of the keys: they are numbered through, so that it takes up to 0.2 bytes
+    for each row of pairs, 0.2 GB for a billion.
+    """
+    if count <= MAX_BROADCAST:
+        return pairs.join(F.broadcast(left_out.select("row_key")), "row_key", "left_anti")
+    bucket, bit = F.bitmap_bucket_number("row_key"), F.bitmap_bit_position("row_key")
+    bitmaps = left_out.groupBy(bucket.alias("bucket")).agg(F.bitmap_construct_agg(bit).alias("all"))
+    pieces = 32768 // (8 * PIECE)
+    bitmaps = bitmaps.select("bucket", "all", F.explode(F.sequence(F.lit(0), F.lit(pieces - 1))))
+    bits = F.substring("all", F.col("col") * PIECE + 1, F.lit(PIECE)).alias("bits")
+    bitmaps = bitmaps.select((F.col("bucket") * pieces + F.col("col")).alias("piece"), bits)
+    bitmaps = bitmaps.where(F.bitmap_count("bits") > 0)
+    at = bit.cast("int")
+    piece = bucket * pieces + F.shiftright(at, 10)
+    byte = F.substring("bits", F.shiftright(at, 3) % PIECE + 1, F.lit(1))
+    is_out = F.getbit(F.ascii(F.decode(byte, "ISO-8859-1")), at % 8) == 1
+    found = pairs.withColumn("piece", piece).join(F.broadcast(bitmaps), "piece", "left")
+    return found.where(F.col("bits").isNull() | ~is_out).drop("piece", "bits")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil, isnan
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -74,15 +75,16 @@ def measure(
     return Measured(rows, core_s, texts.nbytes / len(texts), sink.tell() / len(sample))
 
 
-def dry_run(job: ScoreCorpus, cores: int | None, pairs: int | None) -> None:
+def dry_run(job: ScoreCorpus, cores: int | None, pairs: int | None, on_table: str) -> None:
     """Prints what a run would do and take; writes nothing.
 
     cores, pairs: of the run to estimate; by default this machine's, and those of the inputs.
+    on_table: what would be done to a table.
     """
     segmenter = load_segmenter(job.scorer.segmenter)
     limits = job.settings.min_characters, job.settings.max_characters
     samples = []
-    for source in job.inputs:
+    for source in filter(attrgetter("files"), job.inputs):
         size, rows = sum(file.size for file in source.files), sum(source.rows.values())
         known = f"{rows:,} rows, " if rows else ""
         print(
@@ -102,6 +104,8 @@ def dry_run(job: ScoreCorpus, cores: int | None, pairs: int | None) -> None:
         of_session = available_cores(job.spark)
         print_estimate(samples, cores or of_session, pairs, job.settings.target_file_mb)
     print(f"signature: {job.scorer.signature}")
+    if on_table:
+        print(on_table)
     print(f"would write {job.folder}; dry run: nothing was written")
 
 

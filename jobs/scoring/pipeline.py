@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from importlib.metadata import version
 from math import ceil
 from typing import Any, Literal
 
-import numpy as np
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
@@ -31,14 +30,18 @@ from gaixie.jobs.corpus.publish import now
 from gaixie.jobs.corpus.session import cores, set_shuffle_partitions
 from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.scoring.chunks import MAX_BROADCAST, ChunkScorer, divide, find_duplicates
+from gaixie.jobs.scoring import metrics
+from gaixie.jobs.scoring.cells import TENTHS, Cells, Stages, bins_of, by_origin, histograms
+from gaixie.jobs.scoring.chunks import ChunkScorer, divide, find_duplicates, leave_out
+from gaixie.jobs.scoring.drift import compare
+from gaixie.jobs.scoring.ledger import Ledger
 from gaixie.jobs.scoring.report import Report, draw_report, print_summary, write_report
 from gaixie.jobs.scoring.sample import Sample, sample_scored
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spark import held_back_column, score_bin_column, score_columns, stage_column
-from gaixie.udfs.spscore import OUTPUTS, SPScore
-from gaixie.udfs.spscore.stages import SCORE_BINS, STAGES, quantile, stage
+from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS, SPScore
+from gaixie.udfs.spscore.stages import STAGES, quantile
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.manifest import NAME, RunFile, RunManifest, RunRows
 from gaixie.udfs.text.segmenters import load_segmenter
@@ -48,7 +51,7 @@ SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
 
 Table = Literal["scored", "quarantine"]
 TABLES: tuple[Table, ...] = ("scored", "quarantine")
-REPORT, WORK = ("report.html", "report.png"), "_work"
+REPORT, WORK = ("report.html", "report.png", metrics.FILE), "_work"
 """What a run writes beside its manifest."""
 
 UNIT_MB, UNIT_MB_A_CORE = 2048, 48
@@ -61,9 +64,6 @@ uneven."""
 
 ROWS_PER_PARTITION = 250_000
 """Rows that a task looks through for duplicates."""
-
-Cells = Counter[tuple[str, int, bool]]
-"""Pairs by origin, score bin, and whether their meaning keeps them in stage 1."""
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
@@ -94,42 +94,6 @@ def load_scorer(settings: ScoreSettings) -> Scorer:
     return Scorer(model, settings.segmenter, signature)
 
 
-@dataclass(frozen=True)
-class Stages:
-    """What is known of the scored pairs before they are written."""
-
-    thresholds: dict[str, list[float]]
-    """Scores at which stages 1, 2 and 3 begin, by origin; NaN where a quantile had no pairs."""
-    min_meaning: dict[str, float]
-    cells: Cells
-    """Distinct pairs."""
-    duplicates: Counter[str]
-    """Rows left out, by origin."""
-
-    @cached_property
-    def bins(self) -> dict[str, Counter[int]]:
-        """Counts distinct pairs by origin and score bin."""
-        return bins_of(self.cells)
-
-    def counts(self) -> dict[tuple[str, int], int]:
-        """Counts distinct pairs by origin and stage, exact to one score bin at each threshold."""
-        counts: Counter[tuple[str, int]] = Counter()
-        scores = np.arange(SCORE_BINS + 1) / SCORE_BINS
-        reached = {origin: stage(scores, self.thresholds[origin]).tolist() for origin in self.bins}
-        for (origin, index, held_back), pairs in self.cells.items():
-            number = reached[origin][index]
-            counts[origin, min(number, 1) if held_back else number] += pairs
-        return dict(sorted((+counts).items()))
-
-
-def bins_of(cells: Cells) -> dict[str, Counter[int]]:
-    """Counts pairs by origin and score bin."""
-    bins: dict[str, Counter[int]] = {}
-    for (origin, index, _), pairs in cells.items():
-        bins.setdefault(origin, Counter())[index] += pairs
-    return bins
-
-
 class ScoreCorpus:
     """The steps of one run, in the order in which main calls them."""
 
@@ -153,6 +117,9 @@ class ScoreCorpus:
         self.chunks = ChunkScorer(
             spark, storage, settings, self.score, scorer.signature, f"{folder}/{WORK}"
         )
+        self.ledger = Ledger(settings, scorer.signature, [])
+        self.baseline: RunManifest | None = None
+        """The run to find drift against."""
         self.duplicates: DataFrame | None = None
         """What is left out: see find_duplicates."""
         self.schemas: dict[str, StructType] = {}
@@ -208,13 +175,10 @@ class ScoreCorpus:
         with progress(self.spark, "finding duplicates and stages", rows):
             pairs = self.chunks.rows(fit=True)
             with beside(partial(cells_of, pairs)) as of_all:
-                self.duplicates = find_duplicates(pairs, rows, self._extra_columns().values())
-                left_out = cells_of(self.duplicates) if self.duplicates else Counter()
+                left_out, known = self._find_duplicates(pairs, rows, cells_of)
             cells = of_all.result()
         cells.subtract(left_out)
-        duplicates: Counter[str] = Counter()
-        for (origin, _, _), count in left_out.items():
-            duplicates[origin] += count
+        duplicates = by_origin(left_out)
         if not duplicates:
             self.duplicates = None
         bins = bins_of(cells)
@@ -223,7 +187,22 @@ class ScoreCorpus:
             thresholds[origin] = list(points.scores or ())
             if points.quantiles:
                 thresholds[origin] = [quantile(bins.get(origin, {}), q) for q in points.quantiles]
-        return Stages(thresholds, min_meaning, cells, duplicates)
+        return Stages(thresholds, min_meaning, cells, duplicates, by_origin(known))
+
+    def _find_duplicates(
+        self, pairs: DataFrame, rows: int, cells_of: Callable[[DataFrame], Cells]
+    ) -> tuple[Cells, Cells]:
+        """Finds what to leave out, and counts it: (all of it, rows whose pair an earlier run
+        has)."""
+        known = self.ledger.known_pairs(self.spark, pairs, rows)
+        of_known: Cells = Counter()
+        if known:
+            of_known = cells_of(known)
+            pairs = leave_out(pairs, known, of_known.total())
+        again = find_duplicates(pairs, rows, self._extra_columns().values())
+        of_both = of_known + (cells_of(again) if again else Counter())
+        self.duplicates = known.unionAll(again) if known and again else known or again
+        return of_both, of_known
 
     @timed("write")
     def write_tables(self, stages: Stages) -> None:
@@ -234,10 +213,8 @@ class ScoreCorpus:
     def _write_scored(self, stages: Stages) -> None:
         """Writes the distinct pairs, a folder for each origin and stage."""
         pairs = self.chunks.rows(fit=True)
-        few = sum(stages.duplicates.values()) <= MAX_BROADCAST
         if self.duplicates:
-            left_out = self.duplicates.select("row_key")
-            pairs = pairs.join(F.broadcast(left_out) if few else left_out, "row_key", "left_anti")
+            pairs = leave_out(pairs, self.duplicates, sum(stages.duplicates.values()))
         pairs = pairs.withColumn("stage", stage_column(stages.thresholds, stages.min_meaning))
         columns = [*SCORED_COLUMNS, *self._extra_columns(), "origin", "stage"]
         counts = stages.counts()
@@ -245,8 +222,7 @@ class ScoreCorpus:
             return
         pairs = pairs.select(*columns)
         with progress(self.spark, "writing scored pairs", sum(counts.values())):
-            split = self._split(counts) if few else None
-            if split:
+            if split := self._split(counts):
                 self.check_lock()
                 write_unshuffled(pairs, f"{self.folder}/scored", ("origin", "stage"), *split)
                 self.schemas["scored"] = pairs.schema
@@ -295,13 +271,19 @@ class ScoreCorpus:
         write_partitioned(rows, f"{self.folder}/{name}", keys, files, F.xxhash64(spread_by))
         self.schemas[name] = rows.schema
 
-    def publish(self, stages: Stages) -> None:
+    def publish(self, stages: Stages) -> RunManifest:
         """Counts what was written, closes the accounts, and writes report and manifest."""
         started = time.monotonic()
-        scored = self._written("scored", ("origin", "stage"))
+        tenths = self._written("scored", ("origin", "stage", *map(_tenth, JUDGEMENTS)))
+        scored: Counter[tuple[Any, ...]] = Counter()
+        for (origin, number, *_), pairs in tenths.items():
+            scored[origin, number] += pairs
         quarantined = self._written("quarantine", ("origin", "reason"))
         close_accounts(self.chunks.read, scored, quarantined, stages.duplicates)
         manifest = self._manifest(stages, scored, quarantined)
+        manifest.histograms.update(histograms(stages.bins, tenths))
+        if self.baseline:
+            manifest = manifest.model_copy(update={"drift": compare(self.baseline, manifest)})
         with beside(self._files) as files:
             report = Report(manifest, self.folder, stages.bins, self._sample(scored))
             png = draw_report(report)
@@ -309,10 +291,12 @@ class ScoreCorpus:
         self.seconds["report"] = time.monotonic() - started
         manifest.seconds.update({step: round(value, 3) for step, value in self.seconds.items()})
         write_report(report, png, self.storage, self.folder)
+        self.storage.write(f"{self.folder}/{metrics.FILE}", metrics.exposition(manifest))
         self._delete(WORK)
         self.check_lock()
         self.storage.write(f"{self.folder}/{NAME}", manifest.to_json())
         print_summary(report)
+        return manifest
 
     def _files(self) -> dict[Table, list[RunFile]]:
         """Lists what was written, with digests."""
@@ -331,7 +315,7 @@ class ScoreCorpus:
             pair["reasons"] = self.scorer.model.explain(*texts, segmenter)
         return sample
 
-    def _written(self, name: str, keys: tuple[str, str]) -> Counter[tuple[Any, ...]]:
+    def _written(self, name: str, keys: Sequence[str | Column]) -> Counter[tuple[Any, ...]]:
         if name not in self.schemas:
             return Counter()
         return written_counts(self.spark, f"{self.folder}/{name}", self.schemas[name], keys)
@@ -371,6 +355,8 @@ class ScoreCorpus:
                 )
                 for origin, rows in read.items()
             },
+            known_pairs=stages.known,
+            earlier_runs=[run.run_id for run in self.ledger.runs],
             stages=by_stage,
             quarantine=by_reason,
             cuts={o: [None if c != c else c for c in stages.thresholds[o]] for o in known},
@@ -379,6 +365,12 @@ class ScoreCorpus:
                 o: {share: quantile(bins, share) for share in QUANTILES}
                 for o, bins in stages.bins.items()
             },
+            histograms={},
             seconds={},
             files={},
         )
+
+
+def _tenth(name: str) -> Column:
+    """Returns the tenth of 0 to 1 that a column's value lies in."""
+    return F.least(F.floor(F.col(name) * TENTHS), F.lit(TENTHS - 1)).cast("int").alias(f"_{name}")

@@ -159,6 +159,22 @@ class Report:
         rows = [[name, f"{n:,}", EXPLANATIONS.get(name, "")] for name, n in self.reasons()]
         return Table(["reason", "rows", "what it means"], rows)
 
+    def drift(self) -> Table:
+        """Lists what was compared with an earlier run; a shift is marked."""
+        indices = self.manifest.drift.indices if self.manifest.drift else {}
+        rows = [
+            [
+                origin,
+                name,
+                f"{index.psi:.3f}",
+                f"{index.limit:.3f}",
+                "×" * (index.psi > index.limit),
+            ]
+            for origin, of in indices.items()
+            for name, index in of.items()
+        ]
+        return Table(["origin", "compared", "index", "limit", "shifted"], rows)
+
     def times(self) -> Table:
         rows = [[step, f"{seconds:,.1f}"] for step, seconds in self.manifest.seconds.items()]
         return Table(["step", "seconds"], rows, ["total", f"{self.total_seconds:,.1f}"])
@@ -206,6 +222,10 @@ def print_summary(report: Report, console: Console | None = None) -> None:
         f"manifest: {report.folder}/{NAME}",
         f"report: {report.folder}/report.html",
     ]
+    if known := sum(manifest.known_pairs.values()):
+        lines.append(f"{known:,} of the duplicates are pairs of earlier runs")
+    if drift := manifest.drift:
+        lines.append(f"drift against {drift.against}: {', '.join(drift.shifted) or 'none'}")
     if manifest.set_aside:
         lines.append(f"set aside: {manifest.set_aside}; the manifest names them")
     for line in lines:

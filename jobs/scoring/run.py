@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
-from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from gaixie.jobs.corpus.early import SMALL_BYTES, local_bytes
-from gaixie.jobs.corpus.publish import held, needs_spark
-from gaixie.jobs.corpus.session import begin_session
+from gaixie.jobs.corpus.publish import RunLock, held, needs_spark, read_runs
+from gaixie.jobs.corpus.session import begin_session, start_session
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.storage import storage
-from gaixie.udfs.storage.manifest import NAME
+from gaixie.udfs.storage.manifest import NAME, RunManifest, read_run
 
 
 def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
@@ -28,44 +31,103 @@ def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
         lock = None
         if not (args.dry_run or needs_spark(folder)):
             lock = stack.enter_context(held(folder, args.take_over))
-            if _published(storage.exists, folder, run_id, args.resume):
-                return 0
+            if manifest := _published(storage, settings, folder, args.resume):
+                return _finish(settings, args, folder, manifest, lock) if settings.table else 0
         uris = [folder, *(source.path for source in settings.inputs)]
         small = local_bytes(settings.inputs) < SMALL_BYTES
-        with begin_session("gaixie score_corpus", uris, small) as wait_for_session:
+        with begin_session("gaixie score_corpus", uris, small, bool(settings.table)) as wait:
             # While Java starts.
+            from gaixie.jobs.corpus.iceberg import IcebergTable
             from gaixie.jobs.corpus.inputs import inspect_inputs
             from gaixie.jobs.corpus.storage import Storage
+            from gaixie.jobs.scoring.drift import baseline
+            from gaixie.jobs.scoring.ledger import Ledger
+            from gaixie.jobs.scoring.metrics import exposition, push
             from gaixie.jobs.scoring.pipeline import ScoreCorpus, load_scorer
 
             scorer = load_scorer(settings)
-            spark = wait_for_session()
+            spark = wait()
         files = Storage(spark)
+        table = IcebergTable(spark, settings.table) if settings.table else None
         if lock is None and not args.dry_run:
             lock = stack.enter_context(held(folder, args.take_over, files))
-            if _published(files.exists, folder, run_id, args.resume):
-                return 0
-        inputs = inspect_inputs(spark, files, settings.inputs, settings.on_corrupt_file)
+            if manifest := _published(files, settings, folder, args.resume):
+                return _finish(settings, args, folder, manifest, lock) if table else 0
+        runs = _earlier(settings, args, files if needs_spark(folder) else storage)
+        before = baseline(runs, scorer.signature, args.fail_on_drift)
+        ledger = Ledger(settings, scorer.signature, runs)
+        wanted = ledger.is_new if settings.new_only or settings.since else None
+        inputs = inspect_inputs(spark, files, settings.inputs, settings.on_corrupt_file, wanted)
+        if not any(source.files for source in inputs):
+            print(f"nothing new to score: no run '{run_id}' was made")
+            return 0
+        extra = (column for source in inputs for column in source.extra_columns)
+        change = table.check(run_id, extra) if table else ""
         job = ScoreCorpus(spark, files, settings, scorer, inputs, run_id, folder, args.limit)
+        job.ledger, job.baseline = ledger, before
         if lock is None:
             from gaixie.jobs.scoring import dry_run as plan
 
-            plan.dry_run(job, args.cores, args.pairs)
+            plan.dry_run(job, args.cores, args.pairs, change)
             return 0
         job.check_lock = lock.check
         job.start(args.resume)
         job.score_chunks()
         stages = job.find_stages()
         job.write_tables(stages)
-        job.publish(stages)
-    return 0
+        manifest = job.publish(stages)
+        if args.push_metrics:
+            push(args.push_metrics, exposition(manifest))
+        return _finish(settings, args, folder, manifest, lock)
 
 
-def _published(exists: Callable[[str], bool], folder: str, run_id: str, resume: bool) -> bool:
-    """Says whether nothing is left to do. Raises JobError if another run has the name."""
-    if not exists(f"{folder}/{NAME}"):
-        return False
+def _earlier(settings: ScoreSettings, args: Namespace, files: Any) -> list[RunManifest]:
+    """Reads the manifests of earlier runs, where the run is held against them."""
+    assert settings.output is not None
+    needed = settings.new_only or args.fail_on_drift is not None
+    return read_runs(settings.output, files, cleaned=True) if needed else []
+
+
+def _finish(
+    settings: ScoreSettings, args: Namespace, folder: str, manifest: RunManifest, lock: RunLock
+) -> int:
+    """Adds a published run to the table, if there is one, and returns the exit code.
+
+    Where drift is to fail, a run that has drifted is left out of the table.
+    """
+    from gaixie.jobs.corpus.iceberg import IcebergTable
+    from gaixie.jobs.scoring.drift import DRIFTED
+
+    drifted = bool(manifest.drift and manifest.drift.shifted and args.fail_on_drift is not None)
+    if settings.table and drifted:
+        print(
+            f"table {settings.table}: run '{manifest.run_id}' has drifted, and was not added; "
+            "--resume without --fail-on-drift adds it"
+        )
+    elif settings.table:
+        spark = SparkSession.getActiveSession()
+        spark = spark or start_session("gaixie score_corpus", [folder], table=True)
+        IcebergTable(spark, settings.table).add(manifest, folder, lock.check)
+    return DRIFTED if drifted else 0
+
+
+def _published(
+    files: Any, settings: ScoreSettings, folder: str, resume: bool
+) -> RunManifest | None:
+    """Returns the manifest of a run that is published. Raises JobError if another run has the
+    name."""
+    if not files.exists(f"{folder}/{NAME}"):
+        return None
+    run_id = folder.rpartition("/")[2]
     if not resume:
         raise JobError(f"{folder}: run '{run_id}' is published; take another --run-id")
     print(f"run '{run_id}' is already published: nothing to do ({folder})")
-    return True
+    manifest = read_run(folder, files)
+    then = manifest.settings
+    now = json.loads(json.dumps(settings.model_dump(by_alias=True)))
+    # An older version may lack a setting.
+    same = {"output", "run_id", "table"} | (now.keys() - then.keys())
+    if other := [name for name in now if name not in same and then[name] != now[name]]:
+        names = ", ".join(other)
+        print(f"it was made with other settings of {names}; take another --run-id for these")
+    return manifest

@@ -36,8 +36,8 @@ class Sample:
     judgements: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     """Pairs by origin and judgement, in BARS bins of equal width from 0 to 1."""
     examples: list[dict] = field(default_factory=list)
-    """Some pairs of each stage, lowest score first: source, paraphrase, origin, stage, and MEASURED,
-    None where missing."""
+    """Some pairs of each stage, lowest score first: source, paraphrase, origin, stage, and
+    MEASURED, None where missing."""
 
 
 def sample_scored(

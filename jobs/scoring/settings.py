@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from gaixie.jobs.corpus.settings import Csv, Input, Origin, Uri
+from gaixie.jobs.corpus.settings import Csv, Input, Origin, TableName, Uri
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS, TIER_NAMES
 from gaixie.udfs.spscore.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING
@@ -24,6 +25,15 @@ def _known_segmenter(spec: str) -> str:
     if not re.fullmatch(r"jieba|ltp:.+", spec):
         raise ValueError("expected jieba or ltp:NAME_OR_FOLDER")
     return spec
+
+
+def _known_time(text: object) -> str:
+    try:
+        when = datetime.fromisoformat(str(text))
+    except ValueError:
+        raise ValueError("expected a time such as 2026-11-24 or 2026-11-24T18:30") from None
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return when.astimezone(UTC).replace(tzinfo=None).isoformat()
 
 
 class Thresholds(Strict):
@@ -44,7 +54,8 @@ class Thresholds(Strict):
         return self
 
     def in_words(self) -> str:
-        """Returns where the stages begin: stages 1, 2 and 3 begin at a score of 0.2, 0.4 and 0.5."""
+        """Returns where the stages begin: stages 1, 2 and 3 begin at a score of 0.2, 0.4 and
+        0.5."""
         of, points = "a score", self.scores
         if points is None:
             of, points = "the quantile", self.quantiles or (0.0, 0.0, 0.0)
@@ -61,6 +72,12 @@ class ScoreSettings(Strict):
     """root of the tables: a folder or a URI"""
     run_id: Annotated[str, AfterValidator(check_run_id)] | None = None
     """by default the time of the start, in UTC"""
+    table: TableName | None = None
+    """CATALOG.DATABASE.TABLE of Apache Iceberg, to which the run is added once it is published"""
+    new_only: bool = False
+    """leave out files and pairs that published runs of this output and signature have scored"""
+    since: Annotated[str, BeforeValidator(_known_time)] | None = None
+    """leave out files that were last written before, such as 2026-11-24T18:30 (UTC)"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     """shorter sentences go to quarantine"""
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)

@@ -35,7 +35,8 @@ def draw(groups: np.ndarray, samples: int = SAMPLES, seed: int = 0) -> np.ndarra
 
 
 def p_value(differences: np.ndarray) -> float:
-    """Two-sided p that a difference is 0, from its values in resamples; NaN where there are none."""
+    """Two-sided p that a difference is 0, from its values in resamples; NaN where there are
+    none."""
     differences = differences[np.isfinite(differences)]
     if not len(differences):
         return float("nan")

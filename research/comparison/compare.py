@@ -25,7 +25,7 @@ def compare(data_set: DataSet, scored: Scores, config: Config) -> list[dict[str,
     for name, rows in parts.items():
         found = {"name": name, **_compare_rows(data_set, scored, rows, config)}
         known = data_set.published if name == data_set.name else data_set.published_extended
-        values = {row["name"]: row[found["statistic"]].score for row in found["metrics"]}
+        values = {row["name"]: row[found["statistic"]] for row in found["metrics"]}
         found["published"] = [
             (scored.titles[of], theirs, values[of]) for of, theirs in known.items() if of in values
         ]

@@ -35,7 +35,8 @@ class Rated(Strict):
     own: list[str] = Field(default=[])
     """More of them, which were written for this project: relative to the repository's root."""
     again: str | None = None
-    """JSON lines of pairs of the first table that later raters rated once more (id, rater, ratings)."""
+    """JSON lines of pairs of the first table that later raters rated once more (id, rater,
+    ratings)."""
     licence: str = "not stated"
     raters: str = "not stated"
     scale: float = Field(default=5.0, gt=0)
@@ -73,6 +74,9 @@ class Known(Strict):
     broken: str
     rewritten: str
     """Free rewrites and their counterparts: relative to the repository's root."""
+    own_groups: str
+    own_broken: str
+    """As groups and broken; some of them are kept for tier full. Relative to the root, too."""
     weight: float = Field(default=0.25, gt=0)
     """Of all rated pairs'."""
 
@@ -119,18 +123,21 @@ class Config(Strict):
     negatives: Negatives = Field(default_factory=lambda: Negatives.model_validate({}))
     penalties: dict[str, float] = Field(default={})
     never_raise: dict[str, list[str]] = Field(default={})
+    never_lower: dict[str, list[str]] = Field(default={})
     parameters: dict[str, dict] = Field(default={})
     """By tier: what differs from LightGBM's settings in udfs/spscore/fit.py."""
 
     @model_validator(mode="after")
     def _columns(self) -> Config:
-        named = [*self.penalties, *(name for names in self.never_raise.values() for name in names)]
-        for name in named:
-            if name not in TIERS["core"]:
-                raise ValueError(f"{name!r}: expected a column of the tier core")
-        for output in self.never_raise:
-            if output not in OUTPUTS:
-                raise ValueError(f"never_raise.{output}: expected one of {', '.join(OUTPUTS)}")
+        lower = [*self.penalties, *(name for own in self.never_raise.values() for name in own)]
+        higher = [name for own in self.never_lower.values() for name in own]
+        for tier, named in (("core", lower), ("full", higher)):
+            if unknown := [name for name in named if name not in TIERS[tier]]:
+                raise ValueError(f"{unknown[0]!r}: expected a column of the tier {tier}")
+        for setting in ("never_raise", "never_lower"):
+            for output in getattr(self, setting):
+                if output not in OUTPUTS:
+                    raise ValueError(f"{setting}.{output}: expected one of {', '.join(OUTPUTS)}")
         return self
 
     note: str = ""
@@ -166,10 +173,11 @@ class Rows:
 
 
 def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
-    """Columns source, paraphrase (normalised), group, kind, origin, passes, part, and RATINGS in [0, 1].
+    """Columns source, paraphrase (normalised), group, kind, origin, passes, part, and RATINGS in
+    [0, 1].
 
-    Ratings of later rounds are put on the scale of the first; pairs that share a group or a source have
-    one group. Raises FileNotFoundError, or ValueError naming file, column and row at fault.
+    Ratings of later rounds are put on the scale of the first; pairs that share a group or a source
+    have one group. Raises FileNotFoundError, or ValueError naming file, column and row at fault.
     """
     paths = [folder / name for name in (settings.path, *settings.later)]
     paths += [ROOT / name for name in settings.own]
@@ -348,7 +356,8 @@ def _ratings(column: pd.Series, highest: float | np.ndarray, where: str) -> np.n
 def numbers_of(
     column: pd.Series, where: str, expected: str, right: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """A column as numbers: float64. Raises ValueError that names the first row that is not right."""
+    """A column as numbers: float64. Raises ValueError that names the first row that is not
+    right."""
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(float)
     wrong = np.flatnonzero(~right(numbers))
     if len(wrong):

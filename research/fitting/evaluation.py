@@ -43,12 +43,20 @@ def correlations(
         table[part] = {}
         for column, output in enumerate(OUTPUTS):
             pair = outputs[rows, column], targets[rows, column]
-            figures: dict[str, float] = {"pairs": int(rows.sum())}
-            for name, statistic in (("spearman", spearman), ("pearson", pearson)):
-                low, high = bootstrap_interval(statistic, pair, of_rows[rows], SAMPLES)
-                figures |= {name: statistic(*pair), f"{name}_low": low, f"{name}_high": high}
+            figures = {"pairs": int(rows.sum()), **both_correlations(*pair, of_rows[rows])}
             table[part][output] = figures
     return table
+
+
+def both_correlations(
+    scores: np.ndarray, rated: np.ndarray, groups: np.ndarray
+) -> dict[str, float]:
+    """Spearman and Pearson, each with its 95 % interval by group: NAME, NAME_low, NAME_high."""
+    figures: dict[str, float] = {}
+    for name, statistic in (("spearman", spearman), ("pearson", pearson)):
+        low, high = bootstrap_interval(statistic, (scores, rated), groups, SAMPLES)
+        figures |= {name: statistic(scores, rated), f"{name}_low": low, f"{name}_high": high}
+    return figures
 
 
 def by_kind(outputs: np.ndarray, targets: np.ndarray, kinds: np.ndarray) -> list[dict[str, Any]]:
@@ -112,7 +120,8 @@ def choose_thresholds(
 def stages(
     stage: np.ndarray, targets: np.ndarray, groups: Sequence | np.ndarray, part: np.ndarray
 ) -> list[dict[str, Any]]:
-    """For each stage: pairs, share that lost meaning, mean ratings (0 to 5) with 95 % intervals by group."""
+    """For each stage: pairs, share that lost meaning, mean ratings (0 to 5) with 95 % intervals by
+    group."""
     table = []
     of_rows = np.asarray(groups, object)
     for number in range(4):
@@ -132,7 +141,8 @@ def stages(
 def top(
     scores: np.ndarray, rated: np.ndarray, groups: Sequence | np.ndarray, part: np.ndarray
 ) -> dict[str, Any]:
-    """Pairs of a part with a score of TOP or more, and their mean rating (0 to 5) as in ``stages``."""
+    """Pairs of a part with a score of TOP or more, and their mean rating (0 to 5) as in
+    ``stages``."""
     rows = (scores >= TOP) & part
     figures: dict[str, Any] = {"from": TOP, "pairs": int(rows.sum())}
     if rows.sum() > 1:

@@ -1,8 +1,8 @@
 """Fits tier ``full``: heads that read tier core's outputs and the pair encoder's.
 
-The encoder knows the ratings that it was trained on too well, and so does a model of tier core. So the heads
-learn from rated pairs that the encoder never saw (its parts ``heads`` and ``test``), with the
-outputs of core models that did not see them either (stacking).
+The encoder knows the ratings that it was trained on too well, and so does a model of tier core. So
+the heads learn from rated pairs that the encoder never saw (its parts ``heads`` and ``test``), with
+the outputs of core models that did not see them either (stacking).
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ from pathlib import Path
 import numpy as np
 
 from gaixie.research.fitting import recipe, report
-from gaixie.research.fitting.data import Config
+from gaixie.research.fitting.data import Config, Known, Rows
+from gaixie.research.fitting.known import known_rows, pairs_for_full
 from gaixie.research.fitting.recipe import Material
 from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.pair_encoder import PairEncoder
-from gaixie.udfs.spscore import SHIPPED
+from gaixie.udfs.spscore import SHIPPED, SPScore
 from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
+from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import Segmenter
 
 NEGATIVES_OF = ("written_full", "mcts", "cip")
 """Kinds of pairs whose negatives the heads learn from: what the card's adversaries are made of."""
+STACKED = 1
+"""Fits of each head of the core models that are stacked: one, for time."""
 READ = (*CORE_OUTPUTS, *ENCODER_FEATURES, "lr", "words_repeated")
 """What the heads read. The encoder does not mind a sentence that is said twice, so the last two are
 there; with all features of core the heads would learn the few ratings by heart."""
@@ -36,7 +40,7 @@ def fit_full(
     folder: of the sets. Tier core must have been fitted into the folder beside output.
     """
     say("full: tier core, cross-validated")
-    core = recipe.cross_validate(material, "core", config)
+    core = recipe.cross_validate(material, "core", config.model_copy(update={"seeds": STACKED}))
     unseen = (material.rated["part"] != "encoder").to_numpy()
     kinds = material.rated["kind"].to_numpy(object)[material.negatives.pairs]
     chosen = np.isin(kinds, NEGATIVES_OF) & unseen[material.negatives.pairs]
@@ -49,8 +53,22 @@ def fit_full(
     encoded = PairEncoder.load().predict(texts["source"].tolist(), texts["paraphrase"].tolist())
     columns = np.hstack([core, encoded])
     material = with_columns(material, columns)
+    if config.known:
+        core_folder = SHIPPED / "core" if output.parent == SHIPPED else output.parent / "core"
+        material = replace(material, known=_known(config.known, material, core_folder, segmenter))
     own_core = "core" if output.parent == SHIPPED else output.parent / "core"
     report.fit_and_save(config, "full", material, segmenter, output, own_core, folder, READ)
+
+
+def _known(settings: Known, material: Material, core: Path, segmenter: Segmenter) -> Rows:
+    """Written groups that neither the encoder nor tier core has learned from."""
+    kinds = set(material.rated["kind"])
+    pairs = [own for own in pairs_for_full(settings) if own[2] in kinds]
+    rows = known_rows(pairs, settings.weight, material.rated, segmenter)
+    sources, paraphrases = ([normalise(own[k]) for own in pairs] for k in (0, 1))
+    encoded = PairEncoder.load().predict(sources, paraphrases)
+    judged = SPScore.load(str(core)).predict(rows.features)
+    return replace(rows, features=np.hstack([rows.features, judged, encoded]))
 
 
 def only(material: Material, rated: np.ndarray, negatives: np.ndarray) -> Material:

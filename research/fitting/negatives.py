@@ -2,8 +2,8 @@
 
 Ratings exist for some thousand pairs only. Negatives teach the metric what is no paraphrase and
 test it: the copy, the fragment, the stranger, and the sentence in which one thing went wrong. A
-corruption is applied to the source (``kind``) or to the paraphrase (``own_kind``). The first gives a
-near-copy with a fault, the second a good rewrite with the same fault, which is harder to see.
+corruption is applied to the source (``kind``) or to the paraphrase (``own_kind``). The first gives
+a near-copy with a fault, the second a good rewrite with the same fault, which is harder to see.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pandas as pd
 
 from gaixie.research.fitting import data
 from gaixie.research.fitting.data import Config, Rows
-from gaixie.research.fitting.known import known_rows
+from gaixie.research.fitting.known import known_rows, pairs_for_core
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
 from gaixie.udfs.spscore.fit import fit_model, group_folds
@@ -53,18 +53,21 @@ def read_material(
 ) -> Material:
     """Reads the sets, makes the negatives, and computes the features of all of them."""
     negatives = data.negatives_of(rated, folder, config.negatives, segmenter)
-    human = None
+    human = known = None
     line: dict[str, float] = {}
     if config.human:
         texts, line = data.read_human(config.human, folder, rated)
         human = data.human_rows(config.human, texts, line, rated, segmenter)
+    if config.known:
+        pairs = pairs_for_core(config.known, folder)
+        known = known_rows(pairs, config.known.weight, rated, segmenter)
     return Material(
         rated,
         data.is_written(rated, config.rated),
         data.rated_rows(rated, config.rated, segmenter),
         data.negative_rows(rated, negatives, config.negatives, segmenter),
         human,
-        known_rows(config.known, folder, rated, segmenter) if config.known else None,
+        known,
         line,
         pd.concat([rated[["source", "paraphrase"]], negatives[["source", "paraphrase"]]]),
     )
@@ -90,7 +93,13 @@ def fit(
         if output in PENALISED:  # the head learns what the penalties leave to it
             target = np.minimum(target / factor[known], 1)
             weight = weight * factor[known] ** 2
-        monotone = [name for name in config.never_raise.get(output, ()) if name in chosen]
+        signs = {-1: config.never_raise, 1: config.never_lower}
+        monotone = {
+            name: sign
+            for sign, named in signs.items()
+            for name in named.get(output, ())
+            if name in chosen
+        }
         model = fit_model(
             rows.features[known][:, places],
             target,
@@ -98,7 +107,7 @@ def fit(
             chosen,
             config.seeds,
             config.parameters.get(tier),
-            dict.fromkeys(monotone, -1),
+            monotone,
         )
         heads[output] = Head(model, chosen)
     resources = Resources.load().digests() if tier != "paper" else {}

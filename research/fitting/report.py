@@ -43,8 +43,8 @@ def fit_and_save(
 ) -> None:
     """Cross-validates and fits a tier; the model is written last, when nothing can fail any more.
 
-    core: the model of tier core that tier full reads. folder: where sets lie that nothing is fitted on. columns: features that the heads read, by default
-    all of the tier.
+    core: the model of tier core that tier full reads. folder: where sets lie that nothing is fitted
+    on. columns: features that the heads read, by default all of the tier.
     """
     rated = material.rated
     if tier == "paper":  # its eight features cannot tell a counterpart from a paraphrase
@@ -90,7 +90,8 @@ def fit_and_save(
 
 
 def _encoder_card() -> dict[str, Any]:
-    """What the card says of the encoder: how it was trained, and what it sees on pairs it never saw."""
+    """What the card says of the encoder: how it was trained, and what it sees on pairs it never
+    saw."""
     return dict(json.loads((SHIPPED / DESCRIPTION).read_text("utf-8"))["summary"])
 
 
@@ -130,7 +131,8 @@ def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd
 
 
 def parts_of(material: Material) -> dict[str, np.ndarray]:
-    """The pairs that figures are given for apart: real ones, those of later rounds, written ones."""
+    """The pairs that figures are given for apart: real ones, those of later rounds, written
+    ones."""
     later = (material.rated["rater"].fillna("") != "").to_numpy()
     written = material.written
     parts = {"real": ~written & ~later, "later": ~written & later, "written": written}
@@ -143,7 +145,8 @@ def ablate(
     """Spearman and Pearson of spscore with all features, then without each one or each family.
 
     CSPC's Table 3 does so for its eight features. Every row, the first too, is fitted with the same
-    single seed. columns: the features that the heads read otherwise.
+    single seed, and has 95 % intervals by group. columns: the features that the heads read
+    otherwise.
     """
     if tier == "paper":
         left_out = {name: (name,) for name in TIERS["paper"]} | PAPER_GROUPS
@@ -159,10 +162,11 @@ def ablate(
         scores = cross_validate(material, tier, fewer, kept)[: len(rows), -1]
         row: dict[str, Any] = {"label": label}
         for part, inside in parts.items():
-            pair = scores[inside], rows.targets[inside, -1]
-            row |= {part: evaluation.spearman(*pair), f"{part}_pearson": evaluation.pearson(*pair)}
+            own = scores[inside], rows.targets[inside, -1], rows.groups[inside]
+            row[part] = evaluation.both_correlations(*own)
         table.append(row)
-        say(f"  without {label}: " + ", ".join(f"{row[part]:.3f} {part}" for part in parts))
+        found = ", ".join(f"{row[part]['spearman']:.3f} {part}" for part in parts)
+        say(f"  without {label}: {found}")
     return table
 
 

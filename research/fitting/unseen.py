@@ -1,4 +1,5 @@
-"""What a fitted model makes of sets that nothing was fitted on: written counterparts, and entailment."""
+"""What a fitted model makes of sets that nothing was fitted on: written counterparts, and
+entailment."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def counterparts(model: SPScore, data: Path) -> list[dict[str, Any]]:
 
 
 def entailment(model: SPScore, path: Path) -> dict[str, float]:
-    """AUC of ``meaning`` for entailment against contradiction (OCNLI, which nothing is fitted on)."""
+    """AUC of ``meaning`` for entailment against contradiction (OCNLI, which nothing is fitted
+    on)."""
     names = ["premise", "hypothesis", "label"]
     table = pd.read_csv(path, sep="\t", quoting=3, names=names, dtype=str)
     table = table[table["label"].isin(["entailment", "contradiction"])]

@@ -91,6 +91,7 @@ def extrinsic(
     clock: Clock,
     sizes: Sizes,
     networks: Sequence[str] = (*NETWORKS,),
+    learned_from: Sequence[str] = GENERATORS,
 ) -> tuple[dict[tuple[str, str], np.ndarray], dict[tuple[str, str], np.ndarray]]:
     """What networks say of the test part, by generator and network.
 
@@ -98,7 +99,8 @@ def extrinsic(
     validation part: whether each review as people wrote it is told right, bool, shape (seeds,
     reviews). Then, of networks that learned from the originals: the probability of the review's own
     label, read in the generator's paraphrase, the mean over seeds, shape (reviews,). Each training
-    leaves a file in the folder, which is not made again. Raises OutOfTime.
+    leaves a file in the folder, which is not made again. learned_from: the generators that networks
+    learn from, the original first. Raises OutOfTime.
     """
     part = [np.flatnonzero(reviews.part == k) for k in range(len(PARTS))]
     rows = [row for own in written.values() for row in own]
@@ -108,7 +110,8 @@ def extrinsic(
     label = reviews.label
     right: dict[tuple[str, str], np.ndarray] = {}
     read: dict[tuple[str, str], np.ndarray] = {}
-    for generator, own in numbers.items():
+    for generator in learned_from:
+        own = numbers[generator]
         tests = written if generator == ORIGINAL else (ORIGINAL,)
         learned, validation = ((own[k], label[k]) for k in part[:2])
         for network in networks:

@@ -65,7 +65,10 @@ def report(
     samples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Figures of the test part at 0.5, at the held-out part's threshold, at the other half's."""
+    """Figures of the test part at 0.5, at the held-out part's threshold, at the other half's.
+
+    on_held_out: those of the held-out part, at the threshold that is best there.
+    """
     pairs, probability = test
     label = pairs.label >= 0.5
     threshold = best_threshold(held_out[0].label >= 0.5, held_out[1])
@@ -75,6 +78,7 @@ def report(
         "threshold": threshold,
         "held_out_auc": auc(held_out[0].label >= 0.5, held_out[1]),
         "auc": {"score": auc(label, probability), "low": low, "high": high},
+        "on_held_out": figures(held_out[0], held_out[1] > threshold, samples, seed),
         "half": figures(pairs, probability > 0.5, samples, seed),
         "held_out": figures(pairs, probability > threshold, samples, seed),
         "crossed": figures(pairs, crossed(pairs, probability), samples, seed),

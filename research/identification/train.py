@@ -123,7 +123,7 @@ def _open(model: str, recipe: Recipe) -> Identifier:
 def _freeze(network: Any, layers: int) -> tuple[list[Any], list[Any]]:
     """Parameters that are trained: the encoder's, and the head's."""
     base = network.base_model
-    base.get_input_embeddings().requires_grad_(False)
+    getattr(base, "embeddings", base.get_input_embeddings()).requires_grad_(False)
     stack = getattr(getattr(base, "encoder", base), "layer", ())
     if layers > len(stack):
         raise ValueError(

@@ -1,1 +1,2 @@
-"""Trains the pair encoder: examples, counterparts broken by program, ratings, the loop, the export."""
+"""Trains the pair encoder: examples, counterparts broken by program, ratings, the loop, the
+export."""

@@ -3,7 +3,8 @@
     breaker = Breaker(sentences, random.Random(5))
     breaker.negation("他没有来。")      # "他已经来。", or None where there is nothing to turn
 
-What a program breaks keeps nearly all words, so that only who reads sees it. Words are in words.ini.
+What a program breaks keeps nearly all words, so that only who reads sees it. Words are in
+words.ini.
 """
 
 from __future__ import annotations

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from gaixie.research.pair_encoder.examples import Sets, human_test
+from gaixie.research.pair_encoder.examples import OWN, Sets, human_test
+from gaixie.research.pair_encoder.judged_edits import GOOD
 from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
 from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder
+from gaixie.udfs.paraphrase.edits import apply, doubts_of
 
 KINDS = ("negation", "roles", "fact", "scope", "salad")
 
 
 def evaluate(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:
-    """How often a paraphrase (S2 to S4) beats its counterpart; Spearman with ratings; AUC of OCNLI."""
+    """How often a paraphrase (S2 to S4) beats its counterpart; Spearman with ratings; AUC of
+    OCNLI."""
 
     def of(task: str, pairs: list[tuple[str, str]]) -> np.ndarray:
         return encoder.predict(*zip(*pairs, strict=True))[:, TASKS.index(task)]
 
     found: dict[str, float] = {}
-    groups = sets.test_written
-    for kind in KINDS:
+    for kind, (suffix, groups) in product(KINDS, _parts(sets)):
         good = [(own["texts"][0], own["texts"][k]) for own in groups for k in (2, 3, 4)]
         bad = [(own["texts"][0], sets.broken[own["group"]][kind]) for own in groups]
         judged = of("fluent" if kind == "salad" else "same", [*good, *bad])
         better = judged[: len(good)].reshape(-1, 3) > judged[len(good) :, None]
-        found[f"{kind}, a paraphrase wins"] = float(better.mean())
+        found[f"{kind}, a paraphrase wins{suffix}"] = float(better.mean())
     wins = [
         of("same", [(row["source"], text) for text in row["same"]])
         > of("same", [(row["source"], text) for text in row["roles"]])
@@ -56,8 +60,34 @@ def evaluate(encoder: PairEncoder, sets: Sets, data: Path) -> dict[str, float]:
     human = [row for row in human if human_test(row["source"])]
     scores = of("human", [(row["source"], row["candidate"]) for row in human])
     found["BQ-Para, Spearman"] = float(spearmanr(scores, [row["human"] for row in human])[0])
+    statements = [
+        of("same", [(row["premise"], text) for text in (*row["entailed"], *row["contradicted"])])
+        for row in sets.test_premises
+    ]
+    wins = [(own[:2, None] > own[None, 2:]).mean() for own in statements]
+    found["premises, what follows wins"] = float(np.mean(wins))
+    found |= _edits(encoder, sets)
     found["OCNLI, entailment against contradiction, AUC"] = _entailment(of, data)
     return found
+
+
+def _edits(encoder: PairEncoder, sets: Sets) -> dict[str, float]:
+    """AUC of edits that were judged: by ``good``, and by how likely what they wrote is wrong."""
+    edits = [(row.text, edit) for row in sets.test_edits for edit in (*row.good, *row.bad)]
+    texts, edited = [text for text, _ in edits], [apply(text, [edit]) for text, edit in edits]
+    tasks, doubts = encoder.read(texts, edited)
+    doubt = [doubts_of([edit], own)[0] for (_, edit), own in zip(edits, doubts, strict=True)]
+    good = [edit.kind == GOOD for _, edit in edits]
+    return {
+        "judged edits, good, AUC": float(roc_auc_score(good, tasks[:, TASKS.index("good")])),
+        "judged edits, doubt, AUC": float(roc_auc_score(good, np.negative(doubt))),
+    }
+
+
+def _parts(sets: Sets) -> list[tuple[str, list[dict[str, Any]]]]:
+    """The groups that came with the data, then those that were written here later."""
+    given = [row for row in sets.test_written if row["group"] < OWN]
+    return [("", given), (", later", [row for row in sets.test_written if row["group"] >= OWN])]
 
 
 def _entailment(of, data: Path) -> float:

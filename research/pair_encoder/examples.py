@@ -1,8 +1,8 @@
 """Draws what the pair encoder learns from.
 
-Pairs that say the same, pairs that do not, broken Chinese, ratings, and judgements that others made. Each
-example has targets from 0 to 1 for some tasks of the encoder, and, where a program broke the
-paraphrase, the spans that it changed.
+Pairs that say the same, pairs that do not, broken Chinese, ratings, and judgements that others
+made. Each example has targets from 0 to 1 for some tasks of the encoder, and, where a program broke
+the paraphrase, the spans that it changed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ import pandas as pd
 import rjieba
 
 from gaixie.research.pair_encoder.broken import Breaker
+from gaixie.research.pair_encoder.judged_edits import FILE as EDITS
+from gaixie.research.pair_encoder.judged_edits import Judged, draw_edited, read_judged_edits
+from gaixie.research.pair_encoder.judged_edits import held_out as edits_held_out
 from gaixie.research.pair_encoder.ratings import HIGHEST, RATINGS, read_json_lines, read_ratings
 from gaixie.udfs.paraphrase.edits import Edit, apply, fits
 from gaixie.udfs.paraphrase.lexicon import lexical_edits, load
@@ -32,8 +35,13 @@ RATED = ("paraphrase_core.dev.jsonl", "paraphrase_core2.dev.jsonl", "written_rat
 AGAIN = "paraphrase_core2.again.jsonl"
 REWRITTEN_RATED = "rewritten_rated.jsonl"
 QUESTIONS = ("afqmc.train.tsv", "lcqmc.dev.tsv", "oppo.dev.tsv")
+FOLLOWS = {"entailed": 0.5, "neutral": 0.35, "contradicted": 0.15}
+"""How much of a premise's meaning a statement keeps that follows from it, may be true, or cannot
+be."""
 LIKELY = 0.93
 """How sure it is that two good translations of one sentence say the same."""
+OWN, LATER = 20_000, 30_000
+"""Written groups from these numbers on were written here; counterparts came with the later ones."""
 LONGEST = 110
 """Characters of a sentence; pairs with a longer one are left out."""
 Span = tuple[int, int]
@@ -48,6 +56,9 @@ class Example:
     targets: dict[str, float]
     spans: list[Span] | None = None
     """Where the paraphrase is wrong; None where nobody looked."""
+    worse: Example | None = None
+    """Another paraphrase of the source, for which the ``rank`` task has to be lower."""
+    rank: str = "same"
 
 
 @dataclass
@@ -64,23 +75,34 @@ class Sets:
     """Sentences whose participants were exchanged (exchanged.jsonl), each with its ``wrong``."""
     rewritten: list[dict[str, Any]]
     """Free rewrites of a sentence, and as free ones that say something else (rewritten.jsonl)."""
+    premises: list[dict[str, Any]]
+    """What a sentence entails, what it leaves open, and what contradicts it (premises.jsonl)."""
     judged: list[Example]
     """Judgements that others made."""
     grammar: list[tuple[str, int]]
     """(sentence, 1 where it is right)."""
+    edits: list[Judged] = field(default_factory=list)
+    """Sentences whose edits were judged (judged_edits.tsv)."""
+    test_edits: list[Judged] = field(default_factory=list)
     test_written: list[dict[str, Any]] = field(default_factory=list)
     test_exchanged: list[dict[str, Any]] = field(default_factory=list)
     test_rewritten: list[dict[str, Any]] = field(default_factory=list)
+    test_premises: list[dict[str, Any]] = field(default_factory=list)
 
 
 def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
-    """Reads the sets. own: folder of what was written here. FileNotFoundError where a set is missing."""
+    """Reads the sets. own: folder of what was written here. FileNotFoundError where a set is
+    missing."""
     written = [
         row
         for path in (data / "written_groups.jsonl", own / "written_groups.jsonl")
         for row in read_json_lines(path)
     ]
-    broken = {row["group"]: row for row in read_json_lines(data / "written_broken.jsonl")}
+    broken = {
+        row["group"]: row
+        for path in (data / "written_broken.jsonl", own / "written_broken.jsonl")
+        for row in read_json_lines(path)
+    }
     rated = read_ratings([*(data / name for name in RATED), own / REWRITTEN_RATED], data / AGAIN)
     test = {row["group"] for row in written if row["group"] in broken and held_out(row["group"])}
     kept_apart = rated["group"].isin({str(group) for group in test})
@@ -91,13 +113,20 @@ def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
     for row in exchanged:
         row["wrong"] = 2 * row["roles"] + row["other"]  # three quarters are exchanged roles
     rewritten = read_json_lines(own / "rewritten.jsonl")
+    premises = read_json_lines(own / "premises.jsonl")
+    edits = read_judged_edits(own / EDITS, data, written)
     return Sets(
+        edits=[row for row in edits if not edits_held_out(row.text) and row.text not in banned],
+        test_edits=[row for row in edits if edits_held_out(row.text)],
         versions=[texts for texts in versions if not banned.intersection(texts)],
-        written=[row for row in written if row["group"] not in test],
+        written=[
+            row for row in written if row["group"] not in test and not for_heads(row["group"])
+        ],
         broken=broken,
         rated=rated,
         exchanged=[row for row in exchanged if not held_out(row["group"])],
         rewritten=[row for row in rewritten if not held_out(row["group"])],
+        premises=[row for row in premises if not held_out(row["group"])],
         judged=[
             one
             for one in judgements_of_others(data)
@@ -108,6 +137,7 @@ def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
         test_written=[row for row in written if row["group"] in test],
         test_exchanged=[row for row in exchanged if held_out(row["group"])],
         test_rewritten=[row for row in rewritten if held_out(row["group"])],
+        test_premises=[row for row in premises if held_out(row["group"])],
     )
 
 
@@ -116,8 +146,18 @@ def held_out(group: int) -> bool:
     return group % HELD_OUT == HELD_OUT - 1
 
 
+def for_heads(group: int) -> bool:
+    """Whether a written group is kept for the heads of tier full, which read what the encoder
+    says."""
+    return group >= LATER and group % HELD_OUT in (HELD_OUT - 2, HELD_OUT - 3)
+
+
 class Examples:
-    """Draws examples: ``draw()`` gives one, of a set drawn by its weight."""
+    """Draws examples: ``draw()`` gives one, of a set drawn by its weight.
+
+    Of a group that has both, a paraphrase and a wrong one are drawn together and ranked: only what
+    sets the two apart is to be learned, not how they differ from the source.
+    """
 
     def __init__(self, sets: Sets, random: Random):
         self.sets, self.random = sets, random
@@ -126,14 +166,16 @@ class Examples:
         short = (rated["source"].str.len() <= LONGEST) & (rated["paraphrase"].str.len() <= LONGEST)
         self.rated = rated[short].to_dict("records")
         self.kinds: dict[Callable[[], Example], float] = {
-            self.of_versions: 0.19,
-            self.of_written: 0.22,
-            partial(self.of_groups, sets.exchanged): 0.10,
-            partial(self.of_groups, sets.rewritten): 0.15,
+            self.of_versions: 0.18,
+            self.of_written: 0.20,
+            partial(self.of_groups, sets.exchanged): 0.08,
+            partial(self.of_groups, sets.rewritten): 0.12,
+            self.of_premises: 0.06,
             self.of_copies: 0.03,
-            self.of_edits: 0.08,
-            self.of_rated: 0.14,
-            self.of_others: 0.06,
+            self.of_edits: 0.05,
+            self.of_judged_edits: 0.08 * bool(sets.edits),
+            self.of_rated: 0.22,
+            self.of_others: 0.07,
             self.of_grammar: 0.03,
         }
 
@@ -164,7 +206,8 @@ class Examples:
         return Example(one, stranger, {"same": 0, "fluent": 1, "good": 0})
 
     def of_edits(self) -> Example:
-        """A sentence and its edits by the lexicon's sure words: the same; broken as well: not the same."""
+        """A sentence and its edits by the lexicon's sure words: the same; broken as well: not the
+        same."""
         text = self.random.choice(self.random.choice(self.sets.versions))
         edits = [own for own in lexical_edits(text, rjieba.tag(text), load()) if own.sure]
         self.random.shuffle(edits)
@@ -180,37 +223,63 @@ class Examples:
             return broken(text, salad, differences(edited, salad))
         return equal(text, edited) if taken else Example(text, text, {"same": 1})
 
+    def of_judged_edits(self) -> Example:
+        """A sentence with edits that a reader let stand, before the same with one that none did."""
+        judged = self.random.choice(self.sets.edits)
+        right, wrong, spans = draw_edited(judged, self.random)
+        if wrong is None:
+            return equal(judged.text, right)
+        worse = Example(judged.text, wrong, {"fluent": 0, "good": 0}, spans)
+        return ranked(equal(judged.text, right), worse, "fluent")
+
     def of_copies(self) -> Example:
-        """A sentence beside itself, or but for its marks: the same. What is broken comes close to it."""
+        """A sentence beside itself, or but for its marks: the same. What is broken comes close to
+        it."""
         text = self.random.choice(self.random.choice(self.sets.versions))
         return equal(text, text if self.random.random() < 0.7 else text.rstrip("。！？"))
 
     def of_written(self) -> Example:
-        """Two of a written group, or one beside the group's counterpart."""
+        """Two of a written group, most often before the group's counterpart."""
         random, group = self.random, self.random.choice(self.sets.written)
         one, other = random.sample(group["texts"], 2)
         counterparts, drawn = self.sets.broken.get(group["group"]), random.random()
-        if drawn < 0.42:
-            return equal(one, other)
         if counterparts is None or drawn > 0.92:
             wrong = self.breaker.meaning(other)
-            return changed(one, other, wrong) if wrong else equal(one, other)
-        if drawn < 0.86:
+            return (
+                ranked(equal(one, other), changed(one, other, wrong))
+                if wrong
+                else equal(one, other)
+            )
+        if drawn < 0.78:
             wrong = counterparts[random.choice(FLUENT_COUNTERPARTS)]
-            pair: tuple[str, str] = (one, wrong) if random.random() < 0.85 else (wrong, one)
-            return Example(*pair, {"same": 0, "fluent": 1, "good": 0})
-        return broken(one, counterparts["salad"])
+            return ranked(equal(one, other), unequal(one, wrong))
+        if drawn < 0.86:
+            return unequal(counterparts[random.choice(FLUENT_COUNTERPARTS)], one)
+        return ranked(equal(one, other), broken(one, counterparts["salad"]), "fluent")
 
     def of_groups(self, groups: Sequence[dict[str, Any]]) -> Example:
-        """Two sentences of a group that say the same, or one beside one of the wrong ones."""
+        """Two sentences of a group that say the same before a wrong one."""
         random, row = self.random, self.random.choice(groups)
         same = [row["source"], *row["same"]]
         one = random.choice(same)
-        if random.random() < 0.45:
-            return equal(one, random.choice([text for text in same if text != one]))
-        wrong = random.choice(row["wrong"])
-        pair = (one, wrong) if random.random() < 0.7 else (wrong, one)
-        return Example(*pair, {"same": 0, "fluent": 1, "good": 0})
+        if random.random() < 0.2:
+            return unequal(random.choice(row["wrong"]), one)
+        other = random.choice([text for text in same if text != one])
+        return ranked(equal(one, other), unequal(one, random.choice(row["wrong"])))
+
+    def of_premises(self) -> Example:
+        """A premise beside what follows from it, before what does not or contradicts it."""
+        random, row = self.random, self.random.choice(self.sets.premises)
+        names = (
+            random.sample([*FOLLOWS], 2) if random.random() < 0.4 else ["entailed", "contradicted"]
+        )
+        better, worse = (
+            Example(
+                row["premise"], random.choice(row[name]), {"meaning": FOLLOWS[name], "fluent": 1}
+            )
+            for name in sorted(names, key=lambda name: -FOLLOWS[name])
+        )
+        return ranked(better, worse)
 
     def of_rated(self) -> Example:
         """A rated pair. Of ``same`` and ``fluent`` 1.5 of 5 and below is 0, 4.75 and above is 1."""
@@ -235,6 +304,17 @@ def equal(source: str, paraphrase: str, sure: float = 1.0) -> Example:
     return Example(source, paraphrase, {"same": sure, "fluent": sure, "good": sure}, [])
 
 
+def unequal(source: str, wrong: str) -> Example:
+    """A fluent sentence that says something else."""
+    return Example(source, wrong, {"same": 0, "fluent": 1, "good": 0})
+
+
+def ranked(better: Example, worse: Example, rank: str = "same") -> Example:
+    """Two paraphrases of one source, of which the second is worse by the task ``rank``."""
+    better.worse, better.rank = worse, rank
+    return better
+
+
 def changed(source: str, right: str, wrong: str) -> Example:
     """A paraphrase that a program made say something else."""
     return Example(source, wrong, {"same": 0, "good": 0}, differences(right, wrong))
@@ -256,7 +336,8 @@ def differences(right: str, wrong: str) -> list[Span]:
 
 
 def judgements_of_others(data: Path) -> list[Example]:
-    """Question pairs, PAWS-X, similarity, post-edited translations, and human scores of paraphrases."""
+    """Question pairs, PAWS-X, similarity, post-edited translations, and human scores of
+    paraphrases."""
     found = [
         Example(one, other, {"question": float(label)})
         for name in QUESTIONS

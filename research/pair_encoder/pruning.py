@@ -1,4 +1,5 @@
-"""Makes a multilingual encoder small: only the pieces of its vocabulary that Chinese text uses stay.
+"""Makes a multilingual encoder small: only the pieces of its vocabulary that Chinese text uses
+stay.
 
 Of multilingual-e5-small's 250,002 pieces about 22,000 are left, and of its 118 million weights 30.
 """

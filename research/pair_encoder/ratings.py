@@ -1,7 +1,7 @@
 """Reads rated pairs of several rounds, puts them on one scale, and splits them by group.
 
-A round of rating is harsher or kinder than another. Pairs that were rated in both say by how much: the mean
-difference of a batch, drawn towards the mean of all batches where it rests on few pairs.
+A round of rating is harsher or kinder than another. Pairs that were rated in both say by how much:
+the mean difference of a batch, drawn towards the mean of all batches where it rests on few pairs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ SHRINKAGE = 30
 PARTS = ("test", "heads", "heads", *["encoder"] * 7)
 """What each tenth of the groups is for: the test, the heads of tier full, its encoder."""
 APART = "written_rewrite"
-"""Kinds of pairs that begin so are never for the encoder: it learns from other groups of their set."""
+"""Kinds of pairs that begin so are never for the encoder: it learns from other groups of their
+set."""
 
 
 def read_ratings(paths: Sequence[Path], again: Path | None = None) -> pd.DataFrame:
@@ -33,11 +34,12 @@ def read_ratings(paths: Sequence[Path], again: Path | None = None) -> pd.DataFra
 
 
 def on_one_scale(rated: pd.DataFrame, again: Path | None, highest: float = HIGHEST) -> pd.DataFrame:
-    """The ratings of later rounds on the scale of the first; new columns ``component`` and ``part``.
+    """The ratings of later rounds on the scale of the first; new columns ``component`` and
+    ``part``.
 
-    Pairs that share a group or a source have one component, and a component has one part. again: JSON
-    lines of pairs of the first round that later raters rated once more (id, rater, RATINGS from 0 to HIGHEST).
-    rated: its RATINGS are from 0 to highest.
+    Pairs that share a group or a source have one component, and a component has one part. again:
+    JSON lines of pairs of the first round that later raters rated once more (id, rater, RATINGS
+    from 0 to HIGHEST). rated: its RATINGS are from 0 to highest.
     """
     if again is not None:
         second = pd.read_json(again, lines=True)

@@ -1,7 +1,7 @@
 """Trains the pair encoder on drawn examples, and exports it with eight-bit weights.
 
-What is drawn for a step depends on the seed and the step alone, so a run that is stopped goes on from
-its last saved state with the examples that it would have seen.
+What is drawn for a step depends on the seed and the step alone, so a run that is stopped goes on
+from its last saved state with the examples that it would have seen.
 """
 
 from __future__ import annotations
@@ -20,26 +20,31 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import binary_cross_entropy_with_logits, gelu
+from torch.nn.functional import binary_cross_entropy_with_logits, gelu, softplus
 from transformers import AutoTokenizer, BertModel
 
 from gaixie.research.pair_encoder.examples import Example, Examples
+from gaixie.research.pair_encoder.exported import round_to_seven_bits
 from gaixie.udfs.command_line import say
-from gaixie.udfs.meaning.pair_encoder import TASKS, write_description
+from gaixie.udfs.meaning.pair_encoder import ENCODER, HEAD, TASKS, write_description
 
-BATCH, BLOCK = 48, 20
-"""Examples of a step; steps whose examples are drawn and sorted by length together."""
-LEARNING_RATE, HEAD_SCALE, WARMUP, LEAST = 1.0e-4, 5.0, 200, 0.02
+BATCH, BLOCK = 32, 20
+"""Examples of a step, of which some have a worse one beside them; steps whose examples are drawn
+and sorted by length together."""
+HEAD_SCALE, WARMUP, LEAST = 5.0, 200, 0.02
+RANK_LOSS = 0.5
+"""Share of the loss of ranked pairs."""
 TOKEN_LOSS, TOKEN_WEIGHT = 0.5, 2.0
 """Share of the loss of tokens; what a wrong token counts against a right one."""
 PADDED = 8
 """Lengths of batches are multiples of it: oneDNN prepares and keeps its kernels for each shape."""
-SAVED_STEPS, SAID_STEPS = 100, 100
+SAVED_STEPS, SAID_STEPS = 20, 20
 STATE = "state.pt"
 
 
 class PairNetwork(nn.Module):
-    """Logits of the tasks, shape (pairs, tasks), and of each token's being wrong, (pairs, tokens)."""
+    """Logits of the tasks, shape (pairs, tasks), and of each token's being wrong, (pairs,
+    tokens)."""
 
     def __init__(self, bert: str):
         super().__init__()
@@ -58,11 +63,16 @@ class PairNetwork(nn.Module):
         self.inner = nn.Linear(5 * width + 2, width)
         self.outer = nn.Linear(width, len(TASKS))
         self.dropout = nn.Dropout(0.1)
+        if (head := Path(bert, HEAD)).is_file():
+            with np.load(head) as saved:
+                own = {name: torch.tensor(saved[name], dtype=torch.float32) for name in saved.files}
+            self.load_state_dict(own, strict=False)
 
     def forward(
         self, inputs: dict[str, torch.Tensor], a: torch.Tensor, b: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """a, b: which tokens are of the source, of the paraphrase. As head_outputs of the encoder."""
+        """a, b: which tokens are of the source, of the paraphrase. As head_outputs of the
+        encoder."""
         states = self.bert(**inputs).last_hidden_state.float()
         wrong = self.token(states).squeeze(-1).float()
         mean_a, mean_b = (
@@ -76,34 +86,46 @@ class PairNetwork(nn.Module):
         return self.outer(self.dropout(inner)).float(), wrong
 
 
-def train(examples: Examples, bert: str, folder: Path, steps: int, seed: int) -> PairNetwork:
-    """Trains, or goes on with what the folder has."""
+def train(
+    examples: Examples,
+    bert: str,
+    folder: Path,
+    steps: int,
+    rate: float,
+    frozen: int,
+    seed: int,
+) -> PairNetwork:
+    """Trains, or goes on with what the folder has.
+
+    rate: the highest learning rate. frozen: layers from the bottom that stay as they are.
+    """
     torch.manual_seed(seed)
     model = PairNetwork(bert).train()
+    model.bert.encoder.layer[:frozen].requires_grad_(False)
+    if frozen:
+        model.bert.embeddings.requires_grad_(False)
     tokenizer = AutoTokenizer.from_pretrained(bert).backend_tokenizer
     tokenizer.enable_truncation(256, strategy="longest_first")
     tokenizer.no_padding()
     body = [own for own in model.bert.parameters() if own.requires_grad]
     new = [own for name, own in model.named_parameters() if not name.startswith("bert.")]
     groups = [{"params": body, "scale": 1.0}, {"params": new, "scale": HEAD_SCALE}]
-    optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(groups, lr=rate, weight_decay=0.01)
     step = _restore(folder / STATE, model, optimizer)
     losses: list[float] = []
     started = time.monotonic()
     while step < steps:
         for batch in _block(examples, seed, step // BLOCK):
             for group in optimizer.param_groups:
-                group["lr"] = _rate(step, steps) * group["scale"]
+                group["lr"] = rate * _share(step, steps) * group["scale"]
             torch.manual_seed(seed * 1_000_003 + step)  # dropout too is that of the step
             losses.append(_learn(model, optimizer, tokenizer, batch))
             step += 1
             if step % SAID_STEPS == 0:
-                rate = len(losses) * BATCH / (time.monotonic() - started)
-                left = (steps - step) * BATCH / rate / 60
+                speed = len(losses) * BATCH / (time.monotonic() - started)
+                left = (steps - step) * BATCH / speed / 60
                 loss = np.mean(losses)
-                say(
-                    f"step {step:,} of {steps:,}: loss {loss:.4f}, {rate:.1f} pairs/s, {left:.0f} min"
-                )
+                say(f"step {step:,} of {steps:,}: loss {loss:.4f}, {speed:.1f}/s, {left:.0f} min")
                 losses, started = [], time.monotonic()
         if step % SAVED_STEPS == 0 or step >= steps:
             _save(folder / STATE, model, optimizer, step)
@@ -124,8 +146,10 @@ def _block(examples: Examples, seed: int, number: int) -> list[list[Example]]:
 
 
 def _learn(model: PairNetwork, optimizer: Any, tokenizer: Any, batch: Sequence[Example]) -> float:
-    inputs, a, b, targets, marks = tensors_of(tokenizer, batch)
-    with torch.autocast("cpu", torch.bfloat16):
+    worse = [own.worse for own in batch if own.worse is not None]
+    inputs, a, b, targets, marks = tensors_of(tokenizer, [*batch, *worse])
+    # Without instructions for it, bfloat16 takes twice as long as float32.
+    with torch.autocast("cpu", torch.bfloat16, enabled=torch.cpu._is_avx512_bf16_supported()):
         logits, wrong = model(inputs, a, b)
     known = ~targets.isnan()
     loss = binary_cross_entropy_with_logits(logits[known], targets[known])
@@ -135,6 +159,13 @@ def _learn(model: PairNetwork, optimizer: Any, tokenizer: Any, batch: Sequence[E
         loss = loss + TOKEN_LOSS * binary_cross_entropy_with_logits(
             wrong[marked], marks[marked], weight
         )
+    ranked = [
+        (row, TASKS.index(own.rank)) for row, own in enumerate(batch) if own.worse is not None
+    ]
+    if ranked:
+        rows, tasks = torch.tensor(ranked).T
+        lower = torch.arange(len(batch), len(batch) + len(worse))
+        loss = loss + RANK_LOSS * softplus(logits[lower, tasks] - logits[rows, tasks]).mean()
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -145,7 +176,8 @@ def _learn(model: PairNetwork, optimizer: Any, tokenizer: Any, batch: Sequence[E
 def tensors_of(
     tokenizer: Any, batch: Sequence[Example]
 ) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(inputs of the network, tokens of the source, of the paraphrase, targets, marks of tokens)."""
+    """(inputs of the network, tokens of the source, of the paraphrase, targets, marks of
+    tokens)."""
     encoded = tokenizer.encode_batch([(own.source, own.paraphrase) for own in batch])
     longest = max(len(pair.ids) for pair in encoded)
     shape = (len(batch), -(-longest // PADDED) * PADDED)
@@ -170,10 +202,10 @@ def tensors_of(
     return inputs, a, b, targets, marks
 
 
-def _rate(step: int, steps: int) -> float:
-    """Warm-up, then half a cosine."""
+def _share(step: int, steps: int) -> float:
+    """Of the highest learning rate: warm-up, then half a cosine."""
     cosine = (1 + math.cos(math.pi * step / steps)) / 2
-    return LEARNING_RATE * min(1, (step + 1) / WARMUP) * max(LEAST, cosine)
+    return min(1, (step + 1) / WARMUP) * max(LEAST, cosine)
 
 
 def _restore(path: Path, model: PairNetwork, optimizer: Any) -> int:
@@ -206,6 +238,7 @@ def export(model: PairNetwork, bert: str, folder: Path, summary: dict[str, Any])
         config.write_text(json.dumps(named))
         converter = TransformersConverter(whole)
         converter.convert(str(folder / "encoder"), quantization="int8", force=True)
+        round_to_seven_bits(folder / ENCODER)
         shutil.copy(Path(whole, "tokenizer.json"), folder)
     state = {
         name: own.numpy().astype(np.float16)

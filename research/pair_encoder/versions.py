@@ -1,9 +1,9 @@
 """Good versions of one sentence out of many: those nearest to the others.
 
-Systems that write badly are left out by name where names are given, refusals and prompts by what they
-say. Of the rest each has a utility, its mean similarity with the others (character n-grams up to four,
-F1, as in chrF), weighted by how well their systems write: minimum Bayes risk, with the versions
-themselves as the sample (Eikema and Aziz 2020). What lies 0.15 below the best is left out.
+Systems that write badly are left out by name where names are given, refusals and prompts by what
+they say. Of the rest each has a utility, its mean similarity with the others (character n-grams up
+to four, F1, as in chrF), weighted by how well their systems write: minimum Bayes risk, with the
+versions themselves as the sample (Eikema and Aziz 2020). What lies 0.15 below the best is left out.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ JUNK = re.compile(
 WEIGHTS = {
     4: "reference ntrex-cn",
     3: "GPT-4 Claude-3.5 ONLINE-W google microsoft Unbabel-Tower70B GPT4-5shot Online-W",
-    2: "ONLINE-B ONLINE-A IOL-Research IOL_Research CommandR-plus HW-TSC Lan-BridgeMT ONLINE-Y Facebook-AI "
-    "WeChat-AI HuaweiTSC Online-A Online-B Lan-Bridge-MT HappyNewYear Borderline DLUT-GTCOM",
+    2: "ONLINE-B ONLINE-A IOL-Research IOL_Research CommandR-plus HW-TSC Lan-BridgeMT ONLINE-Y "
+    "Facebook-AI WeChat-AI HuaweiTSC Online-A Online-B Lan-Bridge-MT HappyNewYear Borderline DLUT-GTCOM",
     1: "Llama3-70B ONLINE-G Aya23 IKUN IKUN-C ONLINE-M ZengHuiMT Online-Y Team-J NTTSU",
 }
+HUMAN = frozenset(WEIGHTS[4].split())
 _WEIGHT = {name: weight for weight, names in WEIGHTS.items() for name in names.split()}
 _FULL_WIDTH = str.maketrans(",!?:;()", "，！？：；（）")
 
@@ -55,8 +56,26 @@ def read_versions(data: Path) -> Iterator[tuple[str, list[str]]]:
             yield row["source_en"], good
 
 
+def read_references(data: Path) -> Iterator[tuple[str, str, str]]:
+    """Yields (foreign sentence, human translation, best machine translation) of a folder's sets."""
+    for row in pq.read_table(data / "zh_translations_more.parquet").to_pylist():
+        names = [_system(name) for name in row["systems"]]
+        versions = [clean(text) for text in row["translations_zh"]]
+        human = [text for name, text in zip(names, versions, strict=True) if name in HUMAN]
+        if not human or not usable(human[0]):
+            continue
+        others = [
+            (_WEIGHT.get(name, 0), text)
+            for name, text in zip(names, versions, strict=True)
+            if name not in HUMAN and text != human[0] and usable(text)
+        ]
+        if others:
+            yield row["source_text"], human[0], max(others)[1]
+
+
 def consensus(texts: Sequence[str], weights: Sequence[float]) -> list[str]:
-    """The versions nearest to the others, the best first; none where fewer than three are usable."""
+    """The versions nearest to the others, the best first; none where fewer than three are
+    usable."""
     best: dict[str, float] = {}
     for text, weight in zip(texts, weights, strict=True):
         plain = clean(text)

@@ -36,14 +36,17 @@ def human_diversity(
     references. A source with more has the mean over random sets of ``count`` of them, and the
     figures are means over sources. sd: the standard deviation within a source (divided by count).
 
-    paraphrases: source -> texts; a text that is there already, or is the source, is left out, and
-    so is a source with fewer than ``count``. encoder: of BERT-iBLEU; None leaves it out. Raises
-    ValueError where no source has so many.
+    paraphrases: source -> texts. Exactly ``count`` of them are all taken, as the paper's are; of
+    more, a text that is there already or is the source is left out, and so is a source with fewer.
+    encoder: of BERT-iBLEU; None leaves it out. Raises ValueError where no source has so many.
     """
-    kept = {a: [*dict.fromkeys(b for b in texts if b != a)] for a, texts in paraphrases.items()}
+    kept = {
+        a: [*texts] if len(texts) == count else [*dict.fromkeys(b for b in texts if b != a)]
+        for a, texts in paraphrases.items()
+    }
     kept = {source: texts for source, texts in kept.items() if len(texts) >= count}
     if not kept:
-        raise ValueError(f"no source has {count} different paraphrases")
+        raise ValueError(f"no source has {count} paraphrases")
     pairs = Pairs.of(*zip(*((a, b) for a, texts in kept.items() for b in texts), strict=True))
     ends = np.cumsum([len(texts) for texts in kept.values()])
     specs = {"Self-BLEU": f"self-bleu:tokenize={tokenize}"}

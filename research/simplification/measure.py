@@ -15,12 +15,17 @@ import numpy as np
 import pyarrow as pa
 
 from gaixie.udfs.metrics import Pairs, load_metric
-from gaixie.udfs.metrics.bootstrap import Estimate
+from gaixie.udfs.metrics.bootstrap import Estimate, estimate_of
+from gaixie.udfs.metrics.hsk import mean_levels
 from gaixie.udfs.metrics.references import Resamples, estimate, leave_one_out
 from gaixie.udfs.metrics.simplification import FEATURES
 from gaixie.udfs.metrics.words import words
 from gaixie.udfs.storage.text_tables import read_lines
 
+LEAST = 3.54
+"""Mean HSK level of its words from which a sentence is worth simplifying. MCTS leaves out easy
+sentences by it (section 3.1); its threshold is not given here. 95 % of its development originals
+are at this level or above."""
 SHARES = {"hsk-easy": "L1–3 % ↑", "hsk-hard": "L7+ % ↓"}
 
 
@@ -102,6 +107,11 @@ def measure(
         "features": {
             name: estimate(metric, people, resamples)._asdict() for name, metric in features.items()
         },
+        "least": LEAST,
+        "choice": {
+            name: choice(own, segmenter, resamples)
+            for name, own in (("source", [data.source]), ("a person", data.references))
+        },
         "systems": {
             name: {key: _scaled(key, estimate(m, sets, resamples)) for key, m in metrics.items()}
             for name, sets in rows.items()
@@ -122,6 +132,19 @@ def side(name: str, columns: Sequence[pa.Array], segmenter: str) -> dict[str, An
         "words": float(np.mean([len(row or ()) for row in rows])),
         "different_words": len({word for row in rows for word in row or ()}),
     }
+
+
+def choice(columns: Sequence[pa.Array], segmenter: str, resamples: Resamples) -> dict[str, Any]:
+    """Mean HSK level of a text's words, and per cent of texts that MCTS's choice (section 3.1)
+    keeps."""
+    level = np.array([mean_levels(column.to_pylist(), segmenter) for column in columns])
+    figures = {"level": np.nanmean(level, axis=0), "kept": 100.0 * (level >= LEAST).mean(axis=0)}
+    found = {}
+    for name, of in figures.items():
+        there = np.isfinite(of)
+        total, rows = resamples.sums(np.column_stack([np.where(there, of, 0.0), there])).T
+        found[name] = estimate_of(total / rows)._asdict()
+    return found
 
 
 def _scaled(name: str, value: Estimate) -> dict[str, float]:

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import duckdb
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from fastapi.responses import FileResponse, HTMLResponse
-from starlette.background import BackgroundTask
+from fastapi.responses import HTMLResponse, StreamingResponse
 
 from gaixie.service.browsing.pairs import Filter, Pairs
 from gaixie.service.changes import changes as mark
@@ -28,6 +27,7 @@ Least = Annotated[float | None, Query(ge=0, le=1, description="least value")]
 Most = Annotated[float | None, Query(ge=0, le=1, description="greatest value")]
 Column = Annotated[Score, Query(description="the score that counts")]
 Marked = Annotated[bool, Query(description="add what changed in each pair")]
+FORMATS = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 PAGE = 50
 LONGEST_PAGE = 1_000
 REPORT = "report.html"
@@ -192,17 +192,14 @@ class BrowsingPart(Part):
 
     async def export(
         self,
-        request: Request,
         given: Filtered,
         format: Annotated[Literal["csv", "parquet"], Query(description="of the file")] = "csv",
     ) -> Response:
-        """All pairs of the filter as a file."""
-        wanted = self._filter(given)
-        path = await self._ask(
-            request, lambda cursor: self.pairs.export(cursor, wanted, format), bounded=False
-        )
+        """All pairs of the filter as a file, which begins to come at once."""
+        pieces = self.pairs.export(self.pairs.cursor(), self._filter(given), format)
         name = f"{self.about()['name']}-selection.{format}"
-        return FileResponse(path, filename=name, background=BackgroundTask(path.unlink))
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return StreamingResponse(pieces, media_type=FORMATS[format], headers=headers)
 
     def report(self) -> Response:
         """The report of the run, as it was published."""
@@ -236,7 +233,6 @@ class BrowsingPart(Part):
         self,
         request: Request,
         work: Callable[[duckdb.DuckDBPyConnection], Result],
-        bounded: bool = True,
     ) -> Result:
         """What work returns, in a thread. Interrupted where it takes too long, or the client is
         gone.
@@ -244,7 +240,7 @@ class BrowsingPart(Part):
         cursor = self.pairs.cursor()
         done = False
         try:
-            async with asyncio.timeout(self.settings.timeout if bounded else None):
+            async with asyncio.timeout(self.settings.timeout):
                 result = await while_connected(request, asyncio.to_thread(work, cursor))
                 done = True
                 return result

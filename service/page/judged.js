@@ -99,7 +99,7 @@ export function judgements(scores, lines = []) {
         make("span", {}, t(name)),
         make("b", {}, value),
         make("div", { class: "bar", role: "meter", "aria-label": t(name), "aria-valuemin": "0", "aria-valuemax": "1", "aria-valuenow": String(scores[name] ?? 0) }, bar),
-        own.length ? make("ul", { class: "reasons", "aria-label": `${t("why")}: ${t(name)}` }, ...own) : null,
+        own.length ? make("ul", { class: "reasons", "aria-label": `${t("why")}${t("colon")}${t(name)}` }, ...own) : null,
       );
     }),
   );

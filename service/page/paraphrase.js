@@ -16,7 +16,7 @@ export function start(part) {
   at("degree").addEventListener("input", nameDegree);
   onLanguage(nameDegree);
   onLanguage(render);
-  onLanguage(() => (at("card").textContent = about.kind === "edits" ? t("edits_card") : about.card || about.name));
+  onLanguage(() => (at("card").textContent = about[t("card")] || about.card || about.name));
   let stop = new AbortController();
   at("paraphrase-cancel").addEventListener("click", () => stop.abort());
   at("texts").addEventListener("keydown", (event) => {
@@ -24,6 +24,7 @@ export function start(part) {
   });
   at("paraphrase-form").addEventListener("submit", (event) => {
     event.preventDefault();
+    if (!at("paraphrase-cancel").hidden) return; // it is at work already
     stop = new AbortController();
     const lines = at("texts").value.split("\n").map((line) => line.trim()).filter(Boolean);
     const asked = {

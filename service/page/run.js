@@ -72,6 +72,7 @@ async function load(more = false) {
     if (!more && mine.get("pair")) await openLinked(mine.get("pair"), signal);
   } catch (error) {
     if (error.name !== "AbortError") say("");
+    if (error.name !== "AbortError" && !more) at("run-rows").replaceChildren(); // the rows were another query's
     show(error);
   }
 }
@@ -95,7 +96,7 @@ function field(id, label, control) {
 }
 
 function choice(name, options) {
-  const control = make("select", {}, make("option", { value: "" }, t("any")), ...options.map((own) => make("option", { value: String(own) }, String(own))));
+  const control = make("select", {}, make("option", { value: "" }, t("any")), ...options.map((own) => make("option", { value: String(own) }, t("origins")[own] ?? String(own))));
   control.value = applied.get(name) ?? "";
   return field(`run-${name}`, t(name), control);
 }
@@ -195,15 +196,15 @@ function render() {
 
 function line(row, scores, extra) {
   const marked = markedPair(row.changes);
-  const open = make("button", { type: "button", class: "plain", "aria-expanded": "false", "aria-label": `${t("details")}: ${number(row.spscore)}` }, number(row.spscore));
-  const labels = { rated: (row.rated ?? null) === null ? "–" : number(row.rated, 1), origin: [row.origin, row.stage ?? row.split].filter((own) => own !== undefined && own !== null).join(" · ") };
+  const open = make("button", { type: "button", class: "plain", "aria-expanded": "false", "aria-label": `${t("details")}${t("colon")}${number(row.spscore)}` }, number(row.spscore));
+  const labels = { rated: (row.rated ?? null) === null ? "–" : number(row.rated, 1), origin: [t("origins")[row.origin] ?? row.origin, row.stage ?? row.split].filter((own) => own !== undefined && own !== null).join(" · ") };
   const own = make(
     "tr",
     { "data-pair": row.pair_id },
     make("td", { class: "number", "data-name": t("spscore") }, open),
     make("td", { class: "pair" }, marked.source, marked.paraphrase),
     ...scores.slice(1).map((name) => make("td", { class: "number", "data-name": t(name) }, number(row[name]))),
-    ...extra.map((name) => make("td", { class: name === "rated" ? "number" : "", "data-name": t(name) }, labels[name])),
+    ...extra.map((name) => make("td", { class: name === "rated" ? "number" : "", "data-name": name === "origin" ? `${t(name)} · ${t("stage")}` : t(name) }, labels[name])),
     make("td", {}, verdict(row)),
   );
   own.addEventListener("click", (event) => {
@@ -256,7 +257,7 @@ async function toggle(row, place, open) {
 async function fill(cell, pair, signal) {
   try {
     const own = await get(`/v1/run/pair/${encodeURIComponent(pair)}`, signal);
-    const rating = own.rated === null || own.rated === undefined ? null : make("p", { class: "notes" }, `${t("rated")}: ${number(own.rated, 1)}`);
+    const rating = own.rated === null || own.rated === undefined ? null : make("p", { class: "notes" }, `${t("rated")}${t("colon")}${number(own.rated, 1)}`);
     cell.replaceChildren(card(own), ...(rating ? [rating] : []), make("a", { href: `#run?pair=${encodeURIComponent(pair)}` }, t("pair_link")));
   } catch (error) {
     cell.replaceChildren();

@@ -92,7 +92,7 @@ function result({ text, rows, name, type, columns }) {
   const download = () => save(new Blob(["\ufeff", text], { type }), name);
   const line = (row) => {
     const why = row[place("reason")];
-    const open = make("button", { type: "button", class: "plain", "aria-expanded": "false", title: t("details") }, Number.isFinite(score(row)) ? (5 * score(row)).toFixed(1) : "–");
+    const open = make("button", { type: "button", class: "plain", "aria-expanded": "false", title: t("details") }, Number.isFinite(score(row)) ? score(row).toFixed(2) : "–");
     const own = make(
       "tr",
       {},

@@ -5,6 +5,7 @@ const count = (n) => n.toLocaleString("zh");
 
 export const TEXTS = {
   en: {
+    colon: ": ", origins: {},
     tagline: "How good is a Chinese paraphrase, and why? Score a pair, or have sentences rewritten.",
     skip: "Skip to the content", parts: "What this service does", language: "中文", to_dark: "Dark", to_light: "Light",
     tab_paraphrase: "Paraphrase", tab_score: "Score", tab_table: "Table", tab_run: "Run",
@@ -17,9 +18,8 @@ export const TEXTS = {
     source: "Source", paraphrase: "Paraphrase", judge: "Score", example: "Example", swap: "Swap", link: "Copy link", result: "Copy result",
     shortcut: "Scores follow as you type; Ctrl+Enter scores at once.",
     history: "Recent pairs", history_hint: "Kept in this browser only.", clear: "Clear",
-    about_score: "About this score", signature: "Signature", model: "What writes here",
+    about_score: "About this score", signature: "Signature", model: "What writes here", card: "card",
     about_text: "SPScore-zh is fitted to people's ratings of paraphrases: 5 is a thorough rewording that keeps the meaning and reads well. It does not check facts, and it says less about sentences of few words.",
-    edits_card: "Words from a lexicon and rules of structure, read by a small model before they are taken. A sentence is left as it is where no rewording is safe enough.",
     of_five: (x) => `about ${x} of 5`,
     levels: ["no paraphrase", "a poor rewording", "a light rewording", "a clear rewording", "a thorough rewording"],
     near_copy: "a near-copy", other_meaning: "another meaning",
@@ -51,6 +51,7 @@ export const TEXTS = {
     },
   },
   zh: {
+    colon: "：", origins: { parallel: "平行语料", back_translation: "回译", llm: "大模型", human: "人工" },
     tagline: "中文改写好不好，好在哪里？给句对评分，或让句子换个说法。",
     skip: "跳到正文", parts: "本服务的功能", language: "English", to_dark: "深色", to_light: "浅色",
     tab_paraphrase: "改写", tab_score: "评分", tab_table: "表格", tab_run: "语料",
@@ -63,9 +64,8 @@ export const TEXTS = {
     source: "原句", paraphrase: "改写句", judge: "评分", example: "示例", swap: "对调", link: "复制链接", result: "复制结果",
     shortcut: "输入时自动评分，按 Ctrl+Enter 立即评分。",
     history: "最近的句对", history_hint: "只保存在本浏览器中。", clear: "清空",
-    about_score: "评分说明", signature: "签名", model: "改写模型",
+    about_score: "评分说明", signature: "签名", model: "改写模型", card: "card_zh",
     about_text: "SPScore-zh 根据人工评分拟合：5 分表示改写充分、意思不变、语句通顺。它不核查事实；句子很短时，分数仅供参考。",
-    edits_card: "用词库和句式规则改写，改动先由小模型审读；没有稳妥的改法时，句子保持原样。",
     of_five: (x) => `约 ${x} 分（满分 5 分）`,
     levels: ["不是改写", "改写欠佳", "轻度改写", "明显改写", "彻底改写"],
     near_copy: "近乎照抄", other_meaning: "意思不同",
@@ -115,7 +115,7 @@ const FORMS = [
   [/^“(.+)” has no counterpart in the paraphrase$/, (m) => `原句的“${m[1]}”没有对应的内容`],
   [/^“(.+)” has no counterpart in the source$/, (m) => `改写句的“${m[1]}”没有对应的内容`],
   [/^about (\d+%) of the content has a counterpart$/, (m) => `约 ${m[1]} 的内容有对应`],
-  [/^“(.+)” reads oddly$/, (m) => `“${m[1]}”处不通顺`],
+  [/^“(.+)” reads oddly$/, (m) => `“${m[1]}”读来不通顺`],
   [/^it reads less smoothly than the source$/, () => "不如原句通顺"],
   [/^no Chinese in the source$/, () => "原句不含汉字"],
   [/^no Chinese in the paraphrase$/, () => "改写句不含汉字"],

@@ -175,7 +175,7 @@ def entries() -> list[tuple[str, str]]:
 
 
 def test_crontab_lines():
-    assert len(entries()) == 5
+    assert len(entries()) == 6
     for fields, command in entries():
         assert croniter.is_valid(fields, strict=True), fields
         assert "%" not in command  # cron ends the command there

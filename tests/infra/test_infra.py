@@ -75,8 +75,9 @@ def test_dockerfile(path):
     "name", ["Makefile", "infra/docker/score.Dockerfile", "infra/docker/serve.Dockerfile"]
 )
 def test_what_is_made_has_compiled_kernels(name):
-    """The first command in it does not wait for them."""
-    assert "python -m gaixie.udfs.spscore\n" in (ROOT / name).read_text("utf-8")
+    """The first command in it does not wait for them; an image goes to many processors."""
+    levels = " --levels" if "docker" in name else ""
+    assert f"python -m gaixie.udfs.spscore{levels}\n" in (ROOT / name).read_text("utf-8")
 
 
 def test_the_first_steps_are_those_that_are_timed():
@@ -218,6 +219,26 @@ def test_requirements_of_an_image():
     assert {"numba", "fastapi", "torch"} <= set(names)
     assert not {"pyspark", "deepspeed"} & set(names)
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("image", "extras"), [("score", ""), ("serve", "serve"), ("serve,train", "serve,train")]
+)
+def test_images_install_by_hash_what_was_tested(image, extras):
+    """Every requirement is locked, each with the SHA-256 of its files; infra/docker/locks.sh."""
+    pattern = r"^([\w.-]+)==(\S+)(?: ; [^\\]*)? \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)"
+    text = (INFRA / f"docker/{image}.lock").read_text("utf-8")
+    assert re.sub(pattern, "", text, flags=re.MULTILINE) == ""
+    locked = {name: version for name, version, _ in re.findall(pattern, text, re.MULTILINE)}
+    line = [sys.executable, INFRA / "docker" / "requirements.py", extras, "--without"]
+    wanted = passes(*line, "deepspeed", *(["pyspark"] if extras else []), cwd=ROOT).splitlines()
+    names = {re.match(r"[\w.-]+", one)[0].lower().replace("_", "-") for one in wanted}
+    assert names <= locked.keys()
+    tested = dict(re.findall(r"^([\w.-]+)==(\S+)", (INFRA / "constraints.txt").read_text(), re.M))
+    tested = {name.lower().replace("_", "-"): version for name, version in tested.items()}
+    assert {name: locked[name] for name in names & tested.keys()} == {
+        name: tested[name] for name in names & tested.keys()
+    }
 
 
 def test_cron_jobs_never_overlap_and_end():

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.corpus.accounts import observed
 from gaixie.jobs.errors import JobError
-from gaixie.jobs.pairs.cluster import build
+from gaixie.jobs.pairs.cluster import build, sentences
 from gaixie.jobs.pairs.cluster import components as components_module
 from gaixie.jobs.pairs.cluster.components import components
 
@@ -201,11 +201,34 @@ def test_a_component_is_bounded(spark, monkeypatch):
     rows = [(1, 2, 0.9, 1), (2, 3, 0.8, 1), (3, 4, 0.7, 1), (3, 5, 0.6, 1), (8, 9, 0.5, 8)]
     edges = spark.createDataFrame(rows, "a bigint, b bigint, score float, component bigint")
     nodes = [(n, "old" if n == 5 else None) for n in (1, 2, 3, 4, 5, 8, 9)]
-    kept, strongest = build._bounded(
-        spark.createDataFrame(nodes, "node bigint, cluster string"), edges
-    )
+    kept = spark.createDataFrame(nodes, "node bigint, cluster string")
+    kept, strongest, weak = build._bounded(kept, edges, kept.where("cluster IS NOT NULL"))
+    assert weak == 2
     assert {(row.a, row.b) for row in strongest.collect()} == {(1, 2), (2, 3), (8, 9)}
     assert {row.node for row in kept.collect()} == {1, 2, 3, 5, 8, 9}
+
+
+def test_a_published_cluster_is_linked_by_its_first_members(spark):
+    rows = [(node, f"{node:02}", "07") for node in range(9)] + [(20, "20", "20"), (21, "21", "20")]
+    members = spark.createDataFrame(rows, "node bigint, id string, cluster string")
+    first = build._first_members(members, 3).collect()
+    assert sorted((row.cluster, row.node) for row in first) == [
+        *(("07", node) for node in (0, 1, 7)),  # the centre, then the least
+        *(("20", node) for node in (20, 21)),
+    ]
+
+
+def test_a_sentence_has_so_many_keys(spark, monkeypatch):
+    monkeypatch.setattr(sentences, "KEYS", 3)
+    rows = [("g", "句", [key]) for key in range(5)] + [("h", "话", [1, 2]), ("g", "句", [4])]
+    fit = spark.createDataFrame(rows, "group string, source string, keys array<bigint>")
+    left_out = Observation()
+    found = sentences.distinct_sentences(fit, None, left_out).collect()
+    assert {row.id: (row["keys"], row.copies) for row in found} == {
+        "g": ([0, 1, 2], 5),
+        "h": ([1, 2], 0),
+    }
+    assert observed(left_out) == {"count": 2}
 
 
 @pytest.mark.parametrize("size", [2, 40])

@@ -228,12 +228,6 @@ def test_help_shows_and_explains_the_options_of_a_method(method, own, other):
     assert [action.dest for action in parser._actions if not action.help] == []
 
 
-def test_a_wrong_option_is_one_line():
-    with pytest.raises(JobError) as refused:
-        main(["versions", "--fromat", "csv"])
-    assert str(refused.value) == "unrecognized arguments: --fromat csv; --help lists the options"
-
-
 def test_limit_and_dry_run(spark, lists, tmp_path, capsys):
     assert main(versions(lists, tmp_path / "p", "--dry-run")) == 0
     said = capsys.readouterr().out
@@ -298,7 +292,6 @@ def test_accounts_that_do_not_close(spark, lists, tmp_path, monkeypatch):
         ("parallel --human {lists}/none --machine {lists}", "none: no such file or folder"),
         ("parallel --input {lists} --human {lists}", "a table or files of lines, not both"),
         ("versions --input {lists}/none --foreign-column en", "no such file or folder"),
-        ("versions --input {lists} --directions three", "--directions: "),
         ("versions --input {lists} --origin web", "--origin: "),
         ("versions --input {lists} --min-characters 2000", "min_characters is above max_char"),
     ],
@@ -309,6 +302,14 @@ def test_mistakes(spark, lists, tmp_path, line, message):
         main([*words, "--output", str(tmp_path / "p")])
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "p" / "manifest.json").exists()
+
+
+def test_a_value_that_is_no_choice(lists, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["versions", "--input", str(lists), "--directions", "three"])
+    said = capsys.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (2, 1)
+    assert "argument --directions: invalid choice: 'three' (choose from " in said
 
 
 def test_nowhere_to_write_and_output_in_the_input(lists):

@@ -30,6 +30,16 @@ def test_help_lists_the_commands():
         assert spec is not None
 
 
+def test_help_groups_the_commands_and_begins_with_the_five_of_a_newcomer():
+    groups = re.split(r"\n(?=[A-Z][^\n]*\n\n  )", gaixie("--help").stdout)[1:]
+    commands = {
+        group.split("\n")[0]: re.findall(r"^  (\S+)", group, re.MULTILINE) for group in groups
+    }
+    assert commands["Start here"] == ["paraphrase", "score", "show", "serve", "check"]
+    assert len(commands) == 5
+    assert sum(map(len, commands.values())) == len(cli.COMMANDS)
+
+
 @pytest.mark.parametrize("name", ["score", "show", "metrics", "release"])
 def test_a_command_has_its_script_s_options(name):
     done = gaixie(name, "--help")
@@ -48,6 +58,16 @@ def test_mistakes():
     done = gaixie("show", "/no/such/root")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_a_wrong_option_is_one_line(name):
+    """Also where a required option is missing."""
+    done = gaixie(name, "--no-such-option")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(
+        "[^\n]*unrecognized arguments: --no-such-option; --help lists the options\n", done.stderr
+    )
 
 
 @pytest.mark.parametrize(

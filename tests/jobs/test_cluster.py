@@ -100,3 +100,20 @@ def test_workers_and_the_driver_die(cluster, submit, score, given, local, tmp_pa
     assert run.code == 0, run.stderr
     assert "already done" not in run.stderr
     same_run(copy, local)
+
+
+def test_no_file_is_at_fault_where_executors_are_killed(cluster, submit, given, local, tmp_path):
+    """Each task is tried once: the job fails, sets no file aside, and the next start goes on."""
+    once, patient = {"spark.task.maxFailures": "1"}, ("--on-corrupt-file", "quarantine")
+    process = submit(tmp_path, *given, *patient, conf=once)
+    wait_for(in_unit(tmp_path, 1), "the second unit", process)
+    assert cluster.kill_executors() >= 2
+    _, stderr = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1, stderr
+    assert "score_corpus: error: an executor was lost (" in stderr.splitlines()[-1]
+    assert "set aside" not in stderr
+    process = submit(tmp_path, *given, *patient, "--resume")
+    _, stderr = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, stderr
+    assert "already done" in stderr
+    same_run(tmp_path / "runs" / "r", local)

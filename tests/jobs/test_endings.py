@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -44,6 +45,15 @@ def java_of(process) -> list[psutil.Process]:
     return descendants(process, "java")
 
 
+def last_words(process) -> str:
+    """Standard error of a process that is about to end; where it hangs, of all its threads."""
+    try:
+        return process.communicate(timeout=PATIENCE)[1]
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        return process.communicate()[1]
+
+
 def assert_nothing_left(group: int) -> None:
     def left() -> list[psutil.Process]:
         found = []
@@ -62,11 +72,11 @@ def assert_nothing_left(group: int) -> None:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("after", [0.0, 1.5])
 def test_interrupted_while_java_starts(launch, folder, tmp_path, how, after):
-    process = launch(tmp_path / "out", *given(folder))
+    process = launch(tmp_path / "out", *given(folder), env={"PYTHONFAULTHANDLER": "1"})
     wait_for(lambda: java_of(process), "Java", process)
     time.sleep(after)  # another moment of the start; any will do
     os.killpg(process.pid, how)
-    _, err = process.communicate(timeout=PATIENCE)
+    err = last_words(process)
     what = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}[how]
     line = f"score_corpus: {what[1]}; the run can be resumed with --resume\n"
     assert (process.returncode, err) == (what[0], line)

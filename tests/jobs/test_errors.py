@@ -33,6 +33,22 @@ def test_a_job_error_is_one_line(capsys):
     assert capsys.readouterr().err == "score_corpus: error: pairs.csv: no column 'source'\n"
 
 
+def test_executors_without_the_package(capsys):
+    """As Spark reports it: with the whole path of the workers' Python, and the modules' names."""
+    said = """An error occurred while calling o123.parquet.
+: org.apache.spark.SparkException:
+Error from python worker:
+  python3: Error while finding module specification for 'gaixie.jobs.corpus.warm_daemon' """
+    said += "(ModuleNotFoundError: No module named 'gaixie')"
+
+    def main():
+        raise Py4JError(said)
+
+    assert run("score_corpus", main) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("score_corpus: error: the executors' Python has no gaixie: ship it")
+
+
 def test_ctrl_c_is_one_line_whatever_py4j_logs(caplog):
     broken = SimpleNamespace(
         is_connected=True,

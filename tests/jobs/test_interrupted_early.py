@@ -19,7 +19,11 @@ import atexit, os, signal, sys
 class Interrupt:
     def find_spec(name, path=None, target=None):
         if name == os.environ["INTERRUPTED_AT"]:
-            os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+            try:
+                os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+            except KeyboardInterrupt:
+                if "SWALLOWED" not in os.environ:
+                    raise
 
 sys.meta_path.insert(0, Interrupt)
 if os.environ["INTERRUPTED_AT"] == "exit":
@@ -82,7 +86,11 @@ def test_every_command(command, tmp_path):
     assert (code, err) == (130, line)
 
 
-def test_at_work_it_is_an_exception_again(tmp_path):
+@pytest.mark.parametrize("is_swallowed", [False, True])
+def test_at_work_it_is_an_exception_again(is_swallowed, tmp_path, monkeypatch):
+    """Also where a library takes it for an error of its own, and goes on."""
+    if is_swallowed:
+        monkeypatch.setenv("SWALLOWED", "1")
     given = ("--input", str(ROOT / "examples/pairs.jsonl"), "--origin-column", "origin")
     given = (*given, "--output", str(tmp_path / "out"))
     line = (str(ROOT / "jobs" / "score_corpus.py"), *given)

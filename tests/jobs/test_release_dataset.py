@@ -731,3 +731,19 @@ def test_a_reader_may_not_release(in_store, store, monkeypatch):
     assert "access denied" in done.error
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     assert "does not accept the credentials" in release(in_store, "--list").error
+
+
+def test_unreleased_takes_what_no_release_has(root, tmp_path):
+    for name in "ab":  # other tests add runs
+        shutil.copytree(root / "runs" / name, tmp_path / "runs" / name)
+    given = ("--unreleased", "--license", "MIT")
+    first = release(tmp_path, *given, "--version", "1.0")
+    assert first.code == 0, first.stderr
+    manifest = json.loads((tmp_path / "releases/1.0/manifest.json").read_text("utf-8"))
+    assert [entry["run_id"] for entry in manifest["runs"]] == ["a", "b"]
+    again = release(tmp_path, *given, "--version", "1.1")
+    assert (again.code, again.stdout) == (
+        0,
+        f"{tmp_path}: no run that is in no release: nothing to release\n",
+    )
+    assert not (tmp_path / "releases/1.1").exists()

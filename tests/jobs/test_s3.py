@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from servers import (
     PATIENCE,
@@ -177,7 +179,7 @@ def test_the_driver_dies_among_faults_and_its_uploads_are_cleaned(
     proxy = FaultProxy(store.port, fault)
     try:
         environment = store.environment(endpoint=proxy.endpoint)
-        process = submit("driver", *given, environment=environment, conf=conf)
+        process = submit("driver", *given, environment=environment, conf=conf | OF_EMR)
         wait_for(in_unit(store, "driver", 2), "the third unit", process, every=0.3)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -190,7 +192,7 @@ def test_the_driver_dies_among_faults_and_its_uploads_are_cleaned(
         unpublished(store, "driver")
 
         proxy.faults.clear()
-        end(submit("driver", *given, "--resume", environment=environment, conf=conf))
+        end(submit("driver", *given, "--resume", environment=environment, conf=conf | OF_EMR))
     finally:
         proxy.stop()
     assert min(proxy.faults[kind] for kind in ("slow down", "reset", "cut")) >= 3, proxy.faults
@@ -238,6 +240,29 @@ def test_refused(store, launch, given, jars, case):
     assert store.keys("out/runs/refused/") == []
 
 
+OF_EMR = {
+    "spark.sql.parquet.output.committer.class": (
+        "com.amazon.emr.committer.EmrOptimizedSparkSqlParquetOutputCommitter"
+    ),
+    "spark.sql.sources.commitProtocolClass": (
+        "org.apache.spark.sql.execution.datasources.SQLEmrOptimizedCommitProtocol"
+    ),
+}
+"""What EMR's spark-defaults.conf has; a run that took these classes would not find them here."""
+
+
+def test_what_emr_sets_gives_way():
+    from pyspark import SparkConf
+
+    from gaixie.jobs.corpus import s3a
+    from gaixie.jobs.corpus.session import FOLDER, read_settings
+
+    defaults = read_settings(FOLDER / "s3a.conf")
+    conf = SparkConf(loadDefaults=False).setAll(list(OF_EMR.items()))
+    s3a.check_settings(conf, defaults)
+    assert {key: conf.get(key) for key in OF_EMR} == {key: defaults[key] for key in OF_EMR}
+
+
 RENAMING = {
     "spark.hadoop.fs.s3a.committer.name": "file",
     "spark.sql.sources.commitProtocolClass": (
@@ -278,3 +303,23 @@ def test_jars_that_cannot_be_had(tmp_path, monkeypatch):
     assert "python jobs/fetch_jars.py FOLDER" in error
     assert "GAIXIE_JARS" in error
     assert not (tmp_path / "jars").exists()
+
+
+def test_new_only(store, launch, grow):
+    """The second run knows the first one's files by name, size and time as the store has them."""
+    for number in range(2):
+        sink = io.BytesIO()
+        pq.write_table(grow(30, 25 * number), sink)  # 5 pairs are in both
+        body = sink.getvalue()
+        store.client().put_object(Bucket=store.BUCKET, Key=f"daily/{number}.parquet", Body=body)
+        given = ("--input", "s3a://gaixie/daily", "--origin-column", "origin", "--new-only")
+        process = launch(
+            "s3a://gaixie/days", *given, run_id=f"day-{number}", env=store.environment()
+        )
+        said = end(process)
+        assert f"1 of {number + 1} files are new" in said
+    body = store.client().get_object(Bucket=store.BUCKET, Key="days/runs/day-1/manifest.json")
+    manifest = json.loads(body["Body"].read())
+    assert manifest["earlier_runs"] == ["day-0"]
+    assert sum(manifest["known_pairs"].values()) == 5
+    assert sum(rows["scored"] for rows in manifest["rows"].values()) == 25

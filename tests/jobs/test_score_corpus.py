@@ -71,6 +71,7 @@ def test_folders_and_columns(run):
         "manifest.json",
         "report.html",
         "report.png",
+        "metrics.prom",
     }
     for path in run.files("scored"):
         origin, number = (part.partition("=")[2] for part in path.parts[-3:-1])
@@ -206,9 +207,13 @@ def test_published_run_is_refused_and_resume_does_nothing(run, score):
     refused = score(run.folder.parents[1], *given)
     assert refused.code == 2
     assert "run 'r' is published; take another --run-id" in refused.error
-    resumed = score(run.folder.parents[1], *given, "--resume")
-    assert resumed.code == 0
-    assert "already published: nothing to do" in resumed.stdout
+    again = ("--config", run.folder.parents[2] / "score.yaml", "--resume")
+    for line, said in ((again, ""), ((*given, "--resume"), "other settings of inputs, cuts; take")):
+        resumed = score(run.folder.parents[1], *line)
+        assert resumed.code == 0
+        assert "already published: nothing to do" in resumed.stdout
+        assert said in resumed.stdout
+        assert ("other settings" in resumed.stdout) == bool(said)
     assert snapshot(run.folder) == before
 
 

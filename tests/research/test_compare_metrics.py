@@ -83,10 +83,11 @@ def test_figures_of_the_definition(folder, graded, capsys):
     assert labels["pinc"]["auc"][0] == pytest.approx(expected, abs=1e-9)
 
     report = (folder / "out" / "comparison.md").read_text("utf-8")
+    shown = found["pinc"]["spearman"]
     for text in (
         "## graded-extended",
         "Where SPScore-zh stands",
-        "| PINC | 0.500 |",
+        f"| PINC | 0.500 | {shown[0]:.3f} [{shown[1]:.2f}, {shown[2]:.2f}] |",
         "SPScore-zh|v:",
     ):
         assert text in report
@@ -193,6 +194,25 @@ def test_attribution_by_hand():
     assert found["S_sim"]["spearman"]["m"].score == pytest.approx(spearmanr(a, b).statistic)
 
 
+@pytest.mark.parametrize(
+    ("divergence", "similarity", "member"),
+    [
+        ((0.30, 0.349), (0.40, 0.551), "S_sim"),  # alike within 0.05, 0.15 apart in meaning
+        ((0.30, 0.351), (0.40, 0.551), None),
+        ((0.30, 0.349), (0.40, 0.549), None),
+        ((0.349, 0.45), (0.40, 0.449), "S_div1, d ≤ 0.35"),  # 0.10 apart, alike in meaning
+        ((0.351, 0.46), (0.40, 0.449), "S_div2, d > 0.35"),
+        ((0.351, 0.45), (0.40, 0.449), None),
+        ((0.351, 0.46), (0.40, 0.451), None),
+    ],
+)
+def test_the_bounds_of_the_subsets(divergence, similarity, member):
+    table = pd.DataFrame({"source": [*"aa"], "human": [0.0, 1.0]})
+    found = subsets(np.array(divergence), np.array(similarity), table, {})
+    there = {name for name, part in found.items() if part["pairs"]} - {"S_div"}
+    assert there == ({member} if member else set())
+
+
 def test_attribution_of_pairs_that_agree_in_sign():
     """Turned so that one sign is always positive, these differences would correlate at 0.2."""
     rng = np.random.default_rng(0)
@@ -235,7 +255,7 @@ def test_an_extended_set_has_its_own_analysis(folder):
         [(_, printed, ours)] = own["published"]
         assert (printed, ours) == (
             theirs,
-            rows_of({"data_sets": [own]}, own["name"])["pinc"]["spearman"][0],
+            rows_of({"data_sets": [own]}, own["name"])["pinc"]["spearman"],
         )
     assert rows[1] - rows[0] == extended["added"] > 0
     quarter = extended["why"]["by_distance_to_source"][0]

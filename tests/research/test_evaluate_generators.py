@@ -75,20 +75,29 @@ def test_reviews_are_split_by_text(table, tmp_path):
 
 
 def test_agreement_by_hand():
+    """Pearson's r over PG1 to PG3 of a mean score with a mean accuracy, and its mean over networks."""
+    pinc = (9, 1, 2, 4)  # the first, of the originals, has no part
     scores = {
         name: {"pinc": {"score": value}, "weem4pg": {"score": -value}}
-        for name, value in zip(GENERATORS, (9, 1, 2, 3), strict=True)  # the first has no part
+        for name, value in zip(GENERATORS, pinc, strict=True)
     }
+    told = {"MLP": (9, 7, 5, 3), "CNN": (9, 2, 8, 4), "GRU": (0, 1, 6, 9), "LSTM": (5, 3, 4, 3)}
     right = {}
-    for number, generator in enumerate(GENERATORS):
-        for network in ("MLP", "CNN", "GRU", "LSTM"):
-            row = np.zeros((1, 10), bool)
-            row[0, : 9 - 2 * number] = True
-            right[generator, network] = row
+    for network, own in told.items():
+        for generator, count in zip(GENERATORS, own, strict=True):
+            seeds = np.zeros((2, 10), bool)
+            seeds[0, :count] = seeds[1, : max(count - 2, 0)] = True
+            right[generator, network] = seeds
     found = agreement(scores, right, 20)
-    assert found["accuracy"]["PG2"]["CNN"]["score"] == pytest.approx(0.5)
-    assert found["correlation"]["pinc"]["mean"]["score"] == pytest.approx(-1)
-    assert found["correlation"]["weem4pg"]["GRU"]["score"] == pytest.approx(1)
+    assert found["accuracy"]["PG2"]["CNN"]["score"] == pytest.approx((0.8 + 0.6) / 2)
+    expected = {
+        network: np.corrcoef(pinc[1:], [n + max(n - 2, 0) for n in own[1:]])[0, 1]
+        for network, own in told.items()
+    }
+    expected["mean"] = np.mean([*expected.values()])
+    for name, sign in (("pinc", 1), ("weem4pg", -1)):
+        for network, r in expected.items():
+            assert found["correlation"][name][network]["score"] == pytest.approx(sign * r)
 
 
 def test_by_review_as_in_table_3():
@@ -134,6 +143,17 @@ def test_the_command_goes_on_where_it_was(table, vectors, tmp_path, capsys):
     assert len(trained) == 16
     assert main([*line, "--minutes", "0"]) == 0  # nothing is left to train
     assert trained == {path: path.stat().st_mtime_ns for path in output.rglob("*.npy")}
+
+
+def test_table_3_alone_learns_from_the_originals(table, vectors, tmp_path):
+    line = ["--reviews", table, "--vectors", vectors, "--output", str(tmp_path), "--samples", "20"]
+    assert main([*line, "--seeds", "1", "--networks", "MLP", "--only-table-3"]) == 0
+    assert [path.name for path in tmp_path.rglob("*.npy")] == ["original-MLP-0.npy"]
+    result = json.loads((tmp_path / "generators.json").read_text("utf-8"))
+    assert [row["generator"] for row in result["by_review"][::2]] == ["PG1", "PG2", "PG3"]
+    page = (tmp_path / "generators.md").read_text("utf-8")
+    assert "Table 3" in page
+    assert "What is learned" not in page
 
 
 @pytest.mark.parametrize(

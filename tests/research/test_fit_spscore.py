@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from gaixie.research import fit_spscore
-from gaixie.research.fitting import data, evaluation, recipe
-from gaixie.udfs.spscore import OUTPUTS, SPScore
+from gaixie.research.fitting import data, evaluation, recipe, report
+from gaixie.udfs.spscore import OUTPUTS, TIERS, SPScore
 from gaixie.udfs.storage.settings import load_settings
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -100,14 +101,37 @@ def test_one_expert_score_coarse_rows_and_a_test_part(ratings, tmp_path):
     table.to_csv(path, index=False)
     with pytest.raises(ValueError, match="row 1 has 2, expected a number from 0 to 5, at most 1"):
         data.read_rated(settings, Path())
-    # Every row of the ablation has the same seed: all features are what one seed reaches.
-    rows = {row["label"]: row for row in evaluated["ablation"]}
-    assert {"nothing", "acs", "lr"} < set(rows)
-    assert rows["nothing"]["real"] == evaluated["correlations"]["real"]["spscore"]["spearman"]
-    assert (
-        rows["nothing"]["real_pearson"] == evaluated["correlations"]["real"]["spscore"]["pearson"]
-    )
-    assert rows["nothing"]["real"] != rows["lr"]["real"]
+    rows = {row["label"]: row["real"] for row in evaluated["ablation"]}
+    # One seed, as the fit has here: without nothing, the ablation is the cross-validation itself.
+    expected = evaluated["correlations"]["real"]["spscore"]
+    assert rows["nothing"] == {name: expected[name] for name in rows["nothing"]}
+    assert rows["nothing"]["pearson"] != rows["lr"]["pearson"]
+
+
+def test_the_ablation_leaves_out_what_it_says(material, monkeypatch):
+    """CSPC, Table 3: each feature, then the paper's three groups; one seed; the rating of the whole."""
+    config, found = material
+    made = []
+
+    def validated(_, tier, config, kept):
+        draw = np.random.default_rng(len(made))
+        made.append((tier, config.seeds, tuple(kept), draw.normal(size=(len(found.all_rows), 5))))
+        return made[-1][-1]
+
+    monkeypatch.setattr(report, "cross_validate", validated)
+    monkeypatch.setattr(evaluation, "SAMPLES", 20)
+    table = report.ablate(found, "paper", config, TIERS["paper"])
+    eight = ("acs", "spa", "pmd", "wpa", "lis", "sbleu", "sl", "lr")
+    left_out = [(), *((name,) for name in eight), eight[:4], eight[4:6], eight[6:]]
+    assert config.seeds > 1
+    for names, row, (tier, seeds, kept, outputs) in zip(left_out, table, made, strict=True):
+        assert (tier, seeds) == ("paper", 1)
+        assert kept == tuple(name for name in eight if name not in names)
+        for part, chosen in {"real": ~found.written, "written": found.written}.items():
+            pair = outputs[: len(found.rows), 4][chosen], found.rows.targets[chosen, 4]
+            for kind, of in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
+                assert row[part][kind] == pytest.approx(of(*pair).statistic)
+                assert row[part][f"{kind}_low"] < row[part][kind] < row[part][f"{kind}_high"]
 
 
 def test_more_facts_lost_never_raise_meaning_or_score(fitted):

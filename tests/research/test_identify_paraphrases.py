@@ -168,13 +168,25 @@ def test_members_are_averaged_in_report_and_metric(data, encoder, tmp_path, caps
 
 def test_noisy_labels(data, encoder, tmp_path):
     output = tmp_path / "model"
-    more = ["--noisy", "other", "--limits", "0.5", "--set", "one"]
+    more = ["--noisy", "other", "--limits", "0.5", "--set", "one", "--student-epochs", "2"]
     assert main(["train", *line(data, encoder, output, *more)]) == 0
     noise = json.loads((output / "identification.json").read_text("utf-8"))["noise"]
     assert [row["mode"] for row in noise["tried"]] == ["none", "keep", "filter", "flip"]
-    scores = [row["held_out_f1"] for row in noise["tried"]]
+    scores = [row["on_held_out"]["f1"]["score"] for row in noise["tried"]]
     assert scores[noise["chosen"]] == max(scores)
-    assert noise["tried"][1]["pairs"] == noise["tried"][3]["pairs"] == 90
+    assert noise["tried"][1]["pairs"] == noise["tried"][3]["pairs"] == sum(noise["histogram"]) == 90
+    # What is left out at 0.5 is what the lower half of the histogram holds.
+    assert noise["tried"][2]["pairs"] == sum(noise["histogram"][5:])
+    epochs = {
+        name: json.loads((tmp_path / f"model.parts/{name}/training.json").read_text())["recipe"]
+        for name in ("teacher", "keep")
+    }
+    assert (epochs["teacher"]["epochs"], epochs["keep"]["epochs"]) == (1, 2)
+    text = (output / "identification.md").read_text("utf-8")
+    # Of n pairs with p paraphrases, calling all of them one has F1 2p / (n + p).
+    held, test = noise["tried"][0]["on_held_out"], noise["tried"][0]["half"]
+    every = [2 * of["paraphrases"] / (of["pairs"] + of["paraphrases"]) for of in (held, test)]
+    assert f"has {every[0]:.3f}\nthere, and {every[1]:.3f} on the test part" in text
 
 
 def test_matrix(data, encoder, tmp_path):

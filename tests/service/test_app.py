@@ -122,6 +122,7 @@ def test_a_wrong_request_gets_one_line(service, name):
     answer = service.ask("/v1/score", given, Content_Type=kind)
     assert answer.error()[0] == status
     assert len(answer.error()[2]) <= 300
+    assert "value error" not in answer.error()[2].lower()
 
 
 def test_the_line_names_the_place_and_not_the_text(service):

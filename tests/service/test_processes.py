@@ -13,12 +13,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 import waiting_service
 from servers import free_port, wait_for
 from services import Service
+
+from gaixie.service.processes import _Supervisor
+from gaixie.service.telemetry import FOLDER
 
 
 class Running(Service):
@@ -179,6 +183,29 @@ def test_an_interruption_leaves_one_line_and_no_process(start, workers):
     assert len(service.said()) == 1, service.said()
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_interrupted_twice_it_leaves_one_line(start, workers):
+    """The second time it still waits for a body that does not come, and drops it."""
+    service = start(workers)
+    service.wait_until_ready()
+    with service.connect() as slow:
+        slow.sendall(b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        service.ask("/health")
+        os.killpg(service.process.pid, signal.SIGINT)
+
+        def is_closed() -> bool:
+            try:
+                service.connect().close()
+            except OSError:
+                return True
+            return False
+
+        wait_for(is_closed, "its port to close", service.process)
+        os.killpg(service.process.pid, signal.SIGINT)
+        assert service.process.wait(60) == 0
+    assert len(service.said()) == 1, service.said()
+
+
 def test_an_interruption_while_workers_start_leaves_no_trace(start):
     """At each of several moments of their imports."""
     for size in (20, 40, 60, 80):  # MB that both take, more and more as they begin
@@ -191,12 +218,30 @@ def test_an_interruption_while_workers_start_leaves_no_trace(start):
             return False
 
         wait_for(begun, "workers", service.process, every=0.005)
-        family = service.family()
-        os.killpg(service.process.pid, signal.SIGINT)
-        service.process.wait(60)
-        psutil.wait_procs(family, 60)
-        assert not [process for process in family if process.is_running()]
-        assert len(service.said()) == 1, service.said()
+        interrupt(service)
+
+
+def test_a_worker_that_an_interruption_ends_has_not_died(monkeypatch, tmp_path, capsys):
+    """The supervisor may learn of its end before it handles its own signal."""
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    supervisor = object.__new__(_Supervisor)
+    supervisor.should_exit, supervisor.signal_queue = threading.Event(), []
+    worker = SimpleNamespace(pid=4_194_305)  # above the highest number of a process
+    supervisor._gone(worker)
+    assert capsys.readouterr().err == "worker 4194305 has died; another one takes its place\n"
+    supervisor.signal_queue.append(signal.SIGINT)
+    supervisor._gone(worker)
+    assert capsys.readouterr().err == ""
+
+
+def interrupt(service: Running) -> None:
+    """Interrupts all of its processes: no line, and nothing is left."""
+    family = service.family()
+    os.killpg(service.process.pid, signal.SIGINT)
+    service.process.wait(60)
+    psutil.wait_procs(family, 60)
+    assert not [process for process in family if process.is_running()]
+    assert len(service.said()) == 1, service.said()
 
 
 def test_a_killed_worker_loses_its_own_connections_alone(start):

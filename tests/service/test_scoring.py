@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from urllib.parse import quote
 
@@ -87,6 +88,18 @@ def test_explanations_are_those_of_the_metric(service, metric):
     said = [metric.explain(pair["source"], pair["paraphrase"]) for pair in PAIRS[:10]]
     assert [score["reasons"] for score in answer] == said
     assert any(said)
+
+
+def test_the_document_s_example_is_answered_as_it_says(service):
+    text = (ROOT / "docs/service.md").read_text("utf-8")
+    request = re.search(r"/v1/score -H .*\n *-d '(.*)'", text)[1]
+    [said] = json.loads(re.search(r"```json\n(.*?)```", text, re.S)[1])["scores"]
+    [scores] = service.ask("/v1/score", json.loads(request)).json["scores"]
+    assert scores["reason"] is None
+    assert scores["reasons"] == said["reasons"]
+    assert [scores[name] for name in OUTPUTS] == pytest.approx(
+        [said[name] for name in OUTPUTS], abs=1e-4
+    )
 
 
 def table(rows: list[list[str]], delimiter: str = ",", **options) -> str:

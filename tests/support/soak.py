@@ -4,7 +4,8 @@
   python tests/support/soak.py --rounds 200 --seed 7     every command, interrupted and terminated
 
 Every run of jobs/score_corpus.py, local or on an S3 server of this script's own, is broken up to three times
-and started again with --resume until it is published. Then its rows are those of a run that nothing
+and started again with --resume until it is published; some of them on a cluster that loses a worker while
+executors come and go with the work (dynamic allocation). Then its rows are those of a run that nothing
 disturbed, its files have the SHA-256 that the manifest says, no process of the run is left, and each start
 that failed wrote at most ten lines, of which the last says why.
 
@@ -27,6 +28,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,13 +38,15 @@ import psutil
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests/support"))
 
-from servers import ObjectStore  # noqa: E402
+from servers import SPARK_HOME, Cluster, ObjectStore  # noqa: E402
 
 from gaixie.udfs.storage import storage  # noqa: E402
 from gaixie.udfs.storage.manifest import read_run  # noqa: E402
 from gaixie.udfs.storage.published_files import run_faults  # noqa: E402
 
-ROWS, FILES, MAX_LINES, PATIENCE, IDLE = 60_000, 8, 10, 300, 10
+ROWS, FILES, MAX_LINES, PATIENCE = 60_000, 8, 10, 300
+IDLE, TICKS = 10, 0.3
+"""A command is idle that takes no more than TICKS of a processor in IDLE seconds, as a service does."""
 
 
 def write_pairs(folder: Path) -> None:
@@ -73,37 +77,69 @@ def processes_of(group: int) -> list[psutil.Process]:
     return found
 
 
-def kill_group(how: signal.Signals) -> Callable[[subprocess.Popen, ObjectStore], None]:
-    return lambda process, store: os.killpg(process.pid, how)
+@dataclass
+class Servers:
+    """What a run may need, and a fault may break."""
+
+    store: ObjectStore
+    cluster: Cluster
 
 
-def kill_one(name: str) -> Callable[[subprocess.Popen, ObjectStore], None]:
-    def fault(process: subprocess.Popen, store: ObjectStore) -> None:
+def kill_group(how: signal.Signals) -> Callable[[subprocess.Popen, Servers], None]:
+    return lambda process, servers: os.killpg(process.pid, how)
+
+
+def kill_one(name: str) -> Callable[[subprocess.Popen, Servers], None]:
+    def fault(process: subprocess.Popen, servers: Servers) -> None:
         for one in [one for one in processes_of(process.pid) if name in one.name()][-1:]:
             one.kill()
 
     return fault
 
 
-def restart_server(process: subprocess.Popen, store: ObjectStore) -> None:
-    store.kill()
+def restart_server(process: subprocess.Popen, servers: Servers) -> None:
+    servers.store.kill()
     time.sleep(2)
-    store.start()
+    servers.store.start()
+
+
+def lose_machine(process: subprocess.Popen, servers: Servers) -> None:
+    """A worker of the cluster, with its executors and their shuffle files; another one comes."""
+    servers.cluster.kill_worker()
+    servers.cluster.add_worker()
 
 
 FAULTS = {
     "sigint": kill_group(signal.SIGINT),
     "sigterm": kill_group(signal.SIGTERM),
     "sigkill": kill_group(signal.SIGKILL),
-    "driver": lambda process, store: process.kill(),
+    "driver": lambda process, servers: process.kill(),
     "java": kill_one("java"),
     "worker": kill_one("python"),
     "server": restart_server,
+    "machine": lose_machine,
 }
+COME_AND_GO = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.maxExecutors": "2",
+    "spark.dynamicAllocation.executorIdleTimeout": "1s",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+"""Executors leave after a second without work, and come back for the next stage."""
 
 
-def attempt(root: str, run_id: str, pairs: Path, *options: str) -> subprocess.Popen:
-    line = [sys.executable, ROOT / "jobs/score_corpus.py", "--input", pairs, "--unit-mb", "0.3"]
+def attempt(
+    root: str, run_id: str, pairs: Path, *options: str, cluster: Cluster | None = None
+) -> subprocess.Popen:
+    line: list[object] = [sys.executable]
+    if cluster:
+        line = [SPARK_HOME / "bin/spark-submit", "--master", cluster.url]
+        line += [word for pair in COME_AND_GO.items() for word in ("--conf", "=".join(pair))]
+    line += [ROOT / "jobs/score_corpus.py", "--input", pairs, "--unit-mb", "0.3"]
     line += ["--origin-column", "origin", "--output", root, "--run-id", run_id, *options]
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115
     process = subprocess.Popen(
@@ -144,16 +180,17 @@ def faults_of_end(process: subprocess.Popen) -> list[str]:
 
 
 def disturb(
-    name: str, root: str, run_id: str, pairs: Path, expected: dict, draw: random.Random, store
+    name: str, root: str, run_id: str, pairs: Path, expected: dict, draw, servers: Servers
 ) -> list[str]:
     """Breaks a run at random moments up to three times; what is wrong with what is left."""
     faults: list[str] = []
+    cluster = servers.cluster if name == "machine" else None
     for number in range(6):
-        process = attempt(root, run_id, pairs, *(("--resume",) if number else ()))
+        process = attempt(root, run_id, pairs, *(("--resume",) if number else ()), cluster=cluster)
         if number < 3:
             time.sleep(draw.uniform(0.2, 40))
             if process.poll() is None:
-                FAULTS[name](process, store)
+                FAULTS[name](process, servers)
         faults += faults_of_end(process)
         if process.returncode == 0:
             manifest = read_run(f"{root}/runs/{run_id}")
@@ -247,7 +284,7 @@ def wait_for_work(process: subprocess.Popen, seconds: float) -> bool:
                 now += sum(one.cpu_times()[:2])
         if now >= seconds:
             return True
-        if now > spent:
+        if now > spent + TICKS:
             spent, changed = now, time.monotonic()
         time.sleep(0.05)
     return process.poll() is None
@@ -309,6 +346,7 @@ def interrupt_commands(work: Path, data: Path, rounds: int, draw: random.Random)
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--faults", nargs="+", choices=FAULTS, default=[*FAULTS])
     parser.add_argument("--rounds", type=int, help="interrupts of any command")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     data = ROOT.parent / "shared/data"
@@ -329,7 +367,12 @@ def main() -> int:
         write_pairs(folder / "pairs")
         store = ObjectStore(folder / "store")
         os.environ.update(store.environment())
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        (folder / "cluster").mkdir()
+        cluster = Cluster(folder / "cluster")
         try:
+            for _ in range(2):
+                cluster.add_worker()
             first = attempt(f"{folder}/out", "undisturbed", folder / "pairs")
             if first.wait():
                 return 1
@@ -337,14 +380,15 @@ def main() -> int:
             end, number = time.monotonic() + 60 * args.minutes, 0
             while time.monotonic() < end:
                 number += 1
-                name = draw.choice([*FAULTS])
+                name = draw.choice(args.faults)
                 remote = name == "server" or draw.random() < 0.3
                 root = f"s3a://{ObjectStore.BUCKET}/soak" if remote else f"{folder}/out"
-                given = name, root, f"run-{number}", folder / "pairs", expected, draw, store
-                faults = disturb(*given)
+                given = name, root, f"run-{number}", folder / "pairs", expected, draw
+                faults = disturb(*given, Servers(store, cluster))
                 failed += bool(faults)
                 print(f"run-{number}, {name}, {root}: {'; '.join(faults) or 'good'}", flush=True)
         finally:
+            cluster.stop()
             store.kill()
     print(f"{number} runs, {failed} failed")
     return 1 if failed else 0

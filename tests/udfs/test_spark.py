@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -226,3 +230,85 @@ def test_every_cpu_metric_is_a_pandas_udf(spark):
     assert frame.select(metric("bleu")("source", "paraphrase", "reference")).collect()[1][0] is None
     with pytest.raises(ValueError, match="did you mean bleu"):
         metric("bleux")
+
+
+@pytest.mark.spark
+def test_workers_take_the_python_of_the_session(pytestconfig, tmp_path):
+    """The documents' examples where PATH begins with a Python without gaixie: by UDF, by register."""
+    root = pytestconfig.rootpath
+    pages = [(root / name).read_text("utf-8") for name in ("README.md", "docs/metric.md")]
+    found = [re.findall(r"```python\n(.*?)```", page, re.DOTALL) for page in pages]
+    blocks = [found[0][0], *(block for block in found[1] if "register(spark)" in block)]
+    in_columns = """
+from gaixie.udfs.spark import spscore
+pairs.select(spscore("source", "paraphrase")).show()
+"""
+    again = "spark.sparkContext.pythonExec = 'python3'\n"
+    made, named = blocks[1].split("register(spark)")
+    script = tmp_path / "example.py"
+    script.write_text(
+        blocks[0] + made + named.rsplit("pairs.selectExpr", 1)[0].split("\n", 1)[1]
+        + in_columns + again + blocks[1], "utf-8"
+    )  # fmt: skip
+    bare = tmp_path / "bin" / "python3"
+    bare.parent.mkdir()
+    bare.write_text(
+        f"#!/bin/sh\nPYTHONPATH=$(echo \"$PYTHONPATH\" | tr : '\\n' | grep -vxF '{root}' | paste -sd:)\n"
+        f'export PYTHONPATH; exec {sys._base_executable} -S "$@"\n'
+    )
+    bare.chmod(0o755)
+    own = {"PATH": f"{bare.parent}:{os.environ['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    done = subprocess.run(
+        [sys.executable, str(script)], env=environment | own, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    by_udf, *_, in_sql = re.findall(r"\| *(0\.\d+)\|", done.stdout)
+    assert by_udf == in_sql
+
+
+UNDER_CONNECT = """
+import json, sys
+from gaixie.udfs.spark import features, judgements, register, spscore, stage  # before the session
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote("local[2]").getOrCreate()  # starts a server
+assert "connect" in type(spark).__module__
+pairs = spark.read.json(sys.argv[1]).selectExpr("source", "paraphrase", "origin").limit(20)
+sides = "source", "paraphrase"
+judged = pairs.select("*", spscore(*sides).alias("spscore"), judgements(*sides).alias("j"))
+judged = judged.select("*", stage("spscore", "origin").alias("stage"), features(*sides).alias("f"))
+register(spark)
+pairs.createOrReplaceTempView("pairs")
+sql = "SELECT spscore(source, paraphrase) AS s, stage(0.7, origin) AS stage FROM pairs"
+by_function, in_sql = (t.toPandas().to_dict("list") for t in (judged, spark.sql(sql)))
+rows = by_function["f"], by_function["j"]
+found = {"acs": [f["acs"] for f in rows[0]], "meaning": [j["meaning"] for j in rows[1]]}
+found |= {name: by_function[name] for name in ("spscore", "stage")}
+print(json.dumps(found | {"sql": in_sql["s"], "stages": in_sql["stage"]}, default=float))
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+def test_under_spark_connect(pytestconfig, pairs, expected):
+    """A real server, and the client that has no Java."""
+    pytest.importorskip("grpc_status", reason="pyspark[connect] is not installed")
+    given = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    path = pytestconfig.rootpath / "examples/pairs.jsonl"
+    line = [sys.executable, "-c", UNDER_CONNECT, str(path)]
+    done = subprocess.run(line, env=os.environ | given, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    values, outputs = expected
+    for name, column in (
+        ("acs", values[:20, FEATURES.index("acs")]),
+        ("meaning", outputs[:20, OUTPUTS.index("meaning")]),
+        ("spscore", outputs[:20, -1]),
+        ("sql", outputs[:20, -1]),
+    ):
+        np.testing.assert_array_equal(np.float32(found[name]), column)
+    cuts = [DEFAULT_CUTS[origin] for origin in pairs["origin"][:20]]
+    at = [plain_stage(np.float32([s]), c)[0] for s, c in zip(found["spscore"], cuts, strict=True)]
+    assert found["stage"] == at
+    assert found["stages"] == [plain_stage(np.float32([0.7]), c)[0] for c in cuts]

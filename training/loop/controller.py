@@ -7,7 +7,7 @@ generated from validation sources.
 
     accuracy ≤ settings.accuracy     the text is not readable, its score means nothing → continue
     score > best + min_delta         → save best
-    otherwise                        a miss → continue; after `patience` in a row the stage is fitted
+    otherwise                        a miss → continue; `patience` in a row: the stage is fitted
     fitted, or a budget used up      → next stage; after the last stage → finish
 
 Decided here: the evaluations are of validation sources, where Figure 3 decides on the test set, so

@@ -1,16 +1,17 @@
-"""A Chinese encoder that reads source and paraphrase together: what tier ``full`` sees beside ``core``.
+"""A Chinese encoder that reads source and paraphrase together: what tier ``full`` sees beside
+``core``.
 
     encoder = PairEncoder.load()
     encoder.predict(sources, paraphrases)    # float32 (rows, tasks), each from 0 to 1
 
 The network is multilingual-e5-small, twelve layers with the part of its vocabulary that Chinese
-uses, over ``<s> source </s> paraphrase </s>``, run by CTranslate2 with eight-bit weights on the CPU.
-From its last layer come the state of <s>, the mean states of both sentences, their difference and
-product, and for every token of the paraphrase how likely something is wrong there.
+uses, over ``<s> source </s> paraphrase </s>``, run by CTranslate2 with eight-bit weights on the
+CPU. From its last layer come the state of <s>, the mean states of both sentences, their difference
+and product, and for every token of the paraphrase how likely something is wrong there.
 ``research/make_pair_encoder.py`` trains it.
 
-A folder holds ``pair_encoder.json`` (format, tasks, digest, summary), ``tokenizer.json``, ``head.npz``
-and ``encoder/``, which CTranslate2 loads.
+A folder holds ``pair_encoder.json`` (format, tasks, digest, summary), ``tokenizer.json``,
+``head.npz`` and ``encoder/``, which CTranslate2 loads.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ TASKS = (
     *("structure", "synonyms", "meaning", "fluency", "overall"),
     *("same", "fluent", "good", "question", "similar", "quality", "human"),
 )
-"""What the network predicts: the five ratings; whether the two say the same, whether the paraphrase is good
-Chinese, and both; then what other sets judge."""
+"""What the network predicts: the five ratings; whether the two say the same, whether the paraphrase
+is good Chinese, and both; then what other sets judge."""
 MAXIMUM_TOKENS = 400
 """Of both sentences together; what is longer is cut, the longer sentence first."""
 BATCH_TOKENS = 4096
@@ -77,11 +78,11 @@ class PairEncoder:
     def load(cls, folder: str | Path = SHIPPED, threads: int | None = None) -> PairEncoder:
         """The encoder of a folder, by default the one that ships.
 
-        threads: batches that run at once; by default OMP_NUM_THREADS, which Spark sets for its workers,
-        or one a core.
+        threads: batches that run at once; by default OMP_NUM_THREADS, which Spark sets for its
+        workers, or one a core.
 
-        Raises FileNotFoundError or ValueError of one line for a folder that holds no such encoder, or
-        one that is damaged or of another version.
+        Raises FileNotFoundError or ValueError of one line for a folder that holds no such encoder,
+        or one that is damaged or of another version.
         """
         folder = Path(folder)
         description = _description(folder)
@@ -143,7 +144,8 @@ def head_outputs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(tasks, doubts of tokens), both from 0 to 1, of the last layer's states.
 
-    states: float32, shape (pairs, tokens, width). a, b: which tokens are of the source, of the paraphrase.
+    states: float32, shape (pairs, tokens, width). a, b: which tokens are of the source, of the
+    paraphrase.
     """
     wrong = expit(states @ head["token.weight"][0] + head["token.bias"][0])
     mean_a, mean_b = (_mean(states, side) for side in (a, b))

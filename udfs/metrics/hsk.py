@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import csv
 import importlib.metadata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from gaixie.udfs.metrics.metric import Metric, Pairs, signature
 from gaixie.udfs.metrics.words import is_word, segmenter_version, words
@@ -61,6 +62,19 @@ def levels(standard: str = "2021", homographs: str = "highest") -> Mapping[str, 
     texts = [path.read_text("utf-8").splitlines() for path in paths]
     rows = [row for text in texts for row in csv.DictReader(text, delimiter="\t")]
     return {row["word"]: int(row["level"]) for row in rows}
+
+
+def mean_levels(texts: Sequence[str], segmenter: str = "jieba") -> np.ndarray:
+    """The mean level of each text's words, 1 to 8 (in no list): float64, NaN without one.
+
+    Punctuation is no word. MCTS chooses its originals by it (section 3.1).
+    """
+    known = levels()
+    rows = [
+        [known.get(word, BEYOND) for word in row or [] if is_word(word)]
+        for row in words(pa.array(texts, pa.string()), segmenter)
+    ]
+    return np.array([np.mean(row) if row else np.nan for row in rows], float)
 
 
 def list_version(standard: str, homographs: str) -> str:

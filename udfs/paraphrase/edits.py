@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 
 class Edit(NamedTuple):
     """``text[start:end]`` becomes ``new``."""
@@ -16,6 +18,8 @@ class Edit(NamedTuple):
     """``word`` of the lexicon, or the name of a rule."""
     sure: bool = True
     """Whether it fits in nearly every context."""
+    doubtful: bool = False
+    """Whether it may not suit the register of the text: made only where nothing else is left."""
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:
@@ -32,3 +36,16 @@ def fits(edit: Edit, others: Sequence[Edit]) -> bool:
         for own in others
         if edit[:2] != own[:2] or edit.start < edit.end
     ) and all(edit[:2] != own[:2] for own in others)
+
+
+def doubts_of(edits: Sequence[Edit], doubts: np.ndarray) -> list[float]:
+    """How likely each edit is wrong, from left to right.
+
+    edits: do not overlap. doubts: of each character of the text after them, float64.
+    """
+    found, moved = [], 0
+    for edit in sorted(edits):
+        start = edit.start + moved
+        found.append(float(doubts[start : start + max(len(edit.new), 1)].max(initial=0.0)))
+        moved += len(edit.new) - edit.end + edit.start
+    return found

@@ -1,9 +1,11 @@
 """Words and phrases that may stand for one another.
 
-A line of lexicon.tsv is ``phrase<TAB>alternative<TAB>~alternative<TAB>alternative@where``. An
+A line of lexicon.tsv is ``phrase<TAB>alternative<TAB>~+alternative<TAB>alternative@where``. An
 alternative may take the place of the phrase with nothing else changed; one with a tilde in most
-contexts, others in nearly all. ``where`` is a regular expression that must match at the phrase, which
-it writes as an underscore: ``(?<!在)_(?=的)`` is a phrase that stands not behind 在, and before 的.
+contexts, others in nearly all. One with + is more formal than the phrase, one with - more
+colloquial; rules/register.py says which texts they fit. ``where`` is a regular expression that must
+match around the phrase, which it writes as an underscore: ``(?<!在)_(?=的)`` matches a phrase that
+precedes 的 and does not follow 在, ``(目前|本来)_`` one that follows either word.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from gaixie.udfs.paraphrase.edits import Edit
+from gaixie.udfs.paraphrase.rules.register import FITS, doubt, register_of
 
 FILE = Path(__file__).with_name("lexicon.tsv")
 LONGEST = 8
@@ -26,10 +30,24 @@ ALONE = frozenset("但因若虽仅仍曾均较至与")
 """Single characters that may be replaced: others are too often a part of a word."""
 _STICKY = frozenset("的了着地得是在不")
 """Characters that an alternative must not double at its edges."""
+_PLACE = "\ue000"
+"""Stands for the phrase in a sentence, and in the expressions that say where it may stand."""
 _TITLE = re.compile("《[^》]*》|https?://[!-~]+")
 
-Lexicon = Mapping[str, Sequence[tuple[str, bool, re.Pattern[str] | None]]]
-"""Phrase -> (alternative, whether it is sure, where it may stand)."""
+
+class Alternative(NamedTuple):
+    """What may stand for a phrase."""
+
+    new: str
+    sure: bool
+    """Whether it fits in nearly every context."""
+    mark: str
+    """+ for one that is more formal than the phrase, - for one that is more colloquial."""
+    where: re.Pattern[str] | None
+    """What must be found in the sentence, with a mark of _PLACE for the phrase."""
+
+
+Lexicon = Mapping[str, Sequence[Alternative]]
 Words = Sequence[tuple[str, str]]
 """(word, tag) of a text, in order, without a gap."""
 
@@ -42,18 +60,21 @@ def load(path: Path = FILE) -> Lexicon:
         phrase, *others = line.split("\t")
         if not all([phrase, *others]) or not others or len(phrase) > LONGEST or phrase in found:
             raise ValueError(f"{path.name}, line {number}: expected phrase<TAB>alternatives")
-        found[phrase] = [_alternative(phrase, one) for one in others]
+        found[phrase] = [_alternative(one) for one in others]
     return found
 
 
-def _alternative(phrase: str, field: str) -> tuple[str, bool, re.Pattern[str] | None]:
-    new, _, where = field.partition("@")
-    place = re.compile(where.replace("_", re.escape(phrase))) if where else None
-    return new.lstrip("~"), new[0] != "~", place
+def _alternative(field: str) -> Alternative:
+    marked, _, where = field.partition("@")
+    place = re.compile(where.replace("_", _PLACE)) if where else None
+    new = marked.lstrip("~")
+    mark = new[0] if new[0] in FITS else ""
+    return Alternative(new.removeprefix(mark), marked[0] != "~", mark, place)
 
 
 def lexical_edits(text: str, words: Words, lexicon: Lexicon) -> Iterator[Edit]:
     """Edits of the phrases that begin and end with a word, but for names and titles."""
+    register = register_of(text)
     bounds, fixed = [0], [match.span() for match in _TITLE.finditer(text)]
     for word, tag in words:
         bounds.append(bounds[-1] + len(word))
@@ -67,10 +88,12 @@ def lexical_edits(text: str, words: Words, lexicon: Lexicon) -> Iterator[Edit]:
                 continue
             if end - start == 1 and text[start] not in ALONE:
                 continue
-            for new, sure, where in lexicon.get(text[start:end], ()):
-                stands = where is None or where.match(text, start)
-                if stands and not _doubles(text, start, end, new):
-                    yield Edit(start, end, new, "word", sure)
+            for new, sure, mark, where in lexicon.get(text[start:end], ()):
+                doubtful = doubt(mark, register)
+                if doubtful is None or _doubles(text, start, end, new):
+                    continue
+                if not where or where.search(text[:start] + _PLACE + text[end:]):
+                    yield Edit(start, end, new, "word", sure, doubtful)
 
 
 def _doubles(text: str, start: int, end: int, new: str) -> bool:

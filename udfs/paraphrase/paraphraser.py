@@ -3,10 +3,11 @@
     paraphraser = Paraphraser.load()
     paraphraser(["…"], Wanted(degree=4))     # for each text its paraphrases, the best first
 
-Rules change the structure first; then the lexicon and the wordings change what that left. A language
-model leaves out edits that read oddly, draws combine the others, and the pair encoder judges each draw
-against the source. Of what passes the gates, the one that the encoder likes best and that changes most
-wins. Where none passes, fewer edits are tried, then single ones; then there is no paraphrase good enough.
+Rules change the structure first; then the lexicon and the wordings change what that left. A
+language model leaves out edits that read oddly, draws combine the others, and the pair encoder
+judges each draw against the source. Of what passes the gates, the one that the encoder likes best
+and that changes most wins. Where none passes, fewer edits are tried, then single ones; then there
+is no paraphrase good enough.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ import rjieba
 from gaixie.udfs.meaning.language_model import LanguageModel
 from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder, load_pair_encoder
 from gaixie.udfs.paraphrase import lexicon as words_of
-from gaixie.udfs.paraphrase.edits import Edit, apply, fits
+from gaixie.udfs.paraphrase.edits import Edit, apply, doubts_of, fits
 from gaixie.udfs.paraphrase.endpoint import Endpoint
 from gaixie.udfs.paraphrase.rules import structural_edits
 from gaixie.udfs.paraphrase.rules.tables import words as rule_words
 from gaixie.udfs.paraphrase.rules.view import View
 from gaixie.udfs.paraphrase.rules.wordings import wording_edits
-from gaixie.udfs.text.entities import KINDS, EntityFinder, EntitySettings
+from gaixie.udfs.text.entities import EntityFinder, EntitySettings
 from gaixie.udfs.text.normalise import normalise
 
 DEGREES = 5
@@ -44,14 +45,12 @@ BASES = 2
 """Sentences of another structure whose words are edited, beside the source."""
 SMALL = rule_words("small")
 """Rules that change a few characters: any number of them may stand beside edits of words."""
-NUMERALS = rule_words("numeral_rules")
-"""Rules that write numerals another way: taken with any other rule."""
-FIXED = tuple(kind for kind in KINDS if kind not in ("quote", "note"))
-"""Entities that stay as they are written; what a quotation or a bracket says may be edited."""
 LOSSES = {True: 2.5, False: 0.5}
 """How far the mean log probability around an edit may fall, in nats: of a sure one, of another."""
 DOUBT = 0.5
 """How much later an edit that is not sure is taken, in nats of its gain."""
+LAYERS = 3
+"""Texts, each with edits that do not overlap, in which the encoder looks for wrong edits."""
 CHANGE = 1.5
 """What change is worth beside the encoder's judgement."""
 
@@ -77,6 +76,8 @@ class Gates:
     same: float = 0.4
     fluent_loss: float = 0.25
     """How far ``fluent`` may fall below that of the source itself."""
+    doubt: float = 0.35
+    """The highest probability that a single edit is wrong."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ class _Draft:
     fixed: tuple[str, ...]
     """Entities and kept terms."""
     fluent: float = 0.0
+    doubts: dict[tuple[str, str], float] = field(default_factory=dict)
+    """How likely an edit is wrong, by the text that it replaces and the text that it writes."""
     drawn: dict[str, tuple[Edit, ...]] = field(default_factory=dict)
     found: list[Paraphrase] = field(default_factory=list)
 
@@ -136,7 +139,7 @@ class Paraphraser:
     ):
         self.encoder, self.lexicon, self.language_model = encoder, lexicon, language_model
         self.gates, self.endpoint = gates or Gates(), endpoint
-        self._entities = EntityFinder(EntitySettings(kinds=FIXED))
+        self._entities = EntityFinder(EntitySettings())
 
     @classmethod
     def load(cls, gates: Gates | None = None, endpoint: Endpoint | None = None) -> Paraphraser:
@@ -146,15 +149,17 @@ class Paraphraser:
     def __call__(
         self, texts: Sequence[str], wanted: Wanted | None = None
     ) -> list[list[Paraphrase]]:
-        """Paraphrases of each text, the best first, at most ``wanted.n``; none where none is good enough."""
+        """Paraphrases of each text, the best first, at most ``wanted.n``; none where none is good
+        enough."""
         wanted = wanted or Wanted()
         drafts = [self._draft(text, wanted.keep) for text in texts]
         for draft, reading in zip(drafts, self._read([(t, t) for t in texts]), strict=True):
             draft.fluent = reading.fluent
         if self.endpoint:
             self._ask(drafts, wanted)
+        self._doubt([own for own in drafts if len(own.found) < wanted.n])
         for attempt, share in enumerate((SHARES[wanted.degree], 0.4, 0.0)):
-            short = [own for own in drafts if not own.found]
+            short = [own for own in drafts if len(own.found) < wanted.n]
             for draft in short:
                 place = random.Random(f"{wanted.seed} {attempt} {draft.text}")
                 draft.drawn = self._draw(draft, share, place)
@@ -171,32 +176,60 @@ class Paraphraser:
         self._read_drawn(drafts)
 
     def _draft(self, text: str, keep: Sequence[str]) -> _Draft:
-        plain = normalise(text)
-        names = [plain[own.start : own.end] for own in self._entities.find(plain)]
+        names = [text[own.start : own.end] for own in self._entities.find(text)]
         fixed = (*keep, *names)
         rules = [Edit(*own) for own in structural_edits(text, rjieba.tag(text))]
         rules = [own for own in rules if own.kind not in SMALL]
         rules = [own for own in rules if _keeps(text, apply(text, [own]), fixed)]
         return _Draft(text, rules, fixed)
 
-    def words(self, text: str, fixed: Sequence[str] = ()) -> list[tuple[float, Edit]]:
-        """Edits of the words of a text that do not read oddly and leave fixed terms, the best first.
+    def _doubt(self, drafts: Sequence[_Draft]) -> None:
+        """Asks the encoder how likely each edit of the sources is wrong."""
+        layers = []
+        for draft in drafts:
+            words = self._words(draft.text, draft, doubtful=True)
+            left = [*draft.rules, *(edit for _, edit in words)]
+            for _ in range(LAYERS):
+                layer = _taken(left, 1, random.Random(0))
+                left = [edit for edit in left if edit not in layer]
+                layers += [(draft, layer)] if layer else []
+        texts = [draft.text for draft, _ in layers]
+        edited = [apply(draft.text, layer) for draft, layer in layers]
+        _, doubts = self.encoder.read(texts, edited)
+        for (draft, layer), own in zip(layers, doubts, strict=True):
+            for edit, doubt in zip(sorted(layer), doubts_of(layer, own), strict=True):
+                draft.doubts[draft.text[edit.start : edit.end], edit.new] = doubt
+        for draft in drafts:
+            draft.rules = [own for own in draft.rules if self._is_sure(own, draft.text, draft)]
 
-        With each comes what the language model gains by it, in nats.
+    def _is_sure(self, edit: Edit, text: str, draft: _Draft) -> bool:
+        key = text[edit.start : edit.end], edit.new
+        return draft.doubts.get(key, 0.0) <= self.gates.doubt
+
+    def _words(self, text: str, draft: _Draft, doubtful: bool = False) -> list[tuple[float, Edit]]:
+        """Edits of the words of a text that do not read oddly and leave fixed terms, the best
+        first.
+
+        With each comes what the language model gains by it, in nats. doubtful: also those that may
+        not suit the register.
         """
         tagged = rjieba.tag(text)
         before = self._log_probabilities(text)
-        given = [Edit(*own, "wording") for own in wording_edits(View(text, tagged))]
+        given = [
+            Edit(*own, "wording", doubtful=doubt)
+            for own, doubt in wording_edits(View(text, tagged))
+        ]
         given += [Edit(*own) for own in structural_edits(text, tagged) if own[3] in SMALL]
         by_place: dict[tuple[int, int], list[tuple[float, Edit]]] = {}
         for edit in (*given, *words_of.lexical_edits(text, tagged, self.lexicon)):
-            if _keeps(text, apply(text, [edit]), fixed):
+            if doubtful >= edit.doubtful and _keeps(text, apply(text, [edit]), draft.fixed):
                 gain = self._gain(text, edit, before)
                 if edit.kind != "word" or gain > -LOSSES[edit.sure]:
                     worth = gain - DOUBT * (not edit.sure)
                     by_place.setdefault(edit[:2], []).append((worth, edit))
         best = [own for place in by_place.values() for own in sorted(place, reverse=True)[:2]]
-        return sorted(best, reverse=True)[:MOST_WORDS]
+        best = sorted(best, reverse=True)[:MOST_WORDS]
+        return [own for own in best if self._is_sure(own[1], text, draft)]
 
     def _log_probabilities(self, text: str) -> np.ndarray:
         """Of each character of the text, and of its end."""
@@ -214,18 +247,17 @@ class Paraphraser:
     ) -> dict[str, tuple[Edit, ...]]:
         """Texts that combine a share of the edits, likely ones first; share 0: single edits."""
         if not share:
-            single = [*draft.rules, *(edit for _, edit in self.words(draft.text, draft.fixed))]
+            words = self._words(draft.text, draft, doubtful=True)
+            single = [*draft.rules, *(edit for _, edit in words)]
             return {apply(draft.text, [edit]): (edit,) for edit in single[:DRAWS]}
         bases: dict[str, tuple[Edit, ...]] = {draft.text: ()}
         for _ in range(BASES if draft.rules else 0):
             mixed = place.sample(draft.rules, len(draft.rules))
             taken = _one_each(draft.text, _taken(mixed, share, place))
-            written = [own for own in mixed if own.kind in NUMERALS and fits(own, taken)]
-            taken += written[:1]
             bases.setdefault(apply(draft.text, taken), tuple(taken))
         drawn = {text: edits for text, edits in bases.items() if edits}
         for text, edits in bases.items():
-            words = self.words(text, draft.fixed)
+            words = self._words(text, draft)
             for _ in range(DRAWS // len(bases) if words else 0):
                 mixed = [own[1] for own in sorted(words, key=lambda own: -own[0] - place.random())]
                 taken = _taken(mixed, share, place)
@@ -233,19 +265,19 @@ class Paraphraser:
         return drawn
 
     def _read_drawn(self, drafts: Sequence[_Draft]) -> None:
-        """Fills in what passes the gates, what changes most first."""
+        """Adds what passes the gates to what was found, what changes most first."""
         pairs = [(draft.text, text) for draft in drafts for text in draft.drawn]
         if not pairs:
             return
         readings = iter(self._read(pairs))
         for draft in drafts:
-            kept = []
+            kept = {own.text: own for own in draft.found}
             for (text, edits), reading in zip(draft.drawn.items(), readings, strict=False):
                 if _keeps(draft.text, text, draft.fixed) and self._passes(reading, draft):
-                    kept.append(Paraphrase(text, *reading, edits))
+                    kept.setdefault(text, Paraphrase(text, *reading, edits))
             draft.found = sorted(
-                kept,
-                key=lambda own: own.same + own.fluent + CHANGE * change(draft.text, own.text),
+                kept.values(),
+                key=lambda own: 2 * own.good + CHANGE * change(draft.text, own.text),
                 reverse=True,
             )
 
@@ -272,13 +304,14 @@ def _taken(edits: Sequence[Edit], share: float, place: random.Random) -> list[Ed
 def _one_each(text: str, rules: Sequence[Edit]) -> list[Edit]:
     """The first rule of each sentence: two that change one sentence may not fit each other."""
     found: dict[int, Edit] = {}
-    for own in (own for own in rules if own.kind not in NUMERALS):
+    for own in rules:
         found.setdefault(len(re.findall("[。！？]", text[: own.start])), own)
     return list(found.values())
 
 
 def change(source: str, paraphrase: str) -> float:
-    """How far a paraphrase went: the share of its pairs of neighbours that its source has not, 0 to 1."""
+    """How far a paraphrase went: the share of its pairs of neighbours that its source has not, 0 to
+    1."""
     own = [paraphrase[k : k + 2] for k in range(len(paraphrase) - 1)]
     return sum(pair not in source for pair in own) / max(len(own), 1)
 

@@ -66,8 +66,8 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
         raise ValueError(f"{path}: expected JSON ({error})") from None
     if (older := description.get("format")) in (1, 2):
         raise ValueError(
-            f"{path}: an SPScore-zh 0.{older} model, but this version reads 0.3; fit it again, or score "
-            f"with a version of Gaixie that reads 0.{older}"
+            f"{path}: an SPScore-zh 0.{older} model, but this version reads 0.3; fit it again, or "
+            f"score with a version of Gaixie that reads 0.{older}"
         )
     missing = [key for key in ("format", *KEYS) if key not in description]
     if missing:

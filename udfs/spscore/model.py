@@ -247,7 +247,8 @@ class SPScore:
         )
 
     def bind(self, core: str | Path = "core") -> None:
-        """Sets the model of tier core that a model of tier full reads beside the shipped encoder."""
+        """Sets the model of tier core that a model of tier full reads beside the shipped
+        encoder."""
         self.core = str(core)
         self.resources |= _read_beside(self.core)
 

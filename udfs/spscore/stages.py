@@ -28,7 +28,8 @@ DEFAULT_CUTS = {
 
 They are the scores of tier core that are worth a rating of 1.25, 2.4 and 3.0 of 5 in their origin
 (the model's card has the table). No back-translation was rated, so these take the scores of
-parallel pairs. Few real translations reach stage 3: ``--dry-run`` shows the quantiles of an input."""
+parallel pairs. Few real translations reach stage 3: ``--dry-run`` shows the quantiles of an
+input."""
 
 DEFAULT_MIN_MEANING = {"parallel": 0.8, "back_translation": 0.8, "llm": 0.65, "human": 0.8}
 """Least judged meaning in stages 2 and 3. The model's card says how many pairs that

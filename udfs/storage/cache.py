@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
+
+from gaixie.udfs.command_line import say
+from gaixie.udfs.storage import kernel_levels
 
 LOCATOR = "gaixie.udfs.storage.kernel_cache.ByModule"
 OF_KERNELS = (
@@ -26,14 +31,19 @@ OF_KERNELS = (
 """The parts of this package that kernels are made of, their constants and word lists too."""
 
 
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
 def cache_folder() -> Path:
     """Returns a folder of ours that can be written, made if need be.
 
-    numba's kernels are pickles: whoever can write here can have this process run what they like. So a
-    folder in a place that we chose must be this user's, and writable by nobody else.
+    numba's kernels are pickles: whoever can write here can have this process run what they like. So
+    a folder in a place that we chose must be this user's, and writable by nobody else; one that is
+    given may also be root's, which an image holds, and is passed over, with a line, if others may
+    write there.
     """
     if given := os.environ.get("GAIXIE_CACHE_DIR"):
-        if _can_write(Path(given)):
+        if _can_write(Path(given)) and _is_safe(given):
             return Path(given)
     home = Path(os.path.expanduser("~/.cache/gaixie"))
     for folder in (home, Path(tempfile.gettempdir()) / f"gaixie-{os.getuid()}"):
@@ -50,12 +60,23 @@ def _can_write(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
+@cache  # says it once
+def _is_safe(given: str) -> bool:
+    status = os.stat(given)
+    safe = status.st_uid in (0, os.getuid()) and not status.st_mode & OTHERS_WRITE
+    if not safe:
+        say(f"GAIXIE_CACHE_DIR={given}: passed over, for others may write there; chmod go-w it")
+    return safe
+
+
 def _is_ours(folder: Path) -> bool:
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         return False
     if status.st_mode & 0o077:  # an earlier version made it
         folder.chmod(0o700)
+        for entry in folder.iterdir() if status.st_mode & OTHERS_WRITE else ():
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
     return True
 
 
@@ -72,17 +93,30 @@ def keep_kernels() -> None:
 
     numba looks at the time stamp of a kernel's own file alone: after an upgrade it would go on with
     a kernel into which it once compiled another file's old function. It also cannot keep kernels at
-    all where the installed package may not be written. A NUMBA_CACHE_DIR that is set is respected.
+    all where the installed package may not be written. Where kernels came with the package, for a
+    level of processors that this one reaches, the folder begins with them. A NUMBA_CACHE_DIR or
+    NUMBA_CPU_NAME that is set is respected.
     """
-    if os.environ.get("NUMBA_CACHE_DIR"):
+    get = os.environ.get
+    if get("NUMBA_CACHE_DIR"):
         return
+    name = f"kernels-{source_digest()}"
+    level = None if get("NUMBA_CPU_NAME") else kernel_levels.shipped(name)
+    folder = cache_folder() / (f"{name}-{level}" if level else name)
+    settings: dict[str, str] = {}
+    if level and kernel_levels.copy(name, level, folder):
+        settings = {"CPU_NAME": level, "CPU_FEATURES": ""}
+    settings |= {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": LOCATOR}
+    os.environ |= {f"NUMBA_{key}": value for key, value in settings.items()}
+    if "numba" in sys.modules:  # which read the variables when it was imported
+        for key, value in settings.items():
+            setattr(sys.modules["numba"].config, key, value)
+
+
+def source_digest() -> str:
+    """Returns a name for what kernels are made of."""
     source, package = hashlib.sha256(), Path(__file__).parents[1]
     paths = [path for name in OF_KERNELS for path in (package / name, *(package / name).rglob("*"))]
     for path in sorted(path for path in paths if path.suffix in (".py", ".ini")):
         source.update(path.read_bytes())
-    folder = str(cache_folder() / f"kernels-{source.hexdigest()[:16]}")
-    os.environ["NUMBA_CACHE_DIR"] = folder
-    os.environ["NUMBA_CACHE_LOCATOR_CLASSES"] = LOCATOR
-    if "numba" in sys.modules:  # which read the variables when it was imported
-        sys.modules["numba"].config.CACHE_DIR = folder
-        sys.modules["numba"].config.CACHE_LOCATOR_CLASSES = LOCATOR
+    return source.hexdigest()[:16]

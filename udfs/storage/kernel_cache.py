@@ -1,7 +1,8 @@
 """How numba names the kernels that it keeps: by module, not by where the package lies.
 
 Spark unpacks an archive into a new folder for each application; by path, every job would compile
-again. What a kernel is made of decides the folder (gaixie.udfs.storage.cache): its file's time says nothing.
+again. What a kernel is made of decides the folder (gaixie.udfs.storage.cache): its file's time says
+nothing.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ def remote(path: str | Path | None) -> bool:
 def fetch(uri: str, folder: Path) -> Path:
     """Copies a file, or a folder with all in it, under a local folder; where it then lies.
 
-    Raises FileNotFoundError where nothing is there, and other OSErrors of gaixie.udfs.storage.storage.
+    Raises FileNotFoundError where nothing is there, and other OSErrors of
+    gaixie.udfs.storage.storage.
     """
     files = storage.list_files(uri)
     if not files:

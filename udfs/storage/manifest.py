@@ -11,7 +11,6 @@ with every other change.
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -19,20 +18,13 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.names import Below, RunId
+from gaixie.udfs.storage.names import check_run_id as check_run_id
 
 FORMAT_VERSION = 1
 """The newest format of both manifests: what is written, and the last one that can be read."""
 
 NAME = "manifest.json"
-
-
-def check_run_id(run_id: str) -> str:
-    """The id. Raises ValueError where it could name something else than a folder below runs/."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run_id):
-        raise ValueError(
-            f"{run_id}: a run's id has letters, digits and . _ -, and begins with a letter or digit"
-        )
-    return run_id
 
 
 class ManifestError(ValueError):
@@ -41,6 +33,16 @@ class ManifestError(ValueError):
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+
+class InputFile(_Part):
+    """A file as it was when a run read it."""
+
+    path: str
+    """As Spark names it, with its scheme."""
+    bytes: int
+    modified: str
+    """ISO 8601 in UTC, to the millisecond."""
 
 
 class RunInput(_Part):
@@ -55,6 +57,8 @@ class RunInput(_Part):
     """Files that were set aside, and what is wrong with each."""
     corrupt_rows: dict[str, int] = {}
     """Rows of those of them whose footer could be read."""
+    listing: list[InputFile] = []
+    """The files that were read; none of an earlier Gaixie."""
 
 
 class RunRows(_Part):
@@ -67,11 +71,36 @@ class RunRows(_Part):
 
 
 class RunFile(_Part):
-    path: str
+    path: Below
     """Below the run's folder."""
     bytes: int
     sha256: str | None = None
     """Null where an earlier Gaixie wrote the run, or on a file system that Spark alone knows."""
+
+
+class Index(_Part):
+    """A population stability index, and what it is a shift above."""
+
+    psi: float
+    limit: float
+
+
+class Drift(_Part):
+    """How a run differs from an earlier one; see gaixie.jobs.scoring.drift."""
+
+    against: RunId
+    indices: dict[str, dict[str, Index]]
+    """By origin, and output, "stages" or "quarantine"."""
+
+    @property
+    def shifted(self) -> list[str]:
+        """What has shifted: llm meaning 0.41."""
+        return [
+            f"{origin} {name} {index.psi:.2f}"
+            for origin, indices in self.indices.items()
+            for name, index in indices.items()
+            if index.psi > index.limit
+        ]
 
 
 class _Manifest(_Part):
@@ -85,7 +114,7 @@ class _Manifest(_Part):
 class RunManifest(_Manifest):
     """What jobs/score_corpus.py publishes of a run."""
 
-    run_id: str
+    run_id: RunId
     created: str
     """Time of publication, ISO 8601 in UTC."""
     gaixie: str
@@ -99,6 +128,10 @@ class RunManifest(_Manifest):
     inputs: list[RunInput]
     rows: dict[str, RunRows]
     """By origin."""
+    known_pairs: dict[str, int] = {}
+    """Of the duplicates, rows whose pair an earlier run has, by origin: of --new-only."""
+    earlier_runs: list[str] = []
+    """Those whose files and pairs --new-only left out."""
     stages: dict[str, dict[int, int]]
     """Scored rows by origin and stage."""
     quarantine: dict[str, dict[str, int]]
@@ -109,6 +142,10 @@ class RunManifest(_Manifest):
     """Least judged meaning in stages 2 and 3, by origin."""
     quantiles: dict[str, dict[float, float]]
     """Score by origin and share of the pairs below it."""
+    histograms: dict[str, dict[str, list[int]]] = {}
+    """Scored pairs by origin, output and bin, of equal width from 0 to 1."""
+    drift: Drift | None = None
+    """Against the run of --fail-on-drift."""
     seconds: dict[str, float]
     """Wall time by step, in order."""
     files: dict[Literal["scored", "quarantine"], list[RunFile]]
@@ -163,7 +200,8 @@ class PairsManifest(_Manifest):
     quarantine: dict[str, int]
     """Of these, how many are in none, by reason."""
     dropped: dict[str, int] = {}
-    """Candidates that became no pair, by reason, of sentences that are in another or counted already."""
+    """Candidates that became no pair, by reason, of sentences that are in another or counted
+    already."""
     figures: dict[str, Any] = {}
     """What the method says of its work, such as requests and tokens."""
     groups: int
@@ -188,7 +226,7 @@ class ReleaseSettings(_Part):
 class SourceRunEntry(_Part):
     """A run that pairs were taken from."""
 
-    run_id: str
+    run_id: RunId
     created: str
     manifest_sha256: str
     rows: int
@@ -216,7 +254,7 @@ class ReleaseLineage(_Part):
 
 
 class ReleaseFile(_Part):
-    path: str
+    path: Below
     """Below the build folder."""
     bytes: int
     sha256: str
@@ -231,7 +269,7 @@ class DataFile(ReleaseFile):
 class ReleaseManifest(_Manifest):
     """What jobs/release_dataset.py publishes of a release."""
 
-    version: str
+    version: Below
     name: str
     title: str
     license: str
@@ -240,7 +278,7 @@ class ReleaseManifest(_Manifest):
     gaixie: str
     spark: str
     signature: str
-    build: str
+    build: Below
     """Folder of this release's files, beside the manifest."""
     moves_latest: bool
     """Whether latest.json may name this release."""
@@ -285,13 +323,14 @@ class ReleaseManifest(_Manifest):
 M = TypeVar("M", RunManifest, ReleaseManifest)
 
 
-def read_run(folder: str) -> RunManifest:
+def read_run(folder: str, files: Any = storage, name: str = NAME) -> RunManifest:
     """The manifest of a run's folder.
 
-    Raises FileNotFoundError where the run is not published, other OSErrors of
-    gaixie.udfs.storage.storage, and ManifestError.
+    files: what has read_json, such as a Storage of gaixie.jobs.corpus.storage. Raises
+    FileNotFoundError where the run is not published, other OSErrors of gaixie.udfs.storage.storage,
+    and ManifestError.
     """
-    return _validated(*_read(folder, "run"), RunManifest)
+    return _validated(*_read(folder, "run", files, name), RunManifest)
 
 
 def read_release(folder: str) -> ReleaseManifest:
@@ -307,10 +346,10 @@ def read_manifest(folder: str) -> RunManifest | ReleaseManifest:
     return _validated(uri, values, RunManifest)
 
 
-def _read(folder: str, kind: str) -> tuple[str, Any]:
-    uri = storage.join(folder, NAME)
+def _read(folder: str, kind: str, files: Any = storage, name: str = NAME) -> tuple[str, Any]:
+    uri = storage.join(folder, name)
     try:
-        return uri, storage.read_json(uri)
+        return uri, files.read_json(uri)
     except FileNotFoundError:
         raise FileNotFoundError(f"{uri}: no such file: the {kind} is not published") from None
 

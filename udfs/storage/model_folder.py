@@ -1,4 +1,5 @@
-"""Folders that hold one model: what may be replaced, and how, so that no half folder is ever seen."""
+"""Folders that hold one model: what may be replaced, and how, so that no half folder is ever
+seen."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def check_output(output: Path, sign: str, overwrite: bool) -> Path:
 
 @contextmanager
 def scratch_beside(output: Path) -> Iterator[Path]:
-    """An empty folder beside the output, for the block to fill and publish; what is left goes with it."""
+    """An empty folder beside the output, for the block to fill and publish; what is left goes with
+    it."""
     output.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
     try:

@@ -1,4 +1,5 @@
-"""Options of a command line that are fields of a settings model: name, type and help stand there."""
+"""Options of a command line that are fields of a settings model: name, type and help stand
+there."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ def read_table(
     header: list[str] | None = None,
     optional: tuple[str, ...] = (),
 ) -> pd.DataFrame:
-    """CSV, TSV, JSON lines or Parquet, by the file's ending: the columns, and what there is of optional.
+    """CSV, TSV, JSON lines or Parquet, by the file's ending: the columns, and what there is of
+    optional.
 
     Raises FileNotFoundError, or ValueError naming file, column and what was expected.
     """

@@ -56,7 +56,8 @@ class Progress:
     def update(self, done: float, detail: str = "", left: float | None = None) -> None:
         """Says how much is done by now.
 
-        detail: in place of the count and its rate. left: seconds, where they do not follow from these.
+        detail: in place of the count and its rate. left: seconds, where they do not follow from
+        these.
         """
         self.done, now = done, time.monotonic()
         rate = (done - self._from) / max(now - self._started, 1e-9)

@@ -1,4 +1,5 @@
-"""Settings of a job or a training run: a YAML file under the command line, checked before work starts."""
+"""Settings of a job or a training run: a YAML file under the command line, checked before work
+starts."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def _culprit(
 
 
 def first_fault(error: ValidationError, whole: str = "settings") -> str:
-    """KEY: what is wrong with it, and the value if that is short. whole: KEY where several are at odds."""
+    """KEY: what is wrong with it, and the value if that is short. whole: KEY where several are at
+    odds."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"])) or whole
     value = "" if first["type"] == "missing" else f" (given: {first['input']!r})"

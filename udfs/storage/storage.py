@@ -1,13 +1,13 @@
 """Files by URI, for jobs and training alike: manifests, releases, checkpoints.
 
-A URI is a local path, file://, s3:// or s3a:// (the two mean the same). Credentials come from the
-environment's default chain alone (variables, profile, role), the endpoint of a store other than
-AWS from AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.
+A URI is a local path, file://, s3:// or s3a:// (the two mean the same), or of a store that another
+package of fsspec knows (stores.py). Credentials come from the environment's default chain alone
+(variables, profile, role), the endpoint of an S3 server from AWS_ENDPOINT_URL_S3 or
+AWS_ENDPOINT_URL.
 
 Whatever is written appears complete or not at all. A store that is busy or drops a connection is
-asked again a few times; wrong credentials and missing buckets fail at once. Everything here raises
-OSError with one line that names the URI and what to fix (udfs/storage/storage_errors.py). fsspec's file
-systems do the work; s3fs is imported where a URI needs it.
+asked again a few times; wrong credentials and missing buckets fail at once: OSError with one line
+that names the URI and what to fix (storage_errors.py). fsspec and s3fs do the work.
 """
 
 from __future__ import annotations
@@ -24,19 +24,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from gaixie.udfs.storage import stores
 from gaixie.udfs.storage.storage_errors import explained, refused
+from gaixie.udfs.storage.stores import ATTEMPTS
 
-ATTEMPTS = 5
-CONNECT_SECONDS = 5
-READ_SECONDS = 60
 BLOCK_BYTES = 8 * 2**20
 """What a read from a store fetches ahead."""
-DELETED_AT_ONCE = 1000
-"""Objects in one request: the most that S3 takes."""
+DELETED_AT_ONCE = 1000  # the most that S3 takes in one request
 
 
 @dataclass(frozen=True)
@@ -115,10 +112,14 @@ def open_file(uri: str, mode: str = "rb") -> Iterator[BinaryIO]:
             yield file
         return
     system, root = filesystem(uri)
+    if mode == "wb" and stores.is_other(uri):
+        with explained(uri, local=False), stores.putting(uri, system, root) as file:
+            yield file
+        return
     options = {"block_size": BLOCK_BYTES, "cache_type": "readahead"}
     with explained(uri):
         if mode == "rb":
-            file = system.open(root, mode, **options if _in_store(uri) else {})
+            file = system.open(root, mode, **options if _is_s3(uri) else {})
         else:
             file = system.open(root, mode, autocommit=False)
     with explained(uri, local=False):
@@ -140,7 +141,7 @@ def read_bytes(uri: str) -> bytes:
     system, root = filesystem(uri)
     with explained(uri):
         # One request, without asking for the size before.
-        return system.cat_file(root, **{"max_concurrency": 1} if _in_store(uri) else {})
+        return system.cat_file(root, **{"max_concurrency": 1} if _is_s3(uri) else {})
 
 
 def read_json(uri: str) -> Any:
@@ -159,8 +160,8 @@ def to_json(value: Any) -> str:
 def write(uri: str, content: bytes | str) -> None:
     """Writes a whole file over whatever was there."""
     data = content.encode() if isinstance(content, str) else content
-    if not _in_store(uri):
-        with _replacing(uri, os.replace) as file:
+    if not _is_s3(uri):
+        with open_file(uri, "wb") as file:
             file.write(data)
         return
     system, root = filesystem(uri)
@@ -183,7 +184,12 @@ def create(uri: str, content: bytes | str) -> None:
         with _replacing(uri, os.link) as file:
             file.write(data)
         return
-    system, _ = filesystem(uri)
+    system, root = filesystem(uri)
+    if stores.is_other(uri):
+        with explained(uri):
+            system.makedirs(os.path.dirname(root), exist_ok=True)
+            system.pipe_file(root, data, mode="create")
+        return
     bucket, key = _bucket_and_key(uri)
     token = secrets.token_hex(8)
     request = {"Bucket": bucket, "Key": key, "Body": data, "Metadata": {"created-by": token}}
@@ -217,7 +223,12 @@ def delete(uri: str) -> None:
             else:
                 path.unlink(missing_ok=True)
         return
-    system, _ = filesystem(uri)
+    system, root = filesystem(uri)
+    if stores.is_other(uri):
+        with explained(uri):
+            if system.exists(root):
+                system.rm(root, recursive=True)
+        return
     bucket, key = _bucket_and_key(uri)
     if not key:
         raise OSError(f"{uri}: a whole bucket is not deleted here")
@@ -234,8 +245,11 @@ def delete(uri: str) -> None:
 
 
 def copy(source: str, target: str) -> None:
-    """Copies one file, also between a file system and a store; a store's own copies stay there."""
-    if not _in_store(target) or not (_in_store(source) or _path(source).is_file()):
+    """Copies one file, also between a file system and a store."""
+    direct = _is_s3(target) and (
+        _is_s3(source) or (not _in_store(source) and _path(source).is_file())
+    )
+    if not direct:
         with open_file(source) as reader, open_file(target, "wb") as writer:
             shutil.copyfileobj(reader, writer, BLOCK_BYTES)
         return
@@ -245,7 +259,7 @@ def copy(source: str, target: str) -> None:
             system.cp_file(filesystem(source)[1], path)
     else:
         with explained(target):
-            system.put_file(str(_path(source)), path)  # in parts, several at once
+            system.put_file(str(_path(source)), path)
 
 
 def sha256(uri: str) -> str:
@@ -255,8 +269,8 @@ def sha256(uri: str) -> str:
 
 
 def uploads(uri: str) -> list[Upload]:
-    """Multipart uploads under a folder that were begun and not ended; a file system has none."""
-    if not _in_store(uri):
+    """Multipart uploads to S3 under a folder that were begun and not ended."""
+    if not _is_s3(uri):
         return []
     system, _ = filesystem(uri)
     bucket, key = _bucket_and_key(uri)
@@ -287,23 +301,23 @@ def abort_upload(upload: Upload) -> None:
 
 def storage_options(uri: str) -> dict[str, Any]:
     """What fsspec, pandas and datasets take as storage_options to read a URI as this file does."""
-    if not _in_store(uri):
-        return {}
-    return {"config_kwargs": _settings(), "use_listings_cache": False}
+    return stores.s3_options() if _is_s3(uri) else {}
 
 
 def filesystem(uri: str) -> tuple[Any, str]:
-    """(fsspec file system, absolute path in it), for pyarrow and others; listings are not cached."""
+    """(fsspec file system, absolute path in it), whose listings are not cached."""
     if not _in_store(uri):
         from fsspec.implementations.local import LocalFileSystem
 
         return LocalFileSystem(), str(_path(uri).absolute())
+    if stores.is_other(uri):
+        return stores.other_filesystem(uri)
     bucket, key = _bucket_and_key(uri)
-    return _s3_filesystem(_environment()), f"{bucket}/{key}"
+    return stores.s3_filesystem(), f"{bucket}/{key}"
 
 
 def arrow_filesystem(uri: str) -> tuple[Any, str]:
-    """(file system of pyarrow, path in it): for data sets, and files of which parts alone are read."""
+    """(file system of pyarrow, path in it), for data sets and for parts of files."""
     from pyarrow import fs
 
     system, path = filesystem(uri)
@@ -315,9 +329,14 @@ def arrow_filesystem(uri: str) -> tuple[Any, str]:
 
 def _in_store(uri: str) -> bool:
     scheme, colon, _ = uri.partition("://")
-    if colon and scheme not in ("s3", "s3a", "file"):
-        raise OSError(f"{uri}: unknown scheme, expected a path, file://, s3:// or s3a://")
+    if colon and scheme != "file" and not (_is_s3(uri) or stores.is_other(uri)):
+        known = ", ".join(f"{name}://" for name in ("file", "s3", "s3a", *stores.PACKAGES))
+        raise OSError(f"{uri}: unknown scheme, expected a path or {known}")
     return bool(colon) and scheme != "file"
+
+
+def _is_s3(uri: str) -> bool:
+    return uri.startswith(("s3://", "s3a://"))
 
 
 def _path(uri: str) -> Path:
@@ -335,21 +354,23 @@ def _bucket_and_key(uri: str) -> tuple[str, str]:
 
 
 def _modified(entry: dict[str, Any]) -> datetime:
-    """When a file was written last, of an entry of either file system."""
-    if "mtime" in entry:
-        return datetime.fromtimestamp(entry["mtime"], UTC)
-    return entry["LastModified"]
+    """When a file was written last, of an entry of any file system."""
+    names = ("mtime", "LastModified", "last_modified", "created")
+    when = next(entry[name] for name in names if entry.get(name) is not None)
+    return when if isinstance(when, datetime) else datetime.fromtimestamp(when, UTC)
 
 
 def _entries(uri: str) -> list[tuple[str, dict[str, Any]]]:
     """(URI, fsspec's entry) of the file of this name, or of all in the folder of that name."""
     system, root = filesystem(uri)
     with explained(uri):
-        entries = system.find(root, detail=True).values()
+        found = system.find(root, detail=True)
+        if isinstance(found, list):  # of adlfs, for a file
+            found = {name: system.info(name) for name in found}
     start, top = uri.rstrip("/"), root.rstrip("/")
     return [
         (start + entry["name"].removeprefix(top), entry)
-        for entry in entries
+        for entry in found.values()
         if entry["type"] != "directory"  # which a store may keep after its last file is gone
         and not (entry.get("islink") and os.path.isdir(entry["name"]))  # which may lead anywhere
     ]
@@ -373,29 +394,3 @@ def _replacing(uri: str, publish: Callable[[Path, Path], None]) -> Iterator[Bina
             publish(part, path)
     finally:
         part.unlink(missing_ok=True)
-
-
-# The store
-
-
-def _environment() -> tuple[Any, ...]:
-    """What a client depends on: kept clients serve one process and one set of variables."""
-    return os.getpid(), *sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))
-
-
-def _settings() -> dict[str, Any]:
-    own_endpoint = any(map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")))
-    return {
-        "connect_timeout": CONNECT_SECONDS,
-        "read_timeout": READ_SECONDS,
-        "retries": {"mode": "standard", "total_max_attempts": ATTEMPTS},
-        "s3": {"addressing_style": "path" if own_endpoint else "auto"},
-        "max_pool_connections": 32,
-    }
-
-
-@lru_cache(maxsize=8)
-def _s3_filesystem(environment: tuple[Any, ...]) -> Any:
-    from s3fs import S3FileSystem
-
-    return S3FileSystem(**storage_options("s3://"), skip_instance_cache=True)

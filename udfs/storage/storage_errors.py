@@ -1,7 +1,7 @@
 """What udfs/storage/storage.py raises: OSErrors of one line that name the URI and what to fix.
 
-FileNotFoundError, FileExistsError, PermissionError (credentials or rights), ConnectionError (nothing
-answers), or OSError itself.
+FileNotFoundError, FileExistsError, PermissionError (credentials or rights), ConnectionError
+(nothing answers), or OSError itself.
 """
 
 from __future__ import annotations
@@ -31,8 +31,14 @@ def explained(uri: str, local: bool = True) -> Iterator[None]:
         yield
     except Exception as error:
         cause = error.__cause__ if isinstance(error, OSError) and error.__cause__ else error
-        if type(cause).__module__.partition(".")[0] in ("botocore", "aiobotocore", "aiohttp"):
+        package = type(cause).__module__.partition(".")[0]
+        if package in ("botocore", "aiobotocore", "aiohttp"):
             raise _store_error(uri, cause) from None
+        if package in ("azure", "gcsfs", "google"):  # of other stores
+            kind = (
+                type(error) if isinstance(error, FileNotFoundError | FileExistsError) else OSError
+            )
+            raise kind(f"{uri}: {str(cause).splitlines()[0]}") from None
         ours = str(error).startswith(f"{uri}: ")
         if local and isinstance(error, OSError) and not ours:
             raise _file_error(uri, error) from None

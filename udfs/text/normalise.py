@@ -166,7 +166,10 @@ def is_han(code):
 
 @njit(cache=True, nogil=True)
 def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offsets):
-    """Decode, map and collapse every row; rows that need the definition are flagged."""
+    """Decode, map and collapse every row; rows that need the definition are flagged.
+
+    One long function: with the decoding in one of its own, it takes two to four times as long.
+    """
     rows = len(flags)
     values = np.empty(byte_offsets[rows] - byte_offsets[0], np.uint32)
     offsets = np.zeros(rows + 1, np.int64)

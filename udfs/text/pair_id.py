@@ -1,8 +1,8 @@
 """The identity of a pair: a stable 128-bit hash of (source, paraphrase, origin).
 
 XXH3-128 (Yann Collet's xxHash, canonical digest) of the three texts' UTF-8 bytes joined by U+001F,
-as 32 hexadecimal digits. The texts are taken as they came but for white space around them, so anyone
-can compute it again:
+as 32 hexadecimal digits. The texts are taken as they came but for white space around them, so
+anyone can compute it again:
 
     parts = [source.strip(), paraphrase.strip(), origin]
     xxhash.xxh3_128_hexdigest("\\x1f".join(parts).encode())

@@ -94,8 +94,8 @@ class ClusterPairs(BuildPairs):
 
     def made_of(self, fit: DataFrame) -> DataFrame:
         """Returns columns MADE of all sentences that are fit: the steps from them to clusters."""
-        own, crowded = self.own, Observation()
-        sentences = self.keep("sentences", distinct_sentences(fit, self.before))
+        own, keys, crowded = self.own, Observation(), Observation()
+        sentences = self.keep("sentences", distinct_sentences(fit, self.before, keys), keys)
         count = sentences.count()
         self._spread(count)
         bands, rows = own.near_duplicate_bands, own.near_duplicate_rows
@@ -143,14 +143,18 @@ class ClusterPairs(BuildPairs):
     def _linked(self, kept: DataFrame, edges: DataFrame) -> DataFrame:
         """Returns table LINKED."""
         own, settings, ends = self.own, self.settings, edges.select("a", "b")
-        if self.before is not None:  # a cluster is linked with all its members
+        compared = kept.where("cluster IS NOT NULL")
+        if self.before is not None:
             nodes = edges.select(F.explode(F.array("a", "b")).alias("node"))
-            published = kept.where("cluster IS NOT NULL")
-            touched = published.join(nodes, "node", "left_semi").select("cluster").distinct()
-            members = published.join(touched, "cluster")
+            touched = compared.join(nodes, "node", "left_semi")
+            members = compared.join(touched.select("cluster").distinct(), "cluster", "left_semi")
+            compared = _first_members(members, own.compared)
+            members = compared.select("cluster", "node").union(touched.select("cluster", "node"))
             ends = ends.union(members.select(F.xxhash64("cluster"), "node"))
         groups = self.keep("groups", components(ends, self.keep))
-        kept, edges = _bounded(kept, edges.join(groups.withColumnRenamed("node", "a"), "a"))
+        edges = edges.join(groups.withColumnRenamed("node", "a"), "a")
+        kept, edges, weak = _bounded(kept, edges, compared)
+        self.figures["edges_over_limit"] = weak
         links = edges.groupBy("component").agg(F.collect_list(F.struct("a", "b")).alias("edges"))
         columns = F.collect_list(F.struct("node", "id", "text", "cluster", "new"))
         sentences = kept.join(groups, "node").groupBy("component").agg(columns.alias("sentences"))
@@ -233,21 +237,32 @@ class ClusterPairs(BuildPairs):
         return rows
 
 
-def _bounded(kept: DataFrame, edges: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Returns sentences and edges without the weakest edges of components that have too many.
+def _first_members(members: DataFrame, most: int) -> DataFrame:
+    """Returns the members of published clusters that newcomers are compared with: the centre, then
+    in order of node. Of the others only those matter that have an edge."""
+    order = Window.partitionBy("cluster").orderBy(F.col("id") != F.col("cluster"), "node")
+    return members.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= most)
 
-    Sentences that lose all their edges go too, unless they are in a published cluster: they would
+
+def _bounded(
+    kept: DataFrame, edges: DataFrame, compared: DataFrame
+) -> tuple[DataFrame, DataFrame, int]:
+    """Returns sentences and edges without the weakest edges of components that have too many, and
+    how many these are.
+
+    Sentences that lose all their edges go too, unless newcomers are compared with them: they would
     stay alone, and one task has all sentences of a component in memory.
     """
     counts = edges.groupBy("component").count().where(F.col("count") > COMPONENT_EDGES)
-    if counts.isEmpty():
-        return kept, edges
+    [[weak]] = counts.agg(F.sum(F.col("count") - COMPONENT_EDGES)).collect()
+    if not weak:
+        return kept, edges, 0
     order = Window.partitionBy("component").orderBy(F.desc("score"), "a", "b")
     ranked = edges.withColumn("rank", F.row_number().over(order))
     strongest = ranked.where(F.col("rank") <= COMPONENT_EDGES).drop("rank")
     linked = strongest.select(F.explode(F.array("a", "b")).alias("node"))
-    linked = linked.union(kept.where("cluster IS NOT NULL").select("node"))
-    return kept.join(linked, "node", "left_semi"), strongest
+    linked = linked.union(compared.select("node"))
+    return kept.join(linked, "node", "left_semi"), strongest, weak
 
 
 def _references(pairs: DataFrame, least: int) -> DataFrame:

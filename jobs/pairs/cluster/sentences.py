@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from gaixie.jobs.corpus.parquet import CHECKED
@@ -15,6 +15,9 @@ from gaixie.udfs.storage.manifest import NAME
 
 NO_KEY = "no_key"
 """Reason: all keys of the sentence are empty."""
+
+KEYS = 1_000
+"""Keys of a sentence that count, those with the least hash: it has a bucket entry for each."""
 
 PUBLISHED = "id string, text string, cluster string, keys array<bigint>, new boolean"
 """Columns of OUTPUT/clusters. id: XXH3-128 of the normalised sentence, 32 hexadecimal digits.
@@ -41,14 +44,16 @@ def key_hashes(keys: Sequence[str], columns: Mapping[str, str]) -> Column:
     return F.array_compact(F.array(*hashes))
 
 
-def distinct_sentences(fit: DataFrame, before: DataFrame | None) -> DataFrame:
+def distinct_sentences(
+    fit: DataFrame, before: DataFrame | None, left_out: Observation | None = None
+) -> DataFrame:
     """Returns a row for each distinct sentence.
 
     Columns: node (bigint, a hash of id: two of 17 million sentences share one with a probability of
     1 in 130,000), id, text, new, copies (rows of fit that say the same again), cluster, keys.
 
     fit: source, group (the id), keys. before: PUBLISHED; its sentences are not new, and keep text
-    and cluster."""
+    and cluster. left_out: observes "count", keys of sentences that have more than KEYS."""
     texts = "group AS id", "source AS text", "CAST(NULL AS STRING) AS cluster"
     rows = fit.selectExpr(*texts, "keys", "true AS new")
     if before is not None:
@@ -58,8 +63,12 @@ def distinct_sentences(fit: DataFrame, before: DataFrame | None) -> DataFrame:
         F.min(F.struct("new", "text")).alias("first"),
         F.count_if("new").alias("count"),
         F.max("cluster").alias("cluster"),
-        F.array_sort(F.array_distinct(F.flatten(F.collect_list("keys")))).alias("keys"),
+        F.array_sort(F.array_distinct(F.flatten(F.collect_set("keys")))).alias("keys"),
     )
+    if left_out is not None:
+        beyond = F.greatest(F.size("keys") - KEYS, F.lit(0))
+        distinct = distinct.observe(left_out, F.sum(beyond).alias("count"))
+    distinct = distinct.withColumn("keys", F.slice("keys", 1, KEYS))
     copies = "count - CAST(first.new AS INT) AS copies"
     return distinct.selectExpr("node", "id", "first.text", "first.new", copies, "cluster", "keys")
 

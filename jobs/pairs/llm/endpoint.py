@@ -12,6 +12,7 @@ import os
 import random
 import re
 import secrets
+import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -192,6 +193,8 @@ class Endpoint:
         except APIConnectionError as error:
             refused = type(error.__cause__).__name__ in ("ConnectError", "ConnectTimeout")
             cause = self._without_key(str(error.__cause__ or error)) or str(error)
+            if not self.answered and _no_such_host(error):
+                raise JobError(f"{self.address}: {cause}") from None
             raise _Failed(cause, paid=not refused) from None
         except TimeoutError:
             raise _Failed(f"no answer within {settings.request_seconds:g} s", paid=True) from None
@@ -230,6 +233,15 @@ class Endpoint:
     def _without_key(self, text: str) -> str:
         text = " ".join(text.split())[:300]
         return text.replace(self._key, "***") if self._key != NO_KEY else text
+
+
+def _no_such_host(error: BaseException | None) -> bool:
+    """Whether no address of the endpoint's name is behind an error; to ask again would not help."""
+    while error is not None:
+        if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _read(completion: ChatCompletion, sentences: list[str]) -> list[Answer]:

@@ -71,8 +71,8 @@ class LlmSettings(Group):
     """folder of the answers, which other buildings can use; default OUTPUT/answers"""
 
     prompt: Annotated[str, AfterValidator(_known_prompt), Option()] = "zero_shot"
-    """zero_shot (default), few_shot, degree, paper (CSPC's Table 2), simplify, simplify_few_shot, or
-    a template NAME.j2"""
+    """zero_shot (default), few_shot, degree, paper (CSPC's Table 2), simplify, simplify_few_shot,
+    or a template NAME.j2"""
     system: str | None = None
     degrees: Annotated[tuple[Annotated[int, Field(ge=1, le=5)], ...], Option("degree")] = ()
     """degrees of change to ask for, from 1 (a light touch) to 5 (a rewrite)"""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import socket
+import threading
 from types import SimpleNamespace
 
 import pytest
 
+from gaixie.jobs.corpus import accounts
 from gaixie.jobs.corpus.accounts import digests
 from gaixie.udfs.storage import storage
 
@@ -16,10 +20,15 @@ CONTENTS = {f"{number}.parquet": bytes([number]) * 1000 for number in range(3)}
 def on_executors(spark, fails: bool = False) -> SimpleNamespace:
     """The session, as one whose tasks run elsewhere; fails: where they do not reach the store."""
 
-    def parallelize(uris, slices):
-        return spark.sparkContext.parallelize(
-            [f"{uri}-gone" if fails else uri for uri in uris], slices
-        )
+    def parallelize(links, slices):
+        given = "\n".join(link for _, link in links)
+        assert os.environ["AWS_SECRET_ACCESS_KEY"] not in given
+        assert "X-Amz-Signature=" in given
+        gone = [
+            (uri, link.replace(".parquet", "-gone")) if fails else (uri, link)
+            for uri, link in links
+        ]
+        return spark.sparkContext.parallelize(gone, slices)
 
     context = SimpleNamespace(master="spark://host", parallelize=parallelize, defaultParallelism=2)
     return SimpleNamespace(sparkContext=context)
@@ -38,3 +47,22 @@ def test_of_files_in_a_store(spark, store, where, monkeypatch, capsys):
     expected = {f"{root}/{n}": hashlib.sha256(data).hexdigest() for n, data in CONTENTS.items()}
     assert found == expected
     assert ("executors cannot read" in capsys.readouterr().err) == (where == "neither")
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(monkeypatch):
+    """http.client takes the end of a connection for the end of the file."""
+    monkeypatch.setattr(accounts.time, "sleep", lambda _: None)
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            for body in (b"half", b"the whole"):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(head + body)
+
+        threading.Thread(target=answer, daemon=True).start()
+        link = f"http://127.0.0.1:{server.getsockname()[1]}/file"
+        found = accounts._digest(("s3a://b/file", link))
+    assert found == ("s3a://b/file", hashlib.sha256(b"the whole").hexdigest())

@@ -31,8 +31,15 @@ class Table:
             raise PySparkException(self.error)
 
 
-def failing(errors: dict[str, str]):
-    return lambda files: Table(errors.get(files[0].uri))
+def failing(errors: dict[str, str], jobs: list[int] | None = None):
+    """Reads files as Spark does: it fails where one of them does. jobs: how many files each read."""
+
+    def read(files: list[File]) -> Table:
+        if jobs is not None:
+            jobs.append(len(files))
+        return Table(next((errors[file.uri] for file in files if file.uri in errors), None))
+
+    return read
 
 
 def test_the_file_that_spark_names():
@@ -46,6 +53,25 @@ def test_files_that_cannot_be_read_by_themselves():
     assert faults == {FILES[0]: CORRUPT, FILES[2]: CORRUPT}
 
 
+def test_files_are_looked_at_together():
+    """One job where none is at fault; as many as it takes to halve a thousand where one is."""
+    many = [File(f"file:///in/{k}.parquet", 1000, FILES[0].modified) for k in range(1000)]
+    failed, jobs = PySparkException("Job aborted"), []
+    assert unreadable_files(failed, many, failing({}, jobs)) == {}
+    assert jobs == [1000]
+    jobs.clear()
+    found = unreadable_files(failed, many, failing({many[700].uri: "checksum"}, jobs))
+    assert found == {many[700]: CORRUPT}
+    assert len(jobs) <= 2 * 10 + 1
+    jobs.clear()
+    named = f"[FAILED_READ_FILE] reading {many[3].uri}: not a Parquet file"
+    errors = {many[3].uri: named, many[9].uri: named.replace("/3.", "/9.")}
+    assert unreadable_files(failed, many, failing(errors, jobs)) == dict.fromkeys(
+        [many[3], many[9]], CORRUPT
+    )
+    assert jobs == [1000, 999, 998]
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -56,6 +82,9 @@ def test_files_that_cannot_be_read_by_themselves():
         "ExecutorLostFailure (executor 1 exited caused by one of the running tasks)",
         "java.lang.OutOfMemoryError: Java heap space",
         "Python worker exited unexpectedly (crashed)",
+        "org.apache.spark.memory.SparkOutOfMemoryError: Unable to acquire 65536 bytes of memory",
+        "Lost task 0.3 in stage 1.0 (TID 4) (10.0.0.1 executor 2): TaskKilled (Stage cancelled)",
+        "PythonException: Traceback (most recent call last): ValueError: in a function",
     ],
 )
 def test_no_file_is_at_fault(message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -225,6 +226,19 @@ def test_an_endpoint_that_fails_and_fails(serve, tmp_path):
     with pytest.raises(JobError, match="3 requests in a row failed, the last with: 500: no"):
         ask(tmp_path, server.url, 5, concurrency=1, attempts=2, stop_after=3)
     assert len(written(tmp_path)) == 5
+
+
+def test_a_host_that_is_not_there_stops_at_once(tmp_path, monkeypatch):
+    """The first request is not tried again: a name that is not known is not known later either."""
+
+    def unknown(*_, **__):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    (tmp_path / "sentences.txt").write_text(sentence(1), "utf-8")
+    with pytest.raises(JobError, match=r"https://api\.example/v1: .*Name or service not known"):
+        ask(tmp_path, "https://api.example/v1", 5, attempts=6, backoff_seconds=3600)
+    assert not written(tmp_path)
 
 
 def test_nobody_answers(tmp_path):

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow as pa
+import pytest
 from xxhash import xxh3_128_hexdigest
 
+from gaixie.jobs.pairs import making
 from gaixie.jobs.pairs.making import judge_batch
+from gaixie.jobs.pairs.parallel import Parallel
+from gaixie.jobs.pairs.versions import Versions
 
 GOOD = "火势从三楼的一间厨房开始蔓延。"
 
@@ -43,3 +49,37 @@ def test_the_group_is_a_hash_that_anyone_can_compute():
     groups = judged([(GOOD, GOOD, f) for f in ("Ｆire:  火", "Fire: 火", "fire: 火")], True)[1]
     assert groups[0] == groups[1] == xxh3_128_hexdigest("Fire: 火".encode())
     assert groups[2] != groups[0]
+
+
+@pytest.mark.parametrize("method", [Versions(False, 3, 1), Parallel(False)])
+def test_a_task_holds_so_many_items_of_a_group_at_once(method, monkeypatch):
+    """The rest is counted, and what is there again and again takes no memory."""
+    monkeypatch.setattr(making, "MEMBERS", 4)
+    held = []
+    make, held = type(method).make, []
+
+    def watched(self, items):
+        held.append(items)
+        return make(self, items)
+
+    monkeypatch.setattr(type(method), "make", watched)
+    texts = ["一", "二", "一", "三", "四", "五", "一", "六", "五", "二"]
+    rows = [
+        {"group": group, "foreign": f"{group} {number}", "source": text, "paraphrase": text + "啊"}
+        for group, of_group in (("g", texts), ("h", texts[:3]))
+        for number, text in enumerate(of_group)
+    ]
+    if method.alone:
+        rows = [{k: v for k, v in row.items() if k != "paraphrase"} for row in rows]
+    made = list(making._made([pa.RecordBatch.from_pylist(rows)], method))
+    assert [len(items) for items in held] == [4, 2]
+    left = Counter((row["group"], row["reason"], row["source"]) for row in made if row["reason"])
+    over = {text: left["g", "over_limit", text] for text in ("五", "六")}
+    assert over == {"五": 2, "六": 1}
+    assert (left["g", "repeated", "一"], left["g", "repeated", "二"]) == (2, 1)
+    assert left["h", "repeated", "一"] == 1
+    pairs = [row for row in made if row["reason"] is None]
+    sides = ("source", "paraphrase") if method.alone else ("source",)
+    used = {(row["group"], row[side]) for row in pairs for side in sides}
+    assert left.total() + len(used) == len(rows)
+    assert {row["foreign"] for row in pairs} == {"g 0", "h 0"}

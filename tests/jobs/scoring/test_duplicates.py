@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from pyspark.sql.types import StringType, StructField
 
-from gaixie.jobs.scoring.chunks import FEW, KEPT, find_duplicates
+from gaixie.jobs.scoring import chunks
+from gaixie.jobs.scoring.chunks import FEW, KEPT, find_duplicates, leave_out
 
 EXTRA = [StructField("note", StringType())]
 
@@ -45,3 +46,21 @@ def test_where_no_pair_is_there_twice(spark):
     table = spark.createDataFrame(rows(300, 200).drop_duplicates("pair_id"))
     assert find_duplicates(table, FEW + 1, EXTRA) is None
     assert find_duplicates(table, 300, EXTRA).count() == 0
+
+
+def test_the_same_rows_are_left_out_by_their_keys_and_by_a_bitmap(spark, monkeypatch):
+    given = rows(3000, 1500)
+    edges = [0, 1, 1023, 1024, 1025, 32_767, 32_768, 32_769, (1 << 33) - 1, 1 << 33]
+    more = 3 << 53  # where the third unit begins
+    given["row_key"] = [*edges, *range(more, more + len(given) - len(edges))]
+    table = spark.createDataFrame(given)
+    found = find_duplicates(table, len(given), EXTRA)
+    few = leave_out(table, found, count := found.count())
+    monkeypatch.setattr(chunks, "MAX_BROADCAST", 1)
+    again = find_duplicates(table, FEW + 1, EXTRA)
+    many = leave_out(table, again, count)
+    assert sorted(again.collect()) == sorted(found.collect())
+    assert sorted(many.columns) == sorted(table.columns)
+    keys = [sorted(row.row_key for row in kept.collect()) for kept in (few, many)]
+    assert keys[0] == keys[1]
+    assert len(keys[0]) == len(given) - count == given["pair_id"].nunique()

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from gaixie.research.fitting.data import Known
-from gaixie.research.fitting.known import known_rows
+from gaixie.research.fitting.known import known_rows, pairs_for_core, pairs_for_full
+from gaixie.research.pair_encoder.examples import for_heads, held_out
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -32,8 +33,10 @@ def test_a_kind_has_the_mean_of_its_rated_pairs_and_held_out_groups_stay_out(tmp
             "overall": [0.4, 0.1, 0.2],
         }
     )
-    settings = Known(groups="groups", broken="broken", rewritten=str(tmp_path / "rewritten"))
-    rows = known_rows(settings, tmp_path, rated, load_segmenter("jieba"))
+    own = dict.fromkeys(("rewritten", "own_groups", "own_broken"), str(tmp_path / "rewritten"))
+    settings = Known(groups="groups", broken="broken", **own)
+    pairs = pairs_for_core(settings, tmp_path)
+    rows = known_rows(pairs, 0.25, rated, load_segmenter("jieba"))
     # Group 7 is held out; kinds that nobody rated have no target.
     assert rows.kinds.tolist() == ["written_S1", "written_negation"] * 2
     np.testing.assert_allclose(rows.targets[:, OUTPUTS.index("meaning")], [1.0, 0.3] * 2)
@@ -41,3 +44,19 @@ def test_a_kind_has_the_mean_of_its_rated_pairs_and_held_out_groups_stay_out(tmp
     assert np.isnan(rows.targets[:, OUTPUTS.index("fluency")]).all()
     assert rows.groups[2] == "b" != rows.groups[0]
     np.testing.assert_allclose(rows.weight.sum(), 0.25 * 3)
+
+
+def test_tier_full_learns_from_groups_that_the_encoder_has_not_read(tmp_path):
+    groups = [
+        {"group": n, "texts": [f"{n}甲{k}" for k in range(5)]} for n in (6, *range(30_000, 30_008))
+    ]
+    kinds = ("negation", "roles", "fact", "scope", "salad")
+    broken = [{"group": row["group"], **dict.fromkeys(kinds, "坏")} for row in groups]
+    for name, rows in (("groups", groups), ("broken", broken)):
+        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    own = {f"own_{name}": str(tmp_path / name) for name in ("groups", "broken")}
+    settings = Known(groups="g", broken="b", rewritten="r", **own)
+    sources = {source for source, _, _ in pairs_for_full(settings)}
+    assert sources == {f"{number}甲0" for number in range(30_000, 30_008) if for_heads(number)}
+    assert len(sources) == 2
+    assert not any(for_heads(number) and held_out(number) for number in range(30_000, 31_000))

@@ -94,6 +94,9 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
         rated=pd.DataFrame([rated, rated | {"part": "test", "source": "不可以学"}]),
         exchanged=[{"source": "甲借给乙", "same": ["乙向甲借"], "wrong": ["乙借给甲", "甲没借"]}],
         rewritten=[{"source": "雨大路封", "same": ["路因雨封"], "wrong": ["路虽封无雨"]}],
+        premises=[
+            {"premise": "雨很大", "entailed": ["下雨"], "neutral": ["冷"], "contradicted": ["晴"]}
+        ],
         judged=[Example("一", "二", {"question": 1.0})],
         grammar=[("对的句子。", 1)],
     )
@@ -105,6 +108,10 @@ def test_examples_are_the_same_again_and_have_a_target() -> None:
         assert set(own.targets) <= set(TASKS)
         assert all(0 <= value <= 1 for value in own.targets.values())
         assert own.source != "不可以学"
+        if own.worse:
+            assert own.worse.source == own.source
+            assert sum(own.worse.targets.values()) < sum(own.targets.values())
+    assert sum(own.worse is not None for own in drawn) > 60
     targets = one.of_rated().targets
     assert (targets["same"], targets["fluent"], targets["good"]) == (0, 1, 0)
     assert targets["overall"] == 0.2

@@ -13,11 +13,13 @@ import urllib.request
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 import pytest
 from manifests import write_manifest
 from servers import free_port, wait_for
+from services import serving
 
 pytest.importorskip("duckdb", reason="the pairs are looked at with DuckDB")
 pytest.importorskip("fastapi", reason="the service is one of FastAPI")
@@ -25,7 +27,7 @@ pytest.importorskip("fastapi", reason="the service is one of FastAPI")
 from starlette.testclient import TestClient
 
 from gaixie.service.app import make_app
-from gaixie.service.browsing.pairs import Pairs
+from gaixie.service.browsing.pairs import Filter, Pairs
 from gaixie.service.browsing.part import BrowsingPart
 from gaixie.service.edit_writer import EditWriter
 from gaixie.service.paraphrasing import ParaphrasingPart
@@ -180,6 +182,39 @@ def test_exports(client, run, form):
     assert 0 < len(rows) < len(table)
     nothing = client.get("/v1/run/export", params={"text": "没有的", "format": form})
     assert nothing.status_code == 200
+
+
+def test_a_large_export_is_not_held_in_memory(run, tmp_path):
+    """It begins to come at once, and the process grows by less than a quarter of it."""
+    long = "".join(run[1]["source"].to_pylist())[:150]
+    size, file = 400_000, tmp_path / "runs/large/scored/origin=llm/stage=1/part-0.parquet"
+    ids = pa.array([f"{k:032x}" for k in range(size)])
+    table = pa.table({"pair_id": ids, "spscore": pa.array([0.5] * size, pa.float32())})
+    for side in ("source", "paraphrase"):
+        table = table.append_column(side, pc.binary_join_element_wise(ids, long, ""))
+    file.parent.mkdir(parents=True)
+    pq.write_table(table, file)
+    del table
+    uri = write_manifest(file.parents[3], [file])
+    manifest, settings = read_run(uri), ServiceSettings()
+    pairs = Pairs(uri, manifest)
+    pairs.count(pairs.cursor(), Filter(text="没有的"))  # DuckDB now has all rows in its cache
+    part = BrowsingPart(pairs, manifest, lambda *_: [], settings)
+    with serving(make_app([part], settings)) as service:
+        most = before = resident()
+        with urllib.request.urlopen(f"{service.url}/v1/run/export") as answer:
+            assert answer.headers["Content-Length"] is None  # nobody knows it yet
+            whole = 0
+            while piece := answer.read(1_000_000):
+                whole += len(piece)
+                most = max(most, resident())
+    assert whole > 400_000_000
+    assert most - before < whole / 4
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ from manifests import release_manifest, write_manifest
 pytest.importorskip("duckdb", reason="the pairs are looked at with DuckDB")
 
 import duckdb
+import pyarrow.csv
 
+import gaixie.service.browsing.pairs
 from gaixie.service.browsing.pairs import BINS, SCORES, Filter, Pairs
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import read_run
@@ -122,11 +124,26 @@ def test_samples_and_selections(pairs, table, wanted, count, seed):
     assert {*sample} <= known
     again = pairs.sample(pairs.cursor(), wanted, count, seed)
     assert [row["pair_id"] for row in again] == sample
-    path = pairs.export(pairs.cursor(), wanted, "parquet")
-    exported = pq.read_table(path)["pair_id"].to_pylist()
-    path.unlink()
+    pieces = b"".join(pairs.export(pairs.cursor(), wanted, "parquet"))
+    exported = pq.read_table(pa.BufferReader(pieces))["pair_id"].to_pylist()
     assert len(exported) == len(known)
     assert {*exported} == known
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_an_export_comes_in_pieces(pairs, table, form, monkeypatch):
+    """Together they are one file, with every row once."""
+    monkeypatch.setattr(gaixie.service.browsing.pairs, "PIECE", 150)
+    pieces = [*pairs.export(pairs.cursor(), Filter(), form)]
+    assert len(pieces) == 4  # three of rows, and the end
+    read = pq.read_table if form == "parquet" else pa.csv.read_csv
+    exported = read(pa.BufferReader(b"".join(pieces))).to_pandas()
+    pd.testing.assert_frame_equal(
+        exported.sort_values("pair_id", ignore_index=True)[[*table]],
+        table.sort_values("pair_id", ignore_index=True),
+        check_dtype=False,
+        rtol=1e-6,
+    )
 
 
 def test_two_seeds_are_two_samples(pairs):

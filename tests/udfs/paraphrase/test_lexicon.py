@@ -8,12 +8,13 @@ import pytest
 import rjieba
 
 from gaixie.udfs.paraphrase.edits import Edit, apply, fits
-from gaixie.udfs.paraphrase.lexicon import Lexicon, lexical_edits, load
+from gaixie.udfs.paraphrase.lexicon import Alternative, Lexicon, lexical_edits, load
+from gaixie.udfs.paraphrase.rules.register import register_of
 
 SMALL: Lexicon = {
-    "但是": [("不过", True, None)],
-    "发生": [("出现", False, None)],
-    "的": [("之", True, None)],
+    "但是": [Alternative("不过", True, "", None)],
+    "发生": [Alternative("出现", False, "", None)],
+    "的": [Alternative("之", True, "", None)],
 }
 
 
@@ -33,7 +34,7 @@ def test_titles_stay() -> None:
 
 def test_nothing_is_doubled() -> None:
     assert found("不过但是他没来。") == []
-    assert found("他说的在理。", {"说": [("说的", True, None)]}) == []
+    assert found("他说的在理。", {"说": [Alternative("说的", True, "", None)]}) == []
 
 
 def test_the_file_that_ships() -> None:
@@ -50,6 +51,23 @@ def test_an_alternative_stands_where_it_may(tmp_path: Path) -> None:
     file.write_text("一起\t一同@(?<!在)_\n", "utf-8")
     assert found("他们一起去。", load(file)) == [("一起", "一同")]
     assert found("他们在一起。", load(file)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "register", "expected"),
+    [
+        ("据警方通报，所以停电的是变压器。", "written", {"因此": False, "这不": True}),
+        ("我没带伞，所以淋湿了。", "spoken", {"这不": False}),
+        ("她来晚了，所以没吃上饭。", "plain", {"因此": True, "这不": True}),
+    ],
+)
+def test_an_alternative_of_another_register_is_doubtful_or_out(tmp_path, text, register, expected):
+    file = tmp_path / "own.tsv"
+    file.write_text("所以\t~+因此\t-这不\n", "utf-8")
+    assert register_of(text) == register
+    edits = list(lexical_edits(text, rjieba.tag(text), load(file)))
+    assert {own.new: own.doubtful for own in edits} == expected
+    assert [own.sure for own in edits] == [own.new != "因此" for own in edits]
 
 
 def test_a_wrong_line_is_named(tmp_path: Path) -> None:

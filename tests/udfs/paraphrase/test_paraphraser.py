@@ -48,6 +48,15 @@ def test_kept_terms_and_entities_stay(paraphraser: Paraphraser) -> None:
         assert all(term in own.text for term in ("2024年3月5日", "《红楼梦》", "3000本", "仍然"))
 
 
+def test_what_is_quoted_stays(paraphraser: Paraphraser) -> None:
+    """Also with marks that normalising writes another way."""
+    quoted = "“没有理由，就是每天早上都不想睁眼！”"
+    text = f"他说：{quoted}但是我们都认为，这种情况非常罕见。"
+    [found] = paraphraser([text], Wanted(n=3))
+    assert found
+    assert all(quoted in own.text for own in found)
+
+
 def test_gates_that_nothing_passes_give_nothing() -> None:
     assert Paraphraser.load(Gates(same=1.1))(TEXTS) == [[], [], []]
 

@@ -31,6 +31,17 @@ def test_nobody_else_may_write_there(places):
     assert places[0].stat().st_mode & 0o077 == 0
 
 
+def test_what_others_may_have_left_is_deleted(places):
+    """A kernel there is a pickle, which this process would run."""
+    cache_folder()
+    for mode, stays in ((0o755, True), (0o770, False)):
+        (places[0] / "kernels").mkdir(exist_ok=True)
+        (places[0] / "kernels/planted.nbc").write_bytes(b"")
+        places[0].chmod(mode)
+        assert cache_folder() == places[0]
+        assert (places[0] / "kernels").exists() == stays
+
+
 def test_a_folder_of_somebody_else_is_passed_over(places, tmp_path, monkeypatch):
     """They may have made it under the name that we would take."""
     (tmp_path / "home").write_text("no folder")
@@ -51,6 +62,18 @@ def test_a_folder_that_is_given_is_taken(places, tmp_path, monkeypatch):
     monkeypatch.setenv("GAIXIE_CACHE_DIR", str(tmp_path / "shared"))
     (tmp_path / "shared").mkdir(mode=0o777)
     assert cache_folder() == tmp_path / "shared"
+
+
+def test_a_given_folder_that_others_may_write_to_is_passed_over(
+    places, tmp_path, monkeypatch, capsys
+):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("GAIXIE_CACHE_DIR", str(shared))
+    assert cache_folder() == cache_folder() == places[0]
+    said = f"GAIXIE_CACHE_DIR={shared}: passed over, for others may write there; chmod go-w it\n"
+    assert capsys.readouterr().err == said
 
 
 def test_every_file_that_kernels_are_made_of_names_their_folder():

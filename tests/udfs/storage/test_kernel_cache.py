@@ -8,6 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from gaixie.udfs.storage import kernel_levels
+from gaixie.udfs.storage.cache import LOCATOR, source_digest
+
 ROOT = Path(__file__).parents[3]
 SCORE_ONE = """
 from gaixie.udfs.features import acs
@@ -40,3 +45,39 @@ def test_another_place_finds_the_same_kernels(tmp_path):
         found.append(kept(tmp_path / "cache"))
     assert any(name.endswith(".nbc") for name in found[0])
     assert found[0] == found[1]
+
+
+def test_kernels_that_came_along_are_not_compiled_again(tmp_path):
+    """A package that holds them for a level of processors, on a machine that has none."""
+    if not (levels := kernel_levels.reached()):
+        pytest.skip("no x86-64 of level 2")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA")}
+    environment |= {"GAIXIE_CACHE_DIR": str(tmp_path / "cache"), "PYTHONSAFEPATH": "1"}
+    ignored = shutil.ignore_patterns("__pycache__", "models", "kernels")
+    for part in ("gaixie", "udfs"):
+        shutil.copytree(ROOT / part, tmp_path / part, True, ignored, copy_function=shutil.copy)
+    environment["PYTHONPATH"] = str(tmp_path)
+    folder = tmp_path / "udfs/kernels" / f"kernels-{source_digest()}-{levels[-1]}"
+    given = {"CACHE_DIR": folder, "CACHE_LOCATOR_CLASSES": LOCATOR, "CPU_NAME": levels[-1]}
+    given |= {"CPU_FEATURES": ""}
+    making = environment | {f"NUMBA_{key}": str(value) for key, value in given.items()}
+    line = [sys.executable, "-c", SCORE_ONE]
+    for one in (making, environment):
+        done = subprocess.run(line, env=one, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert "compiling" not in done.stderr
+    copied = tmp_path / "cache" / folder.name
+    shipped = {path: (folder / path).read_bytes() for path in kept(folder)}
+    assert any(name.endswith(".nbc") for name in shipped)
+    assert {path: (copied / path).read_bytes() for path in kept(copied)} == shipped
+    assert [path.name for path in (tmp_path / "cache").glob("kernels-*")] == [folder.name]
+
+
+def test_a_processor_takes_its_highest_level(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel_levels, "SHIPPED", tmp_path)
+    monkeypatch.setattr(kernel_levels, "reached", lambda: ["x86-64-v3", "x86-64-v2"])
+    assert kernel_levels.shipped("kernels-a") is None
+    for level in ("v4", "v2", "v3"):
+        (tmp_path / f"kernels-a-x86-64-{level}").mkdir()
+    assert kernel_levels.shipped("kernels-a") == "x86-64-v3"
+    assert kernel_levels.shipped("kernels-b") is None

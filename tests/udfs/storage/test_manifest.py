@@ -78,3 +78,22 @@ def test_no_manifest(tmp_path):
         FileNotFoundError, match=r"manifest\.json: no such file: the release is not"
     ):
         m.read_release(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"build": "../../other"},
+        {"version": "../runs"},
+        {"runs": [{"run_id": "../x", "created": "", "manifest_sha256": "", "rows": 1}]},
+        {"files": [{"path": "data/../../x", "bytes": 1, "sha256": "0"}]},
+        {"files": [{"path": "/etc/passwd", "bytes": 1, "sha256": "0", "rows": 1}]},
+        {"files": [{"path": "s3://b/x", "bytes": 1, "sha256": "0", "rows": 1}]},
+    ],
+)
+def test_a_release_that_leads_out_of_its_folder_is_refused(tmp_path, changes):
+    """Readers join what a manifest names to its folder."""
+    values = release_manifest().model_dump(by_alias=True) | changes
+    (tmp_path / m.NAME).write_text(json.dumps(values))
+    with pytest.raises(m.ManifestError, match=f"manifest.json: .*{next(iter(changes))}"):
+        m.read_release(str(tmp_path))

@@ -306,27 +306,6 @@ def semicolon(v: View) -> Iterator[Edit]:
             yield m.start(), m.end(), "。"
 
 
-# 44 of 48 right
-@rule
-def split_clauses(v: View) -> Iterator[Edit]:
-    """河水涨了三米，我们只好回家。 → 河水涨了三米。我们只好回家。"""
-    for a, b in v.commas():
-        start, end = v.sentences[a.sentence]
-        first, rest = v.text[start : a.end], v.text[b.start : end]
-        if v.mark(b.sentence) not in {"。", "！"} or not 8 <= len(first) <= 36 or len(rest) < 8:
-            continue
-        if SUBORDINATE.search(first) or re.search("[“”（）：]", first) or not balanced(rest):
-            continue
-        k, all_clauses = subject(v, b.first), v.of(a.sentence)
-        pronoun = v.word(b.first) in PERSONS | {"这"} and predicate(v, b.first + 1)
-        verb = v.word(k if k else b.first + 1)
-        if not (k or pronoun) or verb in NEVER_LAST - {"是"} or v.tag(b.first) == "vn":
-            continue
-        if subject(v, all_clauses[0].first) and subject(v, a.first):
-            if pronoun or len(all_clauses) == 2:
-                yield a.end, b.start, "。"
-
-
 # 14 of 15 right
 @rule
 def join_sentences(v: View) -> Iterator[Edit]:

@@ -57,21 +57,6 @@ def time_after_subject(v: View) -> Iterator[Edit]:
 
 
 # 23 of 24 right
-@rule
-def place_first(v: View) -> Iterator[Edit]:
-    """他在这种情况下不能走 → 在这种情况下，他不能走"""
-    for c in v.clauses:
-        for m in re.finditer(PLACE, v.span(c)):
-            at, end = c.start + m.start(), c.start + m.end()
-            if not m.start() or c.number or not v.at(at, end) or v.text[at + 1] == "等":
-                continue
-            inner, after = v.tag(v.starts[at] + 1), v.starts.get(end, len(v.tokens))
-            if inner in {"v", "uz", "d"} or not predicate(v, after):
-                continue
-            if subject_only(v, c.first, at) and not re.match("度过|排|占|居|位", v.word(after)):
-                yield c.start, end, m.group() + "，" + v.text[c.start : at]
-
-
 # 20 of 21 right
 @rule
 def named_place(v: View) -> Iterator[Edit]:

@@ -9,7 +9,6 @@ from gaixie.udfs.paraphrase.rules.tables import expression, words
 from gaixie.udfs.paraphrase.rules.view import (
     NUMERAL,
     PERSONS,
-    QUESTION,
     Clause,
     Edit,
     View,
@@ -19,38 +18,13 @@ from gaixie.udfs.paraphrase.rules.view import (
     subject_only,
 )
 
-QUANTITY, TREAT, ONLY = expression("quantity"), expression("treat"), expression("only")
+ONLY = expression("only")
 SUO_VERB, SUO_NEVER = expression("suo_verb"), words("suo_never")
 RESULT, KIN, NOT_UNIQUE = expression("result"), words("kin_with_de"), expression("not_unique")
 NAMES = {"n", "ns", "nt", "nz", "nr"}
 
 
 # 34 of 38 right
-@rule
-def measure_inside(v: View) -> Iterator[Edit]:
-    """一位来自北京的老师 → 来自北京的一位老师"""
-    bad = "如此|足够|只|获取|没有|有|是|会|能|像|被称|称为|可能|可以|想|应该|人|叫|名叫|值得"
-    for m in re.finditer(f"({QUANTITY})([^，。！？；：的、“”]{{3,16}}的)(?=[一-龥])", v.text):
-        if not v.at(*m.span(1)) or not v.at(*m.span(2)) or v.tag(v.starts[m.start(2)]) != "v":
-            continue
-        k, j = v.starts[m.start()], v.starts[m.end(2)]
-        if v.tag(k - 1) in {"uj", "r"} or v.word(k - 1) in {"有", "唯一", "每"}:
-            continue
-        if not _noun_end(v, j) or v.word(j) in {"人", "事", "地方"}:
-            continue
-        if not re.match(bad, m[2]) and not QUESTION.search(m[2]):
-            yield m.start(), m.end(), m[2] + m[1]
-
-
-def _noun_end(v: View, k: int) -> bool:
-    """Whether plain nouns from token k close a noun phrase."""
-    j = k
-    while v.tag(j) in NAMES | {"an", "a", "b"} and j < k + 3:
-        j += 1
-    closed = v.tag(j) in {"v", "d", "p", ""} or v.word(j) in {"，", "。", "；", "！", "？"}
-    return j > k and v.tag(j - 1) in NAMES and closed
-
-
 # 8 of 9 right
 @rule
 def identity(v: View) -> Iterator[Edit]:
@@ -157,22 +131,6 @@ def indefinite(v: View) -> Iterator[Edit]:
 
 
 # 19 of 22 right
-@rule
-def verb_to_treat(v: View) -> Iterator[Edit]:
-    """调查事故原因 → 对事故原因进行调查"""
-    modals = {"将", "会", "要", "需要", "必须", "正在", "可以"}
-    find = f"({TREAT})(了?)([^，。！？；：的]{{2,10}})(?=[，。；！？]|$)"
-    for m in re.finditer(find, v.text):
-        k = v.starts.get(m.start(), -1)
-        if v.word(k) != m[1] or v.tag(k) not in {"v", "vn"} or not filled(v, *m.span(3)):
-            continue
-        if v.tag(k - 1) not in {"d", "r", "nr", "nt"} and v.word(k - 1) not in modals:
-            continue
-        odd = v.tag(v.ends[m.end(3)] - 1) == "vn" or v.tag(k + 1 + bool(m[2])) == "uj"
-        if not odd and not re.search("[时后前]$|小时|分钟|天", m[3]):
-            yield m.start(), m.end(), f"对{m[3]}进行{m[2]}{m[1]}"
-
-
 # 15 of 15 right
 @rule
 def verb_to_ba(v: View) -> Iterator[Edit]:

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from gaixie.udfs.paraphrase.rules.tables import expression, words
 from gaixie.udfs.paraphrase.rules.view import (
     QUESTION,
-    THIRD,
     Edit,
     View,
-    balanced,
     filled,
     rule,
     subject,
@@ -81,44 +79,7 @@ def reason_question(v: View) -> Iterator[Edit]:
 
 
 # 38 of 42 right
-@rule
-def whether(v: View) -> Iterator[Edit]:
-    """我不知道有没有票 → 我不知道是否有票"""
-    for m in re.finditer("有没有|能不能|会不会|可不可以|是不是|该不该", v.text):
-        after = v.text[m.end() :]
-        if not after or after[0] in "，。？！；呢" or not v.at(*m.span()):
-            continue
-        if re.search("你|吧$|呀|^[^。]*你们", v.text[: m.start()][-4:]):
-            continue
-        if re.match("[^，。？！；]{0,20}[呢呀啊]|别|麻烦|请|帮|给|已经|都", after):
-            continue
-        following = v.tag(v.ends[m.end()])
-        if m.group() == "是不是" and "？" in after:
-            continue
-        if m.group() != "有没有" or following != "v":
-            bare = m.group() == "是不是" and following in {"d", "v", "a", "zg", "p"}
-            yield m.start(), m.end(), "是否" + ("" if bare else TWICE[m.group()])
-    for m in re.finditer("是否(有|能|会|可以)(?=[一-龥])(?![助效关权利意])", v.text):
-        if v.at(*m.span()):
-            yield m.start(), m.end(), ONCE[m[1]]
-
-
 # 15 of 15 right
-@rule
-def said_last(v: View) -> Iterator[Edit]:
-    """专家说，今年会更冷。 → 今年会更冷，专家说。"""
-    for k, (a, b) in enumerate(v.sentences):
-        m = re.fullmatch(f"([^，：]{{2,14}}{SAYING})，(.+)", v.text[a:b])
-        if not m or v.mark(k) != "。" or THIRD.search(m[2]) or QUESTION.search(m[2]):
-            continue
-        if re.match("据|但|而|所以|因此|不过|有|又|也|还|[我你对]", m[1]) or "，" in m[2][:3]:
-            continue
-        end = a + len(m[1])
-        if balanced(m[1]) and v.at(a, end):
-            if subject_only(v, v.starts[a], v.tokens[v.ends[end] - 1].start):
-                yield a, b, f"{m[2]}，{m[1]}"
-
-
 # 27 of 29 right
 @rule
 def in_my_view(v: View) -> Iterator[Edit]:

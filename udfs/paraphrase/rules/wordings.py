@@ -1,12 +1,12 @@
 """Wordings: fixed phrases that have another form where the text around them allows it.
 
-A line of wordings.tsv is ``register<TAB>find<TAB>give<TAB>source<TAB>result``. The register is ``all``,
-``written`` for what no conversation, question or quotation takes, or ``spoken`` for the contrary. ``find`` is a regular expression
-<name> stands for an expression of words.yaml. Named
-groups carry conditions: n1 is a noun phrase, w1 begins and ends at word boundaries, v1 begins with a
-verb, and a1, c1, f1 and p1 are one word tagged as an adjective, a conjunction, a noun of place, or a
-preposition. ``give`` replaces the match, or the group x1 where there is one; it names groups in braces.
-The last two fields are an example.
+A line of wordings.tsv is ``register<TAB>find<TAB>give<TAB>source<TAB>result``. The register is
+``all``, or ``written`` or ``spoken`` for what other texts take badly (register.py). ``find`` is a
+regular expression in which <name> stands for an expression of words.yaml. Named groups carry
+conditions: n1 is a noun phrase, w1 begins and ends at word boundaries, v1 begins with a verb, and
+a1, c1, f1 and p1 are one word tagged as an adjective, a conjunction, a noun of place, or a
+preposition. ``give`` replaces the match, or the group x1 where there is one; it names groups in
+braces. The last two fields are an example.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from gaixie.udfs.paraphrase.rules.register import Register, doubt, register_of
 from gaixie.udfs.paraphrase.rules.tables import FOLDER, expanded
 from gaixie.udfs.paraphrase.rules.view import Edit, View, filled, sound
 
 FILE = FOLDER / "wordings.tsv"
-SPOKEN = re.compile("[我你您咱吗呢吧啊呀嘛哦？“]")
+MARKS = {"all": "", "written": "+", "spoken": "-"}
 _TAGS = {"a", "c", "d", "f", "p"}
 
 
@@ -42,23 +43,25 @@ def wordings() -> list[Wording]:
         if line.startswith("#"):
             continue
         fields = line.split("\t")
-        if len(fields) != 5 or fields[0] not in {"all", "written", "spoken"}:
+        if len(fields) != 5 or fields[0] not in MARKS:
             raise ValueError(f"{FILE.name}, line {number}: expected register and four fields")
         found.append(Wording(fields[0], re.compile(expanded(fields[1])), *fields[2:]))
     return found
 
 
-def wording_edits(v: View) -> Iterator[Edit]:
-    """Every edit that the wordings give for a text: start, end, replacement."""
-    register = "spoken" if SPOKEN.search(v.text) else "written"
+def wording_edits(v: View, register: Register | None = None) -> Iterator[tuple[Edit, bool]]:
+    """Every edit that the wordings give for a text, of its own register by default: start, end,
+    replacement; and whether it is doubtful."""
+    register = register or register_of(v.text)
     for own in wordings():
-        if own.register not in {"all", register}:
+        doubtful = doubt(MARKS[own.register], register)
+        if doubtful is None:
             continue
         for m in own.find.finditer(v.text):
             groups = {name: text or "" for name, text in m.groupdict().items()}
             edit = (*m.span("x1" if "x1" in groups else 0), own.give.format(**groups))
             if _holds(v, m) and sound(v.text, edit):
-                yield edit
+                yield edit, doubtful
 
 
 def _holds(v: View, m: re.Match[str]) -> bool:

@@ -2,103 +2,31 @@
 
 from __future__ import annotations
 
+import configparser
 import csv
-import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
-from services import serving
-from whole_service import LEARNT, scored_examples, whole_app
 
 pytest.importorskip("duckdb", reason="the pairs of a run are looked at with DuckDB")
 pytest.importorskip("playwright", reason="playwright drives the browser")
 pytest.importorskip("axe_core_python", reason="axe looks at the page")
 
 from axe_core_python.sync_playwright import Axe
-from playwright.sync_api import Browser, sync_playwright
+from pages import BROWSER, TABS, texts, until
+from services import serving
+from whole_service import LEARNT
 
+from gaixie.service.app import make_app
+from gaixie.service.edit_writer import EditWriter
+from gaixie.service.paraphrasing import ParaphrasingPart
+from gaixie.service.settings import ServiceSettings
+from gaixie.udfs.meaning import explain
 from gaixie.udfs.meaning.explain import describe
 from gaixie.udfs.spscore import SPScore
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-FLAGS += ["--no-first-run", "--disable-component-update"]
-TABS = ("run", "score", "paraphrase", "table")
-SECONDS = 60_000
+from gaixie.udfs.spscore.stages import ORIGINS
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Debian's chromium")
-
-
-@pytest.fixture(scope="module")
-def examples() -> pa.Table:
-    return scored_examples()
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory, examples):
-    """All parts at once."""
-    with serving(whole_app(tmp_path_factory.mktemp("service"), examples)) as service:
-        yield service
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=BROWSER, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def open_page(browser, service):
-    """Opens the page; at the end of a test nothing was asked elsewhere, and nothing complained."""
-    asked: list[str] = []
-    complaints: list[str] = []
-    contexts = []
-
-    def start(path: str = "/", url: str = service.url, expected: str = "", **options):
-        context = browser.new_context(**{"locale": "en-US"} | options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(SECONDS)
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "console",
-            lambda line: (
-                line.type == "error"
-                and not (expected and expected in line.text)
-                and complaints.append(line.text)
-            ),
-        )
-        page.goto(url + path)
-        page.wait_for_selector("body[data-ready]")
-        return page
-
-    yield start
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    own = ("http://127.0.0.1:", "blob:http://127.0.0.1:", "data:")
-    assert [url for url in asked if not url.startswith(own)] == []
-
-
-def texts(page, selector: str) -> list[str]:
-    return page.locator(selector).all_inner_texts()
-
-
-def until(page, true) -> None:
-    """Waits; Playwright's own way evaluates a string, which the page's policy forbids."""
-    for _ in range(SECONDS // 50):
-        if true():
-            return
-        page.wait_for_timeout(50)
-    raise TimeoutError
 
 
 def highlighted(page) -> list[str]:
@@ -138,7 +66,55 @@ def test_the_first_look_is_a_score_that_is_understood(open_page):
     assert page.inner_text(".whole").startswith(describe(scores["spscore"], "zh"))
     assert "共有词语的顺序" in page.inner_text(".judgements")
     page.reload()
-    assert page.get_attribute("html", "lang") == "zh"  # as it was chosen
+    page.wait_for_selector("html[lang=zh]")  # as it was chosen
+
+
+def test_all_that_is_said_is_said_in_both_languages(open_page):
+    """The page has the same texts in both, and every reason of the metric in Chinese."""
+    english = configparser.ConfigParser()
+    english.read(Path(explain.__file__).with_name("reasons.ini"), "utf-8")
+    judgements = ("structure", "synonyms", "meaning", "fluency")
+    said = [
+        text.format(share="40%", text="甲", other="乙")
+        for name, text in english["en"].items()
+        if name not in (*judgements, "score") and not name.startswith("level_")
+    ]
+    keys, left, origins = open_page("/#score").evaluate(
+        """async (said) => {
+          const { TEXTS, reasonIn } = await import("/page/texts.js");
+          const keys = ["en", "zh"].map((own) => [...Object.keys(TEXTS[own]), ...Object.keys(TEXTS[own].reasons)].sort());
+          return [keys, said.filter((own) => reasonIn("zh", `meaning: ${own}`).text === own), Object.keys(TEXTS.zh.origins)];
+        }""",
+        said,
+    )
+    assert keys[0] == keys[1]
+    assert len(said) > 15
+    assert left == []
+    assert sorted(origins) == sorted(ORIGINS)
+
+
+def test_words_are_those_of_native_readers(open_page):
+    said = open_page("/#score").evaluate(
+        """async () => {
+          const { TEXTS: { en, zh }, reasonIn } = await import("/page/texts.js");
+          const first = "structure: 100% of the shared words stand in the same order";
+          return [
+            [en.judge, en.sentences, en.no_rows, en.pairs(1), en.pairs(2), en.histogram(en.structure)],
+            [zh.structure, zh.synonyms, zh.meaning, zh.fluency, zh.degrees[3], reasonIn("zh", first).text],
+          ];
+        }"""
+    )
+    assert said == [
+        [
+            "Score",
+            "One sentence per line",
+            "No pairs match.",
+            "1 pair",
+            "2 pairs",
+            "Distribution of structure",
+        ],
+        ["句式变化", "用词变化", "语义保持", "通顺度", "大幅调整", "共有词语的顺序完全没变"],
+    ]
 
 
 def test_a_near_copy_is_called_so(open_page):
@@ -182,13 +158,36 @@ def test_scores_follow_what_is_typed(open_page):
     page.wait_for_selector("text=There is no Chinese in it.")
 
 
+def test_a_result_is_copied_whole(open_page):
+    page = open_page("/#score", permissions=["clipboard-read", "clipboard-write"])
+    page.wait_for_selector("#score-result .card")
+    page.click("text=Copy result")
+    page.wait_for_selector("text=Copied.")
+    copied = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert copied[:2] == [page.input_value("#source"), page.input_value("#rewrite")]
+    assert copied[2] == page.inner_text(".whole")
+    assert copied[-1].startswith("SPScore-zh|")
+
+
+def test_an_old_result_is_marked_until_the_new_one_comes(open_page):
+    page = open_page("/#score")
+    page.wait_for_selector("#score-result .card")
+    waiting = []
+    page.route("**/v1/score", lambda route: waiting.append(route))
+    page.click("text=Swap")
+    page.wait_for_selector("#score-result.stale")
+    until(page, lambda: waiting)
+    waiting.pop().continue_()
+    page.wait_for_selector("#score-result:not(.stale) .card")
+
+
 def test_a_replaced_word_has_alternatives(open_page):
     page = open_page("/#score")
     page.click("#score-result button.replaced >> text=不在乎")
-    choice = page.locator(".choices button", has_text="不介意")
+    choice = page.locator(".choices button", has_text="不在意")
     assert choice.inner_text()[-5] in "+−"
     choice.click()
-    until(page, lambda: "不介意" in page.input_value("#rewrite"))
+    until(page, lambda: "不在意" in page.input_value("#rewrite"))
     assert "不在乎" not in page.input_value("#rewrite")
 
 
@@ -218,12 +217,35 @@ def test_paraphrases(open_page):
     card.locator("textarea").fill("我们去公园散步，那里的花今天开得好看极了。")
     until(page, lambda: card.locator(".whole").inner_text() != before)
     assert card.locator("textarea").evaluate("own => own === document.activeElement")
+    page.click("text=What writes here")
+    assert page.inner_text("#card").strip()
     page.fill("#texts", "\n".join([LEARNT[0][0]] * 200))
     page.click("#paraphrase-form .main")
-    page.wait_for_selector("text=/Working … [1-9]/")
+    page.press("#texts", "Control+Enter")  # it is at work already
+    page.wait_for_selector("text=/Working … [1-9][0-9]*\\/200/")
     page.click("#paraphrase-cancel")
     page.wait_for_selector("text=Cancelled.")
     assert page.locator("#paraphrase-results section").count() < 200
+
+
+def test_the_page_says_what_writes_and_how_good_it_is(open_page):
+    """From the card of the paraphraser that ships, in the page's language."""
+    settings = ServiceSettings()
+    parts = [ParaphrasingPart(EditWriter("core", settings.max_characters), settings)]
+    with serving(make_app(parts, settings)) as service:
+        [model] = service.ask("/v1/models").json["models"]
+        said = [model["card"], model["card_zh"]]
+        page = open_page("/#paraphrase", url=service.url)
+        page.click("text=What writes here")
+        assert page.inner_text("#card") == said[0]
+        page.click("#language")
+        assert page.inner_text("#card") == said[1]
+    for text, *words in (
+        (said[0], "language models", "light rewordings"),
+        (said[1], "大语言模型", "轻度改写"),
+    ):
+        for own in ("162", "20%", "89%", "96%", "80%", "WMT", *words):
+            assert own in text
 
 
 def test_on_a_phone_results_come_into_view(open_page):
@@ -260,6 +282,7 @@ def test_a_table(open_page, examples, tmp_path):
     page.wait_for_selector("#table-result .detail .reasons")
     page.dblclick("#table-result tbody tr:first-child")
     assert page.locator("#table-result .detail").count() == 1
+    assert texts(page, "#table-result tbody tr:first-child td.number")[0] == f"{scores[0]:.2f}"
     with page.expect_download() as download:
         page.click("text=Download with scores")
     assert download.value.suggested_filename == "pairs-scored.csv"
@@ -269,6 +292,27 @@ def test_a_table(open_page, examples, tmp_path):
     assert {row["note"] for row in rows} == {'a "note",\nof two lines'}
     found = [float(row["spscore"]) for row in rows]
     assert found == pytest.approx(examples["spscore"].slice(0, 60).to_pylist(), abs=1e-5)
+    page.select_option("#column-paraphrase", "note")  # what was found of the old column is gone
+    assert page.locator("#table-result tbody tr").count() == 0
+    page.click("#table-form .main")
+    page.wait_for_selector("#table-result tbody tr >> text=of two lines")
+
+
+def test_a_workbook(open_page, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl", reason="workbooks are read with openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["改写", "编号", "原句"], [LEARNT[0][1], 7, LEARNT[0][0]]):
+        book.active.append(row)
+    book.save(tmp_path / "pairs.xlsx")
+    page = open_page("/#table")
+    page.set_input_files("#file", tmp_path / "pairs.xlsx")
+    page.wait_for_selector("#table-fields:visible")
+    found = [page.input_value(f"#column-{name}") for name in ("source", "paraphrase")]
+    assert found == ["原句", "改写"]
+    page.click("#table-form .main")
+    page.wait_for_selector("#table-result tbody tr")
+    page.click("#table-result tbody tr:first-child")
+    page.wait_for_selector("#table-result .detail .reasons")
 
 
 def test_a_table_that_is_wrong(open_page, tmp_path):
@@ -285,111 +329,6 @@ def test_a_table_that_is_wrong(open_page, tmp_path):
     assert page.locator("#table-result tbody tr").count() == 0
 
 
-def test_a_run_shows_what_was_applied(open_page, examples):
-    """The form prepares; rows, More, sorting and Export follow the applied query, which the address has."""
-    page = open_page("/#run")
-    scores = examples["spscore"].to_pylist()
-    page.wait_for_selector(f"#run-status:has-text('50 of {len(scores)} pairs')")
-    first = "#run-rows tbody tr:first-child td:first-child"
-    assert texts(page, first) == [f"{max(scores):.2f}"]
-    page.click("text=Filters and distributions")
-    page.fill("#run-min_spscore", "0.3")
-    page.click("#run-form .main")
-    kept = [score for score in scores if score >= 0.3]
-    page.wait_for_selector(f"#run-status:has-text('50 of {len(kept)} pairs')")
-    page.fill("#run-text", "没有这样的文字")  # not applied
-    page.click("#run-more")
-    page.wait_for_selector(f"#run-status:has-text('100 of {len(kept)} pairs')")
-    page.click("th >> text=Score")
-    until(page, lambda: texts(page, first) == [f"{min(kept):.2f}"])
-    for form in ("CSV", "Parquet"):
-        with page.expect_download() as download:
-            page.click(f"text=Export {form}")
-        path = download.value.path()
-        read = pq.read_table(path) if form == "Parquet" else pa.csv.read_csv(path)
-        assert len(read) == len(kept)
-        assert download.value.url.startswith(
-            "http"
-        )  # the browser's own: nothing goes through the page
-    page.reload()
-    page.wait_for_selector(f"#run-status:has-text('of {len(kept)} pairs')")
-    assert texts(page, first) == [f"{min(kept):.2f}"]
-    page.go_back()
-    until(page, lambda: texts(page, first) == [f"{max(scores):.2f}"])
-    page.fill("#run-text", "没有这样的文字")
-    page.click("#run-form .main")
-    page.wait_for_selector("text=No pairs match.")
-
-
-def test_a_slow_old_answer_is_not_shown(open_page, examples):
-    page = open_page("/#run")
-    page.wait_for_selector("#run-rows tbody tr")
-
-    def slowly(route) -> None:
-        if "min_spscore" not in route.request.url:
-            page.wait_for_timeout(1500)
-        route.continue_()
-
-    page.route("**/v1/run/pairs?*sort=meaning*", slowly)
-    page.click("th >> text=Meaning")
-    page.click("text=Filters and distributions")
-    page.fill("#run-min_spscore", "0.5")
-    page.click("#run-form .main")
-    kept = sum(score >= 0.5 for score in examples["spscore"].to_pylist())
-    page.wait_for_selector(f"#run-status:has-text('of {kept} pairs')")
-    page.wait_for_timeout(2500)
-    assert all(float(text) >= 0.5 for text in texts(page, "#run-rows td:first-child"))
-
-
-def test_rows_open_link_and_are_sorted_out(open_page):
-    page = open_page("/#run", viewport={"width": 1280, "height": 800})
-    page.wait_for_selector("#run-rows tbody tr")
-    row = page.locator("#run-rows tbody tr").first
-    assert row.bounding_box()["y"] < 400
-    assert row.locator(".moved, .replaced, .added, .lost").count() > 1
-    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
-    row.locator("td.number").last.click()
-    page.wait_for_selector("tr.detail .judgements")
-    box = page.locator("tr.detail .card").bounding_box()
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= 1280
-    page.dblclick("#run-rows tbody tr:first-child td.number >> nth=1")
-    assert page.locator("tr.detail").count() == 1
-    assert "pair=" in page.url
-    page.reload()
-    page.wait_for_selector("tr.detail .judgements")
-    page.click("#run-rows .keep >> nth=0")
-    page.click("#run-rows .reject >> nth=1")
-    assert "1 kept, 1 rejected" in page.inner_text("#run-verdicts")
-    with page.expect_download() as download:
-        page.click("text=Export verdicts")
-    lines = [
-        json.loads(line) for line in Path(download.value.path()).read_text("utf-8").splitlines()
-    ]
-    assert [line["verdict"] for line in lines] == ["keep", "reject"]
-    page.click("text=Filters and distributions")
-    page.click("#run-figures .histogram >> nth=0 >> button >> nth=10")
-    until(page, lambda: "min_spscore=0.5&max_spscore=0.55" in page.url)
-
-
-def test_a_token_is_asked_for_once(open_page, tmp_path, examples):
-    """After a reload the tab still has it; a download takes it in a cookie."""
-    settings = {"tokens": {"me": "a-secret-of-sixteen"}}
-    with serving(whole_app(tmp_path, examples, **settings)) as service:
-        page = open_page(url=service.url, path="/#run", expected="401")
-        page.wait_for_selector("#trouble:visible")
-        assert "bearer token" in page.inner_text("#trouble")
-        page.fill("#token-value", "a-secret-of-sixteen")
-        page.keyboard.press("Enter")
-        page.wait_for_selector("#run-rows tbody tr")
-        page.reload()
-        page.wait_for_selector("#run-rows tbody tr")
-        assert page.is_hidden("#token")
-        with page.expect_download() as download:
-            page.click("text=Export CSV")
-        assert len(pa.csv.read_csv(download.value.path())) == len(examples)
-
-
 def test_the_keyboard_and_back(open_page):
     page = open_page()
     page.keyboard.press("Tab")
@@ -404,7 +343,7 @@ def test_the_keyboard_and_back(open_page):
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=1 sentence done.")
     page.go_back()
-    assert page.is_visible("#score")
+    page.wait_for_selector("#score:visible")  # the page hears of it a moment later
     page.evaluate("location.hash = 'table'")
     page.wait_for_selector("#table:visible")
 

@@ -1,0 +1,88 @@
+"""Deletes old runs that no release names.
+
+  python jobs/clean_runs.py s3a://bucket/gaixie --keep-days 90 --keep-runs 10 --dry-run
+  gaixie clean out --keep-days 90
+
+ROOT is the --output of jobs/score_corpus.py. A run goes if it is older than --keep-days, not among
+the newest --keep-runs, and neither a release nor one that is being made names it. Of a run that
+goes the manifest stays, as cleaned.json: readers do not see it, and score_corpus.py --new-only
+still knows which files were scored. To have them scored again, delete the run's folder. Exit codes:
+0 done, 2 user error (one line says what), 1 anything else. What killed runs left goes with
+score_corpus.py --clean.
+"""
+
+from __future__ import annotations
+
+import gaixie.interrupts  # noqa: F401  it handles Ctrl-C during the others
+
+import argparse
+import sys
+from datetime import UTC, datetime, timedelta
+
+from gaixie.jobs.corpus.publish import CLEANED, LOCK, held, read_runs
+from gaixie.jobs.errors import JobError, run
+from gaixie.jobs.releases.store import runs_in_use
+from gaixie.udfs.command_line import make_parser, positive
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import NAME, ManifestError, RunManifest
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _arguments(argv)
+    try:
+        clean(args.root, args.keep_days, args.keep_runs or 0, args.dry_run)
+    except (OSError, ManifestError) as error:
+        raise JobError(str(error)) from error
+    return 0
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = make_parser("clean_runs.py", __doc__)
+    parser.add_argument("root", metavar="ROOT", help="a local path or a URI")
+    for name, unit in (("days", "published in the last N days"), ("runs", "that are the newest N")):
+        parser.add_argument(f"--keep-{name}", metavar="N", type=positive, help=f"keep runs {unit}")
+    parser.add_argument("--dry-run", action="store_true", help="say what would go")
+    args = parser.parse_args(argv)
+    if not (args.keep_days or args.keep_runs):
+        parser.error("expected --keep-days, --keep-runs, or both")
+    return args
+
+
+def clean(root: str, keep_days: int | None, keep_runs: int, dry_run: bool) -> None:
+    """Deletes runs, and prints which. keep_days: None for runs of any age."""
+    runs = read_runs(root)
+    limit = datetime.now(UTC) - timedelta(days=keep_days or 0)
+    old = [
+        run
+        for run in runs[: max(len(runs) - keep_runs, 0)]
+        if datetime.fromisoformat(run.created) < limit
+    ]
+    in_use = runs_in_use(root)
+    for manifest in old:
+        folder = storage.join(root, "runs", manifest.run_id)
+        if manifest.run_id in in_use:
+            print(f"{folder}: kept: a release names it")
+            continue
+        size = sum(file.bytes for files in manifest.files.values() for file in files) / 1e6
+        if not dry_run:
+            retire(folder, manifest)
+        print(f"{folder}: {'would go' if dry_run else 'deleted'} ({size:,.1f} MB)")
+    print(f"{len(runs)} published runs, {len(old)} of them old")
+
+
+def retire(folder: str, manifest: RunManifest) -> None:
+    """Deletes a published run but for its manifest, which takes the name CLEANED.
+
+    Raises JobError where a process has the run. Readers lose it first, so that a process that is
+    killed leaves no run that is there in part.
+    """
+    with held(folder, False):
+        rest = manifest.model_copy(update={"files": {}})
+        storage.write(storage.join(folder, CLEANED), rest.to_json())
+        for name in (NAME, *storage.children(folder)):
+            if name not in (CLEANED, LOCK):
+                storage.delete(storage.join(folder, name))
+
+
+if __name__ == "__main__":
+    sys.exit(run("clean_runs", main))

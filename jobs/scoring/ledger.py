@@ -1,0 +1,107 @@
+"""Which files and pairs earlier runs have scored, so that a run can take what is new alone.
+
+Nothing is kept for this: the manifest of each published run names the files that it read, with size
+and time, and its signature; its scored files hold the identities of its pairs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from pydantic import ValidationError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from gaixie.jobs.corpus.parquet import CHECKED
+from gaixie.jobs.corpus.settings import Input
+from gaixie.jobs.scoring.chunks import KEPT, MAX_BROADCAST
+from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import RunManifest
+from gaixie.udfs.storage.storage import File
+
+Seen = tuple[str, int, str, str]
+"""A file's URI, bytes and time, and how it was read."""
+
+
+class Ledger:
+    """What the published runs of one signature have scored."""
+
+    def __init__(self, settings: ScoreSettings, signature: str, runs: Sequence[RunManifest]):
+        """runs: of settings.output, those of other signatures too."""
+        alike = [run for run in runs if run.signature == signature]
+        self._settings = settings
+        self.runs = alike if settings.new_only else []
+
+    @cached_property
+    def _seen(self) -> set[Seen]:
+        return {seen for run in self.runs if run.limit is None for seen in _files_of(run)}
+
+    def is_new(self, source: Input, file: File) -> bool:
+        """Says whether a file was written since settings.since, and is in no run with new_only.
+
+        A file that was set aside, or of which --limit left rows out, is in no run.
+        """
+        since, written = self._settings.since, file.modified
+        if since and written < datetime.fromisoformat(since).replace(tzinfo=UTC):
+            return False
+        how = _reading(source, self._settings.min_characters, self._settings.max_characters)
+        return (
+            file.uri,
+            file.size,
+            written.isoformat(timespec="milliseconds"),
+            how,
+        ) not in self._seen
+
+    def known_pairs(self, spark: SparkSession, pairs: DataFrame, count: int) -> DataFrame | None:
+        """Finds the rows whose pair an earlier run has, with the columns KEPT; None if none has.
+
+        pairs: columns pair_id and KEPT. count: their number, or more. The identities of all earlier
+        pairs are read, 32 bytes each, past the hashes of this run's, which every executor has up to
+        MAX_BROADCAST of them; what passes is compared itself.
+        """
+        assert self._settings.output is not None
+        root = storage.join(self._settings.output, "runs")
+        files = [
+            storage.join(root, run.run_id, file.path)
+            for run in self.runs
+            for file in run.files.get("scored", [])
+        ]
+        if not files:
+            return None
+        hashed = F.xxhash64("pair_id").alias("hash")
+        hashes = pairs.select(hashed)
+        hashes = F.broadcast(hashes) if count <= MAX_BROADCAST else hashes
+        reader = spark.read.options(**CHECKED).schema("pair_id STRING")
+        earlier = reader.parquet(*files).withColumn("hash", hashed)
+        met = earlier.join(hashes, "hash", "left_semi").select("pair_id").persist()
+        if not (found := met.count()):
+            return None
+        met = F.broadcast(met) if found <= MAX_BROADCAST else met
+        return pairs.join(met, "pair_id", "left_semi").select(*KEPT).persist()
+
+
+def _files_of(run: RunManifest) -> list[Seen]:
+    """Lists the files that a run has read; none where it was made of other settings than
+    today's."""
+    try:
+        inputs = [Input.model_validate(given) for given in run.settings.get("inputs", [])]
+    except ValidationError:
+        return []
+    limits = [run.settings.get(f"{which}_characters") for which in ("min", "max")]
+    return [
+        (file.path, file.bytes, file.modified, _reading(given, *limits))
+        for given, source in zip(inputs, run.inputs, strict=False)
+        for file in source.listing
+    ]
+
+
+def _reading(source: Input, *limits: Any) -> str:
+    """Tells which of a file's rows a run scores, and as what. limits: of a sentence's
+    characters."""
+    how = source.model_dump(exclude={"path", "license", "format"})
+    return json.dumps([how, *limits], sort_keys=True)

@@ -1,0 +1,106 @@
+"""Retention: which runs clean_runs deletes, what stays of them, and what --unreleased takes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import local_hdfs
+import pytest
+from manifests import release_manifest, run_manifest
+
+from gaixie.jobs import clean_runs
+from gaixie.jobs.corpus.publish import held, read_runs
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.releases.store import unreleased_runs
+from gaixie.udfs.storage import storage
+from gaixie.udfs.storage.manifest import NAME
+
+RUNS = {"a": 40, "b": 30, "c": 20, "d": 1}
+"""Run -> its age in days."""
+
+
+@pytest.fixture(params=["local", "hdfs", pytest.param("s3", marks=pytest.mark.s3)])
+def root(request, tmp_path, monkeypatch) -> str:
+    """Where four runs are, of which release 1.0 names b."""
+    root = str(tmp_path / "out")
+    if request.param == "hdfs":
+        local_hdfs.use()
+        root = f"hdfs://node{root}"
+    if request.param == "s3":
+        store = request.getfixturevalue("store")
+        for name, value in store.environment().items():
+            monkeypatch.setenv(name, value)
+        root = f"s3a://{store.BUCKET}/retention/{tmp_path.name}"
+    for run_id, days in RUNS.items():
+        publish(root, run_id, days)
+    entry = {"run_id": "b", "created": "", "manifest_sha256": "", "rows": 1}
+    storage.write(f"{root}/releases/1.0/{NAME}", release_manifest(runs=[entry]).to_json())
+    return root
+
+
+def publish(root: str, run_id: str, days: int, **changes) -> None:
+    folder, path = f"{root}/runs/{run_id}", "scored/origin=llm/stage=1/a.parquet"
+    created = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="seconds")
+    files = {"scored": [{"path": path, "bytes": 4}]}
+    manifest = run_manifest(run_id=run_id, created=created, files=files, **changes)
+    storage.write(f"{folder}/{path}", "PAR1")
+    storage.write(f"{folder}/{NAME}", manifest.to_json())
+
+
+def left(root: str, *, cleaned: bool = False) -> list[str]:
+    return [run.run_id for run in read_runs(root, cleaned=cleaned)]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (("--keep-days", 25), "bcd"),
+        (("--keep-runs", 2), "bcd"),
+        (("--keep-runs", 1), "bd"),
+        (("--keep-days", 35, "--keep-runs", 1), "bcd"),
+        (("--keep-days", 10, "--keep-runs", 4), "abcd"),
+        (("--keep-days", 10, "--dry-run"), "abcd"),
+    ],
+)
+def test_what_stays(root, given, kept, capsys):
+    assert clean_runs.main([root, *map(str, given)]) == 0
+    assert left(root) == [*kept]
+    assert left(root, cleaned=True) == [*RUNS]
+    gone = {*RUNS} - {*kept}
+    assert ("would go" in capsys.readouterr().out) == ("--dry-run" in given)
+    for run_id in gone:
+        [file] = storage.list_files(f"{root}/runs/{run_id}")
+        assert file.uri.endswith(f"/{run_id}/cleaned.json")
+    assert all(run.files["scored"] for run in read_runs(root))
+
+
+def test_nobodys_run_goes_while_somebody_needs_it(root):
+    """Of a release at work, or whose manifest cannot be read, and a run that a process holds."""
+    started = {"version": "1.1", "runs": ["a"]}
+    storage.write_json(f"{root}/releases/1.1/build-0/started.json", started)
+    clean_runs.main([root, "--keep-runs", "2"])
+    assert left(root) == [*RUNS]
+    with held(f"{root}/runs/c", False), pytest.raises(JobError, match="runs/c: process"):
+        clean_runs.main([root, "--keep-days", "10"])
+    storage.write(f"{root}/releases/1.2/{NAME}", "{}")
+    with pytest.raises(JobError, match=r"releases/1.2/manifest.json"):
+        clean_runs.main([root, "--keep-days", "10"])
+    assert left(root) == [*RUNS]
+
+
+def test_unreleased(root, capsys):
+    assert unreleased_runs(root) == ["a", "c", "d"]
+    publish(root, "e", 0, signature="another")
+    assert unreleased_runs(root) == ["e"]
+    assert "is not that of 'e': a c d" in capsys.readouterr().err
+    assert unreleased_runs(f"{root}/elsewhere") == []
+
+
+@pytest.mark.parametrize("changes", [{"run_id": "../d"}, {"files": {"scored": [{"path": "../d"}]}}])
+def test_a_manifest_that_leads_elsewhere_is_refused(tmp_path, changes):
+    manifest = run_manifest().model_dump(by_alias=True) | changes
+    for file in manifest["files"].get("scored", []):
+        file |= {"bytes": 1}
+    storage.write_json(f"{tmp_path}/runs/x/{NAME}", manifest)
+    with pytest.raises(JobError, match=r"runs/x/manifest.json: .*\.\./d"):
+        read_runs(str(tmp_path))

@@ -1,0 +1,128 @@
+"""score_corpus --new-only: what a second run over the same folder reads, and what it leaves out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+GIVEN = ("--origin-column", "origin")
+
+
+@pytest.fixture
+def daily(score, grow, tmp_path):
+    """(run id, options) -> a run over the folder of a growing corpus; the folder is `daily.pairs`."""
+
+    class Daily:
+        pairs, root = tmp_path / "pairs", tmp_path / "out"
+
+        def __call__(self, run_id: str, *given, fails: bool = False):
+            given = ("--input", self.pairs, *GIVEN, *given)
+            run = score(self.root, *given, run_id=run_id)
+            assert bool(run.code) == fails, run.stderr
+            return run
+
+        def add(self, name: str, *rows: pa.Table) -> None:
+            self.pairs.mkdir(exist_ok=True)
+            pq.write_table(pa.concat_tables(rows), self.pairs / f"{name}.parquet")
+
+        def rows(self, *run_ids: str) -> pd.Series:
+            folders = [self.root / "runs" / run_id / "scored" for run_id in run_ids]
+            files = [file for folder in folders for file in folder.rglob("*.parquet")]
+            columns = ["pair_id", "n"]
+            return pd.concat([pq.ParquetFile(f).read(columns).to_pandas() for f in files])
+
+    daily = Daily()
+    daily.add("monday", grow(40))
+    daily.add("tuesday", grow(40, 40))
+    return daily
+
+
+def total(run, key: str) -> int:
+    return sum(rows[key] for rows in run.manifest["rows"].values())
+
+
+def test_files_and_pairs_of_earlier_runs_are_left_out(daily, grow):
+    first = daily("first", "--new-only")
+    assert total(first, "scored") == 80
+    assert first.manifest["earlier_runs"] == []
+    [source] = first.manifest["inputs"]
+    sizes = {
+        file.as_uri().replace("///", "/"): file.stat().st_size for file in daily.pairs.iterdir()
+    }
+    assert {file["path"]: file["bytes"] for file in source["listing"]} == sizes
+
+    new, old = grow(30, 80), grow(10, 35)
+    daily.add("wednesday", new, old, old, new.slice(0, 5))
+    second = daily("second", "--new-only")
+    assert "1 of 3 files are new" in second.stderr
+    assert [total(second, key) for key in ("read", "scored", "duplicates")] == [55, 30, 25]
+    assert sum(second.manifest["known_pairs"].values()) == 20
+    assert second.manifest["earlier_runs"] == ["first"]
+    assert "20 of the duplicates are pairs of earlier runs" in second.stdout
+    both = daily.rows("first", "second")
+    assert both["pair_id"].is_unique
+    assert sorted(both["n"]) == list(range(110))
+
+    third = daily("third", "--new-only")
+    assert "nothing new to score" in third.stdout
+    assert not third.folder.exists()
+    assert total(daily("all"), "scored") == 110  # without the option a run goes by itself alone
+
+
+def test_a_file_that_changed_is_new(daily, grow):
+    daily("first")
+    daily.add("tuesday", grow(41, 40))
+    second = daily("second", "--new-only")
+    assert [total(second, key) for key in ("read", "scored")] == [41, 1]
+
+
+def test_what_was_read_in_another_way_is_new(daily, tmp_path):
+    """Under another signature, with a limit, or with other limits of length."""
+    daily("other", "--tier", "paper", "--set", "model=null")
+    daily("some", "--limit", "50")
+    assert total(daily("first", "--new-only"), "scored") == 30  # of 80 the pairs of 50 are known
+    longer = daily("longer", "--new-only", "--min-characters", "16")
+    assert total(longer, "read") == 80
+    assert total(longer, "duplicates") + total(longer, "quarantined") == 80
+
+
+def test_files_since(daily):
+    assert "nothing new" in daily("none", "--since", "2999-01-01").stdout
+    assert total(daily("all", "--since", "2001-01-01T12:00+02:00"), "scored") == 80
+    fault = daily("wrong", "--since", "yesterday", fails=True)
+    assert "expected a time such as 2026-11-24" in fault.error
+
+
+def test_a_manifest_that_cannot_be_read_stops_it(daily):
+    """It may name the files that are there."""
+    manifest = daily("first").folder / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format_version": 99}))
+    assert (
+        f"{manifest}: a manifest of format_version 99" in daily("b", "--new-only", fails=True).error
+    )
+
+
+def test_of_two_inputs_one_may_have_nothing_new(daily, score, grow, tmp_path):
+    inputs = [
+        {"path": str(daily.pairs), "origin_column": "origin", "license": "CC0"},
+        {"path": str(tmp_path / "more"), "origin": "human"},
+    ]
+    config = tmp_path / "score.yaml"
+    config.write_text(json.dumps({"inputs": inputs}))
+    Path(tmp_path / "more").mkdir()
+    pq.write_table(grow(5).drop(["origin"]), tmp_path / "more/a.parquet")
+    given = ("--config", config, "--new-only")
+    assert score(daily.root, *given, run_id="a").code == 0
+    pq.write_table(grow(5, 5).drop(["origin"]), tmp_path / "more/b.parquet")
+    run = score(daily.root, *given, run_id="b")
+    assert run.code == 0, run.stderr
+    assert run.manifest["rows"] == {
+        "human": {"read": 5, "scored": 5, "quarantined": 0, "duplicates": 0}
+    }
+    dry = score(daily.root, *given, "--dry-run", run_id="c")
+    assert "nothing new to score" in dry.stdout

@@ -1,0 +1,73 @@
+"""The page in a real browser: its service, and a page that complains of nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pages import BROWSER, FLAGS, SECONDS
+from services import serving
+
+
+@pytest.fixture(scope="module")
+def examples() -> pa.Table:
+    """The example pairs, scored, each with a rating of 4."""
+    from whole_service import scored_examples  # and with it PyTorch
+
+    scored = scored_examples()
+    return scored.append_column("rated", pa.array([4.0] * len(scored), pa.float32()))
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory, examples):
+    """All parts at once."""
+    from whole_service import whole_app
+
+    with serving(whole_app(tmp_path_factory.mktemp("service"), examples)) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, service):
+    """Opens the page; at the end of a test nothing was asked elsewhere, and nothing complained."""
+    asked: list[str] = []
+    complaints: list[str] = []
+    contexts = []
+
+    def start(path: str = "/", url: str = service.url, expected: str = "", **options):
+        context = browser.new_context(**{"locale": "en-US"} | options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(SECONDS)
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda line: (
+                line.type == "error"
+                and not (expected and expected in line.text)
+                and complaints.append(line.text)
+            ),
+        )
+        page.goto(url + path)
+        page.wait_for_selector("body[data-ready]")
+        return page
+
+    yield start
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    own = ("http://127.0.0.1:", "blob:http://127.0.0.1:", "data:")
+    assert [url for url in asked if not url.startswith(own)] == []

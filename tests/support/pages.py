@@ -1,0 +1,24 @@
+"""What tests of the page share: the browser, and how they wait."""
+
+from __future__ import annotations
+
+import shutil
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+FLAGS += ["--no-first-run", "--disable-component-update"]
+TABS = ("run", "score", "paraphrase", "table")
+SECONDS = 60_000
+
+
+def texts(page, selector: str) -> list[str]:
+    return page.locator(selector).all_inner_texts()
+
+
+def until(page, true) -> None:
+    """Waits; Playwright's own way evaluates a string, which the page's policy forbids."""
+    for _ in range(SECONDS // 50):
+        if true():
+            return
+        page.wait_for_timeout(50)
+    raise TimeoutError

@@ -1,0 +1,35 @@
+"""How formal a text is: of two words that say the same, one may fit talk, another the law."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from gaixie.udfs.paraphrase.rules.tables import expression
+
+Register = Literal["spoken", "plain", "written"]
+
+_SPOKEN, _WRITTEN, _TOLD = (re.compile(expression(name)) for name in ("spoken", "written", "told"))
+FITS: dict[str, frozenset[Register]] = {
+    "+": frozenset(["written"]),
+    "-": frozenset(["spoken"]),
+    "": frozenset(["spoken", "plain", "written"]),
+}
+"""A mark of what is more formal (+) or more colloquial (-) than another -> where it fits."""
+MAY_FIT = frozenset([("+", "plain"), ("-", "plain"), ("-", "written")])
+"""Where an edit is doubtful: readers found such ones wrong more often than those that fit."""
+
+
+def register_of(text: str) -> Register:
+    """``spoken`` for talk, questions, quotations and posts; ``plain`` for stories and what is told
+    of people; ``written`` for the rest: news, notices, law, science."""
+    if _SPOKEN.search(text):
+        return "spoken"
+    return "plain" if _TOLD.search(text) and not _WRITTEN.search(text) else "written"
+
+
+def doubt(mark: str, register: Register) -> bool | None:
+    """Whether an edit of a mark is doubtful in a text of a register; None where it is wrong."""
+    if register in FITS[mark]:
+        return False
+    return True if (mark, register) in MAY_FIT else None

@@ -28,8 +28,9 @@ CAUSES = (
     (r"OutOfMemoryError|MemoryError", "out of memory"),
     (r"ExecutorLostFailure", "an executor was lost"),
     (r"Answer from Java side is empty|Py4JNetworkError|ConnectionRefusedError", "Java has ended"),
-    # What py4j makes of an answer that broke off, where it says nothing of a connection.
-    (r"(?m)py4j\.protocol\.Py4JError: An error occurred while calling [\w.$]+$", "Java has ended"),
+    # What py4j makes of an answer that broke off, where it says nothing of a connection. Before
+    # a static call it puts z:
+    (r"(?m)py4j\.protocol\.Py4JError: An error occurred while calling [\w.$:]+$", "Java has ended"),
     (r"Py4JError: [\w.$]+ does not exist in the JVM", "Java has ended"),
 )
 """What a trace has in it, and what that means."""

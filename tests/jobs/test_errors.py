@@ -102,6 +102,7 @@ Caused by: org.apache.hadoop.fs.FSError: java.io.IOException: {}
         (MemoryError(), "out of memory (MemoryError)"),
         (ConnectionRefusedError(111, "Connection refused"), "Java has ended ("),
         (Py4JError("An error occurred while calling o399.getRow"), "Java has ended ("),
+        (Py4JError("An error occurred while calling z:a.b.Utils.toPyRow"), "Java has ended ("),
         (Py4JError("a.b.PythonSQLUtils does not exist in the JVM"), "Java has ended ("),
         (Py4JError("An error occurred while calling o1.f. Trace:\nno f\n"), "An error occurred"),
         (RuntimeError("two\nlines"), "two"),

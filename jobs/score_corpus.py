@@ -38,7 +38,7 @@ from gaixie.jobs.corpus.publish import clean_runs
 from gaixie.jobs.corpus.settings import Csv, Input
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
-from gaixie.udfs.command_line import make_parser, positive
+from gaixie.udfs.command_line import above_zero, make_parser, positive
 from gaixie.udfs.storage.options import add_config, add_options
 from gaixie.udfs.storage.settings import first_fault
 
@@ -48,6 +48,8 @@ READ = ("origin", "origin_column", "source_column", "paraphrase_column", "licens
 """Settings of an input that are options."""
 WRITE = ("output", "run_id", "table", "target_file_mb")
 LENGTHS = ("min_characters", "max_characters")
+PLANNED = ("cores", "pairs", "pairs_per_second", "core_hour_price")
+"""Options of --dry-run."""
 HOW = ("tier", "model", "segmenter", *LENGTHS, "on_corrupt_file", "unit_mb")
 
 
@@ -68,8 +70,9 @@ def main(argv: list[str] | None = None) -> int:
     if args.clean:
         clean_runs(settings.output, settings.run_id, args.older_than, args.take_over)
         return 0
-    if (args.cores or args.pairs) and not args.dry_run:
-        raise JobError("--cores and --pairs: they belong to --dry-run")
+    for name in PLANNED:
+        if getattr(args, name) and not args.dry_run:
+            raise JobError(f"--{name.replace('_', '-')}: it belongs to --dry-run")
     if not settings.inputs:
         raise JobError("nothing to read: give --input, or inputs in the config file")
     check_apart(settings.output, [source.path for source in settings.inputs])
@@ -105,9 +108,13 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     write.add_argument("--push-metrics", metavar="URL", help=url)
     hours = "for --clean: leave alone what was written to since; default 24"
     write.add_argument("--older-than", metavar="HOURS", type=float, default=24, help=hours)
-    write.add_argument("--cores", metavar="N", type=positive, help="of a cluster, for --dry-run")
-    pairs = "for --dry-run, by default those of the inputs"
-    write.add_argument("--pairs", metavar="N", type=positive, help=pairs)
+    for name, kind, text in (
+        ("cores", positive, "of a cluster, for --dry-run; or its GPUs"),
+        ("pairs", positive, "for --dry-run, by default those of the inputs"),
+        ("pairs-per-second", above_zero, "of one core, for --dry-run; by default measured here"),
+        ("core-hour-price", above_zero, "for --dry-run, which then says the price of the run"),
+    ):
+        write.add_argument(f"--{name}", metavar="N", type=kind, help=text)
     how = parser.add_argument_group("how to score")
     add_options(how, ScoreSettings, *HOW)
     add_config(how, CONFIG, "conf/score.yaml")

@@ -79,6 +79,14 @@ def positive(text: str) -> int:
     return value
 
 
+def above_zero(text: str) -> float:
+    """The type of an option that is a number above 0."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
+    return value
+
+
 def in_time(seconds: float, of: str = "") -> str:
     """A time in hours or minutes, of which a short one has a tenth. of: what is before the unit."""
     if seconds >= 3600:

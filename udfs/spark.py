@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, reduce, wraps
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark import SparkContext
+from pyspark import Accumulator, SparkContext, TaskContext
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -50,6 +51,7 @@ from pyspark.sql.utils import is_remote
 
 from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.features import FEATURES, extract
+from gaixie.udfs.meaning.pair_encoder import load_pair_encoder
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 from gaixie.udfs.spscore.stages import DEFAULT_CUTS, DEFAULT_MIN_MEANING, SCORE_BINS
 from gaixie.udfs.spscore.stages import stage as stage_of
@@ -277,12 +279,24 @@ quarantined all else is null."""
 
 
 def score_columns(
-    model: SPScore, segmenter: str, min_characters: int, max_characters: int
+    model: SPScore,
+    segmenter: str,
+    min_characters: int,
+    max_characters: int,
+    read_by: Accumulator[Counter[str]] | None = None,
 ) -> Callable[..., Column]:
-    """An Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS."""
+    """An Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS.
+
+    A task that has a GPU uses it where the model can. read_by: takes pairs by what read them.
+    """
 
     @arrow_udf(SCORED_FIELDS)
     def score(source: pa.Array, paraphrase: pa.Array, origin: pa.Array) -> pa.Array:
+        task = TaskContext.get()
+        gpu = task.resources().get("gpu") if task else None
+        model.gpu = gpu.addresses[0] if gpu else None
+        if read_by is not None:
+            read_by.add(Counter({load_pair_encoder(gpu=model.gpu).device: len(source)}))
         return score_batch(
             source,
             paraphrase,

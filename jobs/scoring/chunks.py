@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from typing import Any
 
+from pyspark.resource import ResourceProfile
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType
@@ -25,6 +26,7 @@ from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.corpus.steps import Steps
 from gaixie.jobs.corpus.storage import Storage
 from gaixie.jobs.corpus.unreadable import without_corrupt
+from gaixie.jobs.scoring.gpus import with_profile
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import OUTPUTS
@@ -77,9 +79,11 @@ class ChunkScorer:
         score: Callable[..., Column],
         signature: str,
         folder: str,
+        profile: ResourceProfile | None = None,
     ):
         """score: score_columns of gaixie.udfs.spark; signature: what decides its scores; folder:
-        _work."""
+        _work; profile: of the tasks that score."""
+        self._profile = profile
         self._spark, self._storage, self._settings = spark, storage, settings
         self._score, self._signature, self._folder = score, signature, folder
         self._schemas: dict[str, StructType] = {}
@@ -122,7 +126,8 @@ class ChunkScorer:
             rows = self._spread(rows, chunk, limit)
             rows = rows.observe(read, *_counts_by("origin", (*ORIGINS, NO_ORIGIN)))
             row_key = F.lit(chunk.number << 53) + F.monotonically_increasing_id()
-            scored = scored_rows(rows, self._score).withColumn("row_key", row_key)
+            scored = scored_rows(with_profile(rows, self._profile), self._score)
+            scored = scored.withColumn("row_key", row_key)
             scored = scored.observe(unfit, *_counts_by("reason", (*REASONS, MALFORMED)))
             with progress(self._spark, title, chunk.rows):
                 writer = scored.write.options(**PARQUET).partitionBy("fit").mode("overwrite")

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 
 from gaixie.jobs.corpus.beside import interruptible
 from gaixie.jobs.corpus.inputs import read_files
-from gaixie.jobs.corpus.session import cores as available_cores
 from gaixie.jobs.scoring.chunks import scored_rows
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.command_line import in_time
@@ -75,10 +74,23 @@ def measure(
     return Measured(rows, core_s, texts.nbytes / len(texts), sink.tell() / len(sample))
 
 
-def dry_run(job: ScoreCorpus, cores: int | None, pairs: int | None, on_table: str) -> None:
+@dataclass(frozen=True)
+class Cluster:
+    """What a run is estimated for."""
+
+    cores: int
+    """Tasks that it has room for: cores, or for tier full GPUs."""
+    pairs: int | None = None
+    """Of all inputs, in the mix of the samples; None: as many as there are."""
+    pairs_per_second: float | None = None
+    """Of one of the cores, reading and writing included; None: as measured here."""
+    price: float | None = None
+    """An hour of one of the cores, in any currency."""
+
+
+def dry_run(job: ScoreCorpus, cluster: Cluster, on_table: str) -> None:
     """Prints what a run would do and take; writes nothing.
 
-    cores, pairs: of the run to estimate; by default this machine's, and those of the inputs.
     on_table: what would be done to a table.
     """
     segmenter = load_segmenter(job.scorer.segmenter)
@@ -101,8 +113,9 @@ def dry_run(job: ScoreCorpus, cores: int | None, pairs: int | None, on_table: st
             measured = measure(table, rows, job.scorer.model, segmenter, limits)
             samples.append(replace(measured, rows=rows or size / measured.text_bytes))
     if samples:
-        of_session = available_cores(job.spark)
-        print_estimate(samples, cores or of_session, pairs, job.settings.target_file_mb)
+        print_estimate(samples, cluster, job.settings.target_file_mb)
+        if job.profile and not cluster.pairs_per_second:
+            print("  measured on this CPU, not on a GPU: --pairs-per-second says what one reads")
     print(f"signature: {job.scorer.signature}")
     if on_table:
         print(on_table)
@@ -123,32 +136,39 @@ def _print_sample(table: pd.DataFrame, settings: ScoreSettings) -> None:
         print(f"  {origin}: mean {', '.join(means)}")
 
 
-def print_estimate(
-    samples: Iterable[Measured], cores: int, pairs: int | None, target_file_mb: float
-) -> None:
-    """Prints time and space of a run.
-
-    cores: of the cluster. pairs: of all inputs, in the mix of the samples; None: as many as there
-    are.
-    """
+def print_estimate(samples: Iterable[Measured], cluster: Cluster, target_file_mb: float) -> None:
+    """Prints time, price and space of a run."""
     table = pd.DataFrame([vars(sample) for sample in samples])
     of_a_pair = table.mul(table["rows"], axis=0).sum(skipna=False) / table["rows"].sum()
     scoring, texts, kept = of_a_pair[["core_s", "text_bytes", "kept_bytes"]]
-    if isnan(scoring):
+    rate, price = cluster.pairs_per_second, cluster.price
+    if isnan(scoring) and not rate:
         print(f"no estimate of time and space: it needs {2 * BATCH:,} rows or more of each input")
         return
-    count, about = pairs or round(table["rows"].sum()), "" if pairs else "about "
-    spent = count * (scoring + MOVING_S)
+    count = cluster.pairs or round(table["rows"].sum())
+    spent = count * (1 / rate if rate else scoring + MOVING_S)
+    took = START_S + spent / cluster.cores
     output = count * kept
-    print(f"estimate for {about}{count:,} pairs on {cores} cores like this one:")
+    about, cores = "" if cluster.pairs else "about ", f"{cluster.cores} cores"
+    print(f"estimate for {about}{count:,} pairs on {cores}{'' if rate else ' like this one'}:")
+    if rate:
+        print(f"  {rate:,.0f} pairs/s of a core, as given, all steps included")
+    else:
+        print(
+            f"  a pair of {texts:,.0f} bytes: {1e6 * scoring:.1f} µs to score (measured now, on "
+            f"one core), {1e6 * MOVING_S:.1f} µs to read, move and write (measured once, at 450 "
+            "bytes)"
+        )
     print(
-        f"  a pair of {texts:,.0f} bytes: {1e6 * scoring:.1f} µs to score (measured now, on one "
-        f"core), {1e6 * MOVING_S:.1f} µs to read, move and write (measured once, at 450 bytes)"
-    )
-    print(
-        f"  {in_time(spent, 'core-')}; {in_time(START_S + spent / cores)}, "
+        f"  {in_time(spent, 'core-')}; {in_time(took)}, "
         "with as many tasks as cores at any time and storage that keeps up"
     )
+    if price:
+        paid = took * cluster.cores / 3600 * price
+        print(
+            f"  {paid:,.2f} in all, {1e6 * paid / count:,.4f} per million pairs, at {price:g} an "
+            "hour of a core, each paid for from start to end; storage and requests not counted"
+        )
     print(
         f"  output about {_size(output)} in {ceil(output / (target_file_mb * 1e6)):,} files "
         "or more, and as much again in _work until the end"

@@ -34,10 +34,12 @@ from gaixie.jobs.scoring import metrics
 from gaixie.jobs.scoring.cells import TENTHS, Cells, Stages, bins_of, by_origin, histograms
 from gaixie.jobs.scoring.chunks import ChunkScorer, divide, find_duplicates, leave_out
 from gaixie.jobs.scoring.drift import compare
+from gaixie.jobs.scoring.gpus import Counts, gpu_profile
 from gaixie.jobs.scoring.ledger import Ledger
 from gaixie.jobs.scoring.report import Report, draw_report, print_summary, write_report
 from gaixie.jobs.scoring.sample import Sample, sample_scored
 from gaixie.jobs.scoring.settings import ScoreSettings
+from gaixie.udfs.command_line import say
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spark import held_back_column, score_bin_column, score_columns, stage_column
 from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS, SPScore
@@ -111,11 +113,15 @@ class ScoreCorpus:
         self.spark, self.storage = spark, storage
         self.settings, self.scorer, self.inputs = settings, scorer, inputs
         self.run_id, self.folder, self.limit = run_id, folder, limit
-        self.score = score_columns(
-            scorer.model, scorer.segmenter, settings.min_characters, settings.max_characters
-        )
+        tier, lengths = scorer.model.tier, (settings.min_characters, settings.max_characters)
+        self.profile = gpu_profile(spark, tier)
+        counter = spark.sparkContext.accumulator(Counter(), Counts())
+        self.read_by = counter if tier == "full" else None
+        """Pairs by what read them."""
+        self.score = score_columns(scorer.model, scorer.segmenter, *lengths, self.read_by)
+        work = f"{folder}/{WORK}"
         self.chunks = ChunkScorer(
-            spark, storage, settings, self.score, scorer.signature, f"{folder}/{WORK}"
+            spark, storage, settings, self.score, scorer.signature, work, self.profile
         )
         self.ledger = Ledger(settings, scorer.signature, [])
         self.baseline: RunManifest | None = None
@@ -155,6 +161,8 @@ class ScoreCorpus:
         """Scores the input chunk by chunk into _work/."""
         unit_mb = self.settings.unit_mb or max(UNIT_MB, UNIT_MB_A_CORE * cores(self.spark))
         self.chunks.score(divide(self.inputs, unit_mb), self.limit, self.check_lock)
+        for device, pairs in self.read_by.value.items() if self.read_by else ():
+            say(f"tier full: {pairs:,} pairs read by {device}")
         if not self.chunks.read.total():
             self._delete(WORK)
             raise JobError(f"{self.settings.inputs[0].path}: no rows, expected at least one")

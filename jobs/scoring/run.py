@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from gaixie.jobs.corpus.early import SMALL_BYTES, local_bytes
 from gaixie.jobs.corpus.publish import RunLock, held, needs_spark, read_runs
-from gaixie.jobs.corpus.session import begin_session, start_session
+from gaixie.jobs.corpus.session import begin_session, cores, start_session
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.storage import storage
@@ -66,9 +66,11 @@ def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
         job = ScoreCorpus(spark, files, settings, scorer, inputs, run_id, folder, args.limit)
         job.ledger, job.baseline = ledger, before
         if lock is None:
-            from gaixie.jobs.scoring import dry_run as plan
+            from gaixie.jobs.scoring.dry_run import Cluster, dry_run
 
-            plan.dry_run(job, args.cores, args.pairs, change)
+            available = args.cores or cores(spark)
+            of = Cluster(available, args.pairs, args.pairs_per_second, args.core_hour_price)
+            dry_run(job, of, change)
             return 0
         job.check_lock = lock.check
         job.start(args.resume)

@@ -16,7 +16,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
@@ -120,10 +120,20 @@ class Cluster:
         state = self.state()
         return state is not None and state["aliveworkers"] == len(self.workers)
 
-    def add_worker(self) -> None:
+    def add_worker(self, cores: int = 1, gpus: Sequence[str] = ()) -> None:
+        """gpus: addresses that it finds by a script, as it would by nvidia-smi."""
         wait_for(self._all_are_known, "the master to see that a worker is gone", self.master)
-        given = ("--host", "127.0.0.1", "--cores", 1, "--memory", "1g")
+        given = ["--host", "127.0.0.1", "--cores", cores, "--memory", "1g"]
         folder = self.folder / f"work-{len(self.processes)}"
+        if gpus:
+            script, settings = folder.with_suffix(".sh"), folder.with_suffix(".conf")
+            found = json.dumps({"name": "gpu", "addresses": gpus})
+            script.write_text(f"#!/bin/sh\necho '{found}'\n")
+            script.chmod(0o755)
+            resource = "spark.worker.resource.gpu"
+            lines = (f"{resource}.amount {len(gpus)}", f"{resource}.discoveryScript {script}")
+            settings.write_text("\n".join(lines))
+            given += ["--properties-file", settings]
         worker = self._start(
             "worker.Worker", *given, "--webui-port", 0, "--work-dir", folder, self.url
         )

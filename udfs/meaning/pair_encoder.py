@@ -5,8 +5,8 @@
     encoder.predict(sources, paraphrases)    # float32 (rows, tasks), each from 0 to 1
 
 The network is multilingual-e5-small, twelve layers with the part of its vocabulary that Chinese
-uses, over ``<s> source </s> paraphrase </s>``, run by CTranslate2 with eight-bit weights on the
-CPU. From its last layer come the state of <s>, the mean states of both sentences, their difference
+uses, over ``<s> source </s> paraphrase </s>``, run by CTranslate2 with eight-bit weights, on the
+CPU or a GPU. From its last layer come the state of <s>, the mean states of both sentences, their difference
 and product, and for every token of the paraphrase how likely something is wrong there.
 ``research/make_pair_encoder.py`` trains it.
 
@@ -51,23 +51,43 @@ HOW_TO_MAKE = "python research/make_pair_encoder.py makes it"
 class PairEncoder:
     """A trained network with its tokenizer. Get one from :meth:`load`."""
 
-    def __init__(self, folder: Path, tasks: Sequence[str], digest: str, threads: int) -> None:
-        import ctranslate2
+    _on_gpu = False
+
+    def __init__(
+        self,
+        folder: Path,
+        tasks: Sequence[str],
+        digest: str,
+        threads: int,
+        gpu: str | None = None,
+    ) -> None:
         from tokenizers import Tokenizer
 
         self.tasks, self.digest = tuple(tasks), digest
         self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
         self._tokenizer.enable_truncation(MAXIMUM_TOKENS, strategy="longest_first")
         self._tokenizer.no_padding()
-        # One thread a batch: several batches at once are faster than several threads on one.
-        self._encoder = ctranslate2.Encoder(
-            str(folder / ENCODER).removesuffix("/model.bin"),
-            compute_type="int8",
-            inter_threads=threads,
-            intra_threads=1,
-        )
         with np.load(folder / HEAD) as head:
             self._head = {name: head[name].astype(np.float32) for name in head.files}
+        where = str(folder / ENCODER).removesuffix("/model.bin")
+        self.device = "the CPU"
+        """What reads; where it should have been a GPU, with the reason."""
+        if gpu is not None:
+            self.device = self._try_gpu(where, gpu)
+        if not self._on_gpu:
+            self._encoder = _network(where, inter_threads=threads, intra_threads=1)
+
+    def _try_gpu(self, where: str, gpu: str) -> str:
+        """Takes the GPU of this number (nvidia-smi's), if it can; returns what reads."""
+        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+        try:
+            self._encoder = _network(where, device="cuda", device_index=int(gpu))
+            self._on_gpu = True
+            self.predict(["天"], ["天"])  # some libraries are looked for only now
+        except (RuntimeError, ValueError) as error:
+            self._on_gpu = False
+            return f"the CPU, for GPU {gpu} cannot: {str(error).splitlines()[0]}"
+        return f"GPU {gpu}"
 
     @property
     def signature(self) -> str:
@@ -75,11 +95,13 @@ class PairEncoder:
         return f"pair-encoder-zh|v:{FORMAT_VERSION}|{self.digest}"
 
     @classmethod
-    def load(cls, folder: str | Path = SHIPPED, threads: int | None = None) -> PairEncoder:
+    def load(
+        cls, folder: str | Path = SHIPPED, threads: int | None = None, gpu: str | None = None
+    ) -> PairEncoder:
         """The encoder of a folder, by default the one that ships.
 
         threads: batches that run at once; by default OMP_NUM_THREADS, which Spark sets for its
-        workers, or one a core.
+        workers, or one a core. gpu: the number of a GPU to read on, which the CPU stands in for.
 
         Raises FileNotFoundError or ValueError of one line for a folder that holds no such encoder,
         or one that is damaged or of another version.
@@ -88,7 +110,8 @@ class PairEncoder:
         description = _description(folder)
         given = os.environ.get("OMP_NUM_THREADS", "")
         default = int(given) if given.isdecimal() else len(os.sched_getaffinity(0))
-        return cls(folder, description["tasks"], description["digest"], threads or max(default, 1))
+        threads = threads or max(default, 1)
+        return cls(folder, description["tasks"], description["digest"], threads, gpu)
 
     def predict(self, source: Sequence[str], paraphrase: Sequence[str]) -> np.ndarray:
         """Every task: float32 in [0, 1], shape (rows, tasks). Sentences are taken as normalised."""
@@ -123,7 +146,12 @@ class PairEncoder:
         found: np.ndarray,
         doubts: list[np.ndarray],
     ) -> None:
-        states = np.asarray(output.last_hidden_state, np.float32)
+        last = output.last_hidden_state
+        if self._on_gpu:
+            import ctranslate2
+
+            last = last.to_device(ctranslate2.Device.cpu)
+        states = np.asarray(last, np.float32)
         types = [np.asarray(encoded[row].type_ids) for row in rows]
         lengths = np.array([len(own) for own in types])
         second = np.array([len(own) - int(own.sum()) for own in types])
@@ -175,9 +203,17 @@ def batches(lengths: Sequence[int], limit: int) -> Iterator[list[int]]:
 
 
 @cache
-def load_pair_encoder(folder: str = str(SHIPPED)) -> PairEncoder:
+def load_pair_encoder(folder: str = str(SHIPPED), gpu: str | None = None) -> PairEncoder:
     """PairEncoder.load, once in a process."""
-    return PairEncoder.load(folder)
+    return PairEncoder.load(folder, gpu=gpu)
+
+
+def _network(where: str, **given: Any) -> Any:
+    """The network of a folder. One thread a batch: several batches at once are faster than several
+    threads on one."""
+    import ctranslate2
+
+    return ctranslate2.Encoder(where, compute_type="int8", **given)
 
 
 def check_folder(folder: Path) -> str:

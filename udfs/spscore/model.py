@@ -90,6 +90,8 @@ class SPScore:
         self.core = core
         self.read_from = 0.0
         """Tier full reads pairs from this score of tier core up; others keep the core's outputs."""
+        self.gpu: str | None = None
+        """The number of the GPU on which tier full reads, if it can."""
         for name, factor in self.penalties.items():
             if name not in self.columns or not 0 < factor <= 1:
                 raise ValueError(
@@ -149,7 +151,7 @@ class SPScore:
         encoded = np.full((len(core), len(ENCODER_FEATURES)), np.nan, np.float32)
         read = outputs[:, -1] >= self.read_from
         if read.any():
-            encoder = load_pair_encoder()
+            encoder = load_pair_encoder(gpu=self.gpu)
             sources, paraphrases = (
                 [text for text, wanted in zip(to_strings(side), read, strict=True) if wanted]
                 for side in (a, b)

@@ -10,7 +10,7 @@ import pytest
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.score_corpus import main
 from gaixie.jobs.scoring import dry_run
-from gaixie.jobs.scoring.dry_run import BATCH, START_S, Measured, measure, print_estimate
+from gaixie.jobs.scoring.dry_run import BATCH, START_S, Cluster, Measured, measure, print_estimate
 from gaixie.udfs.command_line import in_time
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.text.segmenters import load_segmenter
@@ -38,7 +38,7 @@ def test_scoring_is_measured_behind_the_first_batch():
 
 
 def test_a_small_sample_measures_nothing(capsys):
-    print_estimate([measured(BATCH + 1)], 8, None, 128)
+    print_estimate([measured(BATCH + 1)], Cluster(8), 128)
     assert capsys.readouterr().out == (
         "no estimate of time and space: it needs 2,000 rows or more of each input\n"
     )
@@ -49,7 +49,7 @@ def test_an_estimate_goes_by_pairs_and_cores(cores, capsys, monkeypatch):
     """Two inputs of equal size, 10 and 30 µs a pair: 20, and 14 to move: 34,000 s for a billion."""
     monkeypatch.setattr(dry_run, "MOVING_S", 14e-6)
     inputs = [Measured(1e6, 10e-6, 100, 50), Measured(1e6, 30e-6, 300, 150)]
-    print_estimate(inputs, cores, 1_000_000_000, 128)
+    print_estimate(inputs, Cluster(cores, 1_000_000_000), 128)
     text = capsys.readouterr().out
     assert f"1,000,000,000 pairs on {cores} cores" in text
     assert "20.0 µs to score" in text
@@ -61,15 +61,33 @@ def test_an_estimate_goes_by_pairs_and_cores(cores, capsys, monkeypatch):
     assert "100.0 GB in 782 files" in text
 
 
-@pytest.mark.parametrize("option", ["--cores", "--pairs"])
+def test_a_price_is_that_of_all_cores_from_start_to_end(capsys, monkeypatch):
+    """10 and 14 µs a pair: 24,000 s for a billion; on 100 cores 240 s and 15 s, 7.08 core-hours."""
+    monkeypatch.setattr(dry_run, "MOVING_S", 14e-6)
+    cluster = Cluster(100, 1_000_000_000, price=0.05)
+    print_estimate([Measured(1e6, 10e-6, 100, 50)], cluster, 128)
+    assert "  0.35 in all, 0.0004 per million pairs, at 0.05 an hour" in capsys.readouterr().out
+
+
+def test_a_given_speed_stands_in_for_what_was_measured(capsys):
+    """Two GPUs of 500 pairs/s: 1,000 s and 15 s for a million pairs, 0.564 hours of both."""
+    cluster = Cluster(2, 1_000_000, pairs_per_second=500, price=3)
+    print_estimate([measured(BATCH + 1)], cluster, 128)
+    text = capsys.readouterr().out
+    assert "estimate for 1,000,000 pairs on 2 cores:\n  500 pairs/s of a core, as given" in text
+    assert "33.3 core-minutes; 16.9 minutes" in text
+    assert "1.69 in all, 1.6917 per million pairs" in text
+
+
+@pytest.mark.parametrize("option", ["--cores", "--pairs", "--core-hour-price"])
 def test_options_of_a_dry_run_alone(option, tmp_path):
     line = ["--input", "examples/pairs.jsonl", "--origin", "llm", "--output", str(tmp_path / "out")]
-    with pytest.raises(JobError, match="they belong to --dry-run"):
+    with pytest.raises(JobError, match="it belongs to --dry-run"):
         main([*line, option, "8"])
 
 
 def test_a_small_run_is_estimated_in_minutes(capsys):
-    print_estimate([Measured(6000, 10e-6, 100, 50)], 2, None, 128)
+    print_estimate([Measured(6000, 10e-6, 100, 50)], Cluster(2), 128)
     text = capsys.readouterr().out
     assert "; 0.3 minutes, with" in text
     assert "output about 0.3 MB in 1 files" in text

@@ -25,7 +25,7 @@ from pydantic.dataclasses import dataclass
 from gaixie.training.data.stage_loader import padded, with_degree
 from gaixie.training.modeling.entity_constraint import EntityConstraint
 from gaixie.training.modeling.model import end_tokens
-from gaixie.training.modeling.punctuation import restore
+from gaixie.udfs.text.punctuation import restore
 from gaixie.training.modeling.tokenizer import ENTITIES, EntityAlignedTokenizer
 from gaixie.training.settings import DEGREES
 from gaixie.udfs.text.normalise import normalise

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("transformers", reason="the package of the models needs it")
 
-from gaixie.training.modeling.punctuation import restore
+from gaixie.udfs.text.punctuation import restore
 from gaixie.udfs.text.normalise import normalise
 
 PRINTED = [

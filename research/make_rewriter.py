@@ -1,0 +1,169 @@
+"""Makes the rewriter, the encoder-decoder whose candidates gaixie paraphrase reads.
+
+  python research/make_rewriter.py prepare DATA --versions VERSIONS --output material.npz
+  python research/make_rewriter.py train material.npz --seconds 400 --output trained
+  python research/make_rewriter.py export trained
+
+prepare  gathers pairs and their tokens. DATA has the sets that research/rewriter/data.py names;
+         VERSIONS is what research/make_pair_encoder.py keeps in its work folder
+train    for so many seconds, on a GPU where there is one; it needs torch and transformers alone
+export   writes the model with eight-bit weights, as the package has it
+
+Exit codes: 0 done, 2 something to fix (one line says what).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+OWN = Path(__file__).with_name("pair_encoder")
+MODELS = Path(__file__).parents[1] / "udfs/models"
+VOCABULARY = 22_376
+PART = 15_000_000
+"""Bytes of a file of weights: small enough to carry."""
+
+
+def prepare(args: argparse.Namespace) -> None:
+    """Gathers texts and pairs."""
+    from tokenizers import Tokenizer
+
+    from gaixie.research.pair_encoder.examples import held_out as held_out_group
+    from gaixie.research.pair_encoder.ratings import read_json_lines
+    from gaixie.research.pair_encoder.versions import held_out
+    from gaixie.research.rewriter.data import collect, without_idioms
+    from gaixie.research.rewriter.material import save
+
+    rows = map(json.loads, args.versions.read_text("utf-8").splitlines())
+    versions = [texts for key, texts in rows if not held_out(key)]
+    paths = [args.data / "written_groups.jsonl", *sorted(OWN.glob("written_groups*.jsonl"))]
+    groups = [row for path in [*paths, *args.groups] for row in read_json_lines(path)]
+    written = [row["texts"] for row in groups if not held_out_group(row["group"])]
+    rewritten = read_json_lines(OWN / "rewritten.jsonl")
+    written += [[r["source"], *r["same"]] for r in rewritten if not held_out_group(r["group"])]
+    plain = [json.loads(line) for line in args.edited.read_text("utf-8").splitlines()]
+    kept = {text for row in groups if held_out_group(row["group"]) for text in row["texts"]}
+    collector = collect(versions, written, [*without_idioms(args.data)], plain)
+    if kept & collector.texts.keys():
+        raise ValueError("a sentence that is kept for the test is among the others")
+    tokenizer = Tokenizer.from_file(str(MODELS / "pair-encoder-zh/tokenizer.json"))
+    tokenizer.no_truncation()
+    material = collector.material(tokenizer)
+    save(material, args.output)
+    counts = [int((material.kinds == kind).sum()) for kind in range(4)]
+    print(f"{len(material.ends):,} texts, {len(material.tokens):,} tokens")
+    print("pairs: translated {:,}, written {:,}, plain {:,}, edited {:,}".format(*counts))
+
+
+def train(args: argparse.Namespace) -> None:
+    """Trains, and writes the weights in parts."""
+    import torch
+
+    from gaixie.research.rewriter.material import load
+    from gaixie.research.rewriter.training import Batches, start, train, watch
+
+    torch.manual_seed(args.seed)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = start(args.bert, VOCABULARY)
+    batches = Batches(load(args.material), VOCABULARY, device, args.seed)
+    print(f"{sum(own.numel() for own in model.parameters()):,} weights, {device}", flush=True)
+    if args.read:
+        from gaixie.research.rewriter.reading import choose, load_network
+
+        print(choose(batches, load_network(args.bert, args.parts)), flush=True)
+    for said in train(model, batches, args.seconds, args.tokens, args.compile):
+        print(said, flush=True)
+    args.output.mkdir(parents=True, exist_ok=True)
+    state = {name: own.to(torch.bfloat16).cpu() for name, own in model.state_dict().items()}
+    write_parts(state, args.output)
+    print(watch(model.to(device, torch.bfloat16), batches, args.tokens), flush=True)
+
+
+def write_parts(state: dict, folder: Path) -> None:
+    """A state in files of PART bytes: an index, and bfloat16 numbers one behind the other."""
+    import torch
+
+    names = [name for name in state if name not in TIED]
+    index = [(name, list(state[name].shape)) for name in names]
+    (folder / "index.json").write_text(json.dumps(index), "utf-8")
+    flat = torch.cat([state[name].flatten() for name in names]).view(torch.int16).numpy().tobytes()
+    for number, place in enumerate(range(0, len(flat), PART)):
+        (folder / f"part-{number}.bin").write_bytes(flat[place : place + PART])
+
+
+TIED = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+
+
+def read_parts(folder: Path) -> dict:
+    """What write_parts wrote, in float32."""
+    import numpy as np
+    import torch
+
+    paths = sorted(folder.glob("part-*.bin"), key=lambda path: int(path.stem[5:]))
+    flat = torch.from_numpy(np.frombuffer(b"".join(p.read_bytes() for p in paths), np.int16).copy())
+    numbers = flat.view(torch.bfloat16).float()
+    state, place = {}, 0
+    for name, shape in json.loads((folder / "index.json").read_text("utf-8")):
+        size = int(np.prod(shape))
+        state[name] = numbers[place : place + size].reshape(shape)
+        place += size
+    return state | dict.fromkeys(TIED, state["model.shared.weight"])
+
+
+def export(args: argparse.Namespace) -> None:
+    """Writes what gaixie.udfs.paraphrase.rewriter loads."""
+    from ctranslate2.converters.transformers import BartLoader
+    from tokenizers import AddedToken, Tokenizer
+    from transformers import BartForConditionalGeneration, PreTrainedTokenizerFast
+
+    from gaixie.research.pair_encoder.exported import round_to_seven_bits
+    from gaixie.research.rewriter.material import PREFIXES
+    from gaixie.research.rewriter.training import configuration
+
+    state = read_parts(args.trained)
+    model = BartForConditionalGeneration(configuration(state))
+    model.load_state_dict(state, strict=False)
+    own = Tokenizer.from_file(str(MODELS / "pair-encoder-zh/tokenizer.json"))
+    own.add_tokens([AddedToken(f"<{k}>", special=True) for k in range(PREFIXES)])
+    names = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=own, **names)
+    model.config.normalize_before = False  # which transformers no longer has
+    spec = BartLoader()(model, tokenizer)
+    spec.validate()
+    spec.optimize(quantization="int8_float16")  # of what is no matrix
+    args.output.mkdir(parents=True, exist_ok=True)
+    spec.save(str(args.output))
+    round_to_seven_bits(args.output / "model.bin")
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("make_rewriter.py", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    own = commands.add_parser("prepare", help="gather pairs and their tokens")
+    own.add_argument("data", metavar="DATA", type=Path)
+    own.add_argument("--versions", type=Path, required=True)
+    own.add_argument("--groups", type=Path, nargs="*", default=[], help="more written groups")
+    own.add_argument("--edited", type=Path, required=True, help="sentences, and after edits")
+    own.add_argument("--output", type=Path, default=Path("out/rewriter/material.npz"))
+    own = commands.add_parser("train", help="train on a device")
+    own.add_argument("material", metavar="FILE", type=Path)
+    own.add_argument("--bert", type=Path, default=Path("out/pair-encoder/start"))
+    own.add_argument("--seconds", type=float, default=400)
+    own.add_argument("--tokens", type=int, default=49_152, help="of a batch (%(default)s)")
+    own.add_argument("--seed", type=int, default=7)
+    own.add_argument("--read", action="store_true", help="leave out what the encoder doubts")
+    own.add_argument("--parts", type=Path, help="of the encoder, by train_pair_encoder.py")
+    own.add_argument("--compile", action="store_true")
+    own.add_argument("--output", type=Path, default=Path("out/rewriter/trained"))
+    own = commands.add_parser("export", help="write what the package has")
+    own.add_argument("trained", metavar="FOLDER", type=Path)
+    own.add_argument("--output", type=Path, default=MODELS / "rewriter-zh")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    arguments = _arguments(None)
+    {"prepare": prepare, "train": train, "export": export}[arguments.command](arguments)
+    sys.exit(0)

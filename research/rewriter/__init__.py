@@ -1,0 +1,1 @@
+"""The rewriter: a small encoder-decoder that writes candidates for ``gaixie paraphrase``."""

@@ -4,6 +4,9 @@
   python research/make_pair_encoder.py DATA --work out/pair-encoder      goes on where it was
   python research/make_pair_encoder.py DATA --bert gaixie/udfs/models/pair-encoder-zh --steps 2000
                                                 goes on from what was exported, heads included
+  python research/make_pair_encoder.py DATA --draw 1000000 drawn.jsonl.xz
+                                                writes examples, for research/train_pair_encoder.py
+  python research/make_pair_encoder.py DATA --bert FOLDER --parts FOLDER    exports what it trained
   python research/make_pair_encoder.py DATA --evaluate                   the one that ships
 
 DATA has the written groups and their counterparts, the rated sets, the judged and translated sets
@@ -19,11 +22,12 @@ import sys
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pandas as pd
 
 from gaixie.research.pair_encoder.evaluation import evaluate
-from gaixie.research.pair_encoder.examples import Examples, load_sets
+from gaixie.research.pair_encoder.examples import Examples, Sets, load_sets
 from gaixie.research.pair_encoder.versions import held_out, read_versions
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.meaning.pair_encoder import (
@@ -47,22 +51,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def make(args: argparse.Namespace) -> None:
-    """Trains and exports, or only evaluates."""
+    """Trains and exports, or draws, or only evaluates."""
+    if args.draw:
+        return _draw(args)
     if args.evaluate:
         sets = load_sets(args.data, [], OWN)
     else:
-        from gaixie.research.pair_encoder.training import BATCH, export, train
-
         sets = load_sets(args.data, _versions(args.data, args.work), OWN)
-        examples = Examples(sets, Random(args.seed))
-        start = _start(args.bert, args.data, args.work)
-        model = train(examples, start, args.work, args.steps, args.rate, args.freeze, args.seed)
-        summary = {"encoder": args.bert.name, "examples": args.steps * BATCH}
-        if (args.bert / DESCRIPTION).is_file():
-            before = json.loads((args.bert / DESCRIPTION).read_text("utf-8"))["summary"]
-            summary["encoder"] = before["encoder"]
-            summary["examples"] += before["examples"]
-        export(model, start, args.output, summary)
+        summary = _train_and_export(args, sets)
     figures = evaluate(PairEncoder.load(args.output), sets, args.data)
     if not args.evaluate:
         write_description(args.output, TASKS, summary | {"figures": figures})
@@ -70,6 +66,37 @@ def make(args: argparse.Namespace) -> None:
     print(f"{len(sets.test_written)} written groups, {rated} rated pairs")
     for name, value in figures.items():
         print(f"{name:50} {value:.3f}")
+
+
+def _train_and_export(args: argparse.Namespace, sets: Sets) -> dict[str, Any]:
+    """What the description says of the encoder that was trained here, or of --parts."""
+    from gaixie.research.pair_encoder.training import BATCH, PairNetwork, export, train
+
+    start = _start(args.bert, args.data, args.work)
+    if args.parts:
+        from gaixie.research.pair_encoder.parts import read_parts
+
+        model = PairNetwork(start).eval()
+        learned = read_parts(model, args.parts)
+    else:
+        examples, learned = Examples(sets, Random(args.seed)), args.steps * BATCH
+        model = train(examples, start, args.work, args.steps, args.rate, args.freeze, args.seed)
+    summary = {"encoder": args.bert.name, "examples": learned}
+    if (args.bert / DESCRIPTION).is_file():
+        before = json.loads((args.bert / DESCRIPTION).read_text("utf-8"))["summary"]
+        summary["encoder"] = before["encoder"]
+        summary["examples"] += before["examples"]
+    export(model, start, args.output, summary)
+    return summary
+
+
+def _draw(args: argparse.Namespace) -> None:
+    from gaixie.research.pair_encoder.drawn import write_drawn
+
+    count, path = args.draw
+    sets = load_sets(args.data, _versions(args.data, args.work), OWN)
+    for kind, number in write_drawn(sets, int(count), args.seed, Path(path)).most_common():
+        print(f"{kind:15} {number:9,}")
 
 
 def _versions(data: Path, work: Path) -> list[list[str]]:
@@ -115,6 +142,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--rate", type=float, default=1e-4, help="highest learning rate (%(default)s)")
     add("--freeze", type=int, default=0, help="layers from the bottom that stay (%(default)s)")
     add("--seed", type=int, default=5, help="(%(default)s)")
+    add("--draw", nargs=2, metavar=("N", "FILE"), help="draw N examples into FILE, train nothing")
+    add("--parts", type=Path, metavar="FOLDER", help="train nothing, export these weights")
     add("--evaluate", action="store_true", help="train nothing, judge the encoder of --output")
     add("--output", type=Path, default=SHIPPED, metavar="FOLDER", help="(%(default)s)")
     return parser.parse_args(argv)

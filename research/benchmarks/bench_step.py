@@ -1,6 +1,10 @@
 """A training step: its time, tokens a second, MFU, and what it asks of its device.
 
-python research/benchmarks/bench_step.py --config conf/curriculum.yaml
+  python research/benchmarks/bench_step.py --config conf/curriculum.yaml
+  python research/benchmarks/bench_step.py --pairs 1085 --micro-batches 2 --set compile=inductor
+
+--pairs 1085 makes micro-batches of 64,000 tokens. --set changes settings, among them the model's
+and ``compile``; the first steps, which compile, do not count.
 """
 
 from __future__ import annotations
@@ -19,18 +23,20 @@ from gaixie.training.loop.backend import Precision, Utilisation, lowest_capabili
 from gaixie.training.loop.step import Work, make_optimizer, train_step
 from gaixie.training.settings import load_settings
 
-TOKENS, PAIRS, MICRO_BATCHES = 8_000, 4, 4
-STEPS = 6
+TOKENS, STEPS = 8_000, 6
 WAITS = ("aten::item", "aten::nonzero")
 """Operations whose answer Python has to know; those of the fused AdamW are the CPU's own."""
 
 
-def bench_step(config: str) -> dict[str, float]:
+def bench_step(
+    config: str, assignments: list[str], pairs: int, micro_batches: int
+) -> dict[str, float]:
     """Milliseconds of a step, tokens a second and MFU; operations and waits of one step.
 
-    Operations are those that consist of no others, views among them.
+    Operations are those that consist of no others, views among them. pairs: of a micro-batch, of
+    like length, as a stage's are. assignments: KEY=VALUE for settings of the config.
     """
-    settings = load_settings(config, [])
+    settings = load_settings(config, assignments)
     precision = Precision.of(settings.bf16, settings.tf32, lowest_capability())
     torch.manual_seed(0)
     given = {"vocab_size": TOKENS, "pad_token_id": 0, "eos_token_id": 2}
@@ -39,11 +45,14 @@ def bench_step(config: str) -> dict[str, float]:
     precision.set_up(accelerator)
     utilisation = Utilisation(accelerator, model, precision)
     model, optimizer = prepare(accelerator, model, make_optimizer(model, settings), settings)
-    lengths = np.random.default_rng(0).integers(20, 40, PAIRS)
+    if settings.compile:
+        accelerator.unwrap_model(model).compile(backend=settings.compile, dynamic=True)
+    lengths = np.sort(np.random.default_rng(0).integers(20, 40, pairs * micro_batches))
     rows = [torch.randint(3, TOKENS, (length,)).numpy() for length in lengths]
-    micro = PairEncoder(SimpleNamespace(pad_token_id=0)).tensors(rows, rows)
-    labels = int(lengths.sum()) * MICRO_BATCHES
-    work = Work([micro] * MICRO_BATCHES, labels, 2 * labels)
+    encode, labels = PairEncoder(SimpleNamespace(pad_token_id=0)), int(lengths.sum())
+    starts = range(0, len(rows), pairs)
+    micros = [encode.tensors(rows[k : k + pairs], rows[k : k + pairs]) for k in starts]
+    work = Work(micros, labels, 2 * labels)
     step = (accelerator, model, optimizer, work, settings.label_smoothing, settings.clip)
     seconds = []
     for _ in range(STEPS):
@@ -59,6 +68,7 @@ def bench_step(config: str) -> dict[str, float]:
         for event, parent in zip(events, parents, strict=True)
     ]
     return {
+        "micro_batch_tokens": 2 * labels / micro_batches,
         "milliseconds": 1_000 * min(seconds),
         "tokens_per_second": work.tokens / min(seconds),
         "mfu": utilisation.of(labels, labels) / min(seconds),
@@ -70,4 +80,8 @@ def bench_step(config: str) -> dict[str, float]:
 if __name__ == "__main__":
     options = parser(__doc__)
     options.add_argument("--config", default="conf/curriculum.yaml", metavar="YAML")
-    show(bench_step(options.parse_args().config), "step")
+    options.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="of the config")
+    options.add_argument("--pairs", type=int, default=4, help="of a micro-batch (%(default)s)")
+    options.add_argument("--micro-batches", type=int, default=4, help="of a step (%(default)s)")
+    own = options.parse_args()
+    show(bench_step(own.config, own.set, own.pairs, own.micro_batches), "step")

@@ -84,6 +84,8 @@ class Sets:
     edits: list[Judged] = field(default_factory=list)
     """Sentences whose edits were judged (judged_edits.tsv)."""
     test_edits: list[Judged] = field(default_factory=list)
+    kept_written: list[dict[str, Any]] = field(default_factory=list)
+    """Groups for the heads of tier full."""
     test_written: list[dict[str, Any]] = field(default_factory=list)
     test_exchanged: list[dict[str, Any]] = field(default_factory=list)
     test_rewritten: list[dict[str, Any]] = field(default_factory=list)
@@ -134,6 +136,9 @@ def load_sets(data: Path, versions: list[list[str]], own: Path) -> Sets:
             and max(len(one.source), len(one.paraphrase)) <= LONGEST
         ],
         grammar=grammar(data),
+        kept_written=[
+            row for row in written if row["group"] not in test and for_heads(row["group"])
+        ],
         test_written=[row for row in written if row["group"] in test],
         test_exchanged=[row for row in exchanged if held_out(row["group"])],
         test_rewritten=[row for row in rewritten if held_out(row["group"])],
@@ -165,24 +170,28 @@ class Examples:
         rated = sets.rated[sets.rated["part"] == "encoder"]
         short = (rated["source"].str.len() <= LONGEST) & (rated["paraphrase"].str.len() <= LONGEST)
         self.rated = rated[short].to_dict("records")
-        self.kinds: dict[Callable[[], Example], float] = {
-            self.of_versions: 0.18,
-            self.of_written: 0.20,
-            partial(self.of_groups, sets.exchanged): 0.08,
-            partial(self.of_groups, sets.rewritten): 0.12,
-            self.of_premises: 0.06,
-            self.of_copies: 0.03,
-            self.of_edits: 0.05,
-            self.of_judged_edits: 0.08 * bool(sets.edits),
-            self.of_rated: 0.22,
-            self.of_others: 0.07,
-            self.of_grammar: 0.03,
+        self.kinds: dict[str, tuple[float, Callable[[], Example]]] = {
+            "versions": (0.18, self.of_versions),
+            "written": (0.20, self.of_written),
+            "exchanged": (0.08, partial(self.of_groups, sets.exchanged)),
+            "rewritten": (0.12, partial(self.of_groups, sets.rewritten)),
+            "premises": (0.06, self.of_premises),
+            "copies": (0.03, self.of_copies),
+            "edits": (0.05, self.of_edits),
+            "judged edits": (0.08 * bool(sets.edits), self.of_judged_edits),
+            "rated": (0.22, self.of_rated),
+            "others": (0.07, self.of_others),
+            "grammar": (0.03, self.of_grammar),
         }
 
     def draw(self) -> Example:
         """One example; what is drawn depends on the state of ``random`` alone."""
-        (kind,) = self.random.choices([*self.kinds], [*self.kinds.values()])
-        return kind()
+        return self.draw_named()[1]
+
+    def draw_named(self) -> tuple[str, Example]:
+        """(kind, example), as draw."""
+        (name,) = self.random.choices([*self.kinds], [share for share, _ in self.kinds.values()])
+        return name, self.kinds[name][1]()
 
     def of_versions(self) -> Example:
         """Two translations of one sentence; the same, changed alike; one of them broken."""

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,10 +23,12 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, gelu, softplus
 from transformers import AutoTokenizer, BertModel
 
-from gaixie.research.pair_encoder.examples import Example, Examples
 from gaixie.research.pair_encoder.exported import round_to_seven_bits
 from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.pair_encoder import ENCODER, HEAD, TASKS, write_description
+
+if TYPE_CHECKING:
+    from gaixie.research.pair_encoder.examples import Example, Examples
 
 BATCH, BLOCK = 32, 20
 """Examples of a step, of which some have a worse one beside them; steps whose examples are drawn
@@ -46,12 +48,12 @@ class PairNetwork(nn.Module):
     """Logits of the tasks, shape (pairs, tasks), and of each token's being wrong, (pairs,
     tokens)."""
 
-    def __init__(self, bert: str):
+    def __init__(self, bert: str, attention: str = "eager", dropout: float = 0.0):
         super().__init__()
         self.bert = BertModel.from_pretrained(
             bert,
-            attn_implementation="eager",
-            hidden_dropout_prob=0.0,
+            attn_implementation=attention,
+            hidden_dropout_prob=dropout,
             attention_probs_dropout_prob=0.0,
             add_pooling_layer=False,
         )

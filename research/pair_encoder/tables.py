@@ -1,0 +1,128 @@
+"""Drawn examples as arrays of tokens, made once by as many processes as there are cores.
+
+    table = read_table(Path("drawn.jsonl.xz"), "out/pair-encoder/start")
+
+Its rows are pairs: that of each example, and the worse one of those that have one.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import math
+import multiprocessing
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from gaixie.udfs.meaning.pair_encoder import TASKS, TOKENIZER
+
+MOST = 256
+"""Tokens of a pair; of a longer one the longer sentence is cut."""
+UNKNOWN = -1
+"""The mark of a token that nobody looked at, and the worse row of an example without one."""
+LINES = 2_000
+"""Of a piece of work of a process."""
+
+
+class Table(NamedTuple):
+    """All tokens one after another, then the rows that they are of, then the examples."""
+
+    ids: np.ndarray
+    marks: np.ndarray
+    """Of each token: 1 wrong, 0 right, UNKNOWN."""
+    starts: np.ndarray
+    """Of each row, as lengths and seconds: its place in ids."""
+    lengths: np.ndarray
+    seconds: np.ndarray
+    """Tokens before the paraphrase."""
+    targets: np.ndarray
+    """float32, shape (rows, tasks); NaN where nothing is known."""
+    better: np.ndarray
+    """Of each example: its row."""
+    worse: np.ndarray
+    """The row of its worse one, or UNKNOWN."""
+    ranks: np.ndarray
+    """The task by which it is worse."""
+    kinds: np.ndarray
+    """Names of kinds (str)."""
+
+
+def read_table(path: Path, bert: str) -> Table:
+    """The examples of a file. bert: folder with the tokenizer."""
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        return table_of(lines, bert)
+
+
+def table_of(lines: Iterable[str], bert: str) -> Table:
+    """The examples of the lines of such a file."""
+    processes, fork = len(os.sched_getaffinity(0)), multiprocessing.get_context("fork")
+    with fork.Pool(processes, _set_up, (bert,)) as pool:
+        parts = list(pool.imap(_part, _pieces(iter(lines))))
+    rows = np.cumsum([0, *(len(part.lengths) for part in parts)])[:-1]
+    shifted = [
+        part._replace(
+            better=part.better + row, worse=np.where(part.worse < 0, UNKNOWN, part.worse + row)
+        )
+        for part, row in zip(parts, rows, strict=True)
+    ]
+    whole = Table(*map(np.concatenate, zip(*shifted, strict=True)))
+    return whole._replace(starts=np.cumsum(whole.lengths) - whole.lengths)
+
+
+def _pieces(lines: Iterator[str]) -> Iterator[list[str]]:
+    while piece := list(islice(lines, LINES)):
+        yield piece
+
+
+def _set_up(bert: str) -> None:
+    global _tokenizer
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # each process has a core
+    _tokenizer = Tokenizer.from_file(str(Path(bert, TOKENIZER)))
+    _tokenizer.enable_truncation(MOST, strategy="longest_first")
+    _tokenizer.no_padding()
+
+
+def _part(lines: Sequence[str]) -> Table:
+    examples = [json.loads(line) for line in lines]
+    ranked = [row for row, own in enumerate(examples) if "worse" in own]
+    worse = np.full(len(examples), UNKNOWN)
+    worse[ranked] = len(examples) + np.arange(len(ranked))
+    pairs = examples + [{**examples[k]["worse"], "source": examples[k]["source"]} for k in ranked]
+    encoded = _tokenizer.encode_batch([(own["source"], own["paraphrase"]) for own in pairs])
+    seconds = np.array([len(pair.ids) - sum(pair.type_ids) for pair in encoded])
+    lengths = np.array([len(pair.ids) for pair in encoded])
+    targets = np.full((len(pairs), len(TASKS)), math.nan, np.float32)
+    for row, own in enumerate(pairs):
+        for task, value in own["targets"].items():
+            targets[row, TASKS.index(task)] = value
+    marks = [
+        _marks(pair, second, own.get("spans"))
+        for pair, second, own in zip(encoded, seconds, pairs, strict=True)
+    ]
+    return Table(
+        ids=np.fromiter(chain.from_iterable(pair.ids for pair in encoded), np.int32),
+        marks=np.concatenate(marks),
+        starts=np.cumsum(lengths) - lengths,
+        lengths=lengths,
+        seconds=seconds,
+        targets=targets,
+        better=np.arange(len(examples)),
+        worse=worse,
+        ranks=np.array([TASKS.index(own.get("rank", "same")) for own in examples]),
+        kinds=np.array([own["kind"] for own in examples], dtype="<U16"),
+    )
+
+
+def _marks(pair: Any, second: int, spans: Sequence[tuple[int, int]] | None) -> np.ndarray:
+    marks = np.full(len(pair.ids), UNKNOWN, np.int8)
+    if spans is not None:
+        marks[second:-1] = 0
+    for place, (start, end) in enumerate(pair.offsets[second:-1] if spans else (), second):
+        marks[place] = any(start < e and s < end for s, e in spans or ())
+    return marks

@@ -28,6 +28,7 @@ UNKNOWN = -1
 """The mark of a token that nobody looked at, and the worse row of an example without one."""
 LINES = 2_000
 """Of a piece of work of a process."""
+_tokenizer: Tokenizer
 
 
 class Table(NamedTuple):

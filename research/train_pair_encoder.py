@@ -15,6 +15,7 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.meaning.pair_encoder import ENCODER, SHIPPED
@@ -69,7 +70,12 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--batch", type=positive, default=128, help="examples of a step (%(default)s)")
     add("--rate", type=float, default=8e-5, help="highest learning rate (%(default)s)")
     add("--dropout", type=float, default=0.1, help="of hidden states (%(default)s)")
-    thin = {"metavar": "KIND=SHARE", "type": _kind_and_share, "default": [], "nargs": "*"}
+    thin: dict[str, Any] = {
+        "metavar": "KIND=SHARE",
+        "type": _kind_and_share,
+        "default": [],
+        "nargs": "*",
+    }
     add("--thin", **thin, help="each pass learns from this share of a kind's examples alone")
     add("--compile", action="store_true", help="compile the layers where that is faster")
     add("--seed", type=int, default=5, help="(%(default)s)")

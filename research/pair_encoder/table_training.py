@@ -181,8 +181,8 @@ def train_from(
         _follow(average, model, min(DECAY, step / (step + 10)))
         losses += loss.detach()
         if time.monotonic() - spoken > SAID:
-            mean, speed = losses.item() / (step - said), (examples - said * run.batch)
-            speed /= time.monotonic() - spoken
+            mean = losses.item() / (step - said)
+            speed = (step - said) * batch.examples / (time.monotonic() - spoken)
             say(f"{progress:4.0%} step {step:,}: loss {mean:.4f}, {speed:,.0f} examples/s")
             if not math.isfinite(mean):
                 raise ValueError(f"the loss is {mean} at step {step}")

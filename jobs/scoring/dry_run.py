@@ -166,7 +166,7 @@ def print_estimate(samples: Iterable[Measured], cluster: Cluster, target_file_mb
     if price:
         paid = took * cluster.cores / 3600 * price
         print(
-            f"  {paid:,.2f} in all, {1e6 * paid / count:,.4f} per million pairs, at {price:g} an "
+            f"  {paid:,.4f} in all, {1e6 * paid / count:,.4f} per million pairs, at {price:g} an "
             "hour of a core, each paid for from start to end; storage and requests not counted"
         )
     print(

@@ -66,7 +66,7 @@ def test_a_price_is_that_of_all_cores_from_start_to_end(capsys, monkeypatch):
     monkeypatch.setattr(dry_run, "MOVING_S", 14e-6)
     cluster = Cluster(100, 1_000_000_000, price=0.05)
     print_estimate([Measured(1e6, 10e-6, 100, 50)], cluster, 128)
-    assert "  0.35 in all, 0.0004 per million pairs, at 0.05 an hour" in capsys.readouterr().out
+    assert "  0.3542 in all, 0.0004 per million pairs, at 0.05 an hour" in capsys.readouterr().out
 
 
 def test_a_given_speed_stands_in_for_what_was_measured(capsys):
@@ -76,7 +76,7 @@ def test_a_given_speed_stands_in_for_what_was_measured(capsys):
     text = capsys.readouterr().out
     assert "estimate for 1,000,000 pairs on 2 cores:\n  500 pairs/s of a core, as given" in text
     assert "33.3 core-minutes; 16.9 minutes" in text
-    assert "1.69 in all, 1.6917 per million pairs" in text
+    assert "1.6917 in all, 1.6917 per million pairs" in text
 
 
 @pytest.mark.parametrize("option", ["--cores", "--pairs", "--core-hour-price"])

@@ -119,8 +119,9 @@ def cause(error: BaseException) -> str:
             line = next(line for line in trace.splitlines() if match[0] in line)
             return f"{meaning} ({_without_class(line)})"
     inner = re.findall(r"^\s*Caused by: (.+)$", str(error), re.MULTILINE)
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return _without_class(inner[-1]) if inner else (lines or [type(error).__name__])[0]
+    text = re.sub(r"^An error occurred while calling [\w.$:]+\.\n: ", "", str(error))
+    lines = [line for line in text.splitlines() if line.strip()]
+    return _without_class((inner[-1:] or lines or [type(error).__name__])[0])
 
 
 def _without_class(line: str) -> str:

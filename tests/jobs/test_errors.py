@@ -105,6 +105,12 @@ Caused by: org.apache.hadoop.fs.FSError: java.io.IOException: {}
         (Py4JError("An error occurred while calling z:a.b.Utils.toPyRow"), "Java has ended ("),
         (Py4JError("a.b.PythonSQLUtils does not exist in the JVM"), "Java has ended ("),
         (Py4JError("An error occurred while calling o1.f. Trace:\nno f\n"), "An error occurred"),
+        (
+            RuntimeError(
+                "An error occurred while calling o8.f.\n: java.io.IOException: full\n\tat x"
+            ),
+            "full",
+        ),
         (RuntimeError("two\nlines"), "two"),
         (KeyError(), "KeyError"),
     ],

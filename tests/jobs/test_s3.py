@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +19,11 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from scored_runs import SUBMIT_SETTINGS
 from servers import (
     PATIENCE,
+    SPARK_HOME,
+    Cluster,
     FaultProxy,
     ObjectStore,
     event_log,
@@ -238,6 +242,41 @@ def test_refused(store, launch, given, jars, case):
     assert message in lines[0]
     assert "Traceback" not in stderr
     assert store.keys("out/runs/refused/") == []
+
+
+def test_executors_fetch_their_python_from_the_store(
+    store, given, jars, launch, tmp_path, monkeypatch
+):
+    """By --archives. The keys are in the workers' environment, as a machine has its role."""
+    python = tmp_path / "bin/python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    packed = shutil.make_archive(str(tmp_path / "python"), "gztar", tmp_path, "bin")
+    store.client().upload_file(packed, store.BUCKET, "python.tar.gz")
+    on_path = jars.replace(",", ":")
+    conf = SUBMIT_SETTINGS | {
+        "spark.executor.extraClassPath": on_path,
+        "spark.driver.extraClassPath": on_path,
+        "spark.pyspark.python": "./gaixie/bin/python",
+        "spark.pyspark.driver.python": sys.executable,
+    }
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "cluster").mkdir()
+    cluster = Cluster(tmp_path / "cluster")
+    try:
+        cluster.add_worker(cores=2)
+        command = [SPARK_HOME / "bin/spark-submit", "--master", cluster.url]
+        command += ["--archives", "s3a://gaixie/python.tar.gz#gaixie"]
+        for setting in conf.items():
+            command += ["--conf", "=".join(setting)]
+        line = ("s3://gaixie/out", *given, "--limit", 100)
+        end(launch(*line, run_id="archive", command=command))
+        assert any((tmp_path / "cluster").glob("work-*/app-*/*/gaixie/bin/python"))
+    finally:
+        cluster.stop()
+    assert "out/runs/archive/manifest.json" in store.keys("out/runs/archive/")
 
 
 OF_EMR = {

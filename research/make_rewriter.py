@@ -18,6 +18,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 OWN = Path(__file__).with_name("pair_encoder")
 MODELS = Path(__file__).parents[1] / "udfs/models"
@@ -66,7 +67,7 @@ def train(args: argparse.Namespace) -> None:
 
     torch.manual_seed(args.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = start(args.bert, VOCABULARY)
+    model: Any = start(args.bert, VOCABULARY)
     batches = Batches(load(args.material), VOCABULARY, device, args.seed)
     print(f"{sum(own.numel() for own in model.parameters()):,} weights, {device}", flush=True)
     if args.read:

@@ -90,7 +90,6 @@ def _inputs(
 def load_network(start: Path, parts: Path | None) -> torch.nn.Module:
     """The pair encoder of a folder to start from, with what a training changed."""
     from gaixie.research.pair_encoder.parts import read_parts
-
     from gaixie.research.pair_encoder.training import PairNetwork
 
     network = PairNetwork(str(start), "sdpa", 0.0)

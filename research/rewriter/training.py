@@ -249,7 +249,7 @@ def losses(model: Any, batch: Batch, smoothing: float) -> torch.Tensor:
 
 
 def train(
-    model: BartForConditionalGeneration,
+    model: Any,
     batches: Batches,
     seconds: float,
     tokens: int = TOKENS,
@@ -263,12 +263,13 @@ def train(
     groups = []
     encoder = {id(own) for own in whole.model.encoder.parameters()}
     for share in (1.0, ENCODER_SHARE):
-        own = [p for p in whole.parameters() if (id(p) in encoder) == (share < 1)]
+        part = [p for p in whole.parameters() if (id(p) in encoder) == (share < 1)]
         for decays in (True, False):
-            some = [p for p in own if (p.dim() > 1) == decays]
+            some = [p for p in part if (p.dim() > 1) == decays]
             groups.append({"params": some, "share": share, "weight_decay": 0.01 * decays})
     optimizer = torch.optim.AdamW(groups, lr=RATE, betas=(0.9, 0.98), fused=True)
-    ours, theirs = [*model.parameters()], [*whole.parameters()]
+    ours: list[torch.Tensor] = [*model.parameters()]
+    theirs: list[torch.Tensor] = [*whole.parameters()]
     ends = clock() + seconds
     if compiled:
         yield _compile(model, batches, tokens)

@@ -25,10 +25,10 @@ from pydantic.dataclasses import dataclass
 from gaixie.training.data.stage_loader import padded, with_degree
 from gaixie.training.modeling.entity_constraint import EntityConstraint
 from gaixie.training.modeling.model import end_tokens
-from gaixie.udfs.text.punctuation import restore
 from gaixie.training.modeling.tokenizer import ENTITIES, EntityAlignedTokenizer
 from gaixie.training.settings import DEGREES
 from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.punctuation import restore
 
 LENGTH_STEP = 16
 """A source's length is rounded up to a multiple of this where the limit of new tokens follows

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("transformers", reason="the package of the models needs it")
 
-from gaixie.udfs.text.punctuation import restore
 from gaixie.udfs.text.normalise import normalise
+from gaixie.udfs.text.punctuation import restore
 
 PRINTED = [
     "他说：“好的，没问题！”然后就走了。",

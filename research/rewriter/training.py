@@ -286,7 +286,7 @@ def train(
         loss = losses(model, batch, SMOOTHING)
         loss.backward()
         for own, master in zip(ours, theirs, strict=True):
-            master.grad = own.grad.float()
+            master.grad = None if own.grad is None else own.grad.float()
             own.grad = None
         torch.nn.utils.clip_grad_norm_(theirs, 1.0)
         optimizer.step()

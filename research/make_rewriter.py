@@ -7,7 +7,7 @@
 prepare  gathers pairs and their tokens. DATA has the sets that research/rewriter/data.py names;
          VERSIONS is what research/make_pair_encoder.py keeps in its work folder
 train    for so many seconds, on a GPU where there is one; it needs torch and transformers alone
-export   writes the model with eight-bit weights, as the package has it
+export   writes the model with eight-bit weights, for CTranslate2
 
 Exit codes: 0 done, 2 something to fix (one line says what).
 """
@@ -114,7 +114,7 @@ def read_parts(folder: Path) -> dict:
 
 
 def export(args: argparse.Namespace) -> None:
-    """Writes what gaixie.udfs.paraphrase.rewriter loads."""
+    """Writes a folder that ctranslate2.Translator loads."""
     from ctranslate2.converters.transformers import BartLoader
     from tokenizers import AddedToken, Tokenizer
     from transformers import BartForConditionalGeneration, PreTrainedTokenizerFast
@@ -160,7 +160,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     own.add_argument("--output", type=Path, default=Path("out/rewriter/trained"))
     own = commands.add_parser("export", help="write what the package has")
     own.add_argument("trained", metavar="FOLDER", type=Path)
-    own.add_argument("--output", type=Path, default=MODELS / "rewriter-zh")
+    own.add_argument("--output", type=Path, default=Path("out/rewriter/exported"))
     return parser.parse_args(argv)
 
 

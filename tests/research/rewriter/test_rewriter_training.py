@@ -100,7 +100,8 @@ def test_it_starts_from_the_encoder(bert):
 
 def test_it_learns_to_write_and_its_weights_come_back(bert, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "RATE", 4e-3)
-    monkeypatch.setattr(training, "ENCODER_SHARE", 0.5)
+    monkeypatch.setattr(training, "SHARES", dict.fromkeys(training.SHARES, 1.0))
+    before = start(bert, WORDS).model.encoder.layers[0].fc1.weight.detach().clone()
     monkeypatch.setattr(training, "PHASES", ((1.0, (0, 1.0, 0, 0)),))
     rng = np.random.default_rng(0)
     texts = rng.integers(10, WORDS, (6, 2, 5)).tolist()
@@ -110,8 +111,10 @@ def test_it_learns_to_write_and_its_weights_come_back(bert, tmp_path, monkeypatc
     model = start(bert, WORDS)
     model.config.dropout = 0.0
     batches = Batches(own, WORDS, CPU, 0)
-    *_, last = training.train(model, batches, 300, tokens=96, clock=count().__next__)
+    said = training.train(model, batches, 300, tokens=96, clock=count().__next__)
+    *_, last = said
     assert last.endswith("tokens written")
+    assert not torch.equal(model.model.encoder.layers[0].fc1.weight, before)
     write_parts({k: v.to(torch.bfloat16) for k, v in model.state_dict().items()}, tmp_path)
     state = read_parts(tmp_path)
     again = type(model)(configuration(state)).eval()
@@ -165,3 +168,17 @@ def test_the_encoder_reads_what_it_was_trained_on():
         assert torch.equal(own * there, theirs * there), name
     assert torch.equal(a, expected[1][:, :width])
     assert torch.equal(b, expected[2][:, :width])
+
+
+def test_the_encoder_stays_at_first(bert, monkeypatch):
+    """Else it would become useless before the decoder has learned to read it."""
+    monkeypatch.setattr(training, "FROZEN", 1.1)
+    texts = [([10, 11, 12], [20, 21])] * 4
+    model = start(bert, WORDS)
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    batches = Batches(material(texts, [0, 1, 1, 1], [3] * 4), WORDS, CPU, 0)
+    for _ in training.train(model, batches, 30, tokens=64, clock=count().__next__):
+        pass
+    changed = {k for k, v in model.state_dict().items() if not torch.equal(v, before[k])}
+    assert not any(".encoder.layers." in name for name in changed)
+    assert any(".decoder.layers." in name for name in changed)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 OWN = Path(__file__).with_name("pair_encoder")
+GROUPS = Path(__file__).with_name("rewriter") / "groups.jsonl"
 MODELS = Path(__file__).parents[1] / "udfs/models"
 VOCABULARY = 22_376
 PART = 15_000_000
@@ -39,8 +40,8 @@ def prepare(args: argparse.Namespace) -> None:
 
     rows = map(json.loads, args.versions.read_text("utf-8").splitlines())
     versions = [texts for key, texts in rows if not held_out(key)]
-    paths = [args.data / "written_groups.jsonl", *sorted(OWN.glob("written_groups*.jsonl"))]
-    groups = [row for path in [*paths, *args.groups] for row in read_json_lines(path)]
+    paths = [args.data / "written_groups.jsonl", OWN / "written_groups.jsonl", GROUPS]
+    groups = [row for path in paths for row in read_json_lines(path)]
     written = [row["texts"] for row in groups if not held_out_group(row["group"])]
     rewritten = read_json_lines(OWN / "rewritten.jsonl")
     written += [[r["source"], *r["same"]] for r in rewritten if not held_out_group(r["group"])]
@@ -145,7 +146,6 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     own = commands.add_parser("prepare", help="gather pairs and their tokens")
     own.add_argument("data", metavar="DATA", type=Path)
     own.add_argument("--versions", type=Path, required=True)
-    own.add_argument("--groups", type=Path, nargs="*", default=[], help="more written groups")
     own.add_argument("--edited", type=Path, required=True, help="sentences, and after edits")
     own.add_argument("--output", type=Path, default=Path("out/rewriter/material.npz"))
     own = commands.add_parser("train", help="train on a device")

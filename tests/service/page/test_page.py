@@ -336,8 +336,8 @@ def test_the_keyboard_and_back(open_page):
     page.focus("#tab-run")
     for name in ("score", "paraphrase", "table", "run", "score", "paraphrase"):
         page.keyboard.press("ArrowRight")
-        assert page.evaluate("document.activeElement.id") == f"tab-{name}"
-        assert page.is_visible(f"#{name}")
+        page.wait_for_function(f"document.activeElement.id === 'tab-{name}'")
+        page.wait_for_selector(f"#{name}:visible")
     page.keyboard.press("Tab")
     page.keyboard.insert_text(LEARNT[0][0])
     page.keyboard.press("Control+Enter")

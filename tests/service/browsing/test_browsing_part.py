@@ -218,6 +218,9 @@ def export_of(uri: str) -> tuple[int, int]:
     pairs.count(pairs.cursor(), Filter(text="没有的"))  # DuckDB now has all rows in its cache
     part = BrowsingPart(pairs, manifest, lambda *_: [], settings)
     with serving(make_app([part], settings)) as service:
+        with urllib.request.urlopen(f"{service.url}/v1/run/export") as answer:
+            while answer.read(1_000_000):
+                pass  # what the reader and the threads keep for good is there now
         most = before = resident()
         with urllib.request.urlopen(f"{service.url}/v1/run/export") as answer:
             assert answer.headers["Content-Length"] is None  # nobody knows it yet

@@ -43,7 +43,7 @@ RATE, WARMUP, LEAST = 1e-3, 0.03, 0.01
 FROZEN, SHARES = 0.4, {"encoder_attn": 1.0, "decoder": 0.5, "shared": 0.1, "encoder": 0.1}
 """The encoder stays as it is for this share of the time, and learns slowly then; shares of the
 learning rate by part. Trained from the first step at a third of the rate, all its states became one
-and the same within 350 seconds on a GPU: a decoder that cannot read yet has no use for them."""
+and the same within 2,500 steps: a decoder that cannot read yet has no use for them."""
 SMOOTHING, DROPOUT = 0.1, 0.1
 HIDDEN, MOVED = 0.25, 3.0
 """Of a plain sentence: share of tokens that are hidden, places that the others move by."""

@@ -1,4 +1,4 @@
-"""Makes the rewriter, the encoder-decoder whose candidates gaixie paraphrase reads.
+"""Makes the rewriter, the encoder-decoder that is to write candidates for gaixie paraphrase.
 
   python research/make_rewriter.py prepare DATA --versions VERSIONS --output material.npz
   python research/make_rewriter.py train material.npz --seconds 400 --output trained
@@ -17,15 +17,25 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from gaixie.udfs.command_line import make_parser, run_command, say
 
 OWN = Path(__file__).with_name("pair_encoder")
 GROUPS = Path(__file__).with_name("rewriter") / "groups.jsonl"
 MODELS = Path(__file__).parents[1] / "udfs/models"
 VOCABULARY = 22_376
-PART = 15_000_000
-"""Bytes of a file of weights: small enough to carry."""
+TIED = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+"""Weights that are the shared embedding once more."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the script; its exit code."""
+    args = _arguments(argv)
+    work = {"prepare": prepare, "train": train, "export": export}[args.command]
+    return run_command("make_rewriter", partial(work, args))
 
 
 def prepare(args: argparse.Namespace) -> None:
@@ -35,7 +45,7 @@ def prepare(args: argparse.Namespace) -> None:
     from gaixie.research.pair_encoder.examples import held_out as held_out_group
     from gaixie.research.pair_encoder.ratings import read_json_lines
     from gaixie.research.pair_encoder.versions import held_out
-    from gaixie.research.rewriter.data import collect, without_idioms
+    from gaixie.research.rewriter.data import collect, edited_sentences, without_idioms
     from gaixie.research.rewriter.material import save
 
     rows = map(json.loads, args.versions.read_text("utf-8").splitlines())
@@ -45,9 +55,9 @@ def prepare(args: argparse.Namespace) -> None:
     written = [row["texts"] for row in groups if not held_out_group(row["group"])]
     rewritten = read_json_lines(OWN / "rewritten.jsonl")
     written += [[r["source"], *r["same"]] for r in rewritten if not held_out_group(r["group"])]
-    plain = [json.loads(line) for line in args.edited.read_text("utf-8").splitlines()]
     kept = {text for row in groups if held_out_group(row["group"]) for text in row["texts"]}
-    collector = collect(versions, written, [*without_idioms(args.data)], plain)
+    say("editing plain sentences: ten minutes, on one core")
+    collector = collect(versions, written, without_idioms(args.data), edited_sentences(args.data))
     if kept & collector.texts.keys():
         raise ValueError("a sentence that is kept for the test is among the others")
     tokenizer = Tokenizer.from_file(str(MODELS / "pair-encoder-zh/tokenizer.json"))
@@ -77,40 +87,25 @@ def train(args: argparse.Namespace) -> None:
         print(choose(batches, load_network(args.bert, args.parts)), flush=True)
     for said in train(model, batches, args.seconds, args.tokens, args.compile):
         print(said, flush=True)
-    args.output.mkdir(parents=True, exist_ok=True)
-    state = {name: own.to(torch.bfloat16).cpu() for name, own in model.state_dict().items()}
-    write_parts(state, args.output)
+    write_weights(model, args.output)
     print(watch(model.to(device, torch.bfloat16), batches, args.tokens), flush=True)
 
 
-def write_parts(state: dict, folder: Path) -> None:
-    """A state in files of PART bytes: an index, and bfloat16 numbers one behind the other."""
+def write_weights(model: Any, folder: Path) -> None:
+    """The weights of a model in bfloat16, in parts that are small enough to carry."""
     import torch
 
-    names = [name for name in state if name not in TIED]
-    index = [(name, list(state[name].shape)) for name in names]
-    (folder / "index.json").write_text(json.dumps(index), "utf-8")
-    flat = torch.cat([state[name].flatten() for name in names]).view(torch.int16).numpy().tobytes()
-    for number, place in enumerate(range(0, len(flat), PART)):
-        (folder / f"part-{number}.bin").write_bytes(flat[place : place + PART])
+    from gaixie.research.pair_encoder.parts import write_state
+
+    state = model.state_dict()
+    write_state({k: v.to(torch.bfloat16).cpu() for k, v in state.items() if k not in TIED}, folder)
 
 
-TIED = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+def read_weights(folder: Path) -> dict[str, Any]:
+    """What write_weights wrote, in float32."""
+    from gaixie.research.pair_encoder.parts import read_state
 
-
-def read_parts(folder: Path) -> dict:
-    """What write_parts wrote, in float32."""
-    import numpy as np
-    import torch
-
-    paths = sorted(folder.glob("part-*.bin"), key=lambda path: int(path.stem[5:]))
-    flat = torch.from_numpy(np.frombuffer(b"".join(p.read_bytes() for p in paths), np.int16).copy())
-    numbers = flat.view(torch.bfloat16).float()
-    state, place = {}, 0
-    for name, shape in json.loads((folder / "index.json").read_text("utf-8")):
-        size = int(np.prod(shape))
-        state[name] = numbers[place : place + size].reshape(shape)
-        place += size
+    state = {name: own.float() for name, own in read_state(folder).items()}
     return state | dict.fromkeys(TIED, state["model.shared.weight"])
 
 
@@ -124,7 +119,7 @@ def export(args: argparse.Namespace) -> None:
     from gaixie.research.rewriter.material import PREFIXES
     from gaixie.research.rewriter.training import configuration
 
-    state = read_parts(args.trained)
+    state = read_weights(args.trained)
     model = BartForConditionalGeneration(configuration(state))
     model.load_state_dict(state, strict=False)
     own = Tokenizer.from_file(str(MODELS / "pair-encoder-zh/tokenizer.json"))
@@ -141,12 +136,11 @@ def export(args: argparse.Namespace) -> None:
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("make_rewriter.py", description=__doc__)
+    parser = make_parser("make_rewriter.py", __doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     own = commands.add_parser("prepare", help="gather pairs and their tokens")
     own.add_argument("data", metavar="DATA", type=Path)
-    own.add_argument("--versions", type=Path, required=True)
-    own.add_argument("--edited", type=Path, required=True, help="sentences, and after edits")
+    own.add_argument("--versions", type=Path, required=True, help="versions.jsonl")
     own.add_argument("--output", type=Path, default=Path("out/rewriter/material.npz"))
     own = commands.add_parser("train", help="train on a device")
     own.add_argument("material", metavar="FILE", type=Path)
@@ -158,13 +152,11 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     own.add_argument("--parts", type=Path, help="of the encoder, by train_pair_encoder.py")
     own.add_argument("--compile", action="store_true")
     own.add_argument("--output", type=Path, default=Path("out/rewriter/trained"))
-    own = commands.add_parser("export", help="write what the package has")
+    own = commands.add_parser("export", help="write it for CTranslate2")
     own.add_argument("trained", metavar="FOLDER", type=Path)
     own.add_argument("--output", type=Path, default=Path("out/rewriter/exported"))
     return parser.parse_args(argv)
 
 
 if __name__ == "__main__":
-    arguments = _arguments(None)
-    {"prepare": prepare, "train": train, "export": export}[arguments.command](arguments)
-    sys.exit(0)
+    sys.exit(main())

@@ -21,12 +21,31 @@ def write_parts(model: nn.Module, examples: int, folder: Path) -> None:
         for name, own in model.state_dict().items()
         if name not in frozen
     }
-    data = save(state | {EXAMPLES: torch.tensor(examples)})
+    write_state(state | {EXAMPLES: torch.tensor(examples)}, folder)
+
+
+def write_state(state: dict[str, torch.Tensor], folder: Path) -> None:
+    """Writes tensors as files of PART bytes, in the place of earlier ones."""
+    data = save(state)
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("part-*.bin"):
         old.unlink()
     for number, start in enumerate(range(0, len(data), PART)):
         (folder / f"part-{number}.bin").write_bytes(data[start : start + PART])
+
+
+def read_state(folder: Path) -> dict[str, torch.Tensor]:
+    """What write_state wrote.
+
+    Raises FileNotFoundError where the folder has no parts, ValueError where one is missing.
+    """
+    paths = sorted(folder.glob("part-*.bin"), key=lambda path: int(path.stem[5:]))
+    if not paths:
+        raise FileNotFoundError(f"{folder}: no part-*.bin there")
+    try:
+        return load(b"".join(path.read_bytes() for path in paths))
+    except Exception as error:  # of safetensors, whose own error is no ValueError
+        raise ValueError(f"{folder}: damaged, or a part is missing ({error})") from None
 
 
 def trained(name: str) -> bool:
@@ -39,13 +58,7 @@ def read_parts(model: nn.Module, folder: Path) -> int:
 
     Raises FileNotFoundError where the folder has no parts, ValueError where they do not fit.
     """
-    paths = sorted(folder.glob("part-*.bin"))
-    if not paths:
-        raise FileNotFoundError(f"{folder}: no part-*.bin there")
-    try:
-        state = load(b"".join(path.read_bytes() for path in paths))
-    except Exception as error:  # of safetensors, whose own error is no ValueError
-        raise ValueError(f"{folder}: damaged, or a part is missing ({error})") from None
+    state = read_state(folder)
     examples = int(state.pop(EXAMPLES))
     expected = {name for name in model.state_dict() if trained(name)}
     if {*state} != expected:

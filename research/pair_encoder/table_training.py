@@ -111,7 +111,7 @@ class DeviceTable:
         inputs = {
             "input_ids": self.of["ids"][places].long() * inside,
             "token_type_ids": (inside & (place >= seconds)).long(),
-            # With four dimensions it is taken as it is, and nobody asks the device whether it masks.
+            # With four dimensions it is taken as it is, without asking the device what it masks.
             "attention_mask": mask[:, None, None].expand(-1, 1, batch.length, -1).contiguous(),
         }
         with self.autocast():

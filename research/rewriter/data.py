@@ -3,8 +3,8 @@
     collect(data, own, versions).material(tokenizer)
 
 Texts are the good translations of one sentence (research/pair_encoder/versions.py), the groups and
-free rewrites that were written for this project, human rewrites of idioms, and plain sentences. What is
-kept for tests stays out, by the rules of research/pair_encoder.
+free rewrites that were written for this project, human rewrites of idioms, and plain sentences.
+What is kept for tests stays out, by the rules of research/pair_encoder.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ import numpy as np
 import pandas as pd
 import rjieba
 
+from gaixie.research.pair_encoder.versions import clean, usable
 from gaixie.research.rewriter.material import KINDS, LONGEST, Material
 from gaixie.udfs.paraphrase.edits import Edit, apply, fits
-from gaixie.udfs.paraphrase.lexicon import Lexicon, lexical_edits
+from gaixie.udfs.paraphrase.lexicon import Lexicon, lexical_edits, load
+from gaixie.udfs.paraphrase.paraphraser import change
 from gaixie.udfs.paraphrase.rules import structural_edits
 from gaixie.udfs.paraphrase.rules.view import View
 from gaixie.udfs.paraphrase.rules.wordings import wording_edits
@@ -36,6 +38,8 @@ VALIDATION = 40
 """One group in so many is kept to watch the training."""
 LONGER = 1.5
 """A pair whose one side is longer by more has lost or won something."""
+PLAIN = ("pd199801", "cip", "boson")
+"""Origins of zh_sentences.parquet whose sentences are well written."""
 NAMES = ("nr", "ns", "nt", "nz")
 """jieba's tags of names."""
 
@@ -88,9 +92,7 @@ def fixed_terms(text: str) -> list[str]:
 
 def degree_of(source: str, paraphrase: str) -> int:
     """How far a paraphrase goes, 1 to 5."""
-    own = [paraphrase[k : k + 2] for k in range(len(paraphrase) - 1)]
-    new = sum(pair not in source for pair in own) / max(len(own), 1)
-    return 1 + int(np.searchsorted(BOUNDS, new))
+    return 1 + int(np.searchsorted(BOUNDS, change(source, paraphrase)))
 
 
 def collect(
@@ -122,6 +124,18 @@ def without_idioms(data: Path) -> Iterator[tuple[str, str]]:
     for name in ("in", "out"):
         rows = pd.read_csv(data / f"cip_idiom.{name}_domain.csv")
         yield from zip(rows["src"], rows["dst"], strict=True)
+
+
+def edited_sentences(data: Path) -> Iterator[tuple[str, str]]:
+    """Sentences that people wrote, and the same after edits."""
+    plain = pd.read_parquet(data / "zh_sentences.parquet")
+    texts = [
+        *plain["text"][plain["origin"].isin(PLAIN)],
+        *pd.read_parquet(data / "zh_text.parquet")["text"],
+    ]
+    lexicon = load()
+    for text in filter(usable, dict.fromkeys(map(clean, texts))):
+        yield text, edited(text, Random(text), lexicon)
 
 
 def edited(text: str, random: Random, lexicon: Lexicon) -> str:

@@ -34,7 +34,7 @@ def choose(batches: Batches, network: torch.nn.Module) -> str:
         kept = rows[(own[:, 0] >= SAME) & (own[:, 1] >= least)]
         before, after = before + len(rows), after + len(kept)
         batches.rows[key] = kept
-    batches._shuffle(*(key for key, *_ in known))
+    batches.shuffle(*(key for key, *_ in known))
     return (
         f"of {before:,} translated pairs {int((same >= SAME).sum()):,} say the same, "
         f"{after:,} read well (fluent from {float(least):.2f})"

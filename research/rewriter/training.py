@@ -165,12 +165,13 @@ class Batches:
                 self.rows[bucket, kind] = (own & ~watched).nonzero()[:, 0]
                 self.watched[bucket, kind] = (own & watched).nonzero()[:, 0]
         self.used = dict.fromkeys(self.rows, 0)
-        self._shuffle(*self.rows)
+        self.shuffle(*self.rows)
         counts = np.array([len(self.rows[bucket, 0]) for bucket in range(len(WIDTHS))])
         weights = counts * np.array(WIDTHS)
         self.bucket_shares = weights / max(weights.sum(), 1)
 
-    def _shuffle(self, *keys: tuple[int, int]) -> None:
+    def shuffle(self, *keys: tuple[int, int]) -> None:
+        """Begins a new epoch of some rows."""
         for key in keys:
             rows = self.rows[key]
             order = torch.randperm(len(rows), generator=self.random, device=self.device)
@@ -187,7 +188,7 @@ class Batches:
         taken = []
         while count and len(self.rows[key]):
             if self.used[key] == len(self.rows[key]):
-                self._shuffle(key)
+                self.shuffle(key)
             own = self.rows[key][self.used[key] : self.used[key] + count]
             self.used[key] += len(own)
             count -= len(own)

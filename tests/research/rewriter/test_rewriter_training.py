@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import BertConfig, BertModel
 
-from gaixie.research.make_rewriter import read_parts, write_parts
+from gaixie.research.make_rewriter import read_weights, write_weights
 from gaixie.research.pair_encoder.examples import Example
 from gaixie.research.pair_encoder.training import tensors_of
 from gaixie.research.rewriter import training
@@ -115,8 +115,8 @@ def test_it_learns_to_write_and_its_weights_come_back(bert, tmp_path, monkeypatc
     *_, last = said
     assert last.endswith("tokens written")
     assert not torch.equal(model.model.encoder.layers[0].fc1.weight, before)
-    write_parts({k: v.to(torch.bfloat16) for k, v in model.state_dict().items()}, tmp_path)
-    state = read_parts(tmp_path)
+    write_weights(model, tmp_path)
+    state = read_weights(tmp_path)
     again = type(model)(configuration(state)).eval()
     again.load_state_dict(state, strict=False)
     batch = batches.batch(torch.arange(6), 16, noisy=False)

@@ -135,6 +135,14 @@ class ScoreCorpus:
         """Raises where another process has this run: called before whatever deletes or publishes.
         """
 
+    def run(self, resume: bool) -> RunManifest:
+        """All steps, one after the other."""
+        self.start(resume)
+        self.score_chunks()
+        stages = self.find_stages()
+        self.write_tables(stages)
+        return self.publish(stages)
+
     def start(self, resume: bool) -> None:
         """Clears away what a killed run left; with resume, all but its finished chunks."""
         self._delete(*TABLES, *REPORT)

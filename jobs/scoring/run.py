@@ -73,11 +73,7 @@ def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
             dry_run(job, of, change)
             return 0
         job.check_lock = lock.check
-        job.start(args.resume)
-        job.score_chunks()
-        stages = job.find_stages()
-        job.write_tables(stages)
-        manifest = job.publish(stages)
+        manifest = job.run(args.resume)
         if args.push_metrics:
             push(args.push_metrics, exposition(manifest))
         return _finish(settings, args, folder, manifest, lock)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil, isnan
 from operator import attrgetter
+from statistics import median
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -31,9 +32,11 @@ SAMPLE = 5_000
 BATCH = 1_000
 """Pairs that are scored at a time; the first batch of an input warms up and is not measured."""
 
-MOVING_S = 17e-6
-"""A pair's time on a core beside its scoring: to be read, handed to Python and back, shuffled and
-written. Measured on pairs of 450 bytes (docs/performance.md); longer ones take more."""
+MOVING = 13.5
+"""A pair's time on a core beside its scoring, to be read, handed to Python and back and written: so
+many times what one thread takes to write it as Parquet (docs/performance.md)."""
+WRITES = 12
+"""How often the sample is written to find that; the fastest counts."""
 START_S = 15.0
 """Before the first pair and behind the last one."""
 
@@ -46,6 +49,8 @@ class Measured:
     """Of the whole input; an estimate where its files do not say."""
     core_s: float
     """A pair's time on a core like this one to be scored; NaN of a sample that is too small."""
+    moving_s: float
+    """A pair's time on a core beside that."""
     text_bytes: float
     """Of a pair, as it was read."""
     kept_bytes: float
@@ -61,17 +66,21 @@ def measure(
     limits: least and most characters of a sentence.
     """
     texts = sample.select(["source", "paraphrase", "origin"]).combine_chunks()
-    started = 0.0
-    for number, batch in enumerate(texts.to_batches(max_chunksize=BATCH)):
-        if number == 1:  # the first batch warms up
-            started = time.process_time()
+    spent = []
+    for batch in texts.to_batches(max_chunksize=BATCH):
         source, paraphrase, origin = batch.columns
+        started = time.process_time()
         score_batch(source, paraphrase, origin, model, segmenter, *limits)
-    scored = len(texts) - BATCH
-    core_s = (time.process_time() - started) / scored if scored >= BATCH else float("nan")
-    sink = pa.BufferOutputStream()
-    pq.write_table(sample, sink, compression="zstd")
-    return Measured(rows, core_s, texts.nbytes / len(texts), sink.tell() / len(sample))
+        spent.append((time.process_time() - started) / len(batch))
+    # The first batch warms up, and the last one may be small.
+    core_s = median(spent[1:]) if len(texts) >= 2 * BATCH else float("nan")
+    written = []
+    for _ in range(WRITES):
+        started, sink = time.process_time(), pa.BufferOutputStream()
+        pq.write_table(sample, sink, compression="zstd")
+        written.append((time.process_time() - started) / len(sample))
+    moving_s, kept = MOVING * min(written), sink.tell() / len(sample)
+    return Measured(rows, core_s, moving_s, texts.nbytes / len(texts), kept)
 
 
 @dataclass(frozen=True)
@@ -140,13 +149,13 @@ def print_estimate(samples: Iterable[Measured], cluster: Cluster, target_file_mb
     """Prints time, price and space of a run."""
     table = pd.DataFrame([vars(sample) for sample in samples])
     of_a_pair = table.mul(table["rows"], axis=0).sum(skipna=False) / table["rows"].sum()
-    scoring, texts, kept = of_a_pair[["core_s", "text_bytes", "kept_bytes"]]
+    scoring, moving, texts, kept = of_a_pair[["core_s", "moving_s", "text_bytes", "kept_bytes"]]
     rate, price = cluster.pairs_per_second, cluster.price
     if isnan(scoring) and not rate:
         print(f"no estimate of time and space: it needs {2 * BATCH:,} rows or more of each input")
         return
     count = cluster.pairs or round(table["rows"].sum())
-    spent = count * (1 / rate if rate else scoring + MOVING_S)
+    spent = count * (1 / rate if rate else scoring + moving)
     took = START_S + spent / cluster.cores
     output = count * kept
     about, cores = "" if cluster.pairs else "about ", f"{cluster.cores} cores"
@@ -155,9 +164,8 @@ def print_estimate(samples: Iterable[Measured], cluster: Cluster, target_file_mb
         print(f"  {rate:,.0f} pairs/s of a core, as given, all steps included")
     else:
         print(
-            f"  a pair of {texts:,.0f} bytes: {1e6 * scoring:.1f} µs to score (measured now, on "
-            f"one core), {1e6 * MOVING_S:.1f} µs to read, move and write (measured once, at 450 "
-            "bytes)"
+            f"  a pair of {texts:,.0f} bytes: {1e6 * scoring:.1f} µs to score, {1e6 * moving:.1f} µs "
+            "to read, move and write, by what one core here takes"
         )
     print(
         f"  {in_time(spent, 'core-')}; {in_time(took)}, "

@@ -6,8 +6,8 @@
 Each list of wmt_en_zh_translations.parquet holds different systems' Chinese for one English
 sentence; two of one list are a pseudo-paraphrase pair, taken in both directions. ``--grown``
 reaches 17 million distinct pairs: beside those single sentences, each sentence is joined with the
-one 1 to 6 places further on in the file, source with source and paraphrase with paraphrase. --seed
-alone decides which pairs are drawn, and their order.
+one 1 to 6 places further on in the file, source with source and paraphrase with paraphrase; for
+more pairs, further on. --seed alone decides which pairs are drawn, and their order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ import xxhash
 
 from gaixie.research.benchmarks.common import TRANSLATIONS, parser, translations
 
-JOINED_OFFSETS = (1, 2, 3, 4, 5, 6)
+JOINED_OFFSETS = 6
+"""How many places further on a joined sentence lies at most, where that gives enough pairs."""
+SPARE = 1.02
+"""Pairs that are drawn for each that is wanted: a few occur twice."""
 ROWS_A_FILE = 1_000_000
 ROWS_A_GROUP = 100_000
 
@@ -40,8 +43,9 @@ def write_pairs(data: Path, output: Path, pairs: int, grown: bool = False, seed:
     left, right = np.divmod(rank, np.maximum(sizes[row] - 1, 1))
     right += right >= left
     # A pair of row t joined at offset d meets the pair of row t + d with the same ranks.
-    beyond = np.append(sizes, np.zeros(len(JOINED_OFFSETS), int))
-    offsets = (0, *JOINED_OFFSETS) if grown else (0,)
+    farthest = max(JOINED_OFFSETS, int(SPARE * pairs / len(row))) if grown else 0
+    beyond = np.append(sizes, np.zeros(farthest, int))
+    offsets = range(1 + farthest)
     usable = [np.flatnonzero((d == 0) | (beyond[row + d] > 1)) + d * len(row) for d in offsets]
     keys = np.concatenate(usable)
     np.random.default_rng(seed).shuffle(keys)

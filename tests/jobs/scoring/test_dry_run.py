@@ -9,7 +9,6 @@ import pytest
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.score_corpus import main
-from gaixie.jobs.scoring import dry_run
 from gaixie.jobs.scoring.dry_run import BATCH, START_S, Cluster, Measured, measure, print_estimate
 from gaixie.udfs.command_line import in_time
 from gaixie.udfs.spscore import SPScore
@@ -45,10 +44,9 @@ def test_a_small_sample_measures_nothing(capsys):
 
 
 @pytest.mark.parametrize("cores", [10, 1000])
-def test_an_estimate_goes_by_pairs_and_cores(cores, capsys, monkeypatch):
+def test_an_estimate_goes_by_pairs_and_cores(cores, capsys):
     """Two inputs of equal size, 10 and 30 µs a pair: 20, and 14 to move: 34,000 s for a billion."""
-    monkeypatch.setattr(dry_run, "MOVING_S", 14e-6)
-    inputs = [Measured(1e6, 10e-6, 100, 50), Measured(1e6, 30e-6, 300, 150)]
+    inputs = [Measured(1e6, 10e-6, 14e-6, 100, 50), Measured(1e6, 30e-6, 14e-6, 300, 150)]
     print_estimate(inputs, Cluster(cores, 1_000_000_000), 128)
     text = capsys.readouterr().out
     assert f"1,000,000,000 pairs on {cores} cores" in text
@@ -61,11 +59,10 @@ def test_an_estimate_goes_by_pairs_and_cores(cores, capsys, monkeypatch):
     assert "100.0 GB in 782 files" in text
 
 
-def test_a_price_is_that_of_all_cores_from_start_to_end(capsys, monkeypatch):
+def test_a_price_is_that_of_all_cores_from_start_to_end(capsys):
     """10 and 14 µs a pair: 24,000 s for a billion; on 100 cores 240 s and 15 s, 7.08 core-hours."""
-    monkeypatch.setattr(dry_run, "MOVING_S", 14e-6)
     cluster = Cluster(100, 1_000_000_000, price=0.05)
-    print_estimate([Measured(1e6, 10e-6, 100, 50)], cluster, 128)
+    print_estimate([Measured(1e6, 10e-6, 14e-6, 100, 50)], cluster, 128)
     assert "  0.3542 in all, 0.0004 per million pairs, at 0.05 an hour" in capsys.readouterr().out
 
 
@@ -87,7 +84,7 @@ def test_options_of_a_dry_run_alone(option, tmp_path):
 
 
 def test_a_small_run_is_estimated_in_minutes(capsys):
-    print_estimate([Measured(6000, 10e-6, 100, 50)], Cluster(2), 128)
+    print_estimate([Measured(6000, 10e-6, 14e-6, 100, 50)], Cluster(2), 128)
     text = capsys.readouterr().out
     assert "; 0.3 minutes, with" in text
     assert "output about 0.3 MB in 1 files" in text

@@ -10,10 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-import pyspark
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
+from gaixie.jobs.corpus.user_settings import spark_home
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
 from gaixie.udfs.storage.cache import cache_folder
@@ -43,11 +43,6 @@ ICEBERG = Jars(
     ("--properties-file", str(FOLDER / "iceberg-jars.conf")),
     S3A.remedy.replace("FOLDER'", "FOLDER --table'"),
 )
-
-
-def spark_home() -> Path:
-    """Returns the folder of this host's Spark: the user's, or the one that came with PySpark."""
-    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 
 
 def jar_folder(jars: Jars = S3A) -> Path:

@@ -6,11 +6,10 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from contextlib import suppress
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from gaixie.jobs.corpus.settings import Input
+from gaixie.jobs.corpus.user_settings import user_settings
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.storage.storage import File
 
@@ -51,12 +50,7 @@ def _default_file_system() -> str | None:
 
         SparkContext._ensure_initialized()
         return SparkConf().get(DEFAULT_FS)
-    folder = os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf"
-    text = "\n".join(os.environ.get(n, "") for n in ("SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS"))
-    with suppress(OSError, ValueError):
-        text = Path(folder, "spark-defaults.conf").read_text("utf-8") + text
-    values = re.findall(rf"(?m)^[^#\n]*\b{re.escape(DEFAULT_FS)}[\s=:]+([^\s'\"]+)", text)
-    return values[-1] if values else None
+    return user_settings().get(DEFAULT_FS)
 
 
 def check_apart(output: str, inputs: Iterable[str]) -> None:

@@ -20,6 +20,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from gaixie.jobs.corpus import jars, s3a
+from gaixie.jobs.corpus.user_settings import read_settings, user_settings
 from gaixie.jobs.errors import JobError, cause, log_file, log_traces
 
 FOLDER = Path(__file__).parents[2] / "conf/spark"
@@ -67,6 +68,8 @@ def begin_session(
     else:
         _check_environment()
     conf = SparkConf()
+    if not submitted:
+        conf.setAll([*user_settings().items()])
     kind = re.split(r"[^a-z0-9]", conf.get("spark.master", "local[*]"), maxsplit=1)[0]
     hosted = _is_hosted(conf)
     defaults = read_settings(FOLDER / "jobs.conf")
@@ -217,13 +220,6 @@ def _silence_java() -> None:
     # Spark sets its own up once more; its appender takes the new stream only after this one.
     uri = jvm.java.net.URI.create(LOG4J.as_uri())
     jvm.org.apache.logging.log4j.core.config.Configurator.reconfigure(uri)
-
-
-def read_settings(path: Path) -> dict[str, str]:
-    """Reads a file in Spark's format: a name and a value a line; a backslash joins lines."""
-    lines = [line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
-    text = re.sub(r"\\\n\s*", "", "\n".join(lines))
-    return dict(line.split(None, 1) for line in text.splitlines() if line.strip())
 
 
 def _local(conf: SparkConf, defaults: dict[str, str], small: bool) -> dict[str, str]:

@@ -294,7 +294,8 @@ def test_what_emr_sets_gives_way():
     from pyspark import SparkConf
 
     from gaixie.jobs.corpus import s3a
-    from gaixie.jobs.corpus.session import FOLDER, read_settings
+    from gaixie.jobs.corpus.session import FOLDER
+    from gaixie.jobs.corpus.user_settings import read_settings
 
     defaults = read_settings(FOLDER / "s3a.conf")
     conf = SparkConf(loadDefaults=False).setAll(list(OF_EMR.items()))
@@ -317,7 +318,8 @@ def test_settings_that_are_refused(key):
     from pyspark import SparkConf
 
     from gaixie.jobs.corpus import s3a
-    from gaixie.jobs.corpus.session import FOLDER, read_settings
+    from gaixie.jobs.corpus.session import FOLDER
+    from gaixie.jobs.corpus.user_settings import read_settings
     from gaixie.jobs.errors import JobError
 
     conf = SparkConf(loadDefaults=False).set(key, RENAMING[key])

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from gaixie.jobs.corpus import session
 from gaixie.jobs.corpus.session import begin_session, cores
 from gaixie.jobs.errors import JobError
 
@@ -41,6 +42,45 @@ def test_cores_are_those_that_dynamic_allocation_may_ask_for(settings, expected)
     conf["spark.executor.cores"] = "4"
     context = SimpleNamespace(defaultParallelism=2, getConf=lambda: conf)
     assert cores(SimpleNamespace(sparkContext=context)) == expected
+
+
+def test_what_the_user_set_wins(tmp_path, monkeypatch):
+    """In the order in which spark-submit takes it; the rest is that of conf/spark."""
+    for name in ("PYSPARK_GATEWAY_PORT", "SPARK_HOME", "PYSPARK_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    lines = [
+        *("# mine", "spark.master spark://host:7077", "spark.sql.session.timeZone = Asia/Shanghai"),
+        *(
+            "spark.ui.showConsoleProgress: true",
+            "spark.log.level INFO",
+            "other.setting 1",
+            "spark.x",
+        ),
+        *("spark.sql.files.maxPartitionBytes \\", "  1m", "spark.python.worker.reuse\tfalse"),
+    ]
+    (tmp_path / "spark-defaults.conf").write_text("\n".join(lines))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf 'spark.log.level=WARN' pyspark-shell")
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Xmx1g -Dspark.log.level=OFF -Dspark.a=b=c")
+    made = []
+    monkeypatch.setattr(session, "_create", made.append)
+    monkeypatch.setattr(session, "_own", [])
+    monkeypatch.setattr(session.SparkContext, "_jvm", None)
+    with pytest.raises(AttributeError), begin_session("test") as wait:
+        wait()
+    found = dict(made[0].getAll())
+    expected = {
+        "spark.master": "spark://host:7077",
+        "spark.sql.session.timeZone": "Asia/Shanghai",
+        "spark.ui.showConsoleProgress": "true",
+        "spark.log.level": "WARN",
+        "spark.sql.files.maxPartitionBytes": "1m",
+        "spark.python.worker.reuse": "false",
+        "spark.a": "b=c",
+        "spark.sql.ansi.enabled": "true",
+    }
+    assert {name: found.get(name) for name in expected} == expected
+    assert not {"other.setting", "spark.x"} & found.keys()
 
 
 def test_a_home_that_may_not_be_written(tmp_path):

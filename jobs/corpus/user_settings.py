@@ -1,0 +1,49 @@
+"""Reads settings of Spark in its own format, among them the user's."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from contextlib import suppress
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+
+OPTIONS = {"--conf": "", "-c": "", "--master": "spark.master="}
+"""Options of spark-submit that are read, and what stands before their value."""
+
+
+def spark_home() -> Path:
+    """Returns the folder of this host's Spark: the user's, or the one that came with PySpark."""
+    pyspark = find_spec("pyspark")
+    origin = str(pyspark and pyspark.origin)
+    return Path(os.environ.get("SPARK_HOME") or Path(origin).parent)
+
+
+def user_settings() -> dict[str, str]:
+    """Reads what the user has set where spark-submit has not started this process.
+
+    That is, the last first: PYSPARK_SUBMIT_ARGS (--conf, --master), spark-defaults.conf, and -D of
+    SPARK_SUBMIT_OPTS.
+    """
+    set_there = re.findall(r"-D(spark\.[^\s=]+)=(\S*)", os.environ.get("SPARK_SUBMIT_OPTS", ""))
+    settings = dict(set_there)
+    folder = Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf")
+    with suppress(OSError, ValueError):
+        settings |= read_settings(folder / "spark-defaults.conf")
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    for option, value in pairwise(words):
+        if option in OPTIONS:
+            name, _, text = (OPTIONS[option] + value).partition("=")
+            settings[name] = text
+    return {name: text for name, text in settings.items() if name.startswith("spark.")}
+
+
+def read_settings(path: Path) -> dict[str, str]:
+    """Reads a file in Spark's format: a name and a value a line, between them blanks, = or :; a
+    backslash joins lines."""
+    lines = path.read_text("utf-8").splitlines()
+    kept = [line for line in lines if not line.lstrip().startswith(("#", "!"))]
+    text = re.sub(r"\\\n\s*", "", "\n".join(kept))
+    return dict(re.findall(r"(?m)^\s*([^\s=:]+)(?:[ \t]*[=:][ \t]*|[ \t]+)(.*?)\s*$", text))

@@ -3,6 +3,7 @@
   spark-submit jobs/score_corpus.py --input pairs/ --origin parallel --output s3a://bucket/gaixie
   spark-submit jobs/score_corpus.py --config my.yaml --run-id monday --resume
   spark-submit jobs/score_corpus.py --config my.yaml --new-only      what no run has scored yet
+  spark-submit jobs/score_corpus.py --config my.yaml --rescore unreleased    by a new model
   python jobs/score_corpus.py --input sample.csv --origin llm --output out --dry-run
   python jobs/score_corpus.py --input pairs/ --origin llm --output out --tier paper
 
@@ -39,11 +40,12 @@ from gaixie.jobs.corpus.settings import Csv, Input
 from gaixie.jobs.errors import JobError, run
 from gaixie.jobs.scoring.settings import CONFIG, ScoreSettings, load_settings
 from gaixie.udfs.command_line import above_zero, make_parser, positive
+from gaixie.udfs.storage.manifest import ManifestError
 from gaixie.udfs.storage.options import add_config, add_options
 from gaixie.udfs.storage.settings import first_fault
 
 INTERRUPTED = "the run can be resumed with --resume"
-NEW = ("new_only", "since")
+NEW = ("new_only", "since", "rescore")
 READ = ("origin", "origin_column", "source_column", "paraphrase_column", "license", "format")
 """Settings of an input that are options."""
 WRITE = ("output", "run_id", "table", "target_file_mb")
@@ -73,7 +75,20 @@ def main(argv: list[str] | None = None) -> int:
     for name in PLANNED:
         if getattr(args, name) and not args.dry_run:
             raise JobError(f"--{name.replace('_', '-')}: it belongs to --dry-run")
-    if not settings.inputs:
+    for name in ("input", "new_only", "since", "limit"):
+        if getattr(args, name) and settings.rescore:
+            raise JobError(f"--{name.replace('_', '-')}: it does not go with --rescore")
+    if settings.rescore:
+        from gaixie.jobs.releases.store import runs_of
+
+        try:
+            settings.rescore = runs_of(settings.output, settings.rescore)
+        except (OSError, ManifestError) as error:
+            raise JobError(str(error)) from error
+        if not settings.rescore:
+            print(f"{settings.output}: no run that is in no release: nothing to score again")
+            return 0
+    if not (settings.inputs or settings.rescore):
         raise JobError("nothing to read: give --input, or inputs in the config file")
     check_apart(settings.output, [source.path for source in settings.inputs])
     check_local_inputs(settings.inputs)

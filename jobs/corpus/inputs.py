@@ -125,14 +125,19 @@ def inspect_inputs(
         inspected = list(pool.map(look, inputs))
     finally:  # Ctrl-C waits for none of them
         pool.shutdown(wait=False, cancel_futures=True)
+    check_extra_columns(inspected)
+    return inspected
+
+
+def check_extra_columns(inputs: list[InputFiles]) -> None:
+    """Raises JobError where a column that is carried through has two types."""
     types: dict[str, tuple[str, DataType]] = {}
-    for source in inspected:
+    for source in inputs:
         for column in source.extra_columns:
             path, known = types.setdefault(column.name, (source.settings.path, column.dataType))
             if known != column.dataType:
                 both = f"{column.dataType.simpleString()}, but {known.simpleString()} in {path}"
                 raise JobError(f"{source.settings.path}: column '{column.name}' is {both}")
-    return inspected
 
 
 def _inspect(

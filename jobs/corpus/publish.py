@@ -70,6 +70,18 @@ def read_runs(root: str, files: Any = storage, cleaned: bool = False) -> list[Ru
     return sorted(found, key=lambda manifest: (manifest.created, manifest.run_id))
 
 
+def scored_under(signature: str, runs: Iterable[RunManifest]) -> set[str]:
+    """Names the runs whose pairs have scores of a signature: its own, those it scored again, and
+    those that scored no other runs' pairs again. runs: the oldest first."""
+    runs = [*runs]
+    alike = (run for run in runs if run.signature == signature)
+    names = {name for run in alike for name in (run.run_id, *run.rescored)}
+    for run in runs:
+        if run.rescored and names.issuperset(run.rescored):
+            names.add(run.run_id)
+    return names
+
+
 def _is_run_id(name: str) -> bool:
     with suppress(ValueError):
         return bool(check_run_id(name))

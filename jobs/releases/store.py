@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from gaixie.jobs.corpus.publish import now, read_runs
+from gaixie.jobs.corpus.publish import now, read_runs, scored_under
 from gaixie.jobs.corpus.settings import TableName
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.command_line import say
@@ -101,14 +101,40 @@ def runs_in_use(root: str, unpublished: bool = True) -> set[str]:
 
 
 def unreleased_runs(root: str) -> list[str]:
-    """Names the published runs that no release names, the oldest first, of the newest one's
-    signature; says which have another."""
-    named = runs_in_use(root, unpublished=False)
-    runs = [run for run in read_runs(root) if run.run_id not in named]
-    alike = [run.run_id for run in runs if run.signature == runs[-1].signature]
-    if others := [run.run_id for run in runs if run.run_id not in alike]:
-        say(f"passed over, for their signature is not that of '{alike[-1]}': {' '.join(others)}")
-    return alike
+    """Names the published runs that no release names, the oldest first, of the newest run's
+    signature. Raises JobError for one whose pairs have no score of that signature."""
+    named, runs = runs_in_use(root, unpublished=False), read_runs(root)
+    new = [run for run in runs if run.run_id not in named]
+    if not new:
+        return []
+    done = scored_under(runs[-1].signature, runs)
+    others = [run.run_id for run in new if run.run_id not in done and run.files.get("scored")]
+    if others:
+        raise JobError(
+            f"--unreleased: scored under another signature than run '{runs[-1].run_id}': "
+            f"{' '.join(others)}; score_corpus.py --rescore {' '.join(others)} scores their pairs "
+            "again, and --runs takes what you name"
+        )
+    return [run.run_id for run in new if run.signature == runs[-1].signature]
+
+
+UNRELEASED = "unreleased"
+
+
+def runs_of(root: str, names: Iterable[str]) -> list[str]:
+    """Returns names of runs, in which a release's version stands for its runs, and UNRELEASED for
+    the published runs that no release names. Raises JobError for a version that is not published.
+    """
+    runs: list[str] = []
+    for name in names:
+        if name == UNRELEASED:
+            named = runs_in_use(root, unpublished=False)
+            runs += [run.run_id for run in read_runs(root) if run.run_id not in named]
+        elif VERSION.fullmatch(name):
+            runs += [run.run_id for run in published_release(root, name).runs]
+        else:
+            runs.append(name)
+    return [*dict.fromkeys(runs)]
 
 
 def read_latest(root: str) -> str | None:

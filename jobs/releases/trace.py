@@ -103,15 +103,24 @@ def _of_its_run(
     """
     known = [run.run_id for run in manifest.runs]
     for run_id in [row[RUN]] if row.get(RUN) in known else known:
-        folder = storage.join(root, "runs", run_id)
-        with suppress(FileNotFoundError):
-            run = read_run(folder)
-            place = f"scored/origin={row['origin']}/stage={row['stage']}/"
-            files = [file.path for file in run.files.get("scored", [])]
-            uris = [storage.join(folder, path) for path in files if path.startswith(place)]
-            if hit := find_pair(uris, row["pair_id"]):
-                return row | {RUN: run_id}, hit[1], run
+        if found := _in_run(root, run_id, row["pair_id"], f"{row['origin']}/stage={row['stage']}"):
+            return row | {RUN: run_id}, *found
     return row, {}, None
+
+
+def _in_run(
+    root: str, run_id: str, pair_id: str, origin: str
+) -> tuple[dict[str, Any], RunManifest] | None:
+    """Returns (row of a pair, manifest) of a run that has it. origin: its folder, or one below."""
+    folder = storage.join(root, "runs", run_id)
+    with suppress(FileNotFoundError):
+        run = read_run(folder)
+        files = [file.path for file in run.files.get("scored", [])]
+        place = f"scored/origin={origin}/"
+        uris = [storage.join(folder, path) for path in files if path.startswith(place)]
+        if hit := find_pair(uris, pair_id):
+            return hit[1], run
+    return None
 
 
 def _inputs(run: RunManifest | None, row: dict[str, Any], root: str) -> Iterator[tuple[str, str]]:
@@ -121,6 +130,12 @@ def _inputs(run: RunManifest | None, row: dict[str, Any], root: str) -> Iterator
         return
     yield "run", f"{run.run_id}, {run.created}"
     yield "", f"manifest: {storage.join(root, 'runs', run.run_id, NAME)}"
+    if run.rescored:
+        yield "", f"scored again what these had: {', '.join(run.rescored)}"
+        found = (_in_run(root, name, row["pair_id"], row["origin"]) for name in run.rescored)
+        first = next((known for known in found if known and not known[1].rescored), None)
+        yield from _inputs(first[1], row, root) if first else ()
+        return
     inputs = run.settings.get("inputs", [])
     settings = [given for given in inputs if given.get("origin") in (None, row["origin"])]
     for given in settings:

@@ -1,7 +1,8 @@
 """Which files and pairs earlier runs have scored, so that a run can take what is new alone.
 
 Nothing is kept for this: the manifest of each published run names the files that it read, with size
-and time, and its signature; its scored files hold the identities of its pairs.
+and time, its signature, and the runs whose pairs it scored again; its scored files hold the
+identities of its pairs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from gaixie.jobs.corpus.parquet import CHECKED
+from gaixie.jobs.corpus.publish import scored_under
 from gaixie.jobs.corpus.settings import Input
+from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.chunks import KEPT, MAX_BROADCAST
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.storage import storage
@@ -34,28 +37,54 @@ class Ledger:
     def __init__(self, settings: ScoreSettings, signature: str, runs: Sequence[RunManifest]):
         """runs: of settings.output, those of other signatures too."""
         alike = [run for run in runs if run.signature == signature]
-        self._settings = settings
-        self.runs = alike if settings.new_only else []
+        self._settings, self._signature, self._all = settings, signature, runs
+        self.runs = alike if settings.new_only or settings.rescore else []
 
     @cached_property
-    def _seen(self) -> set[Seen]:
-        return {seen for run in self.runs if run.limit is None for seen in _files_of(run)}
+    def rescored(self) -> list[RunManifest]:
+        """Those of settings.rescore that have pairs without a score of this signature.
+
+        Raises JobError for one that is not published.
+        """
+        published = {run.run_id: run for run in self._all}
+        for name in self._settings.rescore:
+            if name not in published:
+                known = ", ".join([*published][-20:]) or "none"
+                raise JobError(f"--rescore {name}: no published run; there are: {known}")
+        done = scored_under(self._signature, self._all)
+        names = {*self._settings.rescore} - done
+        return [run for run in self._all if run.run_id in names and run.files.get("scored")]
+
+    @cached_property
+    def _seen(self) -> dict[Seen, str]:
+        """Maps files to the run that scored them; to "" those that have scores of this signature:
+        of a run, or of one that scored a run's pairs again."""
+        own = scored_under(self._signature, self._all)
+        runs = [run for run in self._all if self._settings.new_only and run.limit is None]
+        runs.sort(key=lambda run: run.run_id in own)
+        return {
+            seen: "" if run.run_id in own else run.run_id for run in runs for seen in _files_of(run)
+        }
 
     def is_new(self, source: Input, file: File) -> bool:
         """Says whether a file was written since settings.since, and is in no run with new_only.
 
-        A file that was set aside, or of which --limit left rows out, is in no run.
+        A file that was set aside, or of which --limit left rows out, is in no run. Raises JobError
+        for one that another signature alone has scored, unless settings.since bounds these.
         """
         since, written = self._settings.since, file.modified
         if since and written < datetime.fromisoformat(since).replace(tzinfo=UTC):
             return False
         how = _reading(source, self._settings.min_characters, self._settings.max_characters)
-        return (
-            file.uri,
-            file.size,
-            written.isoformat(timespec="milliseconds"),
-            how,
-        ) not in self._seen
+        time = written.isoformat(timespec="milliseconds")
+        scored_by = self._seen.get((file.uri, file.size, time, how))
+        if scored_by and not since:
+            raise JobError(
+                f"{file.uri}: run '{scored_by}' scored it under another signature: --rescore "
+                "unreleased scores such runs' pairs again, --since leaves out older files, and "
+                "without --new-only all files are scored"
+            )
+        return scored_by != ""
 
     def known_pairs(self, spark: SparkSession, pairs: DataFrame, count: int) -> DataFrame | None:
         """Finds the rows whose pair an earlier run has, with the columns KEPT; None if none has.

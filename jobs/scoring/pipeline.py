@@ -373,6 +373,11 @@ class ScoreCorpus:
             },
             known_pairs=stages.known,
             earlier_runs=[run.run_id for run in self.ledger.runs],
+            rescored=list(
+                dict.fromkeys(
+                    name for run in self.ledger.rescored for name in (*run.rescored, run.run_id)
+                )
+            ),
             stages=by_stage,
             quarantine=by_reason,
             cuts={o: [None if c != c else c for c in stages.thresholds[o]] for o in known},

@@ -224,6 +224,8 @@ def print_summary(report: Report, console: Console | None = None) -> None:
     ]
     if known := sum(manifest.known_pairs.values()):
         lines.append(f"{known:,} of the duplicates are pairs of earlier runs")
+    if manifest.rescored:
+        lines.append(f"scored again: the pairs of {', '.join(manifest.rescored)}")
     if drift := manifest.drift:
         lines.append(f"drift against {drift.against}: {', '.join(drift.shifted) or 'none'}")
     if manifest.set_aside:

@@ -6,7 +6,7 @@ import json
 from argparse import Namespace
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
@@ -17,6 +17,10 @@ from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.settings import ScoreSettings
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.manifest import NAME, RunManifest, read_run
+
+if TYPE_CHECKING:
+    from gaixie.jobs.corpus.inputs import InputFiles
+    from gaixie.jobs.scoring.ledger import Ledger
 
 
 def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
@@ -34,11 +38,10 @@ def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
             if manifest := _published(storage, settings, folder, args.resume):
                 return _finish(settings, args, folder, manifest, lock) if settings.table else 0
         uris = [folder, *(source.path for source in settings.inputs)]
-        small = local_bytes(settings.inputs) < SMALL_BYTES
+        small = not settings.rescore and local_bytes(settings.inputs) < SMALL_BYTES
         with begin_session("gaixie score_corpus", uris, small, bool(settings.table)) as wait:
             # While Java starts.
             from gaixie.jobs.corpus.iceberg import IcebergTable
-            from gaixie.jobs.corpus.inputs import inspect_inputs
             from gaixie.jobs.corpus.storage import Storage
             from gaixie.jobs.scoring.drift import baseline
             from gaixie.jobs.scoring.ledger import Ledger
@@ -56,8 +59,7 @@ def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
         runs = _earlier(settings, args, files if needs_spark(folder) else storage)
         before = baseline(runs, scorer.signature, args.fail_on_drift)
         ledger = Ledger(settings, scorer.signature, runs)
-        wanted = ledger.is_new if settings.new_only or settings.since else None
-        inputs = inspect_inputs(spark, files, settings.inputs, settings.on_corrupt_file, wanted)
+        inputs = _inputs(spark, files, settings, ledger)
         if not any(source.files for source in inputs):
             print(f"nothing new to score: no run '{run_id}' was made")
             return 0
@@ -82,8 +84,21 @@ def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
 def _earlier(settings: ScoreSettings, args: Namespace, files: Any) -> list[RunManifest]:
     """Reads the manifests of earlier runs, where the run is held against them."""
     assert settings.output is not None
-    needed = settings.new_only or args.fail_on_drift is not None
-    return read_runs(settings.output, files, cleaned=True) if needed else []
+    needed = settings.new_only or settings.rescore or args.fail_on_drift is not None
+    return read_runs(settings.output, files, cleaned=not settings.rescore) if needed else []
+
+
+def _inputs(
+    spark: SparkSession, files: Any, settings: ScoreSettings, ledger: Ledger
+) -> list[InputFiles]:
+    """Finds what to score."""
+    from gaixie.jobs.corpus.inputs import inspect_inputs
+    from gaixie.jobs.scoring.rescoring import scored_pairs
+
+    if not settings.rescore:
+        wanted = ledger.is_new if settings.new_only or settings.since else None
+        return inspect_inputs(spark, files, settings.inputs, settings.on_corrupt_file, wanted)
+    return scored_pairs(spark, files, str(settings.output), ledger.rescored)
 
 
 def _finish(

@@ -78,6 +78,8 @@ class ScoreSettings(Strict):
     """leave out files and pairs that published runs of this output and signature have scored"""
     since: Annotated[str, BeforeValidator(_known_time)] | None = None
     """leave out files that were last written before, such as 2026-11-24T18:30 (UTC)"""
+    rescore: list[str] = Field(default_factory=list)
+    """instead of an input, what other signatures scored: run ids, a release, or unreleased"""
     min_characters: int = Field(MIN_CHARACTERS, ge=1)
     """shorter sentences go to quarantine"""
     max_characters: int = Field(MAX_CHARACTERS, ge=1, le=20_000)
@@ -106,6 +108,8 @@ class ScoreSettings(Strict):
             for origin, scores in DEFAULT_CUTS.items()
         }
         self.thresholds = defaults | self.thresholds
+        if self.rescore:
+            self.inputs, self.new_only, self.since, self.on_corrupt_file = [], False, None, "stop"
         for source in self.inputs:
             if "csv" not in source.model_fields_set:
                 source.csv = self.csv

@@ -88,11 +88,25 @@ def test_nobodys_run_goes_while_somebody_needs_it(root):
     assert left(root) == [*RUNS]
 
 
-def test_unreleased(root, capsys):
+def test_unreleased(root):
+    """Of one signature: runs whose pairs another one scored again give way, others are refused."""
     assert unreleased_runs(root) == ["a", "c", "d"]
-    publish(root, "e", 0, signature="another")
-    assert unreleased_runs(root) == ["e"]
-    assert "is not that of 'e': a c d" in capsys.readouterr().err
+    publish(root, "e", 0, signature="another", rescored=["a", "c"])
+    with pytest.raises(JobError, match="another signature than run 'e': d; score_corpus"):
+        unreleased_runs(root)
+    publish(root, "f", 0, signature="another", rescored=["d"])
+    assert unreleased_runs(root) == ["e", "f"]
+    entry = {"created": "", "manifest_sha256": "", "rows": 1}
+    runs = [entry | {"run_id": run_id} for run_id in "ef"]
+    storage.write(
+        f"{root}/releases/1.1/{NAME}", release_manifest(version="1.1", runs=runs).to_json()
+    )
+    assert unreleased_runs(root) == []
+    publish(root, "g", 0)
+    assert unreleased_runs(root) == ["a", "c", "d", "g"]
+    publish(root, "h", 0, signature="another")
+    with pytest.raises(JobError, match="than run 'h': g; score_corpus"):
+        unreleased_runs(root)
     assert unreleased_runs(f"{root}/elsewhere") == []
 
 

@@ -1,4 +1,5 @@
-"""score_corpus --new-only: what a second run over the same folder reads, and what it leaves out."""
+"""score_corpus --new-only: what a second run over the same folder reads, and what it leaves out;
+--rescore: what a run under another signature takes of earlier runs."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gaixie.jobs.errors import JobError
+from gaixie.jobs.releases.store import unreleased_runs
+from gaixie.jobs.scoring.chunks import ChunkScorer
+
 GIVEN = ("--origin-column", "origin")
+OTHER = ("--tier", "paper", "--set", "model=null")
+"""Another signature."""
 
 
 @pytest.fixture
@@ -82,8 +89,8 @@ def test_a_file_that_changed_is_new(daily, grow):
 
 
 def test_what_was_read_in_another_way_is_new(daily, tmp_path):
-    """Under another signature, with a limit, or with other limits of length."""
-    daily("other", "--tier", "paper", "--set", "model=null")
+    """With a limit, or with other limits of length."""
+    daily("other", "--limit", "70", *OTHER)
     daily("some", "--limit", "50")
     assert total(daily("first", "--new-only"), "scored") == 30  # of 80 the pairs of 50 are known
     longer = daily("longer", "--new-only", "--min-characters", "16")
@@ -126,3 +133,78 @@ def test_of_two_inputs_one_may_have_nothing_new(daily, score, grow, tmp_path):
     }
     dry = score(daily.root, *given, "--dry-run", run_id="c")
     assert "nothing new to score" in dry.stdout
+
+
+def rescored(daily, score, run_id: str, *given, fails: bool = False):
+    """A run under the other signature."""
+    run = score(daily.root, "--rescore", *given, *OTHER, run_id=run_id)
+    assert bool(run.code) == fails, run.stderr
+    return run
+
+
+def test_a_new_signature_scores_what_earlier_runs_have(daily, score, grow):
+    daily("first")
+    short = pa.table({"n": [-1], "source": ["短句"], "paraphrase": ["句短"], "origin": ["llm"]})
+    daily.add("wednesday", grow(30, 80), grow(10, 35), short)
+    second = daily("second")
+    refused = daily("again", "--new-only", *OTHER, fails=True)
+    assert (
+        "monday.parquet: run 'second' scored it under another signature: --rescore" in refused.error
+    )
+
+    dry = rescored(daily, score, "again", "unreleased", "--dry-run")
+    assert "dry run: nothing was written" in dry.stdout
+    assert not dry.folder.exists()
+    again = rescored(daily, score, "again", "unreleased")
+    assert again.manifest["rescored"] == ["first", "second"]
+    counts = [total(again, key) for key in ("read", "scored", "duplicates", "quarantined")]
+    assert counts == [190, 110, 80, 0]  # not the short one
+    assert again.manifest["signature"] != second.manifest["signature"]
+    both = daily.rows("first", "second").drop_duplicates()
+    key = {"by": "pair_id", "ignore_index": True}
+    assert daily.rows("again").sort_values(**key).equals(both.sort_values(**key))
+    assert [*again.scored.columns] == [*second.scored.columns]
+    assert not again.scored["spscore"].equals(second.scored["spscore"])
+    assert "nothing new to score" in rescored(daily, score, "none", "unreleased", "first").stdout
+    assert unreleased_runs(str(daily.root)) == ["again"]
+
+    daily.add("thursday", grow(5, 110), grow(5))
+    thursday = daily("thursday", "--new-only", *OTHER)
+    assert [total(thursday, key) for key in ("read", "scored", "duplicates")] == [10, 5, 5]
+    assert unreleased_runs(str(daily.root)) == ["again", "thursday"]
+    daily("tomorrow")
+    with pytest.raises(
+        JobError, match=r"than run 'tomorrow': thursday; score_corpus\.py --rescore th"
+    ):
+        unreleased_runs(str(daily.root))
+
+
+def test_rescoring_goes_on_where_it_was_killed(daily, score, monkeypatch):
+    daily("first")
+    with monkeypatch.context() as patch:
+        work = ChunkScorer._score_chunk
+
+        def killed(self, chunk, *given):
+            return work(self, chunk, *given) if chunk.number < 2 else 1 / 0
+
+        patch.setattr(ChunkScorer, "_score_chunk", killed)
+        dead = rescored(daily, score, "again", "first", fails=True)
+    print(dead.stderr, [*daily.root.rglob("*.json")])
+    assert not (dead.folder / "manifest.json").exists()
+    again = rescored(daily, score, "again", "first", "--resume")
+    assert again.stderr.count(": already done") == 2
+    assert [total(again, key) for key in ("read", "scored")] == [80, 80]
+
+
+def test_mistakes_in_rescoring(daily, score):
+    first = daily("first")
+    for given, fault in (
+        (("firts",), "--rescore firts: no published run; there are: first"),
+        (("1.0",), "no release '1.0'; published: none"),
+        (("first", "--limit", "5"), "--limit: it does not go with --rescore"),
+        (("first", "--input", daily.pairs, *GIVEN), "--input: it does not go with --rescore"),
+    ):
+        assert fault in rescored(daily, score, "again", *given, fails=True).error
+    first.files("scored")[0].unlink()
+    fault = rescored(daily, score, "again", "first", fails=True).error
+    assert "first/scored: its files are not those of the run's manifest" in fault

@@ -132,6 +132,8 @@ class RunManifest(_Manifest):
     """Of the duplicates, rows whose pair an earlier run has, by origin: of --new-only."""
     earlier_runs: list[str] = []
     """Those whose files and pairs --new-only left out."""
+    rescored: list[RunId] = []
+    """Those whose pairs --rescore scored again, and those whose pairs these had scored again."""
     stages: dict[str, dict[int, int]]
     """Scored rows by origin and stage."""
     quarantine: dict[str, dict[str, int]]

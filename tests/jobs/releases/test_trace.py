@@ -98,6 +98,19 @@ def test_a_text_input_is_named_though_it_is_not_searched(root, manifest):
     assert told["method"] == "not stated"
 
 
+def test_a_pair_that_was_scored_again(root, manifest):
+    listed = [{"path": "scored/origin=llm/stage=2/a.parquet", "bytes": 1}]
+    put(root / "runs/c" / listed[0]["path"], table(IDS, license="CC0-1.0"))
+    run = run_manifest(run_id="c", rescored=["gone", "b", "a"], files={"scored": listed})
+    (root / "runs/c" / NAME).write_text(run.to_json(), "utf-8")
+    runs = [manifest.runs[0].model_copy(update={"run_id": "c"})]
+    told = trace(str(root), manifest.model_copy(update={"runs": runs}), IDS[0])
+    values = [value for _, value in told]
+    assert "scored again what these had: gone, b, a" in values
+    assert [value[:2] for what, value in told if what == "run"] == ["c,", "a,"]
+    assert f"{root}/made/x/pairs/part-0.parquet" in values
+
+
 def test_what_is_gone_is_said(root, manifest):
     shutil.rmtree(root / "runs")
     told = lines(root, manifest, IDS[3])

@@ -165,8 +165,8 @@ def _inspect(
     if kind == "parquet":
         _inspect_parquet(spark, source, on_corrupt_file)
     else:
-        look = partial(_inspect_text, spark, source)
-        without_corrupt(look, files, partial(_text_lines, spark), {}, "stop")
+        look, lines = partial(_inspect_text, spark, source), spark.read.options(**LITERAL)
+        without_corrupt(look, files, lambda some: lines.text([f.uri for f in some]), {}, "stop")
     if settings.origin_column:
         check, read = partial(_check_origins, spark, source), partial(read_files, spark, source)
         unchecked = [file for file in source.files if file.uri not in source.known_origins]
@@ -250,10 +250,6 @@ def _inspect_text(spark: SparkSession, source: InputFiles, files: list[File]) ->
     columns = [StructField(name, StringType()) for name in [*names, MALFORMED_LINE]]
     source.schema = StructType(columns)
     _check_columns(source.schema, first, source.settings)
-
-
-def _text_lines(spark: SparkSession, files: list[File]) -> DataFrame:
-    return spark.read.options(**LITERAL).text([file.uri for file in files])
 
 
 def _check_columns(schema: StructType, path: str, settings: Input) -> None:

@@ -118,15 +118,14 @@ def begin_session(
 def _check_environment() -> None:
     """Raises JobError for a variable that would keep Java or Spark from starting."""
     get = os.environ.get
-    if (home := get("JAVA_HOME")) and not os.access(f"{home}/bin/java", os.X_OK):
-        raise JobError(f"JAVA_HOME={home}: no bin/java there; Java 17 or 21 is needed")
-    if not home and not shutil.which("java"):
+    for name, program in (("JAVA_HOME", "bin/java"), ("SPARK_HOME", "bin/spark-submit")):
+        if (home := get(name)) and not os.access(f"{home}/{program}", os.X_OK):
+            raise JobError(f"{name}={home}: no {program} there; unset it, or correct it")
+    if not get("JAVA_HOME") and not shutil.which("java"):
         raise JobError(
             "Java 17 or 21 is needed and no 'java' was found; "
             "on Debian or Ubuntu: apt-get install openjdk-17-jre-headless"
         )
-    if (home := get("SPARK_HOME")) and not os.access(f"{home}/bin/spark-submit", os.X_OK):
-        raise JobError(f"SPARK_HOME={home}: no bin/spark-submit there; unset it, or correct it")
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         if (python := get(name)) and not shutil.which(python):
             raise JobError(f"{name}={python}: no such program")

@@ -16,7 +16,6 @@ from pyspark.sql.types import StringType, StructField, StructType
 from xxhash import xxh3_128_hexdigest
 
 from gaixie.jobs.pairs.method import OVER_LIMIT, REPEATED, Made, Method
-from gaixie.udfs.text.code_points import CodePoints
 from gaixie.udfs.text.normalise import UNDECODABLE, normalise_column
 from gaixie.udfs.text.validate import REASONS, quarantine_reasons
 
@@ -68,15 +67,11 @@ def judge_batch(
     text, flags = normalise_column(foreign)
     reasons[(np.diff(text.offsets) == 0) & (reasons == None)] = NO_GROUP  # noqa: E711, of each
     reasons[(flags & UNDECODABLE) != 0] = "undecodable"
-    groups = [xxh3_128_hexdigest(sentence) for sentence in _utf8(text)]
+    data, bounds = text.values.astype("<u4").tobytes(), pairwise((4 * text.offsets).tolist())
+    sentences = (data[start:end].decode("utf-32-le", "replace") for start, end in bounds)
+    groups = [xxh3_128_hexdigest(sentence.encode()) for sentence in sentences]
     strings = pa.array(reasons.tolist(), pa.string()), pa.array(groups, pa.string())
     return pa.StructArray.from_arrays(strings, JUDGED.names)
-
-
-def _utf8(text: CodePoints) -> list[bytes]:
-    data, bounds = text.values.astype("<u4").tobytes(), (4 * text.offsets).tolist()
-    parts = (data[start:end] for start, end in pairwise(bounds))
-    return [part.decode("utf-32-le", "replace").encode() for part in parts]
 
 
 def by_reason(rows: DataFrame) -> Counter[str]:

@@ -25,7 +25,7 @@ from gaixie.jobs.corpus.session import cores
 from gaixie.jobs.pairs.build import SAMPLE, BuildPairs
 from gaixie.jobs.pairs.making import by_reason
 from gaixie.jobs.pairs.models import share_models
-from gaixie.jobs.pairs.writing import WRITTEN, Sentences, Settling, Written, loaded
+from gaixie.jobs.pairs.writing import WRITTEN, Sentences, Settling, Written
 from gaixie.udfs.storage.progress import Progress
 
 TOGETHER = 64
@@ -103,8 +103,8 @@ class WritePairs(BuildPairs):
         def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             rows = [row for batch in batches for row in batch.to_pylist()]
             texts = list(dict.fromkeys(row[method.reads] for row in rows))
-            written = loaded(method).write(texts)
-            yield from settling.settle(rows, method.reads, written).to_batches()
+            table = settling.settle(rows, method.reads, method.write(texts))
+            yield from table.to_batches()
 
         def write(number: int) -> int:
             made = self.piece(number).mapInArrow(work, PIECE).toArrow()

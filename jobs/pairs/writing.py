@@ -10,8 +10,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -53,23 +52,8 @@ class Written(NamedTuple):
     """What differs between the pairs of one run, such as pivot or prompt."""
 
 
-class Writer(Protocol):
-    """Writes paraphrases; made once a Python worker."""
-
-    def write(self, sentences: Sequence[str]) -> Iterator[Written]:
-        """Yields at least one candidate of each sentence, in any order.
-
-        sentences: fit and distinct. A sentence of which no candidate is a pair goes to quarantine,
-        under the reason of its first. The writer need not look for candidates that are too short,
-        too long, without Han, or equal to the sentence or an earlier candidate: Settling does."""
-
-
 class Sentences(Method):
-    """A method whose items are single sentences.
-
-    A subclass is a frozen dataclass of its settings, so that it can be sent to Spark's workers and
-    hashed there.
-    """
+    """A method whose items are single sentences. It is sent to Spark's workers."""
 
     options = ("text_column", "model", "model_version")
     decides: ClassVar[tuple[str, ...]] = ("seed",)
@@ -101,9 +85,14 @@ class Sentences(Method):
         """Returns the names of what is loaded: those of an object store come to every executor."""
         return []
 
-    def load(self) -> Writer:
-        """Returns the writer, in a Python worker or, for a dry run, in this process."""
-        return self  # type: ignore[return-value]
+    def write(self, sentences: Sequence[str]) -> Iterator[Written]:
+        """Yields at least one candidate of each sentence, in any order; loads its models once.
+
+        sentences: fit and distinct. A sentence of which no candidate is a pair goes to quarantine,
+        under the reason of its first. Candidates that are too short, too long, without Han, or
+        equal to the sentence or an earlier candidate are no concern of it: Settling finds them.
+        """
+        raise NotImplementedError
 
     def run(self, job: WritePairs) -> dict[str, Any]:
         """Writes the pieces that are missing. Returns figures for the manifest."""
@@ -116,8 +105,7 @@ class Sentences(Method):
         sentences: the first that are fit. total: fit sentences of all input, estimated. cores: of
         the cluster.
         """
-        writer = loaded(self)
-        for item in writer.write(sentences[:EXAMPLES]):
+        for item in self.write(sentences[:EXAMPLES]):
             told = [
                 item.reason or "a pair",
                 *map("{0[0]} {0[1]}".format, (item.parameters or {}).items()),
@@ -128,18 +116,12 @@ class Sentences(Method):
             print("estimate: none, from so few sentences")
             return
         started = time.monotonic()
-        deque(writer.write(measured), maxlen=0)
+        deque(self.write(measured), maxlen=0)
         rate = len(measured) / (time.monotonic() - started)
         print(
             f"estimate: {rate:,.2f} sentences/s in one task ({len(measured)} measured here); about "
             f"{total:,.0f} sentences take {in_time(total / rate / cores)} in {cores} tasks"
         )
-
-
-@lru_cache(maxsize=1)
-def loaded(method: Sentences) -> Writer:
-    """Returns the writer of a method, made once a process."""
-    return method.load()
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,7 @@ class Stages:
 
 
 def by_origin(cells: Cells) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for (origin, _, _), pairs in cells.items():
-        counts[origin] += pairs
-    return counts
+    return Counter({origin: bins.total() for origin, bins in bins_of(cells).items()})
 
 
 BARS, TENTHS = 20, 10

@@ -18,14 +18,6 @@ from usage import usage
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "infra/spark-operator"
 ENTRYPOINT = ROOT / "infra/docker/entrypoint.sh"
-FIELDS = {
-    "spec": """arguments driver dynamicAllocation executor image mainApplicationFile mode
-        pythonVersion restartPolicy sparkConf sparkVersion timeToLiveSeconds type""",
-    "driver": "configMaps cores memory memoryOverhead serviceAccount template",
-    "executor": "cores memory memoryOverhead serviceAccount template",
-}
-"""Fields of sparkoperator.k8s.io/v1beta2 that the manifest uses; all of it passed the operator's
-schema of version 2.3.0, strictly."""
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +35,7 @@ def test_the_application_takes_the_place_of_the_cron_job(objects):
     application = objects["SparkApplication", "gaixie-score"]
     assert ("CronJob", "gaixie-score") not in objects
     assert ("CronJob", "gaixie-release") in objects
-    assert application["apiVersion"] == "sparkoperator.k8s.io/v1beta2"
     spec = application["spec"]
-    assert spec["image"].startswith("registry.example.com/gaixie-score:")
-    for name, fields in FIELDS.items():
-        assert set(spec if name == "spec" else spec[name]) == set(fields.split())
     [settings] = spec["driver"]["configMaps"]
     assert ("ConfigMap", settings["name"]) in objects
     assert settings["name"] != "gaixie-score"  # kustomize added a hash, here too

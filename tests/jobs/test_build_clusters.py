@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from built_pairs import build_on_cluster, manifest, table
 from pyspark.sql import Observation
-from pyspark.sql import functions as F
 
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.corpus.accounts import observed
@@ -167,16 +166,6 @@ def test_limits_and_resumption(spark, month, tmp_path, monkeypatch):
     assert not (output / "_work").exists()
 
 
-def test_a_count_that_spark_leaves_out(spark):
-    seen = {}
-    for name, which in (("some", "id = 1"), ("none", "false")):
-        watched = Observation()
-        numbers = spark.range(3).observe(watched, F.count("id").alias("count"))
-        numbers.join(spark.range(3).where(which), "id").collect()
-        seen[name] = observed(watched)
-    assert seen == {"some": {"count": 3}, "none": {}}
-
-
 @pytest.mark.parametrize(("text", "reason"), [(ALONE, "alone"), ("太短了。", "too_short")])
 def test_nothing_to_pair(spark, compiled, tmp_path, text, reason):
     """Spark then leaves out, as it goes, what would have counted."""
@@ -253,25 +242,6 @@ def test_components_of_many_edges(spark, tmp_path, size):
     found = {row.node: row.component for row in many}
     assert len(found) == len(many)
     assert found == {node: least for node, least in expected.items() if node not in lonely}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("--key-column topic", "no column 'topic'; it has: text"),
-        ("--key-column text:year", "cluster.key_columns.0: expected columns joined by"),
-        ("--clusters {0}/none", "none: no manifest.json, so nothing is published there"),
-        ("--identify {0}/none", "none: no such folder, nor a model in the Hugging Face cache"),
-        ("--encoder {0}/none", "none: no such folder, nor a model in the Hugging Face cache"),
-        ("--references 1", "cluster.references"),
-        ("--human x", "--human: an option of the method parallel"),
-    ],
-)
-def test_mistakes(spark, month, tmp_path, line, message):
-    with pytest.raises(JobError, match=message) as refused:
-        run(month, tmp_path / "p", *line.format(tmp_path).split())
-    assert "\n" not in str(refused.value)
-    assert not (tmp_path / "p").exists()
 
 
 def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, first, tmp_path):

@@ -52,6 +52,7 @@ REASONS = {"repeated": 1, "too_short": 1, "null": 2, "no_han": 1, "alone": 1}
 def lists(groups, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("lists") / "lists.parquet"
     columns = {"year": [2024] * len(groups), "en": [*groups], "zh": [*groups.values()]}
+    columns["s"] = ["太短。"] * len(groups)
     pq.write_table(pa.table(columns), path)
     return path
 
@@ -188,13 +189,6 @@ def test_without_a_foreign_side_the_human_sentence_makes_the_group(spark, corpus
     assert pairs(tmp_path / "p").groupby("source")["group"].nunique().eq(1).all()
 
 
-def test_nothing_can_be_paired(spark, tmp_path):
-    pq.write_table(pa.table({"en": ["A."], "zh": [["太短。"]]}), tmp_path / "in.parquet")
-    with pytest.raises(JobError, match=r"no pair was made of 1 sentences \(too_short 1\); nothing"):
-        main(versions(tmp_path / "in.parquet", tmp_path / "p"))
-    assert not (tmp_path / "p/manifest.json").exists()
-
-
 def test_a_sentence_with_100_000_versions(spark, examples, tmp_path):
     """They take memory and time in proportion, and each is in a pair or in quarantine."""
     many = [f"{text}{n}" for n, text in zip(range(100_000), cycle(examples["source"]))]
@@ -266,54 +260,42 @@ def test_accounts_that_do_not_close(spark, lists, tmp_path, monkeypatch):
     assert not (tmp_path / "p" / "manifest.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("versions", "nothing to read: give --input"),
-        ("--input {lists}", "no method: give one of versions, parallel"),
-        ("versions --input {lists}", "--foreign-column is missing"),
-        ("versions --input {lists} --foreign-column de", "no column 'de', expected string; it has"),
-        ("versions --input {lists} --foreign-column en", "no column 'text'"),
-        ("versions --input {lists} --foreign-column year --text-column zh", "year' is bigint"),
-        (
-            "versions --input {lists} --foreign-column en --text-column year",
-            "year' is bigint, expected string or a list of strings",
-        ),
-        ("versions --input {lists} --human x", "--human: an option of the method parallel"),
-        (
-            "parallel --input {lists} --max-pairs 3",
-            "--max-pairs: an option of the methods versions, cluster",
-        ),
-        (
-            "parallel --input {lists} --human-column en --machine-column zh",
-            "column 'zh' is array<string>, expected string",
-        ),
-        ("parallel --human {lists}", "or --human and --machine, files of lines"),
-        ("parallel --human {lists}/none --machine {lists}", "none: no such file or folder"),
-        ("parallel --input {lists} --human {lists}", "a table or files of lines, not both"),
-        ("versions --input {lists}/none --foreign-column en", "no such file or folder"),
-        ("versions --input {lists} --origin web", "--origin: "),
-        ("versions --input {lists} --min-characters 2000", "min_characters is above max_char"),
-    ],
-)
+MISTAKES = {
+    "versions": "nothing to read: give --input",
+    "--input {0}": "no method: give one of versions, parallel",
+    "versions --input {0}": "--foreign-column is missing",
+    "versions --input {0} --foreign-column de": "no column 'de', expected string; it has",
+    "versions --input {0} --foreign-column en --text-column year": "expected string or a list",
+    "versions --input {0} --foreign-column en --text-column s": "no pair was made of 5 sentences",
+    "versions --input {0} --human x": "--human: an option of the method parallel",
+    "versions --input {0} --origin web": "--origin: ",
+    "versions --input {0}/a.tmx --source-lang en": "no such file or folder",
+    "versions --input {0} --set translation.beams=2": "translation.beams=2: an option of the methods",
+    "parallel --input a.tmx --source-lang en": "--translator is missing: a TMX has no machine translations",
+    "parallel --input a.tmx --translator m": "--source-lang is missing: the foreign language",
+    "parallel --human {0}": "or --human and --machine, files of lines",
+    "parallel --human {0}/none --machine {0}": "none: no such file or folder",
+    "parallel --input {0} --human {0}": "a table or files of lines, not both",
+    "parallel --input {0} --translator m --source-lang en": "--foreign-column is missing: what",
+    "back-translation --input {0} --text-column s": "--model is missing",
+    "back-translation --input a.tmx --model m": "a TMX is for the methods versions and parallel",
+    "simplify --input {0} --model m": "--simplifier is missing",
+    "llm --input {0}": "--model is missing",
+    "llm --input {0} --model m --prompt three": "--prompt three: .*expected zero_shot, few_shot",
+    "cluster --input {0} --text-column s --key-column topic": "no column 'topic'; it has: year",
+    "cluster --input {0} --text-column s --clusters {0}/none": "so nothing is published there",
+    "cluster --input {0} --text-column s --identify {0}/none": "none: no such folder, nor a model",
+}
+
+
+@pytest.mark.parametrize(("line", "message"), MISTAKES.items())
 def test_mistakes(spark, lists, tmp_path, line, message):
-    words = [word.format(lists=lists) for word in line.split()]
     with pytest.raises(JobError, match=message) as refused:
-        main([*words, "--output", str(tmp_path / "p")])
+        main([*line.format(lists).split(), "--output", str(tmp_path / "p")])
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "p" / "manifest.json").exists()
 
 
-def test_a_value_that_is_no_choice(lists, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["versions", "--input", str(lists), "--directions", "three"])
-    said = capsys.readouterr().err
-    assert (ended.value.code, said.count("\n")) == (2, 1)
-    assert "argument --directions: invalid choice: 'three' (choose from " in said
-
-
-def test_nowhere_to_write_and_output_in_the_input(lists):
-    with pytest.raises(JobError, match="nowhere to write"):
-        main(["versions", "--input", str(lists)])
+def test_output_in_the_input(lists):
     with pytest.raises(JobError, match="lies in the input"):
         main(versions(lists.parent, lists.parent / "p"))

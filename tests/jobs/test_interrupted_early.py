@@ -45,25 +45,21 @@ def interrupted(
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("script", "at"),
-    [
-        ("jobs/score_corpus.py", "argparse"),  # its first import behind the handler's
-        ("research/fit_spscore.py", "gaixie.udfs"),
-        ("jobs/fetch_jars.py", "gaixie.jobs.corpus"),
-    ],
-)
-def test_a_script(script, at, tmp_path):
-    line = f"{Path(script).stem}: interrupted; nothing was done\n"
-    assert interrupted(tmp_path, at, str(ROOT / script)) == (130, line)
+SCRIPT = (str(ROOT / "jobs/score_corpus.py"),)
+COMMAND = ("-m", "gaixie.jobs.cli", "train", "--help")
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("at", ["gaixie.jobs", "csv", "pydantic"])
-def test_any_import_of_a_command(at, by, tmp_path):
-    """The first import of all is the package's; nothing comes before its handler."""
+@pytest.mark.parametrize(
+    ("line", "at"),
+    [
+        (SCRIPT, "argparse"),  # its first import behind the handler's
+        (COMMAND, "gaixie.jobs"),  # the first of all
+        (COMMAND, "pydantic"),
+    ],
+)
+def test_any_import(line, at, by, tmp_path):
     word = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}[by]
-    line = ("-m", "gaixie.jobs.cli", "train", "--help")
     code, err = interrupted(tmp_path, at, *line, by=by)
     assert (code, err.partition(": ")[2]) == (128 + by, f"{word}; nothing was done\n")
 
@@ -76,6 +72,7 @@ def test_while_python_clears_up(by, tmp_path):
     assert (code, err.count("\n")) == (2, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command(command, tmp_path):
     """Started by its module, which is imported behind its package."""

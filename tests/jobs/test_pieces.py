@@ -31,9 +31,6 @@ class Swapped(Sentences):
     log: str
     broken: str = ""
 
-    def load(self) -> Swapped:
-        return self
-
     def write(self, sentences: Sequence[str]) -> Iterator[Written]:
         for text in sentences:
             if self.broken and self.broken in text:

@@ -7,6 +7,7 @@ on the seed, the sentence and the variant."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_64_intdigest
@@ -25,7 +26,7 @@ BEGINNING = "\n改写："
 
 
 class LocalModel(Model):
-    """A gaixie.jobs.pairs.writing.Writer."""
+    """Writes for the method llm; load_model gives one for each process."""
 
     def __init__(self, model: str, settings: LlmSettings):
         super().__init__(model, True, settings.device, settings.precision)
@@ -112,3 +113,6 @@ class LocalModel(Model):
     def _seed(self, sentence: str, variant: tuple[int | None, int], attempt: int) -> int:
         told = f"{variant} {attempt} {sentence}".encode()
         return xxh3_64_intdigest(told, (self.settings.seed or 0) % 2**64)
+
+
+load_model = lru_cache(maxsize=1)(LocalModel)

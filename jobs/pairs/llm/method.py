@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +21,7 @@ from gaixie.jobs.corpus.settings import Uri
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.method import Free, Group, Option
 from gaixie.jobs.pairs.models import load_vocabulary, model_folder, refused
-from gaixie.jobs.pairs.writing import Sentences, Writer
+from gaixie.jobs.pairs.writing import Sentences, Written
 from gaixie.udfs.storage import storage
 
 if TYPE_CHECKING:
@@ -222,10 +222,10 @@ class Llm(Sentences):
     def models(self) -> list[str]:
         return [self.model] if self.own.local else []
 
-    def load(self) -> Writer:
-        from gaixie.jobs.pairs.llm.local import LocalModel
+    def write(self, sentences: Sequence[str]) -> Iterator[Written]:
+        from gaixie.jobs.pairs.llm.local import load_model
 
-        return LocalModel(self.model, self.own)
+        return load_model(self.model, self.own).write(sentences)
 
     def run(self, job: WritePairs) -> dict[str, Any]:
         """Writes the pieces that are missing. Returns what they took.

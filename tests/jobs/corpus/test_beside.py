@@ -45,17 +45,6 @@ def test_a_block_that_fails_breaks_the_work_off(cancelled, error):
     assert result.result() is True
 
 
-def fail() -> None:
-    raise OSError("the disk is full")
-
-
-def test_work_that_fails_shows_behind_the_block(cancelled):
-    ended = False
-    with pytest.raises(OSError, match="the disk is full"), beside(fail):
-        ended = True
-    assert ended
-
-
 def give_up(*_) -> None:
     raise TimeoutError("the interrupted work does not end")
 

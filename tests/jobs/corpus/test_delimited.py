@@ -148,12 +148,6 @@ def test_json_lines_in_another_encoding(score, tmp_path):
     assert run.scored["source"].tolist() == [A]
 
 
-def test_an_unknown_encoding(score, tmp_path):
-    run = score(tmp_path, "--input", "x", "--origin", "llm", "--encoding", "klingon")
-    assert run.code == 2
-    assert "csv.encoding: unknown encoding, expected one such as utf-8, gb18030" in run.error
-
-
 @pytest.mark.parametrize(("where", "encoding"), [("early", "utf-8"), ("late", "gb18030")])
 def test_a_quote_that_is_never_closed(score, tmp_path, encoding, where):
     """Between records that do span lines; the rows behind it are lost to a field of many lines."""

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from gaixie.jobs.corpus.storage import Storage
 
@@ -44,20 +43,11 @@ def test_folders_and_what_is_in_them(score, tmp_path):
     assert run.manifest["rows"]["llm"]["scored"] == 2 * len(NAMES) * len(WRITERS)
 
 
-def test_one_file_each(score, tmp_path):
-    folders = write_all(tmp_path)
-    paths = [f"{folder}/a[1].{kind}" for folder, kind in zip(folders, WRITERS, strict=True)]
-    inputs = [{"path": path, "origin": "llm"} for path in paths]
-    run = score(tmp_path / "out", "--set", f"inputs={json.dumps(inputs)}")
-    assert run.code == 0, run.stderr
-    assert run.manifest["rows"]["llm"]["scored"] == 2 * len(WRITERS)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_name_is_a_pattern_only_where_no_such_file_exists(spark, tmp_path, name):
-    (tmp_path / f"{name}.csv").write_text("source,paraphrase\n")
-    [file] = Storage(spark).list_files(f"{tmp_path}/{name}.csv")
-    assert file.uri == f"file:{tmp_path}/{name}.csv"
+def test_a_name_is_a_pattern_only_where_no_such_file_exists(spark, tmp_path):
+    for name in NAMES:
+        (tmp_path / f"{name}.csv").write_text("source,paraphrase\n")
+        [file] = Storage(spark).list_files(f"{tmp_path}/{name}.csv")
+        assert file.uri == f"file:{tmp_path}/{name}.csv"
 
 
 def test_patterns_stay_patterns(spark, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import pytest
@@ -14,52 +15,30 @@ from gaixie.jobs.corpus.settings import Input
 from gaixie.jobs.errors import JobError
 from gaixie.udfs.storage.storage import File
 
-INSIDE = [
-    ("in/out", "in"),
-    ("in", "in/"),
-    ("in/out", "in/*"),
-    ("a/b/out", "a/?/out"),
-    ("a/b/out", "a/{b,c}"),
-    ("s3a://bucket/in/out", "s3a://bucket/in"),
-    ("s3a://bucket/in/out", "s3a://bucket/"),
-    ("file:///tmp/in/out", "/tmp/in"),
-    ("in/../in/out", "./in"),
-]
-BELOW = [
-    ("out", "out/runs/a/scored"),
-    ("a/b/out", "a/?/out/runs"),
-    ("out", "out/releases"),
-    ("s3a://b/o", "s3a://b/o/runs/x"),
-]
-APART = [
-    ("out", "in"),
-    (".", "pairs.csv"),  # beside what is written
-    ("data", "data/*.parquet"),
-    ("in/out", "in/*.parquet"),
-    ("inside", "in"),
-    ("in", "inside"),
-    ("s3a://bucket/in/out", "s3a://another/in"),
-    ("s3a://in/out", "in"),
-]
-
-
-@pytest.mark.parametrize(("output", "path"), INSIDE)
-def test_output_in_an_input(output, path):
-    with pytest.raises(
-        JobError, match=r"^output \S+ lies in the input \S+: the next run would read"
-    ):
-        check_apart(output, ["elsewhere", path])
-
-
-@pytest.mark.parametrize(("output", "path"), BELOW)
-def test_input_among_the_runs(output, path):
-    with pytest.raises(JobError, match=r"^input \S+ lies in \S+, where jobs write"):
-        check_apart(output, [path])
+APART = {
+    ("in/out", "in"): "lies in the input",
+    ("in/out", "in/*"): "lies in the input",
+    ("a/b/out", "a/{b,c}"): "lies in the input",
+    ("s3a://bucket/in/out", "s3a://bucket/"): "lies in the input",
+    ("file:///tmp/in/out", "/tmp/in"): "lies in the input",
+    ("in/../in/out", "./in"): "lies in the input",
+    ("out", "out/runs/a/scored"): "where jobs write",
+    ("a/b/out", "a/?/out/runs"): "where jobs write",
+    ("s3a://b/o", "s3a://b/o/runs/x"): "where jobs write",
+    (".", "pairs.csv"): None,  # beside what is written
+    ("data", "data/*.parquet"): None,
+    ("inside", "in"): None,
+    ("in", "inside"): None,
+    ("s3a://bucket/in/out", "s3a://another/in"): None,
+    ("s3a://in/out", "in"): None,
+}
 
 
 @pytest.mark.parametrize(("output", "path"), APART)
-def test_apart(output, path):
-    check_apart(output, [path])
+def test_an_output_apart_from_its_inputs(output, path):
+    message = APART[output, path]
+    with pytest.raises(JobError, match=message) if message else nullcontext():
+        check_apart(output, ["elsewhere", path])
 
 
 def test_by_way_of_a_link(tmp_path):
@@ -80,9 +59,7 @@ def test_refused_before_spark_starts(tmp_path, monkeypatch):
 FOLDERS = {
     "a.parquet README.md readme.txt b.parquet": ("parquet", "a.parquet b.parquet"),
     "a.txt README.md": ("tsv", "a.txt"),
-    "a.tsv readme.txt": ("tsv", "a.tsv"),
     "a.jsonl b.ndjson.gz c.JSON": ("jsonl", "a.jsonl b.ndjson.gz c.JSON"),
-    "jsonl: pairs.data README.md": ("jsonl", "pairs.data README.md"),
     "jsonl: pairs.data a.csv": ("jsonl", "pairs.data"),
     "csv: a.csv b.parquet": ("csv", "a.csv"),
     "tsv: a.csv": ("tsv", "a.csv"),
@@ -129,11 +106,7 @@ def test_a_default_file_system_in_spark_s_own_settings(tmp_path, monkeypatch):
     for text in ("", f"# {name} hdfs://a\nspark.master local\n", f"{name}=file:///\n"):
         settings.write_text(text)
         assert local_path("/in") == "/in"
-    for text in (
-        f"{name}  hdfs://a:8020\n",
-        f"{name}=hdfs://a",
-        f"{name} file:/\n{name}: hdfs://a",
-    ):
+    for text in (f"{name}  hdfs://a:8020\n", f"{name} file:/\n{name}: hdfs://a"):
         settings.write_text(text)
         assert local_path("/in") is None
         assert local_path("file:/in") == "/in"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -81,14 +78,3 @@ def test_what_the_user_set_wins(tmp_path, monkeypatch):
     }
     assert {name: found.get(name) for name in expected} == expected
     assert not {"other.setting", "spark.x"} & found.keys()
-
-
-def test_a_home_that_may_not_be_written(tmp_path):
-    """Matplotlib would print that it cannot keep its settings there."""
-    code = "import gaixie.udfs, matplotlib; print(matplotlib.get_configdir())"
-    given = {"HOME": "/proc/nowhere", "TMPDIR": str(tmp_path)}
-    environment = {k: v for k, v in os.environ.items() if k != "GAIXIE_CACHE_DIR"} | given
-    line = [sys.executable, "-c", code]
-    done = subprocess.run(line, env=environment, capture_output=True, text=True)
-    assert done.stderr == ""
-    assert done.stdout.startswith(str(tmp_path))

@@ -41,12 +41,6 @@ def test_overlap_is_its_definition(pairs, n):
     np.testing.assert_allclose(overlaps(a, b, n), expected, rtol=1e-6)
 
 
-def test_grams_leave_out_what_is_no_letter():
-    assert grams("Ａ，火 势！", 2) == {"a火", "火势"} == grams("a火势", 2)
-    assert grams("火！", 2) == {"火"}
-    assert grams("！？", 2) == set()
-
-
 def test_bands_agree_as_often_as_sentences_overlap():
     random = np.random.default_rng(5)
     shared = ["".join(random.choice(list(LETTERS), 60)) for _ in range(200)]
@@ -104,11 +98,6 @@ def test_sentences_meet_that_share_a_bucket_and_of_which_one_is_new(crowd):
                 expected.add((nodes[first], nodes[second]))
     assert met(entries_of(hashes, nodes, new), 1000) == (expected, 0)
     assert met(entries_of(hashes, nodes, new, partitions=50), 1000) == (expected, 0)
-
-
-def test_a_partition_may_be_empty():
-    for size in (0, 1):
-        assert list(buckets.meetings(np.zeros((size, 2), np.uint64), 4)) == []
 
 
 def test_a_crowded_bucket_has_anchors_and_says_what_it_leaves_out():

@@ -20,15 +20,12 @@ DONE = "连日大雨使通向县城的公路一度断了。"
     ("text", "expected"),
     [
         (DONE, [DONE]),
-        (f"  {DONE}\n", [DONE]),
-        (f"改写后的句子：{DONE}", [DONE]),
+        (f"改写后的句子：{DONE}\n", [DONE]),
         (f"改写:“{DONE}”", [DONE]),
-        (f'"{DONE}"', [DONE]),
         (f"<think>\n要改写。\n\n</think>\n\n{DONE}", [DONE]),
         ("“不急，”他说，“船还没开。”", ["“不急，”他说，“船还没开。”"]),
         (f"{DONE}\n{DONE}", None),
         (f"好的，以下是改写：\n{DONE}", None),
-        ("", None),
         ("“”", None),
         (None, None),
     ],
@@ -40,16 +37,12 @@ def test_an_answer_about_one_sentence(text, expected):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('{"1": "甲。", "2": "乙。"}', ["甲。", "乙。"]),
         ('{"2": "乙。", "1": "甲。"}', ["甲。", "乙。"]),
         ('```json\n{"1": "甲。", "2": "乙。"}\n```', ["甲。", "乙。"]),
-        ("1. 甲。\n\n2. 乙。", ["甲。", "乙。"]),
         ("1、甲。\n2、乙。", ["甲。", "乙。"]),
-        ('{"1": "甲。"}', None),
         ('{"1": "甲。", "2": "乙。", "3": "丙。"}', None),
         ('{"1": "甲。", "1": "乙。"}', None),
         ('{"1": "甲。", "2": ["乙。"]}', None),
-        ('{"1": "甲。", "2": ""}', None),
         ('{"1": "甲。", "2": "乙。"', None),
         ('["甲。", "乙。"]', None),
         ("2. 乙。\n1. 甲。", None),
@@ -65,16 +58,10 @@ def test_an_answer_about_several_sentences(text, expected):
     ("answer", "expected"),
     [
         (DONE, None),
-        ("抱歉，我无法协助改写这个句子。", "refused"),
         ("很抱歉，作为一个人工智能语言模型，我不能提供此类内容。", "refused"),
-        ("对不起，这个内容我无法改写。", "refused"),
         ("I'm sorry, but I can't help with that.", "refused"),
         ("抱歉，你的雨伞被我忘在了咖啡店，明天下班我就去拿来还你。", None),
-        ("这家店的服务员总是说抱歉，可是饭菜一点也没有改进。", None),
-        (
-            "The road to the county seat was cut off by heavy rain for some time 中断。",
-            "wrong_language",
-        ),
+        ("The road to the county seat was cut off by heavy rain 中断。", "wrong_language"),
         ("The road to the county seat was cut off by heavy rain.", None),  # no_han, for all methods
     ],
 )
@@ -129,7 +116,6 @@ def test_a_template_of_ones_own(tmp_path):
     ("text", "message"),
     [
         ("改写这个句子。", "own.j2: does not print the sentences"),
-        ("改写：{{ sentences[0] }}", "own.j2: does not print the sentences"),
         ("改写：\n{{ sentence }}", "own.j2: 'sentence' is undefined"),
         ("改写：\n{% if %}{{ listed }}", "own.j2, line 2: "),
     ],
@@ -144,14 +130,9 @@ def test_a_template_that_is_no_good(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            {"prompt": "three_shot"},
-            "expected zero_shot, few_shot, degree, paper, simplify, simplify_few_shot, or",
-        ),
         ({"prompt": "nowhere.j2"}, "nowhere.j2: no such file"),
         ({"prompt": "degree"}, "needs degrees"),
         ({"degrees": (1,)}, "mean nothing to the prompt zero_shot"),
-        ({"prompt": "degree", "degrees": (6,)}, "less than or equal to 5"),
         ({"max_cost": 1.0}, "max_cost needs price_in and price_out"),
         ({"base_url": "127.0.0.1:8000"}, "expected a URL such as"),
         ({"base_url": "https://me:secret@host/v1"}, "expected no user, password or query"),

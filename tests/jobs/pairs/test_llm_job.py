@@ -21,7 +21,7 @@ from servers import wait_for
 from gaixie.jobs.build_pairs import main
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.llm.estimate import preview
-from gaixie.jobs.pairs.llm.method import Llm, LlmSettings
+from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.jobs.pairs.llm.prompts import Prompt
 from gaixie.udfs.storage.manifest import PairsManifest
 
@@ -156,16 +156,6 @@ def test_dry_run(spark, serve, sentences, tmp_path, capsys):
     assert not (tmp_path / "made").exists()
 
 
-def test_a_missing_key_is_noticed_before_anything_is_read(sentences, tmp_path, monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    method = Llm("a-model", LlmSettings(api_key_variable="MY_KEY"), str(tmp_path))
-    with pytest.raises(JobError, match="no API key: the environment variable MY_KEY is empty"):
-        method.check()
-    method.check(dry_run=True)
-    Llm("a-model", LlmSettings(base_url="http://127.0.0.1:8000/v1"), str(tmp_path)).check()
-
-
 def test_the_estimate_holds_what_todays_vocabularies_take(capsys):
     """A model that takes two thirds of a token a character."""
     settings, text = LlmSettings(price_in=1, price_out=1), "由于连日暴雨，通往县城的公路一度中断。"
@@ -173,22 +163,3 @@ def test_the_estimate_holds_what_todays_vocabularies_take(capsys):
     least, most = re.search(r"cost: ([\d.]+) to ([\d.]+)", capsys.readouterr().out).groups()
     asked = len(Prompt(settings).messages([text], None)[0]["content"])
     assert float(least) < (asked + len(text)) * 0.66 < float(most) < 1.7 * float(least)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("--prompt three_shot", "--prompt three_shot: .*expected zero_shot, few_shot, degree"),
-        ("--set llm.speed=3", "--set llm.speed=3: llm.speed: no such setting"),
-        ("--cache hdfs://name/answers", "hdfs://name/answers: answers are kept on a file system"),
-    ],
-)
-def test_mistakes(sentences, tmp_path, given, message):
-    words = ["llm", "--input", str(tmp_path / "text.parquet"), "--output", str(tmp_path / "made")]
-    with pytest.raises(JobError, match=message) as refused:
-        main([*words, "--model", "a-model", *given.split()])
-    assert "\n" not in str(refused.value)
-    with pytest.raises(JobError, match="--model is missing"):
-        main(words)
-    with pytest.raises(JobError, match=r"--prompt few_shot: an option of the method llm, not of"):
-        main(["versions", *words[1:], "--prompt", "few_shot"])

@@ -10,9 +10,8 @@ import pytest
 from tiny_causal import tiny_causal
 
 from gaixie.jobs.build_pairs import main
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.llm.local import LocalModel
-from gaixie.jobs.pairs.llm.method import Llm, LlmSettings
+from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.udfs.storage.manifest import PairsManifest
 
 SENTENCES = [f"第{n}号仓库的货物在昨天夜里全部运到了{'码头' * (n % 3 + 1)}。" for n in range(12)]
@@ -63,14 +62,3 @@ def test_on_the_executors(spark, model, tmp_path):
     assert told.quarantine["too_short"] >= 1
     made = ds.dataset(tmp_path / "made/pairs").to_table().to_pandas()
     assert made.version.str.match(rf"{Path(model).name}@[0-9a-f]{{8}}").all()
-
-
-def test_no_such_model(tmp_path):
-    with pytest.raises(JobError, match="no such folder, nor a model in the Hugging Face cache"):
-        Llm(str(tmp_path / "none"), LlmSettings(local=True), str(tmp_path)).check()
-
-
-def test_executors_fetch_a_model_of_a_store():
-    local = LlmSettings(local=True)
-    assert Llm("s3a://bucket/model", local, "out").models() == ["s3a://bucket/model"]
-    assert Llm("a-model", LlmSettings(), "out").models() == []

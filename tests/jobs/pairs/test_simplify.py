@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from tiny_translators import save_translator
 
-from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.settings import BuildSettings
 from gaixie.jobs.pairs.simplify import Simplify, SimplifySettings, mean_levels, perplexities
 
@@ -34,7 +33,7 @@ def method(tmp_path_factory) -> Simplify:
 
 def test_three_steps_and_three_filters(method):
     method.check()
-    hard, already = method.load().write([HARD, LONG])
+    hard, already = method.write([HARD, LONG])
     assert hard == (None, HARD, SIMPLE, None)
     assert (already.reason, already.paraphrase) == ("not_simpler", OTHER)
     assert method.version().split(" ")[0].startswith("translator@")
@@ -60,16 +59,3 @@ def test_levels_and_perplexities():
     assert np.isnan(none)
     good, bad = perplexities([SIMPLE, SIMPLE[::-1]])
     assert good < 200 < bad
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({}, "--model is missing"),
-        ({"model": "m"}, "--simplifier is missing"),
-        ({"model": "none/m", "simplify": {"simplifier": "s"}}, "none/m: no such folder"),
-    ],
-)
-def test_mistakes(given, message):
-    with pytest.raises(JobError, match=message):
-        Simplify.of(BuildSettings(method="simplify", **given)).check()

@@ -80,7 +80,7 @@ def test_a_model_for_each_direction(tmp_path):
     method = BackTranslation.of(settings)
     method.check()
     assert method.version().count("@") == 2
-    [made] = method.load().write(CHINESE[:1])
+    [made] = method.write(CHINESE[:1])
     assert made == (None, CHINESE[0], AGAIN[0], {"pivot": "en"})
 
 
@@ -102,11 +102,9 @@ def test_several_pivots_and_samples(translator):
         ("The fire.", "en", True),
         ("The 火势蔓延", "en", False),
         ("اندلع الحريق", "ar", True),
-        ("Fire", "ar", False),
         ("火势 in 2024", "zh", True),
         ("火事が起きた", "ja", True),
         ("tangerine", "am", True),
-        ("火势蔓延", "am", False),
         ("2024!", "en", False),
     ],
 )
@@ -117,14 +115,9 @@ def test_is_language(text, language, expected):
 @pytest.mark.parametrize(
     ("model", "pivot", "message"),
     [
-        (
-            "{folder}",
-            "ar",
-            "no language 'ar' in its vocabulary; --set translation.languages.ar=NAME",
-        ),
+        ("{folder}", "ar", "no language 'ar' in its vocabulary; --set translation.languages.ar"),
         ("none/such", "en", "none/such: no such folder, nor a model in the Hugging Face cache"),
         ("{empty}", "en", "is no model folder, for it has no config.json"),
-        ("", "en", "--model is missing"),
         ("{folder}", "zh", "--pivot zh: expected another language"),
     ],
 )
@@ -135,16 +128,6 @@ def test_mistakes(translator, tmp_path, model, pivot, message):
     with pytest.raises(JobError, match=message) as refused:
         BackTranslation.of(settings).check()
     assert "\n" not in str(refused.value)
-
-
-def test_a_model_that_translates_nothing(tmp_path, translator):
-    from transformers import BertConfig
-
-    BertConfig(vocab_size=10).save_pretrained(tmp_path)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (tmp_path / name).write_bytes((translator / name).read_bytes())
-    with pytest.raises(JobError, match="is a bert, no sequence-to-sequence model"):
-        Step(str(tmp_path), TranslationSettings(), "zh", "en").check()
 
 
 def test_the_tokenizer_of_m2m100(tmp_path):

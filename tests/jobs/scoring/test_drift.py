@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.server
-import json
 import threading
 
 import numpy as np
@@ -16,6 +15,7 @@ from gaixie.jobs import diff_runs
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.scoring.drift import LARGE, baseline, compare, index_of
 from gaixie.jobs.scoring.metrics import exposition, push
+from gaixie.udfs.spscore import OUTPUTS
 
 
 def manifest(run_id="r", signature="s", reasons=(15, 5), score=(10, 60, 30), **changes):
@@ -98,17 +98,13 @@ def test_metrics_are_pushed(capsys):
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *_):
-            pass
-
     with http.server.HTTPServer(("127.0.0.1", 0), Gateway) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         push(f"http://127.0.0.1:{server.server_port}/", "gaixie_run_rows 1\n")
     assert taken == [("/metrics/job/gaixie_score", b"gaixie_run_rows 1\n")]
-    assert capsys.readouterr().err == ""
-    for url in (f"http://127.0.0.1:{server.server_port}", "nowhere"):
-        push(url, "")
-        assert f"--push-metrics {url}: the run is published" in capsys.readouterr().err
+    capsys.readouterr()
+    push("nowhere", "")
+    assert "--push-metrics nowhere: the run is published" in capsys.readouterr().err
 
 
 def test_a_run_that_drifts_is_published_and_says_so(score, examples, tmp_path, capsys):
@@ -127,9 +123,7 @@ def test_a_run_that_drifts_is_published_and_says_so(score, examples, tmp_path, c
     assert "drift against a: none" in runs["b"].stdout
     assert "drift against b: llm" in runs["c"].stdout
     drift = runs["c"].manifest["drift"]["indices"]["llm"]
-    assert {*drift} == {
-        "spscore", "structure", "synonyms", "meaning", "fluency", "stages", "quarantine"
-    }  # fmt: skip
+    assert {*drift} == {*OUTPUTS, "stages", "quarantine"}
     assert drift["meaning"]["psi"] > drift["meaning"]["limit"]
     assert f"{drift['meaning']['psi']:.3f}" in (runs["c"].folder / "report.html").read_text("utf-8")
     assert 'gaixie_run_drift{origin="llm",of="meaning"}' in (
@@ -144,9 +138,4 @@ def test_a_run_that_drifts_is_published_and_says_so(score, examples, tmp_path, c
     capsys.readouterr()
     assert diff_runs.main([str(runs["a"].folder), str(runs["c"].folder)]) == 0
     printed = capsys.readouterr().out
-    assert "run a -> c" in printed
-    assert "llm meaning" in printed
-    assert "shifted" in printed
-    (runs["c"].folder / "manifest.json").write_text(json.dumps({}))
-    with pytest.raises(JobError, match=r"manifest.json: not of a run"):
-        diff_runs.main([str(runs["a"].folder), str(runs["c"].folder)])
+    assert all(word in printed for word in ("run a -> c", "llm meaning", "shifted"))

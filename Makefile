@@ -4,7 +4,7 @@
 # make test    every test but the long ones: a quarter of an hour
 # make test-long   the others: on a Spark cluster, under DeepSpeed, the whole way through
 # make test-fast   what needs no Java, no PyTorch and no server: 2 minutes
-# make bench   how fast, against plain Python (needs DATA; PAIRS sets the size)
+# make bench   how fast (needs DATA; PAIRS sets the size)
 # make bench-serve   how fast the service answers, over HTTP
 # make lint    style and types
 # make constraints  the newest versions that fit pyproject.toml, after which everything is to be tested

@@ -23,9 +23,6 @@ WORDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminat
 OURS: set[Any] = {signal.default_int_handler, signal.SIG_DFL}
 """Handlers that may be replaced: Python's own, and those of this module."""
 
-PART = "GAIXIE_PART"
-"""Set for a process that another command has started: that command tells of the signal."""
-
 received: list[int] = []
 """The signals that came while main worked."""
 
@@ -56,7 +53,7 @@ def name_of_script() -> str | None:
 
 def tells() -> bool:
     """Whether this process says that a signal ended it. One of a command's processes does."""
-    return os.environ.get("RANK", "0") == "0" and PART not in os.environ
+    return os.environ.get("RANK", "0") == "0"
 
 
 def end_at_once() -> None:

@@ -1,34 +1,44 @@
 """Analyses a human evaluation of systems: agreement, which system is better, and how surely.
 
-  python research/analyse_human_evaluation.py likert anna.csv bo.csv --output evaluation
-  python research/analyse_human_evaluation.py likert all.csv --scale 1 5 --output evaluation
-  python research/analyse_human_evaluation.py ranking all.csv --output evaluation
-  python research/analyse_human_evaluation.py ranking all.csv --systems mt ours --output evaluation
+  python research/analyse_human_evaluation.py anna.csv bo.csv --output evaluation
+  python research/analyse_human_evaluation.py ranks.csv --lower-is-better --output evaluation
 
-Sheets are CSV or TSV in UTF-8. likert: columns item, system, annotator, and one for each criterion.
-ranking: item, system, annotator, rank (1 is the best, ties allowed), or with --systems a column for
-each system that holds its rank. Without a column annotator, the file's name is the annotator. Empty
-cells are answers that were not given.
+Sheets are CSV or TSV in UTF-8 with columns item, system, annotator, and one for each criterion,
+which holds ratings, or ranks of which 1 is the best. Without a column annotator, the file's name is
+the annotator. Empty cells are answers that were not given.
 
 Writes OUTPUT/human_evaluation.md and .json: for each criterion, and for the average of several,
-Krippendorff's alpha, weighted kappa of each two annotators, the systems' means and places with 95 %
-intervals and standard deviations (MCTS, Table 6), and each two systems by Wilcoxon's signed-rank
-test (with Holm's adjustment) and by paired bootstrap. Every path may be on S3. Exit codes: 0 done,
-2 something to fix (one line says what).
+Krippendorff's alpha, the systems' means with 95 % intervals and standard deviations (MCTS, Table
+6), and each two systems by Wilcoxon's signed-rank test with Holm's adjustment and by their mean
+difference. Items are what is drawn: an item is the mean of its annotators. Every path may be on S3.
+
+Sources: Wilcoxon 1945 (signed ranks; zeros split, as Pratt 1959 has it); Holm 1979 (several tests).
+Exit codes: 0 done, 2 something to fix (one line says what).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from gaixie.udfs.command_line import make_parser, positive, run_command
+import numpy as np
+import pandas as pd
+from scipy.stats import wilcoxon
+
+from gaixie.research.annotation.agreement import krippendorff
+from gaixie.research.annotation.answers import read_rows
+from gaixie.udfs.command_line import make_parser, run_command
+from gaixie.udfs.metrics.bootstrap import bootstrap_interval
+from gaixie.udfs.reports import render
 from gaixie.udfs.storage import storage
 
-RANKS = (1, 1_000)
+KEY = ["item", "system", "annotator"]
+TEMPLATE = Path(__file__).parent / "annotation/human_evaluation.md.j2"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -38,51 +48,124 @@ def main(argv: list[str] | None = None) -> int:
 
 def analyse_sheets(args: argparse.Namespace) -> None:
     """Reads, analyses, writes."""
-    from gaixie.research.annotation.systems import KEY, analyse, read_sheets, with_average
-    from gaixie.udfs.reports import render, write_json
-    from gaixie.udfs.storage.local_copy import local_copy
-
-    low, high = args.scale
-    if low >= high:
-        raise ValueError(f"--scale {low} {high}: expected the lowest rating, then the highest")
-    ranking = args.kind == "ranking"
-    criteria = ["rank"] if ranking and not args.systems else args.criteria
-    table = with_average(read_sheets(args.sheets, (low, high), criteria, args.systems))
-    names = table.columns.drop(KEY)
-    found = {name: analyse(table, name, ranking, args.samples, args.seed) for name in names}
+    table = read_sheets(args.sheets)
+    criteria = table.columns.drop(KEY)
+    if len(criteria) > 1:
+        table["average"] = table[criteria].mean(axis=1, skipna=False)
+    found = {name: analyse(table, name, args.lower_is_better) for name in table.columns.drop(KEY)}
     text = render(
-        Path(__file__).parent / "annotation/human_evaluation.md.j2",
+        TEMPLATE,
         items=table["item"].nunique(),
-        systems=sorted(set(table["system"])),
         annotators=sorted(set(table["annotator"])),
+        lower_is_better=args.lower_is_better,
         criteria=found,
     )
-    with local_copy(args.output) as (folder,):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "human_evaluation.md").write_text(text, "utf-8")
-        write_json(folder / "human_evaluation.json", found)
+    storage.write(storage.join(args.output, "human_evaluation.md"), text)
+    storage.write_json(storage.join(args.output, "human_evaluation.json"), found)
     print(text)
-    print(f"report: {storage.join(args.output, 'human_evaluation.md')}")
+
+
+def read_sheets(uris: Sequence[str]) -> pd.DataFrame:
+    """Columns item, system, annotator and a float for each criterion, NaN where a cell is empty.
+
+    A column note is passed over. Raises OSError, or ValueError naming the file.
+    """
+    parts = []
+    for uri in uris:
+        rows = read_rows(uri).drop(columns="note", errors="ignore")
+        if "annotator" not in rows:
+            rows["annotator"] = uri.rpartition("/")[2].rpartition(".")[0]
+        if missing := {"item", "system"} - {*rows}:
+            raise ValueError(
+                f"{uri}: no column '{min(missing)}', it has: {', '.join(rows.columns)}"
+            )
+        for name in rows.columns.drop(KEY):
+            try:
+                rows[name] = pd.to_numeric(rows[name].replace("", np.nan))
+            except ValueError as error:
+                raise ValueError(f"{uri}: column '{name}': {error}") from None
+        parts.append(rows)
+    table = pd.concat(parts, ignore_index=True)
+    if table.duplicated(KEY).any():
+        twice = table[table.duplicated(KEY)].iloc[0]
+        raise ValueError(f"{', '.join(uris)}: twice: {', '.join(twice[KEY])}")
+    if table["system"].nunique() < 2 or table.columns.size == len(KEY):
+        raise ValueError(f"{', '.join(uris)}: expected two systems or more, and a criterion")
+    return table
+
+
+def analyse(table: pd.DataFrame, name: str, lower_is_better: bool = False) -> dict[str, Any]:
+    """A criterion: alpha, systems (the best first) and comparisons of each two of them.
+
+    systems: mean of the items with its 95 % interval; sd, the standard deviation of all answers.
+    comparisons: of the items that both have, with the mean difference and its interval; wins, ties
+    and losses are the first's; holm is Wilcoxon's p, adjusted for the comparisons of this
+    criterion.
+    """
+    table = table.dropna(subset=[name])
+    wide = table.pivot(index=["item", "system"], columns="annotator", values=name)
+    means = table.groupby(["item", "system"])[name].mean().unstack("system")
+    deviations = table.groupby("system")[name].std().to_dict()
+    systems: list[dict[str, Any]] = [
+        {
+            "system": system,
+            "items": int(own.count()),
+            **_mean(own.dropna()),
+            "sd": float(deviations[system]),
+        }
+        for system, own in means.items()
+    ]
+    systems.sort(key=lambda row: (row["mean"] if lower_is_better else -row["mean"], row["system"]))
+    comparisons = [
+        _compared(a, b, (means[a] - means[b]).dropna(), lower_is_better)
+        for a, b in combinations([row["system"] for row in systems], 2)
+    ]
+    for row, p in zip(comparisons, holm([row["wilcoxon"] for row in comparisons]), strict=True):
+        row["holm"] = p
+    alpha = krippendorff(wide.to_numpy(float))
+    return {"alpha": alpha, "systems": systems, "comparisons": comparisons}
+
+
+def _mean(values: pd.Series) -> dict[str, float]:
+    if values.empty:
+        return dict.fromkeys(("mean", "low", "high"), np.nan)
+    low, high = bootstrap_interval(np.mean, (values.to_numpy(),), range(len(values)))
+    return {"mean": float(values.mean()), "low": low, "high": high}
+
+
+def _compared(first: str, second: str, apart: pd.Series, lower_is_better: bool) -> dict[str, Any]:
+    better = -apart if lower_is_better else apart
+    counts = {"wins": better > 0, "ties": better == 0, "losses": better < 0}
+    return {
+        "first": first,
+        "second": second,
+        "items": len(apart),
+        **{name: int(of.sum()) for name, of in counts.items()},
+        **_mean(apart),
+        "wilcoxon": signed_ranks(apart.to_numpy()),
+    }
+
+
+def signed_ranks(differences: np.ndarray) -> float:
+    """p of Wilcoxon's signed-rank test, two-sided; 1 where nothing differs."""
+    if not differences.any():
+        return 1.0
+    return float(wilcoxon(differences, zero_method="pratt").pvalue)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """p values adjusted for their number, in the same order."""
+    order = np.argsort(p, kind="stable")
+    rising = np.maximum.accumulate(np.asarray(p)[order] * np.arange(len(p), 0, -1))
+    return np.minimum(rising, 1)[np.argsort(order)].tolist()
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("analyse_human_evaluation.py", __doc__)
-    kinds = parser.add_subparsers(dest="kind", required=True, metavar="likert | ranking")
-    likert = kinds.add_parser("likert", help="ratings on a scale")
-    ends: dict[str, Any] = {"nargs": 2, "type": int, "metavar": ("LOW", "HIGH"), "default": (0, 5)}
-    likert.add_argument("--scale", **ends, help="default 0 5")
-    all_of = "by default all"
-    likert.add_argument("--criteria", metavar="COLUMN", nargs="+", default=[], help=all_of)
-    ranking = kinds.add_parser("ranking", help="ranks, 1 the best")
-    ranking.add_argument("--systems", metavar="COLUMN", nargs="+", default=[], help="a column each")
-    likert.set_defaults(systems=[])
-    ranking.set_defaults(criteria=[], scale=RANKS)
-    for kind in (likert, ranking):
-        kind.add_argument("sheets", metavar="SHEET", nargs="+", help="CSV or TSV")
-        kind.add_argument("--output", metavar="FOLDER", required=True, help="for the report")
-        number: dict[str, Any] = {"metavar": "N", "type": positive, "default": 1_000}
-        kind.add_argument("--samples", **number, help="of the bootstrap (%(default)s)")
-        kind.add_argument("--seed", type=int, default=0, help="of the bootstrap (%(default)s)")
+    add = parser.add_argument
+    add("sheets", metavar="SHEET", nargs="+", help="CSV or TSV")
+    add("--lower-is-better", action="store_true", help="as of ranks")
+    add("--output", metavar="FOLDER", required=True, help="for the report")
     return parser.parse_args(argv)
 
 

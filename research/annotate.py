@@ -2,8 +2,7 @@
 
   python research/annotate.py export out/runs/demo --annotators anna bo chen --output tasks
   python research/annotate.py import tasks exports/*.json --output rated
-  python research/annotate.py import tasks exports --output rated --drop-careless --adjudicate third
-  python research/annotate.py import tasks exports third.json --third rated/third --output final
+  python research/annotate.py import tasks exports --output rated --drop-careless
   python research/fit_spscore.py --input rated/ratings.parquet --output models/mine
 
 export samples pairs of a run, a release, or a table with source and paraphrase, equally many of
@@ -17,9 +16,8 @@ who does not read. Tasks show neither scores nor origins; plan.json has these, a
 import reads exports of Label Studio (JSON, JSON-MIN or CSV), 0 to 5 for structure, synonyms,
 meaning, fluency and overall, 0 or 1 for is_paraphrase, and writes
 
-  OUTPUT/ratings.parquet, ratings.csv     a rating for each pair, as fit_spscore.py takes it
-  OUTPUT/annotation.md, annotation.json   alpha, weighted kappa, who is careless and why
-  OUTPUT/third/                           with --adjudicate third: tasks of disputed pairs
+  OUTPUT/ratings.parquet                  a rating for each pair, as fit_spscore.py takes it
+  OUTPUT/annotation.md, annotation.json   alpha, who is careless and why
 
 Every path may be on S3. Exit codes: 0 done, 2 something to fix (one line says what).
 """
@@ -58,8 +56,6 @@ def export(args: argparse.Namespace) -> None:
         raise ValueError(f"--overlap {args.overlap}: there are {len(names)} annotators")
     if storage.exists(storage.join(args.output, PLAN)):
         raise ValueError(f"{args.output}: has a plan already; take another --output")
-    if not 0 <= args.repeats <= 0.5:
-        raise ValueError(f"--repeats {args.repeats:g}: expected a share from 0 to 0.5")
     pairs, strata = sample(args.pairs_of, args.pairs, args.attention, args.seed)
     plan = assign(pairs, names, args.overlap, args.repeats, args.seed)
     files = write_plan(plan, args.output)
@@ -75,65 +71,48 @@ def export(args: argparse.Namespace) -> None:
 
 def import_answers(args: argparse.Namespace) -> None:
     """Reads answers, reports on them, and writes a rating for each pair."""
-    import pandas as pd
-
     from gaixie.research.annotation import report
+    from gaixie.research.annotation.agreement import krippendorff
     from gaixie.research.annotation.answers import read_answers
-    from gaixie.research.annotation.tasks import read_plan, write_plan
+    from gaixie.research.annotation.tasks import read_plan
     from gaixie.udfs.reports import render, write_json
     from gaixie.udfs.storage.local_copy import local_copy
 
     plan = read_plan(args.plan)
-    both = pd.concat([plan, read_plan(args.third)]) if args.third else plan
-    answers = read_answers(both, args.answers)
-    own = answers[answers["annotator"] != report.THIRD]
-    people = report.annotators(plan, own)
-    careless = report.find_careless(people, own)
-    dropped = [*careless] if args.drop_careless else []
-    agreements = {"everybody": report.agreement(own, args.samples)}
+    answers = read_answers(plan, args.answers)
+    people = report.annotators(plan, answers)
+    careless = [name for name, own in people.items() if own["careless"]]
+    dropped = careless if args.drop_careless else []
+    counted = {"everybody": answers}
     if dropped:
-        rest = own[~own["annotator"].isin(dropped)]
-        agreements["without the careless"] = report.agreement(rest, args.samples)
-    table = report.adjudicate(answers, dropped, args.apart)
-    left = table["disputed"] & (table["decided_by"] != report.THIRD) & (args.adjudicate == "third")
-    waiting, kept = table[left], table[~left].drop(columns="pair")
-    if kept.empty:
+        counted["without the careless"] = answers[~answers["annotator"].isin(dropped)]
+    agreements = {
+        who: {name: krippendorff(own.to_numpy(float)) for name, own in report.tables_of(of).items()}
+        for who, of in counted.items()
+    }
+    ratings = report.one_rating(answers, dropped, args.apart)
+    if ratings.empty:
         raise ValueError("no pair has a rating that counts; nothing was written")
-    sample = plan[plan["kind"] == "pair"]["pair"].nunique()
-    text = render(
-        Path(__file__).parent / "annotation/annotation.md.j2",
-        people=people.to_dict("index"),
-        careless=careless,
-        dropped=dropped,
-        agreements=agreements,
-        rule=args.adjudicate,
-        **report.outcome(kept, sample, len(waiting)),
-    )
-    alphas = [*agreements.values()][-1]["alpha"]
-    figures = {"alpha": alphas, "careless": careless, "dropped": dropped, "pairs": len(kept)}
-    figures |= {"disputed": int(table["disputed"].sum()), "left_to_a_third": len(waiting)}
+    figures = {
+        "people": people,
+        "dropped": dropped,
+        "agreements": agreements,
+        **report.outcome(ratings, plan[plan["kind"] == "pair"]["pair"].nunique()),
+    }
+    text = render(Path(__file__).parent / "annotation/annotation.md.j2", **figures)
     with local_copy(args.output) as (folder,):
         folder.mkdir(parents=True, exist_ok=True)
-        kept.to_parquet(folder / "ratings.parquet", index=False)
-        kept.to_csv(folder / "ratings.csv", index=False, encoding="utf-8-sig")
+        ratings.to_parquet(folder / "ratings.parquet", index=False)
         (folder / "annotation.md").write_text(text, "utf-8")
         write_json(folder / "annotation.json", figures)
     print(text)
-    if len(waiting):
-        third = plan[plan["pair"].isin(waiting["pair"])].drop_duplicates("pair")
-        third = third.assign(annotator=report.THIRD, kind="pair")
-        third["task"] = [f"{report.THIRD}-{number:04d}" for number in range(1, len(third) + 1)]
-        [file] = write_plan(third, storage.join(args.output, "third"))
-        print(f"for a third person: {file}")
     print(f"ratings: {storage.join(args.output, 'ratings.parquet')}")
-    print(f"report: {storage.join(args.output, 'annotation.md')}")
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("annotate.py", __doc__)
     commands = parser.add_subparsers(dest="what", required=True, metavar="export | import")
-    export = commands.add_parser("export", help="sample pairs and write tasks")
-    add = export.add_argument
+    add = commands.add_parser("export", help="sample pairs and write tasks").add_argument
     add("pairs_of", metavar="PAIRS", help="folder of a run or release, or a table of pairs")
     add("--annotators", metavar="NAME", nargs="+", required=True, help="a file of tasks for each")
     add("--output", metavar="FOLDER", required=True, help="for plan and tasks")
@@ -147,11 +126,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("answers", metavar="EXPORT", nargs="+", help="exports of Label Studio, folders of them")
     add("--output", metavar="FOLDER", required=True, help="for ratings and report")
     add("--drop-careless", action="store_true", help="their answers do not count")
-    rule = "of disputed pairs: take the median, or leave them to a third person"
-    add("--adjudicate", choices=("median", "third"), default="median", help=rule)
     add("--apart", metavar="N", type=float, default=2, help="more than N apart is disputed; 2")
-    add("--third", metavar="FOLDER", help="OUTPUT/third of an earlier import, now answered")
-    add("--samples", metavar="N", type=positive, default=1_000, help="of the bootstrap")
     return parser.parse_args(argv)
 
 

@@ -6,9 +6,8 @@
 
 conf/metrics.yaml names the metrics and the sets. Writes
 
-  OUTPUT/comparison.md      tables, published figures beside ours, why metrics agree or not
-  OUTPUT/comparison.json    the same figures and more
-  OUTPUT/SET.png            every metric's correlation with its interval; SET between metrics.png
+  OUTPUT/comparison.md      tables, published figures beside ours, meaning and divergence apart
+  OUTPUT/comparison.json    the same figures
   OUTPUT/scores/SET/*       sentence scores: what is there already is not computed again
 
 Exit codes: 0 done, 2 user error (one line says what).
@@ -24,13 +23,14 @@ from typing import Any
 from gaixie.jobs.errors import JobError, run
 from gaixie.research.comparison.compare import compare
 from gaixie.research.comparison.datasets import Config, DataSet, read_data_set
-from gaixie.research.comparison.report import write
 from gaixie.research.comparison.scores import Scorer
 from gaixie.udfs.command_line import make_parser
 from gaixie.udfs.metrics import load_metric
+from gaixie.udfs.reports import render, write_json
 from gaixie.udfs.storage.settings import load_settings
 
 SETTINGS = Path(__file__).parents[1] / "conf/metrics.yaml"
+TEMPLATE = Path(__file__).parent / "comparison/comparison.md.j2"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -61,6 +61,15 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{compared['name']}: best {best['title']}, {statistic} {best[statistic].score:.3f}")
     print(args.output / "comparison.md")
     return 0
+
+
+def write(folder: Path, result: dict[str, Any]) -> None:
+    """comparison.json and comparison.md."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "comparison.json", result)
+    signatures = {s for data_set in result["data_sets"] for s in data_set["signatures"].values()}
+    text = render(TEMPLATE, signatures=sorted(signatures), **result)
+    (folder / "comparison.md").write_text(text, "utf-8")
 
 
 def _config(args: argparse.Namespace) -> Config:

@@ -5,8 +5,7 @@ and writes a folder for each tier that ``SPScore.load`` reads: model, card.md, e
 plots.
 
 examples:
-  # the models that ship with Gaixie; --dry-run only reads and counts
-  python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data --dry-run
+  # the models that ship with Gaixie
   python research/fit_spscore.py --config conf/spscore.yaml --data ../shared/data
 
   # tier full too, whose heads read tier core and the pair encoder (research/make_pair_encoder.py)
@@ -37,7 +36,7 @@ import pandas as pd
 
 from gaixie.research.comparison.datasets import source_share
 from gaixie.research.fitting import data
-from gaixie.udfs.command_line import make_parser, run_command
+from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.spscore import SHIPPED, SPScore
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.settings import load_settings
@@ -71,8 +70,6 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
     rated, test = apart(rated, arguments.test)
     if arguments.test:
         print(f"{len(test):,} of them are tested on")
-    if arguments.dry_run:
-        return
     # LightGBM, matplotlib and torch take seconds to import.
     from gaixie.research.fitting.recipe import read_material
     from gaixie.research.fitting.report import fit_and_save
@@ -120,8 +117,6 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     what.add_argument("--input", help="a table of rated pairs")
     what.add_argument("--config", help="settings and sets, as in conf/spscore.yaml")
     add("--scale", type=float, default=5, help="highest rating of --input (5)")
-    add("--source-column", default="source", help="of --input (%(default)s)")
-    add("--paraphrase-column", default="paraphrase", help="of --input (%(default)s)")
     score = "of --input: one expert score that all heads learn, instead of five ratings"
     add("--score", metavar="COLUMN", help=score)
     test = "share of the groups that no fit sees, tested on; fits to rated pairs alone"
@@ -130,15 +125,12 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--output", default=str(SHIPPED), help="folder to write (default: %(default)s)")
     add("--tier", action="append", choices=TIERS, help="may be repeated (default: paper and core)")
     add("--segmenter", help="jieba or ltp:NAME_OR_FOLDER")
-    add("--seeds", type=int, help="each head is the mean of this many fits")
-    add("--folds", type=int, help="of the cross-validation by group")
+    add("--seeds", type=positive, help="each head is the mean of this many fits")
+    add("--folds", type=positive, help="of the cross-validation by group")
     add("--ablation", action="store_true", help="fit again without each feature; takes long")
-    add("--dry-run", action="store_true", help="read and count, write nothing")
     arguments = parser.parse_args(argv)
-    if arguments.input and arguments.output == str(SHIPPED) and not arguments.dry_run:
+    if arguments.input and arguments.output == str(SHIPPED):
         parser.error("--input needs --output (without it the shipped models would be replaced)")
-    if arguments.score and not arguments.input:
-        parser.error("--score needs --input")
     return arguments
 
 
@@ -156,18 +148,13 @@ def settings(arguments: argparse.Namespace) -> data.Config:
             name=Path(arguments.input).name,
             path=str(Path(arguments.input).absolute()),
             scale=arguments.scale,
-            source_column=arguments.source_column,
-            paraphrase_column=arguments.paraphrase_column,
             score_column=arguments.score,
         )
     if arguments.test:  # a human score or a written group may be of a source that is tested on
         config.human, config.known = None, None
     config.ablation |= arguments.ablation
-    for name, least in (("segmenter", None), ("seeds", 1), ("folds", 2)):
-        value = getattr(arguments, name)
-        if value is not None:
-            if least is not None and value < least:
-                raise ValueError(f"--{name} {value}, expected at least {least}")
+    for name in ("segmenter", "seeds", "folds"):
+        if (value := getattr(arguments, name)) is not None:
             setattr(config, name, value)
     return config
 

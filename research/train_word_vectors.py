@@ -1,16 +1,15 @@
 """Train word vectors (word2vec) on the sentences of a corpus: what the metric WEEM4PG compares by.
 
 examples:
-  # a column of a Parquet file, or of a folder of them
-  python research/train_word_vectors.py --input corpus.parquet --column text \\
-      --output models/word-vectors
+  # a column of a table
+  python research/train_word_vectors.py --input corpus.parquet:text --output models/word-vectors
 
   # plain text, a sentence a line; words of an LTP model, which must then cut for WEEM4PG too
   python research/train_word_vectors.py --input corpus.txt --segmenter ltp:models/ltp-legacy \\
       --output models/word-vectors
 
   # a large corpus, in less time and with other figures at every run
-  python research/train_word_vectors.py --input s3a://bucket/corpus --workers 8 \\
+  python research/train_word_vectors.py --input s3a://bucket/corpus.parquet --workers 8 \\
       --output s3a://bucket/vectors
 
 the vectors then serve the metric WEEM4PG: vectors=models/word-vectors
@@ -24,7 +23,8 @@ them where the vectors are used, and put in lower case. Empty ones do not count.
 With one worker, the default, the same sentences, settings and versions give the same bytes. Several
 are faster, and no two of their runs agree.
 
-Source: Mikolov et al. 2013, *Distributed Representations of Words and Phrases*; gensim trains.
+Source: Mikolov et al. 2013, *Distributed Representations of Words and Phrases*; gensim trains
+skip-grams.
 """
 
 from __future__ import annotations
@@ -34,35 +34,31 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib.metadata import version
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from gaixie.jobs.errors import run as run_job
-from gaixie.udfs.command_line import make_parser, positive, run_command
+from gaixie.research.fitting.sentences import read_groups, split_column
+from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.metrics.word_vectors import VECTORS_FILE
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.storage.progress import Progress
-from gaixie.udfs.storage.text_tables import read_columns
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 
 NUMBERS = {
-    "dimensions": (300, "of a vector"),
-    "window": (5, "words on each side"),
+    "vector_size": (300, "dimensions of a vector"),
     "min_count": (5, "words that occur less often have no vector"),
-    "negative": (5, "noise words"),
     "epochs": (5, "passes over the sentences"),
     "seed": (0, "of the training"),
     "workers": (1, "threads; several give other vectors at every run"),
 }
 """Settings of word2vec: the default, and what the help says."""
-ARCHITECTURES = ("skip-gram", "cbow")
-SUFFIXES = (".parquet", ".jsonl", ".txt")
 BATCH = 1_000
 
 
@@ -76,17 +72,21 @@ def run(options: argparse.Namespace) -> None:
     """Read, cut, train, save."""
     started = time.monotonic()
     segmenter = load_segmenter(options.segmenter)
-    copies = local_copy(options.output, options.input, overwrite=options.overwrite)
+    given, column = split_column(options.input)
+    copies = local_copy(options.output, given, overwrite=options.overwrite)
     with copies as (output, corpus), tempfile.TemporaryDirectory(prefix="gaixie-") as work:
         output = check_output(output, VECTORS_FILE, options.overwrite)
         cut = Path(work, "sentences")
-        counts = write_words(corpus, options, segmenter, cut)
+        texts = chain.from_iterable(read_groups(corpus, column, given))
+        sentences = islice(filter(None, map(normalise, texts)), options.limit)
+        counts = write_words(sentences, segmenter, cut)
+        if not counts["sentences"]:
+            raise ValueError(f"{given}: no sentences, expected at least one")
         vectors = train(cut, counts["sentences"], options)
         manifest = {
             "input": options.input,
-            "column": options.column,
             "segmenter": f"{segmenter.name}-{segmenter.version}",
-            "settings": {name: getattr(options, name) for name in ("architecture", *NUMBERS)},
+            "settings": {name: getattr(options, name) for name in NUMBERS},
             **counts,
             "vocabulary": len(vectors),
             "versions": {name: version(name) for name in ("gaixie", "gensim", "numpy")},
@@ -97,23 +97,16 @@ def run(options: argparse.Namespace) -> None:
             (building / "manifest.json").write_text(text + "\n", encoding="utf-8")
             publish(building, output)
     print(
-        f"{options.output}: {len(vectors):,} words, {options.dimensions} dimensions, from"
+        f"{options.output}: {len(vectors):,} words, {options.vector_size} dimensions, from"
         f" {counts['sentences']:,} sentences ({time.monotonic() - started:.0f} s)"
     )
 
 
-def write_words(
-    corpus: Path, options: argparse.Namespace, segmenter: Segmenter, path: Path
-) -> dict[str, int]:
-    """Writes the words of each sentence, separated by spaces, a line each; counts both.
-
-    Raises ValueError where there is no sentence.
-    """
+def write_words(sentences: Iterable[str], segmenter: Segmenter, path: Path) -> dict[str, int]:
+    """Writes the words of each sentence, separated by spaces, a line each; counts both."""
     counts = {"sentences": 0, "running_words": 0}
-    texts = (normalise(text) for text in read_sentences(corpus, options.column, options.input))
-    wanted = islice(filter(None, texts), options.limit)
-    shown = Progress("cutting", options.limit, "sentences")
-    with path.open("w", encoding="utf-8") as file, shown:
+    wanted = iter(sentences)
+    with path.open("w", encoding="utf-8") as file, Progress("cutting", None, "sentences") as shown:
         while batch := list(islice(wanted, BATCH)):
             for words in segmenter.cut(batch):
                 words = [word.lower() for word in words if word != " "]
@@ -121,68 +114,32 @@ def write_words(
                 counts["running_words"] += len(words)
             counts["sentences"] += len(batch)
             shown.add(len(batch))
-    if not counts["sentences"]:
-        raise ValueError(f"{options.input}: no sentences, expected at least one")
     return counts
-
-
-def read_sentences(corpus: Path, column: str, given: str) -> Iterator[str]:
-    """The sentences of a file or a folder's files, in order of their names; nulls left out.
-
-    given: the path as the user knows it, for messages. Raises FileNotFoundError and ValueError.
-    """
-    if not corpus.exists():
-        raise FileNotFoundError(f"{given}: no such file or folder")
-    files = sorted(corpus.rglob("*")) if corpus.is_dir() else [corpus]
-    files = [file for file in files if file.is_file() and file.suffix in SUFFIXES]
-    if not files:
-        raise ValueError(f"{given}: no file that ends in {', '.join(SUFFIXES)}")
-    for file in files:
-        yield from (text or "" for (text,) in read_columns(str(file), [column], "strict"))
-
-
-class _Sentences:
-    """The lines of a file as lists of words, as often as they are asked for."""
-
-    def __init__(self, path: Path, shown: Progress):
-        self.path, self.shown = path, shown
-
-    def __iter__(self) -> Iterator[list[str]]:
-        with self.path.open(encoding="utf-8") as file:
-            for line in file:
-                yield line.split()
-                self.shown.add(1)
 
 
 def train(path: Path, sentences: int, options: argparse.Namespace) -> Any:
     """gensim's KeyedVectors. Raises ValueError where no word is frequent enough."""
-    from gensim.models import Word2Vec
+    from gensim.models.word2vec import LineSentence, Word2Vec
 
-    numbers = {name: getattr(options, name) for name in NUMBERS}
-    skip_gram = int(options.architecture == ARCHITECTURES[0])
-    model = Word2Vec(vector_size=numbers.pop("dimensions"), sg=skip_gram, **numbers)
-    with Progress("counting words", sentences, "sentences") as shown:
-        model.build_vocab(_Sentences(path, shown))
+    model = Word2Vec(sg=1, **{name: getattr(options, name) for name in NUMBERS})
+    model.build_vocab(LineSentence(str(path)))
     if not len(model.wv):
         least = options.min_count
         raise ValueError(f"{options.input}: no word occurs {least} times; lower --min-count")
-    with Progress("training", sentences * options.epochs, "sentences") as shown:
-        model.train(_Sentences(path, shown), total_examples=sentences, epochs=options.epochs)
+    say(f"training on {sentences:,} sentences")
+    model.train(LineSentence(str(path)), total_examples=sentences, epochs=options.epochs)
     return model.wv
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("train_word_vectors", __doc__)
     add = parser.add_argument
-    kinds = f"a file, or a folder of files: {', '.join(SUFFIXES)} (a sentence a line)"
-    add("--input", required=True, metavar="PATH", help=kinds)
-    add("--column", default="text", help="of Parquet and JSON lines; default: text")
+    table = "a table of sentences and its column (text), or .txt with a sentence a line"
+    add("--input", required=True, metavar="FILE[:COLUMN]", help=table)
     add("--output", required=True, metavar="FOLDER", help="the folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it holds word vectors")
     add("--segmenter", default="jieba", help="jieba (the default) or ltp:NAME_OR_FOLDER")
     add("--limit", type=positive, metavar="N", help="read only the first N sentences")
-    usual = ARCHITECTURES[0]
-    add("--architecture", choices=ARCHITECTURES, default=usual, help="default: %(default)s")
     for name, (default, says) in NUMBERS.items():
         kind = int if name == "seed" else positive
         option = f"--{name.replace('_', '-')}"

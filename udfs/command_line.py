@@ -6,7 +6,6 @@ import argparse
 import os
 import select
 import sys
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,34 +14,13 @@ from typing import Any, NoReturn
 
 from gaixie import interrupts
 
-STOPPED = 75
-"""Exit code where time was up before the work was done: EX_TEMPFAIL of sysexits.h."""
-
-
 EXTRAS = {
     "openai": "llm",
     "duckdb": "browse",
+    "snownlp": "segmenter",
     **dict.fromkeys(["fastapi", "uvicorn", "prometheus_client", "openpyxl"], "serve"),
 }
 """Package -> the extra of ours that brings it."""
-
-
-class OutOfTime(Exception):
-    """Time is up: what is finished is kept, and the same call goes on."""
-
-
-class Clock:
-    """When time is up. minutes: from now; None is never."""
-
-    def __init__(self, minutes: float | None = None):
-        self._end = None if minutes is None else time.monotonic() + 60 * minutes
-
-    def left(self) -> float | None:
-        """Minutes, 0 at least; None where time is never up."""
-        return None if self._end is None else max(0.0, (self._end - time.monotonic()) / 60)
-
-    def is_up(self) -> bool:
-        return self.left() == 0
 
 
 def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
@@ -146,8 +124,8 @@ def _nobody_reads() -> bool:
 def run_command(name: str, work: Callable[[], object], *errors: type[Exception]) -> int:
     """Runs a command, and returns its exit code: what work returns where that is a number, else 0.
 
-    A user error is one line on standard error and 2, Ctrl-C and SIGTERM one line and 130 and 143,
-    OutOfTime one line and STOPPED. A command whose reader leaves, such as head, ends with 0.
+    A user error is one line on standard error and 2, Ctrl-C and SIGTERM one line and 130 and 143.
+    A command whose reader leaves, such as head, ends with 0.
     errors: what else is a user error, beside ValueError, OSError and ImportError.
     """
 
@@ -171,9 +149,6 @@ def _ending(name: str, error: BaseException, expected: tuple[type[Exception], ..
         return 128 + number
     if isinstance(error, BrokenPipeError) and _nobody_reads():
         return 0
-    if isinstance(error, OutOfTime):
-        say(f"{name}: time is up, {error}; call again to go on")
-        return STOPPED
     if not isinstance(error, expected):
         raise error
     say(f"{name}: error: {in_words(error)}")

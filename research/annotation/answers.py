@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -39,19 +38,17 @@ def read_answers(plan: pd.DataFrame, uris: Sequence[str]) -> pd.DataFrame:
             raise ValueError(f"{row.uri}: task {row.task!r} {what}")
     for name, highest in HIGHEST.items():
         where = given["uri"] + ": task " + given["task"]
-        given[name] = whole_numbers(given[name], name, 0, highest, where)
+        given[name] = whole_numbers(given[name], name, highest, where)
     return plan.merge(given[["task", *FIELDS]], on="task")
 
 
 def read_rows(uri: str) -> pd.DataFrame:
     """The rows of a file as text, "" where there is nothing. Raises OSError or ValueError."""
-    if not uri.lower().endswith(ENDINGS):
-        raise ValueError(f"{uri}: expected one of {', '.join(ENDINGS)} (in Excel: CSV UTF-8)")
     try:
-        if uri.lower().endswith(".json"):
+        if uri.endswith(".json"):
             table = pd.DataFrame([*_annotations(json.loads(storage.read_bytes(uri)))])
         else:
-            separator = "\t" if uri.lower().endswith(".tsv") else ","
+            separator = "\t" if uri.endswith(".tsv") else ","
             with storage.open_file(uri) as file:
                 table = pd.read_csv(file, sep=separator, dtype=str, encoding="utf-8-sig")
     except (ValueError, TypeError, AttributeError, KeyError) as error:
@@ -78,21 +75,17 @@ def _text(value: dict[str, Any]) -> str:
     return " ".join(map(str, content)) if isinstance(content, list) else str(content)
 
 
-def whole_numbers(
-    texts: pd.Series, name: str, low: int, high: int, where: pd.Series, empty: bool = False
-) -> pd.Series:
-    """The texts as floats. Raises ValueError at the first that is no whole number from low to high.
+def whole_numbers(texts: pd.Series, name: str, highest: int, where: pd.Series) -> pd.Series:
+    """The texts as floats. Raises ValueError at the first that is no whole number up to the
+    highest.
 
-    where: of each row, for the message. empty: an empty text is NaN.
+    where: of each row, for the message.
     """
-    normalised = texts.map(lambda text: unicodedata.normalize("NFKC", text))
-    values = pd.to_numeric(normalised, errors="coerce")
-    wrong = ~values.isin(range(low, high + 1)) & ~(texts.eq("") & empty)
-    if wrong.any():
-        [first, *_] = wrong.to_numpy().nonzero()[0]
-        expected = "0 or 1" if (low, high) == (0, 1) else f"a whole number from {low} to {high}"
+    values = pd.to_numeric(texts, errors="coerce")
+    wrong = ~values.isin(range(highest + 1))
+    for place, text in zip(where[wrong], texts[wrong], strict=True):
         raise ValueError(
-            f"{where.iloc[first]}: {name} is {texts.iloc[first]!r}, expected {expected}"
+            f"{place}: {name} is {text!r}, expected a whole number from 0 to {highest}"
         )
     return values.astype(float)
 
@@ -100,11 +93,8 @@ def whole_numbers(
 def _files(uris: Sequence[str]) -> list[str]:
     files: list[str] = []
     for uri in uris:
-        below = [file.uri for file in storage.list_files(uri)]
-        if not below:
-            raise FileNotFoundError(f"{uri}: no such file or folder")
-        exports = [name for name in below if name.lower().endswith(ENDINGS) or name == uri]
+        exports = [f.uri for f in storage.list_files(uri) if f.uri.endswith(ENDINGS)]
         if not exports:
-            raise ValueError(f"{uri}: no exports in it, expected {', '.join(ENDINGS)}")
+            raise ValueError(f"{uri}: no such file, or no exports in it: {', '.join(ENDINGS)}")
         files += exports
     return files

@@ -74,9 +74,6 @@ def open_pairs(uri: str) -> ds.Dataset:
         with local_copy(None, files[0]) as (_, path):
             table = read_table(Path(path), TEXTS, optional=tuple(OPTIONAL))
         return ds.dataset(pa.Table.from_pandas(table, preserve_index=False))
-    if not any(file.endswith(".parquet") for file in files):
-        expected = "give one file of CSV, TSV or JSON lines by its name"
-        raise ValueError(f"{uri}: no Parquet files; {expected}")
     system, path = storage.arrow_filesystem(folder)
     dataset = ds.dataset(path, filesystem=system, format="parquet", partitioning="hive")
     for name in TEXTS:

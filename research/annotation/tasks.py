@@ -10,7 +10,7 @@ Rating has no 0.
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, cycle
 from pathlib import Path
 
 import numpy as np
@@ -36,29 +36,23 @@ def assign(
     """The plan: a row for each task, with its annotator and all columns of its pair.
 
     pairs: a column ``kind`` says which pairs are of the sample ("pair"); every annotator gets all
-    others. Each pair of the sample goes to ``overlap`` annotators, who all get equally many and
-    meet equally often, as far as the numbers allow. repeats: share of an annotator's pairs that
-    come again, at least a third of the tasks later.
+    others. Each pair of the sample goes to ``overlap`` annotators, who meet equally often, as far
+    as the numbers allow. repeats: share of an annotator's pairs that come again, at least a third
+    of the tasks later.
     """
     draw = np.random.default_rng(seed)
-    teams = {team: draw.random() for team in combinations(annotators, overlap)}
-    load = dict.fromkeys(annotators, 0)
+    teams = draw.permutation([*combinations(annotators, overlap)])
     own: dict[str, list[int]] = {name: [] for name in annotators}
-    for row in np.flatnonzero(pairs["kind"] == "pair").tolist():
-        team = min(teams, key=lambda team: (sum(load[name] for name in team), teams[team]))
-        teams[team] += 1
+    for row, team in zip(np.flatnonzero(pairs["kind"] == "pair").tolist(), cycle(teams)):
         for name in team:
-            load[name] += 1
             own[name].append(row)
     checks = np.flatnonzero(pairs["kind"] != "pair").tolist()
     parts = []
     for name, rows in own.items():
         order = draw.permutation([*rows, *checks]).tolist()
         early = [row for row in order[: len(order) // 2] if row not in checks]
-        again = set()
         for row in early[: round(repeats * len(rows))]:
             least = min(order.index(row) + max(len(rows) // 3, 1), len(order))
-            again.add(row)
             order.insert(int(draw.integers(least, len(order) + 1)), row)
         part = pairs.iloc[order].assign(annotator=name)
         part.loc[part["pair"].duplicated(), "kind"] = "repeat"

@@ -1,28 +1,25 @@
-"""How fast, part by part and the whole job, against plain Python in the same run.
+"""How fast, part by part and the whole job.
 
     make bench                       2,000,000 real pairs, 44 characters on average
     make bench PAIRS=200000
     python research/benchmarks/bench.py --data FOLDER --pairs 17000000 --grown
     python research/benchmarks/bench.py --data FOLDER --job --tier paper      the job alone
-    python research/benchmarks/bench.py --data FOLDER --pairs 200000 --profile
 
 Prints a table and writes bench.json. Units: a core is one core of this machine; `job.pairs_per_s`
 counts the job's own steps, from scoring to the manifest; `job.wall_s` is the whole process, the
 start of Java and Spark included; `job.core_s` is what its processes took of all cores, which other
 work on the machine hardly changes. `job.peak_rss_mb` is the largest of the job's processes of a
 kind. `job_s3` is the same job from s3a:// to s3a://, on a SeaweedFS server that shares this
-machine's cores. --profile shows where a worker's time goes.
+machine's cores.
 """
 
 from __future__ import annotations
 
 import argparse
-import cProfile
 import importlib.util
 import json
 import os
 import platform
-import pstats
 import shutil
 import sys
 import timeit
@@ -35,8 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import rjieba
 
-from gaixie.research.benchmarks import plain
-from gaixie.research.benchmarks.bench_metrics import bench_bertscore, bench_metrics
+from gaixie.research.benchmarks.bench_metrics import bench_metrics
 from gaixie.research.benchmarks.common import ROOT, best_rate, parser, show, watch
 from gaixie.research.benchmarks.pairs import write_pairs
 from gaixie.udfs.features import extract_code_points
@@ -50,9 +46,7 @@ from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.pair_id import pair_ids
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
-ENCODER = ROOT / "models/e5-small"
-"""What research/make_encoder.py makes; without it BERTScore is not measured."""
-SAMPLE, FULL_SAMPLE, BASELINE_ROWS = 50_000, 1_000, 4_000
+SAMPLE, FULL_SAMPLE = 50_000, 1_000
 
 
 def sample(pairs: Path, rows: int = SAMPLE) -> tuple[pa.Array, pa.Array]:
@@ -181,25 +175,6 @@ def bench_s3(pairs: Path, work: Path, options: list[str]) -> dict[str, Any]:
         store.stop()
 
 
-def profile_worker(pairs: Path, model: str | None) -> None:
-    """Where one worker's time goes: the job's own function, over and over the sample."""
-    from gaixie.udfs.spark import score_batch
-
-    sides = sample(pairs)
-    columns = [*sides, pa.array(["parallel"] * len(sides[0]))]
-    segmenter, metric = JiebaSegmenter(), SPScore.load(model)
-
-    def work() -> None:
-        for start in range(0, len(columns[0]), 8192):
-            batch = [column.slice(start, 8192) for column in columns]
-            score_batch(*batch, metric, segmenter, 15, 1000)
-
-    work()
-    profile = cProfile.Profile()
-    profile.runcall(work)
-    pstats.Stats(profile).sort_stats("tottime").print_stats(14)
-
-
 def bench_all(args: argparse.Namespace, pairs: Path, options: list[str]) -> dict[str, Any]:
     """Every figure of bench.json."""
     result: dict[str, Any] = bench_parts(pairs, args.model)
@@ -207,12 +182,8 @@ def bench_all(args: argparse.Namespace, pairs: Path, options: list[str]) -> dict
     if importlib.util.find_spec("transformers"):
         result["full"] = bench_full(pairs)
         result["tokenizer"] = bench_tokenizer(pairs, args.work / "tokenizer")
-    if ENCODER.is_dir() and importlib.util.find_spec("bert_score"):
-        result["metric"]["bertscore"] = bench_bertscore(args.data, str(ENCODER))
-    baseline = plain.pairs_per_s(pairs, args.work / "plain", BASELINE_ROWS, args.model)
-    result["baseline"] = {"pairs_per_s": baseline}
     local = bench_job(str(pairs), str(args.work / "output"), options)
-    result["job"] = local | {"ratio": local["pairs_per_s"] / baseline}
+    result["job"] = local
     if "tokenizer" in result:
         from gaixie.research.benchmarks.bench_stage_data import bench_stage_data
 
@@ -235,7 +206,6 @@ def main() -> None:
     add("--model", help="folder of a fitted SPScore-zh")
     add("--tier", help="what the job sees; the parts are those of core")
     add("--job", action="store_true", help="the job from disk to disk, nothing else")
-    add("--profile", action="store_true", help="a worker's profile, nothing else")
     add("--no-s3", dest="s3", action="store_false", help="without the run on an object store")
     args = given.parse_args()
     pairs = args.work / f"pairs-{args.pairs}{'-grown' if args.grown else ''}"
@@ -243,9 +213,6 @@ def main() -> None:
         print(f"making {args.pairs:,} pairs in {pairs}", file=sys.stderr)
         write_pairs(args.data, pairs, args.pairs, args.grown)
         (pairs / "_SUCCESS").touch()
-    if args.profile:
-        profile_worker(pairs, args.model)
-        return
     options = ["--model", args.model] if args.model else []
     options += ["--tier", args.tier] if args.tier else []
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {sys.version[:6]}"

@@ -3,10 +3,8 @@ person waits for who types, and what a hundred pairs take, plain and with reason
 
 python research/benchmarks/bench_serve.py --data DATA --workers 2 --pairs 100
 python research/benchmarks/bench_serve.py --data DATA --url http://127.0.0.1:8000    one that runs
-python research/benchmarks/bench_serve.py --data DATA --model exported --texts 256   paraphrases
 
-By loopback, client and service on the same cores. Paraphrases are timed beside
-training/generate.py.
+By loopback, client and service on the same cores.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import timeit
 from collections.abc import Iterator
@@ -31,7 +28,6 @@ from urllib.request import urlopen
 import numpy as np
 
 from gaixie.research.benchmarks.common import ROOT, parser, show, translations
-from gaixie.service.client import Client
 
 
 def request(pairs: list[list[str]], **options: bool) -> bytes:
@@ -132,30 +128,6 @@ def bench_serve(args: argparse.Namespace) -> dict[str, float | dict[str, float]]
     return rates | {"full_load": full, "half_load": half, **people}
 
 
-def bench_paraphrasing(args: argparse.Namespace) -> dict[str, float]:
-    """Texts a second by HTTP and by training/generate.py, once the model is loaded."""
-    firsts = [row[0].replace("\n", " ") for row in translations(args.data) if row]
-    texts = [text for text in firsts if 15 <= len(text) <= 40][: args.texts]
-    options = ["--beams", "4", "--draws", "4", "--rank-by", "spscore", "--min-meaning", "0.7"]
-    options += ["--reverse", "0.1", "--forward", "0.1", "--temperature", "0.6"]
-    with service(args.model, *options) as url:
-        client = Client(url, timeout=600)
-        client.paraphrase(texts[:8])
-        served = timeit.timeit(lambda: client.paraphrase(texts), number=1)
-    seconds = []
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "texts.txt")
-        line = [sys.executable, "training/generate.py", args.model, str(file), *options]
-        for count in (8, len(texts)):  # what both take is loading
-            file.write_text("\n".join(texts[:count]), "utf-8")
-            began = time.perf_counter()
-            subprocess.run(line, cwd=ROOT, check=True, capture_output=True)
-            seconds.append(time.perf_counter() - began)
-    generated = (seconds[1] - seconds[0]) / (len(texts) - 8) * len(texts)
-    rates = {"http": len(texts) / served, "generate": len(texts) / generated}
-    return {**rates, "http_by_generate": generated / served}
-
-
 if __name__ == "__main__":
     options = parser(__doc__)
     add = options.add_argument
@@ -165,10 +137,4 @@ if __name__ == "__main__":
     add("--connections", type=int, default=16)
     add("--pairs", type=int, default=100, help="of a request (%(default)s)")
     add("--requests", type=int, default=1_000)
-    add("--model", metavar="FOLDER", help="time paraphrases of this model instead")
-    add("--texts", type=int, default=128)
-    given = options.parse_args()
-    if given.model:
-        show(bench_paraphrasing(given), "paraphrase")
-    else:
-        show(bench_serve(given), "serve")
+    show(bench_serve(options.parse_args()), "serve")

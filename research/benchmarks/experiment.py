@@ -1,8 +1,9 @@
 """Is the curriculum worth it? Real pairs through three stages, against training without them.
 
-    python research/benchmarks/experiment.py --data FOLDER --dry-run     the plan, and its hours
+    python research/benchmarks/experiment.py --data FOLDER --dry-run     the plan
     python research/benchmarks/experiment.py --data FOLDER --seeds 3
-    python research/benchmarks/experiment.py --data FOLDER --small --seeds 1    does it work?
+    python research/benchmarks/experiment.py --data FOLDER --seeds 1 --output out/small \
+        --config research/benchmarks/experiment_small.yaml                      does it work?
 
 Scores a million real pairs (experiment_data.py) and trains from one start, a model that learned to
 restore masked sentences (make paraphraser leaves one). Every arm has as many updates and
@@ -42,10 +43,8 @@ from pydantic import Field, model_validator
 
 from gaixie.research.benchmarks.experiment_data import write_experiment
 from gaixie.research.benchmarks.experiment_report import report
-from gaixie.training.loop.plots import read_lines
 from gaixie.training.settings import Settings
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
-from gaixie.udfs.metrics import Pairs, load_metric
 from gaixie.udfs.metrics.encoder import model_signature
 from gaixie.udfs.storage.settings import Strict, load_settings
 
@@ -66,9 +65,10 @@ ENVIRONMENT = {
 ROWS = ("noised", "mt", "human")
 """Systems that are columns of test.parquet; the copy is always there."""
 WITH_ENCODER = ("bert-ibleu", "similarity")
+"""Judges where an encoder is given."""
 JUDGES = (
     *("spscore-meaning", "spscore:tier=paper", "spscore:tier=full", "spscore-meaning:tier=full"),
-    *("self-bleu", *WITH_ENCODER),
+    "self-bleu",
 )
 """Every report also has SPScore-zh of tier core, copies, entities kept and length ratio."""
 
@@ -91,7 +91,6 @@ class Experiment(Strict):
     limit: int | None = Field(default=None, ge=1)
     decoding: list[str | int | float]
     shown: int = Field(ge=1)
-    seconds_per_update: float = Field(gt=0)
 
     @model_validator(mode="after")
     def _divides(self) -> Experiment:
@@ -131,20 +130,19 @@ def main(argv: list[str] | None = None) -> int:
 
 def run(args: argparse.Namespace) -> None:
     """The plan, or everything that is not finished, and the report."""
-    name = "experiment_small" if args.small else "experiment"
-    config = args.config or Path(__file__).with_name(f"{name}.yaml")
-    own = load_settings(Experiment, config, assignments=args.set)
-    root = (args.output or ROOT / "out" / name.replace("_", "-")).resolve()
-    start = str(args.start.resolve())
+    own = load_settings(Experiment, args.config, assignments=args.set)
+    root, start = args.output.resolve(), str(args.start.resolve())
     if not (args.start / "config.json").is_file():
         raise FileNotFoundError(f"--start {start}: has no config.json, so it is no model")
     seeds = range(1, args.seeds + 1)
     trainings = [own.training_of(arm, seed, root, start) for seed in seeds for arm in ARMS]
     if args.dry_run:
-        print(plan(own, trainings, root))
+        for settings in trainings:
+            done = (Path(settings.output) / "model/config.json").is_file()
+            print(f"{settings.output}: {own.stages}{', finished' if done else ''}")
         return
-    judges = usable_judges(args.encoder)
-    check_same(root, own.model_dump(mode="json", exclude={"shown", "seconds_per_update"}))
+    judges = [*JUDGES, *(WITH_ENCODER if args.encoder else ())]
+    check_same(root, own.model_dump(mode="json", exclude={"shown"}))
     if not (root / "test.parquet").exists():
         write_experiment(args.data, root, own.tested, own.validated, own.noise, own.limit)
     _score(own, root)
@@ -165,20 +163,6 @@ def run(args: argparse.Namespace) -> None:
     print(root / "experiment.md")
 
 
-def usable_judges(encoder: Path) -> list[str]:
-    """The JUDGES that can be loaded here; a line names each that cannot."""
-    usable = []
-    for spec in JUDGES:
-        own = {"model": str(encoder)} if spec in WITH_ENCODER else {}
-        try:
-            load_metric(spec, **own).sentence_scores(Pairs.of(["改写"], ["改写"]))
-        except (OSError, ValueError, ImportError) as error:
-            say(f"{spec} is left out: {' '.join(str(error).split())}")
-        else:
-            usable.append(spec)
-    return usable
-
-
 def check_same(root: Path, own: dict[str, Any]) -> None:
     """Raises ValueError where other settings, or another start, made what is there."""
     path = root / "experiment.json"
@@ -189,26 +173,6 @@ def check_same(root: Path, own: dict[str, Any]) -> None:
             raise ValueError(f"{path}: what is there differs in {name}; {asked}")
     root.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(known | own, ensure_ascii=False, indent=1) + "\n", "utf-8")
-
-
-def plan(own: Experiment, trainings: list[Settings], root: Path) -> str:
-    """What would be trained, and for about how long."""
-    lines = []
-    for settings in trainings[: len(ARMS)]:
-        budgets = [settings.stage(number).max_steps or 0 for number in settings.numbers]
-        pairs = sum(budgets) * settings.batch.pairs
-        lines.append(f"{settings.output}: updates {budgets}, {pairs:,} pairs")
-    finished = sum(Path(s.output, "model/config.json").is_file() for s in trainings)
-    ends = [log[-1] for path in root.glob("*/seed-*/log.jsonl") if (log := read_lines(path))]
-    seconds, how = own.seconds_per_update, "a first guess, from the settings"
-    if ends:
-        seconds = sum(end["seconds"] for end in ends) / sum(end["step"] for end in ends)
-        how = "as measured here"
-    left = len(trainings) - finished
-    updates = left * sum(own.stages)
-    counted = f"{len(trainings)} trainings ({len(ARMS)} arms, {len(trainings) // len(ARMS)} seeds)"
-    hours = f"about {updates * seconds / 3600:.1f} hours at {seconds:.2f} s an update ({how})"
-    return "\n".join([*lines, f"{counted}, {finished} finished; {updates:,} updates left, {hours}"])
 
 
 def _score(own: Experiment, root: Path) -> None:
@@ -232,14 +196,15 @@ def _train(settings: Settings) -> None:
     shutil.rmtree(output / "checkpoints", ignore_errors=True)
 
 
-def _evaluate(root: Path, folder: Path, given: list[str], judges: list[str], encoder: Path) -> None:
-    """FOLDER/evaluation by all judges, where it is not there yet, or by others."""
+def _evaluate(
+    root: Path, folder: Path, given: list[str], judges: list[str], encoder: Path | None
+) -> None:
+    """FOLDER/evaluation, where it is not there yet."""
     path = folder / "evaluation/evaluation.json"
-    measures = json.loads(path.read_text("utf-8"))["measures"] if path.exists() else []
-    if path.exists() and {*judges} <= {measure["name"] for measure in measures}:
+    if path.exists():
         return
     asked = [str(root / "test.parquet"), *given, "--metrics", ",".join(judges)]
-    asked += ["--encoder", str(encoder)] if {*judges} & {*WITH_ENCODER} else []
+    asked += ["--encoder", str(encoder)] if encoder else []
     run_script("training/evaluate.py", *asked, "--cases", "0", "--output", str(path.parent))
 
 
@@ -253,18 +218,18 @@ def run_script(script: str, *arguments: str) -> None:
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = make_parser("experiment.py", __doc__)
     add = parser.add_argument
-    encoder = ROOT / "models/e5-small"
     add("--data", type=Path, required=True, metavar="FOLDER", help="the shared data")
     add("--seeds", type=positive, default=3, metavar="N", help="of each arm (%(default)s)")
     start = ROOT / "out/paraphraser/denoise/model"
     add("--start", type=Path, default=start, metavar="MODEL", help="of all arms (%(default)s)")
-    add("--encoder", type=Path, default=encoder, metavar="FOLDER", help="that no training used")
-    add("--config", type=Path, metavar="YAML", help="(experiment.yaml)")
+    add("--encoder", type=Path, metavar="FOLDER", help="that no training used")
+    config = Path(__file__).with_suffix(".yaml")
+    add("--config", type=Path, default=config, metavar="YAML", help="(%(default)s)")
     over = "over the file; KEY.SUB too"
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=over)
-    add("--small", action="store_true", help="experiment_small.yaml, which takes minutes")
-    add("--output", type=Path, metavar="FOLDER", help="(out/experiment)")
-    add("--dry-run", action="store_true", help="say what would be done, and how long it takes")
+    output = ROOT / "out/experiment"
+    add("--output", type=Path, default=output, metavar="FOLDER", help="(%(default)s)")
+    add("--dry-run", action="store_true", help="say what would be trained")
     return parser.parse_args(argv)
 
 

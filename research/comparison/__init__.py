@@ -1,1 +1,1 @@
-"""What compare_metrics calls: data sets, scores, agreement, analysis, report."""
+"""What compare_metrics calls: data sets, scores, agreement, attribution."""

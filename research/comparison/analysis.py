@@ -1,12 +1,11 @@
-"""Why metrics agree with people or not: by distance, and meaning and divergence taken apart.
+"""Meaning and divergence taken apart: the attribution of Shen et al. 2022 (ParaScore), section 4.
 
-Source: Shen et al. 2022 (ParaScore), sections 3 and 4. Distance is the normalised edit distance
-(NED). Attribution (section 4): of two candidates j and k of one source, the difference of a
-metric's scores is correlated with the difference of human scores. S_sim has the pairs that diverge
-alike and differ in meaning, S_div those that are alike in meaning and diverge unlike. d(j, k) is
-the smaller of their distances to the source: S_div1 are the pairs of S_div with d of at most SPLIT,
-S_div2 the rest. Similarity is the cosine of sentence vectors (the paper's footnote 4), so a
-comparison without the metric ``similarity`` has no such subsets.
+Of two candidates j and k of one source, the difference of a metric's scores is correlated with the
+difference of human scores. Distance is the normalised edit distance (NED). S_sim has the pairs that
+diverge alike and differ in meaning, S_div those that are alike in meaning and diverge unlike.
+d(j, k) is the smaller of their distances to the source: S_div1 are the pairs of S_div with d of at
+most SPLIT, S_div2 the rest. Similarity is the cosine of sentence vectors (the paper's footnote 4),
+so a comparison without the metric ``similarity`` has no such subsets.
 
 Decided here: each pair of candidates counts in both orders, (j, k) and (k, j), because neither is
 first; Pearson's r is then Σ ab / √(Σ a² · Σ b²) of the differences a and b, and a metric that
@@ -23,11 +22,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gaixie.research.comparison.agreement import draw, pearson, spearman
+from gaixie.research.comparison.agreement import draw, statistics_of
 from gaixie.research.comparison.datasets import Config, DataSet
 from gaixie.research.comparison.scores import Scores, pairs_of
-from gaixie.udfs.metrics import Pairs
-from gaixie.udfs.metrics.bootstrap import estimate_of
+from gaixie.udfs.metrics.bootstrap import Estimate, estimate_of
 from gaixie.udfs.metrics.edit_distance import EditDistance
 
 SIMILARITY = "similarity"
@@ -40,59 +38,31 @@ SPLIT = 0.35
 """S_div apart: the nearer candidate within this distance of the source, or beyond."""
 
 
-def why(data_set: DataSet, scored: Scores, rows: np.ndarray, config: Config) -> dict[str, Any]:
-    """Sections of the analysis, of those that the set allows: it needs references, or groups.
-
-    rows: those that are reported, bool.
-    """
+def attribution(
+    data_set: DataSet, scored: Scores, rows: np.ndarray, config: Config
+) -> dict[str, Any] | None:
+    """The subsets, where the set has several candidates of a source. rows: those reported, bool."""
     table = scored.table[rows].reset_index(drop=True)
     scores = {name: values[rows] for name, values in scored.scores.items()}
-    pairs, human = pairs_of(table), table["human"].to_numpy(float)
-    to_source = EditDistance().sentence_scores(pairs)
-    sections: dict[str, Any] = {"by_distance_to_source": by_quartile(to_source, human, scores)}
-    if pairs.references:
-        turned = Pairs(pairs.references[0], pairs.paraphrase)
-        to_reference = EditDistance().sentence_scores(turned)
-        sections["by_distance_to_reference"] = by_quartile(to_reference, human, scores)
-        sections["parts"] = {
-            "I, nearer the reference": part(to_reference < to_source, human, scores),
-            "II, nearer the source": part(to_reference > to_source, human, scores),
-        }
-    if SIMILARITY in scores and not data_set.labels and table["source"].duplicated().any():
-        low, high = np.nanquantile(scores[SIMILARITY], [0.01, 0.99]) if config.stretch else (0, 1)
-        if high > low:
-            similarity = (scores[SIMILARITY] - low) / (high - low)
-            sections["subsets"] = subsets(to_source, similarity, table, scores, config.samples)
-    return sections
-
-
-def by_quartile(distance: np.ndarray, human: np.ndarray, scores: dict) -> list[dict]:
-    """Correlations of every metric in each quarter of the rows, the nearest first."""
-    edges = np.quantile(distance, [0.25, 0.5, 0.75])
-    quarter = np.searchsorted(edges, distance, side="left")
-    quarters = []
-    for number in range(4):
-        chosen = quarter == number
-        inside = distance[chosen]
-        bounds = [float(inside.min()), float(inside.max())] if chosen.any() else []
-        quarters.append({"distance": bounds, **part(chosen, human, scores)})
-    return quarters
-
-
-def part(chosen: np.ndarray, human: np.ndarray, scores: dict) -> dict:
-    """Rows, their share, and Spearman and Pearson of every metric on them."""
-    values = correlations({name: of[chosen] for name, of in scores.items()}, human[chosen])
-    return {"rows": int(chosen.sum()), "share": float(chosen.mean()), **values}
+    if SIMILARITY not in scores or data_set.labels or not table["source"].duplicated().any():
+        return None
+    low, high = np.nanquantile(scores[SIMILARITY], [0.01, 0.99]) if config.stretch else (0, 1)
+    if high <= low:
+        return None
+    divergence = EditDistance().sentence_scores(pairs_of(table))
+    similarity = (scores[SIMILARITY] - low) / (high - low)
+    return subsets(divergence, similarity, table, scores, config.samples)
 
 
 def subsets(
     divergence: np.ndarray,
     similarity: np.ndarray,
     table: pd.DataFrame,
-    scores: dict,
+    scores: dict[str, np.ndarray],
     samples: int = 0,
-) -> dict[str, dict]:
-    """S_sim, S_div and its parts: pairs in them, correlations between differences of scores.
+) -> dict[str, dict[str, Any]]:
+    """S_sim, S_div and its parts: pairs in them, and by metric the Estimates of spearman and
+    pearson between differences of scores.
 
     Intervals by bootstrap over sources.
     """
@@ -106,12 +76,15 @@ def subsets(
     near = np.minimum(divergence[first], divergence[other]) <= SPLIT
     human, source = table["human"].to_numpy(float), table["source"].to_numpy(object)
 
-    def differences(chosen: np.ndarray) -> dict:
+    def differences(chosen: np.ndarray) -> dict[str, Any]:
         a, b = np.r_[first[chosen], other[chosen]], np.r_[other[chosen], first[chosen]]
-        apart = {name: of[a] - of[b] for name, of in scores.items()}
-        times = draw(source[a].astype(str), samples)
-        values = correlations(apart, human[a] - human[b], times)
-        return {"pairs": int(chosen.sum()), **values}
+        drawn = draw(source[a].astype(str), samples) if len(a) else [a]
+        found: dict[str, dict[str, Estimate]] = {"spearman": {}, "pearson": {}}
+        for name, of in scores.items():
+            kinds = statistics_of(of[a] - of[b], human[a] - human[b], drawn, [*found])
+            for kind, values in kinds.items():
+                found[kind][name] = estimate_of(values)
+        return {"pairs": int(chosen.sum()), **found}
 
     return {
         "S_sim": differences(s_sim),
@@ -119,21 +92,3 @@ def subsets(
         f"S_div1, d ≤ {SPLIT}": differences(s_div & near),
         f"S_div2, d > {SPLIT}": differences(s_div & ~near),
     }
-
-
-def correlations(
-    scores: dict[str, np.ndarray], human: np.ndarray, times: np.ndarray | None = None
-) -> dict[str, dict[str, Any]]:
-    """spearman and pearson, an Estimate for each metric; NaN with fewer than three scores.
-
-    times: as from ``draw``; without them there are no intervals.
-    """
-    times = np.ones((1, len(human))) if times is None else times
-    found: dict[str, dict[str, Any]] = {"spearman": {}, "pearson": {}}
-    for kind, statistic in (("spearman", spearman), ("pearson", pearson)):
-        for name, values in scores.items():
-            there = ~np.isnan(values)
-            enough = there.sum() >= 3
-            of = statistic(values[there], human[there], times[:, there]) if enough else [np.nan]
-            found[kind][name] = estimate_of(of)
-    return found

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from gaixie.research.comparison.agreement import draw, p_value, statistics_of
-from gaixie.research.comparison.analysis import why
+from gaixie.research.comparison.agreement import CORRELATIONS, CURVES, draw, p_value, statistics_of
+from gaixie.research.comparison.analysis import attribution
 from gaixie.research.comparison.datasets import Config, DataSet
 from gaixie.research.comparison.scores import Scores, is_cross_fitted
 from gaixie.udfs.metrics import Metric
@@ -18,18 +17,20 @@ from gaixie.udfs.metrics.bootstrap import estimate_of
 def compare(data_set: DataSet, scored: Scores, config: Config) -> list[dict[str, Any]]:
     """What is reported of a set, and of its extension where it has one."""
     added = scored.table["added"].to_numpy()
-    parts = {data_set.name: scored.reported & ~added}
+    parts = {data_set.name: (scored.reported & ~added, data_set.published)}
     if data_set.extended:
-        parts[f"{data_set.name}-extended"] = scored.reported
+        extended = scored.reported, data_set.published_extended
+        parts[f"{data_set.name}-extended"] = extended
     results = []
-    for name, rows in parts.items():
+    for name, (rows, published) in parts.items():
         found = {"name": name, **_compare_rows(data_set, scored, rows, config)}
-        known = data_set.published if name == data_set.name else data_set.published_extended
         values = {row["name"]: row[found["statistic"]] for row in found["metrics"]}
         found["published"] = [
-            (scored.titles[of], theirs, values[of]) for of, theirs in known.items() if of in values
+            (scored.titles[of], theirs, values[of])
+            for of, theirs in published.items()
+            if of in values
         ]
-        results.append(found | {"why": why(data_set, scored, rows, config)})
+        results.append(found | {"attribution": attribution(data_set, scored, rows, config)})
     return results
 
 
@@ -38,13 +39,13 @@ def _compare_rows(
 ) -> dict[str, Any]:
     table = scored.table[rows]
     human = table["human"].to_numpy(float)
-    times = draw(table["source"].to_numpy(object), config.samples)
+    drawn = draw(table["source"].to_numpy(object), config.samples)
+    kinds = CURVES if data_set.labels else CORRELATIONS
     main = "auc" if data_set.labels else "spearman"
     samples = {
-        name: statistics_of(scores[rows], human, times, data_set.labels)
+        name: statistics_of(scores[rows], human, drawn, kinds)
         for name, scores in scored.scores.items()
     }
-
     turned = {
         name: _turned(values[main], scored.metrics[name], main) for name, values in samples.items()
     }
@@ -60,25 +61,16 @@ def _compare_rows(
         }
         for name in order
     ]
-    values = {name: samples[name][main][0] for name in order}
-    free = [
-        (scored.titles[name], values[name], values[f"{name}-free"])
-        for name in order
-        if f"{name}-free" in values
-    ]
     return {
-        "language": data_set.language,
         "rows": len(table),
         "sources": int(table["source"].nunique()),
         "added": int(table["added"].sum()),
         "statistic": main,
-        "statistics": list(next(iter(samples.values()))),
+        "statistics": kinds,
         "metrics": metrics,
-        "free": free,
         "note": data_set.note,
         "left_out": scored.left_out,
         "signatures": scored.signatures,
-        "between": _between(scored, rows, order),
     }
 
 
@@ -98,10 +90,3 @@ def _turned(values: np.ndarray, metric: Metric, main: str) -> np.ndarray:
     if metric.higher_is_better:
         return values
     return 1 - values if main == "auc" else -values
-
-
-def _between(scored: Scores, rows: np.ndarray, order: list[str]) -> dict[str, Any]:
-    """Spearman between metrics, over the rows that both have a score of."""
-    table = pd.DataFrame({name: scored.scores[name][rows] for name in order})
-    between = table.corr("spearman", min_periods=2).to_numpy()
-    return {"metrics": [scored.titles[name] for name in order], "spearman": between.tolist()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,6 @@ class Scorer:
 
     def __init__(self, config: Config, data: Path, folder: Path):
         self.config, self.data, self.folder = config, data, folder
-        self._recipe: _Recipe | None = None
 
     def score(self, data_set: DataSet, table: pd.DataFrame) -> Scores:
         """Every metric of the set's language. One that needs what is not there is left out."""
@@ -142,11 +142,31 @@ class Scorer:
         part.replace(path)
         return scores
 
+    @cached_property
+    def _fitted_on(self) -> tuple[fit_data.Config, Material]:
+        """What the shipped SPScore-zh was fitted on."""
+        config = load_settings(fit_data.Config, fit_data.CONFIG)
+        rated = fit_data.read_rated(config.rated, self.data)
+        return config, read_material(config, rated, self.data, load_segmenter(config.segmenter))
+
     def _cross_fitted(self, table: pd.DataFrame, metric: SPScoreZh) -> np.ndarray:
         """SPScore-zh of each row by a model that saw no group with either of its sentences."""
-        if self._recipe is None:
-            self._recipe = _Recipe.read(self.data)
-        return self._recipe.scores(table, metric)
+        texts = table[["source", "paraphrase"]].map(normalise)
+        config, material = self._fitted_on
+        rated, used = material.rated, rows_to_fit(material, config)
+        rows = weighted(material, metric.tier, config)[used]
+        features = fit_data.extract(texts["source"], texts["paraphrase"], metric.loaded()[1])
+        fold = (source_share(texts["source"], "fold") * FOLDS).astype(int)
+        scores = np.empty(len(table))
+        for number in range(FOLDS):
+            here = fold == number
+            hidden = pd.unique(texts[here].to_numpy(object).ravel())
+            shared = rated["source"].isin(hidden) | rated["paraphrase"].isin(hidden)
+            groups = [*hidden, *rated["group"][shared]]
+            model = fit(rows[~np.isin(rows.groups, groups)], metric.tier, config)
+            outputs = model.predict(features[here][:, : len(model.columns)])
+            scores[here] = outputs[:, OUTPUTS.index(metric.output)]
+        return scores
 
 
 def is_cross_fitted(data_set: DataSet, metric: Metric) -> bool:
@@ -165,37 +185,3 @@ def _digest(table: pd.DataFrame) -> str:
         for text in table.get(name, ()):
             digest.update(f"{text}\0".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:16]
-
-
-@dataclass
-class _Recipe:
-    """What the shipped SPScore-zh was fitted on, so that it can be fitted without some sources."""
-
-    config: fit_data.Config
-    material: Material
-
-    @classmethod
-    def read(cls, folder: Path) -> _Recipe:
-        config = load_settings(fit_data.Config, fit_data.CONFIG)
-        rated = fit_data.read_rated(config.rated, folder)
-        segmenter = load_segmenter(config.segmenter)
-        return cls(config, read_material(config, rated, folder, segmenter))
-
-    def scores(self, table: pd.DataFrame, metric: SPScoreZh) -> np.ndarray:
-        texts = pd.DataFrame(
-            {name: table[name].map(normalise) for name in ("source", "paraphrase")}
-        )
-        rated, used = self.material.rated, rows_to_fit(self.material, self.config)
-        rows = weighted(self.material, metric.tier, self.config)[used]
-        features = fit_data.extract(texts["source"], texts["paraphrase"], metric.loaded()[1])
-        fold = (source_share(texts["source"], "fold") * FOLDS).astype(int)
-        scores = np.empty(len(table))
-        for number in range(FOLDS):
-            here = fold == number
-            hidden = pd.unique(texts[here].to_numpy(object).ravel())
-            shared = rated["source"].isin(hidden) | rated["paraphrase"].isin(hidden)
-            groups = [*hidden, *rated["group"][shared]]
-            model = fit(rows[~np.isin(rows.groups, groups)], metric.tier, self.config)
-            outputs = model.predict(features[here][:, : len(model.columns)])
-            scores[here] = outputs[:, OUTPUTS.index(metric.output)]
-        return scores

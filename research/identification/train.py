@@ -1,10 +1,9 @@
-"""Fine-tunes an encoder to identify paraphrases; goes on where it was stopped."""
+"""Fine-tunes an encoder to identify paraphrases."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,10 @@ from torch.nn import functional
 from transformers.utils import logging
 
 from gaixie.research.identification.data import Labelled
-from gaixie.udfs.command_line import Clock, OutOfTime, say
 from gaixie.udfs.metrics.encoder import choose_device, load_tokenizer, loading, model_signature
 from gaixie.udfs.metrics.identification import Identifier
+from gaixie.udfs.storage.progress import Progress
 
-SAVE_SECONDS = 120
-"""What a kill costs at most."""
 CLASSES = {0: "different", 1: "paraphrase"}
 POOL = 512
 """Pairs that are sorted by length together, so that batches are both even and random."""
@@ -42,64 +39,40 @@ class Recipe:
     seed: int = 0
 
 
-def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path, clock: Clock) -> Identifier:
+def fit(encoder: str, pairs: Labelled, recipe: Recipe, folder: Path) -> Identifier:
     """A classifier trained from an encoder's weights, or another classifier's; saved in the folder.
 
     encoder: folder or cached name. A folder that has this very training is loaded instead. Raises
-    OutOfTime where time is up, and OSError or ValueError where the encoder cannot be loaded.
+    OSError or ValueError where the encoder cannot be loaded.
     """
-    digest = _digest(encoder, pairs, recipe)
-    done, state_file = folder / "training.json", folder.with_name(f"{folder.name}.state.pt")
+    digest, done = _digest(encoder, pairs, recipe), folder / "training.json"
     if done.is_file() and json.loads(done.read_text("utf-8"))["digest"] == digest:
         return _open(str(folder), recipe)
     identifier = _open(encoder, recipe)
     network = identifier.network.to(choose_device("auto"))
     logging.disable_progress_bar()  # of saving, which takes no time
     trained, head = _freeze(network, recipe.freeze)
+    plan = _plan(pairs, recipe)
     optimizer = torch.optim.AdamW(
-        [
-            {"params": trained, "highest": recipe.learning_rate},
-            {"params": head, "highest": recipe.head_rate},
-        ],
+        [{"params": trained, "lr": recipe.learning_rate}, {"params": head, "lr": recipe.head_rate}],
         weight_decay=0.01,
     )
-    plan = _plan(pairs, recipe)
-    first = 0
-    if state_file.is_file():
-        state = torch.load(state_file, map_location=network.device)
-        if state["digest"] == digest:
-            network.load_state_dict(state["network"])
-            optimizer.load_state_dict(state["optimizer"])
-            first = state["next"]
-    torch.manual_seed(recipe.seed + first)
-    started = saved = time.monotonic()
-    for step in range(first, len(plan)):
-        is_up = clock.is_up()
-        if is_up or time.monotonic() - saved > SAVE_SECONDS:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            state = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-            part = state_file.with_suffix(".part")
-            torch.save({"digest": digest, "next": step, **state}, part)
-            part.replace(state_file)
-            saved = time.monotonic()
-        if is_up:
-            raise OutOfTime(f"{folder}: step {step:,} of {len(plan):,}")
-        rate = min(1, (step + 1) / max(1, WARM_UP * len(plan))) * (1 - step / len(plan))
-        for group in optimizer.param_groups:
-            group["lr"] = group["highest"] * rate
-        loss = _loss(identifier, pairs.take(plan[step]), swap=bool(step % 2))
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-        if (step + 1) % 100 == 0:
-            left = (time.monotonic() - started) / (step + 1 - first) * (len(plan) - step - 1)
-            loss_and_left = f"loss {loss.item():.3f}, {left / 60:.0f} min left"
-            say(f"  step {step + 1:,} of {len(plan):,}, {loss_and_left}")
+    warm = max(1, WARM_UP * len(plan))
+    scheduler = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1, (step + 1) / warm) * (1 - step / len(plan))
+    )
+    torch.manual_seed(recipe.seed)
+    with Progress(f"training {folder.name}", len(plan), "steps") as shown:
+        for step, rows in enumerate(plan):
+            _loss(identifier, pairs.take(rows), swap=bool(step % 2)).backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+            scheduler.step()
+            shown.add(1)
     network.eval().save_pretrained(folder)
     identifier.tokenizer.save_pretrained(folder)
     done.write_text(json.dumps({"digest": digest, "recipe": asdict(recipe)}, indent=1) + "\n")
-    state_file.unlink(missing_ok=True)
     return identifier
 
 

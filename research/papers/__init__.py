@@ -1,1 +1,1 @@
-"""What reproduce_papers calls: the parts that it runs, how far people go, the page."""
+"""What reproduce_papers calls: how far people go, published figures, the page."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 import tempfile
-from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 
@@ -28,7 +24,7 @@ def train(task: str, epochs: int, split: Split, path: Path) -> None:
     trainer.epoch = epochs
     trainer.eval_threads = 1
     trainer.shuffle = False  # its order is random without a seed; the split's order is shuffled
-    with tempfile.TemporaryDirectory() as folder, _native_output_to_stderr():
+    with tempfile.TemporaryDirectory() as folder:
         for name, part in (("train", split.train), ("choice", split.choice)):
             lines = [" ".join(_tokens(paragraph, task)) + "\n" for paragraph in part]
             Path(folder, name).write_text("".join(lines), encoding="utf-8")
@@ -41,19 +37,6 @@ def _tokens(paragraph: Paragraph, task: str) -> list[str]:
     if task == "cws":
         return paragraph.words
     return [f"{word}/{tag}" for word, tag in zip(*paragraph, strict=True)]
-
-
-@contextlib.contextmanager
-def _native_output_to_stderr() -> Iterator[None]:
-    """Sends what native code prints on standard output, a line an epoch, to standard error."""
-    sys.stdout.flush()
-    saved = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 1)
-        os.close(saved)
 
 
 def score(task: str, folder: Path, paragraphs: list[Paragraph]) -> dict[str, float]:

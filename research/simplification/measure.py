@@ -7,7 +7,6 @@ files of lines, ``NAME.orig`` and ``NAME.simp.0``, ``.1``, … , line by line of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,6 @@ from gaixie.udfs.metrics.bootstrap import Estimate, estimate_of
 from gaixie.udfs.metrics.hsk import mean_levels
 from gaixie.udfs.metrics.references import Resamples, estimate, leave_one_out
 from gaixie.udfs.metrics.simplification import FEATURES
-from gaixie.udfs.metrics.words import words
 from gaixie.udfs.storage.text_tables import read_lines
 
 LEAST = 3.54
@@ -96,14 +94,6 @@ def measure(
         "references": len(data.references),
         "samples": samples,
         "seed": seed,
-        "sides": [
-            side("originals", [data.source], segmenter),
-            side("references", data.references, segmenter)
-            | {
-                "copies": float(np.mean([_equal(data.source, c) for c in data.references])),
-                "all_different": float(np.mean([len({*r}) == len(r) for r in _rows(data)])),
-            },
-        ],
         "features": {
             name: estimate(metric, people, resamples)._asdict() for name, metric in features.items()
         },
@@ -117,20 +107,6 @@ def measure(
             for name, sets in rows.items()
         },
         "signatures": {name: metric.signature() for name, metric in metrics.items()},
-    }
-
-
-def side(name: str, columns: Sequence[pa.Array], segmenter: str) -> dict[str, Any]:
-    """Sentences, their characters and words, and how many different words, of some columns
-    together."""
-    rows = list(chain.from_iterable(words(column, segmenter) for column in columns))
-    texts = list(chain.from_iterable(column.to_pylist() for column in columns))
-    return {
-        "name": name,
-        "sentences": len(texts),
-        "characters": float(np.mean([len("".join(text.split())) for text in texts])),
-        "words": float(np.mean([len(row or ()) for row in rows])),
-        "different_words": len({word for row in rows for word in row or ()}),
     }
 
 
@@ -151,11 +127,3 @@ def _scaled(name: str, value: Estimate) -> dict[str, float]:
     """A share in per cent, any other score as it is."""
     scale = 100.0 if name in SHARES else 1.0
     return {key: scale * number for key, number in value._asdict().items()}
-
-
-def _equal(a: pa.Array, b: pa.Array) -> float:
-    return float(np.mean([x == y for x, y in zip(a.to_pylist(), b.to_pylist(), strict=True)]))
-
-
-def _rows(data: SimplificationSet) -> list[tuple[str, ...]]:
-    return list(zip(*(column.to_pylist() for column in data.references), strict=True))

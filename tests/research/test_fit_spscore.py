@@ -50,13 +50,6 @@ def fitted(ratings, tmp_path_factory):
     return folder
 
 
-def test_a_dry_run_counts_and_writes_nothing(ratings, tmp_path, capsys):
-    line = ["--input", str(ratings), "--output", str(tmp_path / "none"), "--dry-run"]
-    assert fit_spscore.main(line) == 0
-    assert capsys.readouterr().out == "ratings.csv: 80 rated pairs in 40 groups\n"
-    assert not (tmp_path / "none").exists()
-
-
 @pytest.mark.parametrize("tier", ["paper", "core"])
 def test_the_folder_holds_a_model_with_its_card(fitted, tier):
     model = SPScore.load(fitted / tier)
@@ -66,8 +59,7 @@ def test_the_folder_holds_a_model_with_its_card(fitted, tier):
     assert "80 in 40 groups" in card
     figures = json.loads((fitted / tier / "evaluation.json").read_text("utf-8"))
     assert set(figures["correlations"]["real"]) == set(OUTPUTS)
-    for name in ("reliability.png", "scores_by_kind.png"):
-        assert (fitted / tier / name).read_bytes().startswith(b"\x89PNG")
+    assert (fitted / tier / "reliability.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_same_fit_twice_is_the_same_model(fitted, ratings, tmp_path):
@@ -174,12 +166,6 @@ def test_a_table_that_cannot_be_fitted_is_one_line(ratings, tmp_path, capsys, ch
     assert error.count("\n") == 1
 
 
-def test_a_missing_table_is_one_line(tmp_path, capsys):
-    line = ["--input", str(tmp_path / "no.csv"), "--output", str(tmp_path / "none")]
-    assert fit_spscore.main(line) == 2
-    assert "no.csv: no such file" in capsys.readouterr().err
-
-
 def test_without_output_the_shipped_models_are_not_replaced(ratings):
     with pytest.raises(SystemExit) as stop:
         fit_spscore.main(["--input", str(ratings)])
@@ -201,12 +187,6 @@ def test_wrong_settings_name_file_and_setting(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as error:
         load_settings(data.Config, path)
     assert str(path) in str(error.value)
-
-
-def test_the_shipped_settings_load():
-    config = load_settings(data.Config, data.CONFIG)
-    assert config.folds >= 5
-    assert config.negatives.bounds
 
 
 @pytest.fixture(scope="module")

@@ -35,11 +35,6 @@ def test_a_small_set_by_hand(folder):
     system = folder / "system.txt"
     system.write_text("他生病了。\n我高兴。\n", "utf-8")
     result = run(folder, "--system", f"ours={system}")
-    originals, references = result["sides"]
-    assert (originals["sentences"], references["sentences"]) == (2, 4)
-    assert originals["characters"] == 5.5
-    assert references["copies"] == 0.25
-    assert references["all_different"] == 1
     assert {*result["systems"]} == {"source", "a person", "person 0", "person 1", "ours"}
     assert result["systems"]["ours"]["bleu"]["score"] == pytest.approx(100)  # each is a reference
     people = [result["systems"][f"person {k}"]["sari"]["score"] for k in range(2)]

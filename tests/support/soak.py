@@ -212,7 +212,6 @@ serve --port 0 --workers 2
 serve --dry-run
 check {e}/pairs.jsonl --min-score 0.4
 pairs versions --input {w}/versions.parquet --foreign-column en --text-column zh --output {o}
-compare-methods {w}/out --runs demo again --output {o} --sources 50
 release --root {o} --runs demo --version 1.0 --license MIT
 release --root {w}/out --runs demo --version 9.0 --license MIT --dry-run
 vocabulary --input {e}/pairs.jsonl --column source --output {o}
@@ -227,12 +226,12 @@ model-card {w}/tiny/run/model --folder {o}
 metrics {w}/pairs.tsv --metrics spscore,bleu,self-bleu,pinc
 compare --data {d} --output {o} --sets STS-B --limit 300
 annotate export {w}/out/runs/demo --annotators anna bo --overlap 2 --pairs 50 --output {o}
-human-evaluation likert {w}/likert.csv --output {o}
+human-evaluation {w}/likert.csv --output {o}
 fit --input {w}/ratings.csv --output {o} --tier core
-identify train --data {d} --encoder {w}/tiny/run/model --output {o}
+identify --data {d} --encoder {w}/tiny/run/model --output {o}
 simplifications --data {d}/mcts --output {o}
 generators --reviews {d}/hotel_reviews.csv --limit 400 --vectors {w}/vectors --output {o}
-papers --data {d} --output {o} --page {o}.md
+papers {o} --data {d} --page {o}.md
 """.strip().splitlines()
 """Every command of gaixie: e is examples/, w what prepare has made, d public data, o a new folder."""
 

@@ -41,6 +41,18 @@ def interval(statistics: np.ndarray | Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def drawn_rows(
+    groups: Sequence[Any] | np.ndarray, samples: int = 1000, seed: int = 0
+) -> Iterator[np.ndarray]:
+    """The rows of each resample, whole groups at a time: int64. groups: of each row."""
+    _, index = np.unique(np.asarray(groups), return_inverse=True)
+    order = np.argsort(index, kind="stable")
+    starts = np.searchsorted(index[order], np.arange(index.max() + 2))
+    members = [order[a:b] for a, b in pairwise(starts)]
+    for drawn in resamples(len(members), samples, seed):
+        yield np.concatenate([members[k] for k in drawn])
+
+
 def bootstrap_interval(
     statistic: Callable[..., float],
     columns: tuple[np.ndarray, ...],
@@ -49,12 +61,5 @@ def bootstrap_interval(
     seed: int = 0,
 ) -> tuple[float, float]:
     """95 % percentile interval of statistic(*columns), resampling whole groups."""
-    _, index = np.unique(np.asarray(groups), return_inverse=True)
-    order = np.argsort(index, kind="stable")
-    starts = np.searchsorted(index[order], np.arange(index.max() + 2))
-    members = [order[a:b] for a, b in pairwise(starts)]
-    resampled = []
-    for drawn in resamples(len(members), samples, seed):
-        rows = np.concatenate([members[k] for k in drawn])
-        resampled.append(statistic(*(column[rows] for column in columns)))
-    return interval(resampled)
+    drawn = drawn_rows(groups, samples, seed)
+    return interval([statistic(*(column[rows] for column in columns)) for rows in drawn])

@@ -14,6 +14,7 @@ import pytest
 from servers import wait_for
 
 PATIENCE = 120
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture

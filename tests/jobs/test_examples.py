@@ -105,6 +105,7 @@ def test_translations_of_wmt(example, tmp_path, monkeypatch):
     ]
 
 
+@pytest.mark.long
 def test_train_tiny(demo, example, tmp_path):
     pytest.importorskip("torch")
     printed = example("train_tiny.py", demo / "runs/demo", tmp_path)

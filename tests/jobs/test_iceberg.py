@@ -21,7 +21,7 @@ from scored_runs import ENVIRONMENT, ROOT, Run
 from servers import PATIENCE
 
 StaticTable = pytest.importorskip("pyiceberg.table").StaticTable
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 NAME = "lake.corpus.pairs"
 KILLED = """
 import os, signal, sys
@@ -147,20 +147,6 @@ def test_duckdb_reads_the_tables_files(lake):
     pd.testing.assert_frame_equal(found, rows, check_dtype=False, check_exact=True)
 
 
-def test_duckdb_scans_the_table(lake):
-    """By its own extension, where this DuckDB has it."""
-    with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
-        try:
-            connection.load_extension("iceberg")
-        except duckdb.Error:
-            pytest.skip(f"DuckDB {duckdb.__version__} has no extension iceberg here")
-        metadata = lake.table.metadata_location
-        scan = f"FROM iceberg_scan('{metadata}') WHERE run = 'r1'"
-        found = connection.sql(scan).df().sort_values("pair_id", ignore_index=True)
-    rows = lake.rows("r1")
-    pd.testing.assert_frame_equal(found[[*rows]], rows, check_dtype=False, check_exact=True)
-
-
 def test_an_audit_that_fails_publishes_nothing(lake, pairs):
     """A file of the run lost a row since it was counted."""
     folder = lake.out / "runs" / "damaged"
@@ -180,7 +166,6 @@ def test_an_audit_that_fails_publishes_nothing(lake, pairs):
     assert after.snapshots() == before.snapshots()
 
 
-@pytest.mark.long
 def test_a_killed_process_leaves_a_run_to_add_once(lake, pairs):
     """A run with a column that the table has not, killed before it is published there."""
     before, columns = lake.table.current_snapshot(), [*lake.rows("r1")]
@@ -215,7 +200,6 @@ def test_a_killed_process_leaves_a_run_to_add_once(lake, pairs):
     assert not other.folder.exists()
 
 
-@pytest.mark.long
 def test_snapshots_that_expire_leave_runs_and_tags(lake, pairs):
     """A release tags its snapshot, which stays; the one that brought r1 goes, and its rows stay."""
     first = lake.table.snapshots()[0]

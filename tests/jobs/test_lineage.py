@@ -69,6 +69,7 @@ def names(event: dict, side: str) -> list[str]:
     return [dataset["name"] for dataset in event[side]]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_server_hears_what_a_run_read_and_wrote(launch, receiver, jar, tmp_path):
     log, out, pairs = tmp_path / "log", tmp_path / "out", ROOT / "examples/pairs.jsonl"

@@ -244,6 +244,7 @@ def test_refused(store, launch, given, jars, case):
     assert store.keys("out/runs/refused/") == []
 
 
+@pytest.mark.long
 def test_executors_fetch_their_python_from_the_store(
     store, given, jars, launch, tmp_path, monkeypatch
 ):
@@ -346,6 +347,7 @@ def test_jars_that_cannot_be_had(tmp_path, monkeypatch):
     assert not (tmp_path / "jars").exists()
 
 
+@pytest.mark.long
 def test_new_only(store, launch, grow):
     """The second run knows the first one's files by name, size and time as the store has them."""
     for number in range(2):

@@ -9,6 +9,7 @@ from typing import Any
 
 import sentencepiece
 import torch
+from tiny_models import bart_sizes
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
@@ -26,16 +27,7 @@ TEXTS = [
     "他昨天在图书馆看书！",
     "会议原定周四举行，但因为暴雨推迟到了下周。",
 ]
-SIZES = {
-    "d_model": 16,
-    "encoder_layers": 1,
-    "decoder_layers": 1,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 32,
-    "decoder_ffn_dim": 32,
-    "max_position_embeddings": 64,
-}
+SIZES = bart_sizes(16, 64)
 
 
 def bert_bart(folder: Path) -> str:

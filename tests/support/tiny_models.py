@@ -40,20 +40,20 @@ def tiny_bert(folder: Path, layers: int = 3) -> str:
     return str(folder)
 
 
+def bart_sizes(width: int, positions: int, heads: int = 2) -> dict[str, int]:
+    """Keys of the configuration of a BART, m2m100 or Marian of one layer."""
+    one = {"layers": 1, "attention_heads": heads, "ffn_dim": 2 * width}
+    sides = {f"{side}_{key}": one[key] for side in ("encoder", "decoder") for key in one}
+    return sides | {"d_model": width, "max_position_embeddings": positions}
+
+
 def tiny_bart(folder: Path) -> str:
     """A sequence-to-sequence model over the same characters."""
     vocabulary = _save_tokenizer(folder)
     torch.manual_seed(0)
     config = BartConfig(
         vocab_size=vocabulary,
-        d_model=16,
-        encoder_layers=1,
-        decoder_layers=1,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=32,
-        decoder_ffn_dim=32,
-        max_position_embeddings=POSITIONS,
+        **bart_sizes(16, POSITIONS),
         bos_token_id=0,
         pad_token_id=1,
         eos_token_id=2,

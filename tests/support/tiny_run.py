@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 from manifests import write_manifest
+from tiny_models import bart_sizes
 
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.udfs.text.entities import load_settings
@@ -85,19 +86,7 @@ def write_tokenizer(folder: Path) -> str:
     return str(folder)
 
 
-MODEL = {
-    "d_model": 32,
-    "encoder_layers": 1,
-    "decoder_layers": 1,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 64,
-    "decoder_ffn_dim": 64,
-    "max_position_embeddings": 64,
-    "dropout": 0.0,
-    "attention_dropout": 0.0,
-    "init_std": 0.05,
-}
+MODEL = bart_sizes(32, 64) | {"dropout": 0.0, "attention_dropout": 0.0, "init_std": 0.05}
 
 
 def settings(run: str, tokenizer: str, output: Path, **changes: Any) -> dict[str, Any]:

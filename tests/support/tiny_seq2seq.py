@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from tiny_models import bart_sizes
 from transformers import BartConfig, BartForConditionalGeneration
 
 from gaixie.training.data.stage_loader import PairEncoder
@@ -27,14 +28,7 @@ def tiny_seq2seq(folder: Path, pairs: Sequence[tuple[str, str]] = ()) -> str:
     torch.manual_seed(0)
     config = BartConfig(
         vocab_size=len(tokenizer),
-        d_model=32,
-        encoder_layers=1,
-        decoder_layers=1,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=64,
-        decoder_ffn_dim=64,
-        max_position_embeddings=POSITIONS,
+        **bart_sizes(32, POSITIONS),
         bos_token_id=BOS,
         pad_token_id=PAD,
         eos_token_id=EOS,

@@ -16,10 +16,6 @@ CORPUS = (
 )  # fmt: skip
 """Chinese, English, the same in other Chinese words: at least 15 characters."""
 
-SIMPLER = (
-    ("由于天气状况恶劣，本次航班被迫予以取消。", "The flight was cancelled owing to adverse meteorological conditions.", "The flight was cancelled because of bad weather.", "因为天气不好，我们的飞机今天不飞了。"),
-)  # fmt: skip
-
 
 def make_tokenizer(texts: Sequence[str], languages: Sequence[str] = ()) -> Any:
     """A fast tokenizer of byte pairs; without languages it ends texts itself, as Marian's does."""
@@ -57,26 +53,19 @@ def save_translator(
     the languages.
     """
     import torch
+    from tiny_models import bart_sizes
     from transformers import AutoConfig, AutoModelForSeq2SeqLM
 
     torch.manual_seed(1)
     texts = [text for _, a, _, b in examples for text in (a, b)]
     told = kind == "m2m_100"
     tokenizer = make_tokenizer(texts, languages if told else ())
-    sizes = {
-        "d_model": 64,
-        "encoder_layers": 1,
-        "decoder_layers": 1,
-        "dropout": 0.0,
-        "init_std": 0.1,
-    }
-    sizes |= {f"{side}_attention_heads": 4 for side in ("encoder", "decoder")}
-    sizes |= {f"{side}_ffn_dim": 128 for side in ("encoder", "decoder")}
     config = AutoConfig.for_model(
         kind,
-        **sizes,
+        **bart_sizes(64, 64, heads=4),
+        dropout=0.0,
+        init_std=0.1,
         vocab_size=len(tokenizer),
-        max_position_embeddings=64,
         pad_token_id=1,
         eos_token_id=2,
         bos_token_id=0,

@@ -119,6 +119,7 @@ def test_the_budget_ends_the_job_and_more_of_it_goes_on(spark, serve, sentences,
     assert counts == Counter(sentences)
 
 
+@pytest.mark.long
 def test_killed_and_resumed(spark, serve, sentences, tmp_path):
     """The job as a process of its own."""
     server = serve({text: ["500"] for text in sentences[::5]})

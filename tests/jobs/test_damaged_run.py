@@ -59,11 +59,19 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_release_refuses_it(spark, root, fault, monkeypatch):
+def test_readers_refuse_it(spark, root, fault, monkeypatch, capsys):
+    verify = [str(root), "--run-id", "r", "--verify"]
+    assert show_run.main(verify) == 0
+    assert capsys.readouterr().out.endswith("files: no faults\n")
     damage, message = FAULTS[fault]
     path = largest(root)
     damage(path)
     named = path.with_name("part-more.parquet") if fault == "more" else path
+    assert show_run.main(verify) == 1
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("scored/origin=")
+    assert message in first
+    assert last.endswith("files: 1 faults")
     if fault != "flipped":  # then Spark is not needed to see it
         monkeypatch.setattr(pipeline, "start_session", None)
     given = ["--root", str(root), "--runs", "r", "--version", "1.0", "--license", "MIT"]
@@ -72,19 +80,6 @@ def test_a_release_refuses_it(spark, root, fault, monkeypatch):
     assert str(refused.value).startswith(f"{named}: ")
     assert "\n" not in str(refused.value)
     assert not list(root.rglob("releases/1.0/*"))
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_show_run_verifies_it(root, fault, capsys):
-    assert show_run.main([str(root), "--run-id", "r", "--verify"]) == 0
-    assert capsys.readouterr().out.endswith("files: no faults\n")
-    damage, message = FAULTS[fault]
-    damage(largest(root))
-    assert show_run.main([str(root), "--run-id", "r", "--verify"]) == 1
-    first, last = capsys.readouterr().out.splitlines()
-    assert first.startswith("scored/origin=")
-    assert message in first
-    assert last.endswith("files: 1 faults")
 
 
 def test_a_run_without_digests_is_read(spark, root, capsys):

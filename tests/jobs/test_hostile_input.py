@@ -93,16 +93,6 @@ def test_types_of_parquet_that_spark_does_not_know(score, tmp_path):
     assert "column 'time' is " in run.error
 
 
-def test_a_compression_that_spark_does_not_know(score, tmp_path):
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"source": [A], "paraphrase": [B]}), path, compression="brotli")
-    given = ("--input", path, "--origin", "llm", "--on-corrupt-file", "quarantine")
-    run = score(tmp_path / "out", *given)
-    assert run.code == 2
-    last = run.stderr.splitlines()[-1]
-    assert "compressed with brotli, which this Spark does not read" in last
-
-
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_a_byte_order_mark_of_gb18030(score, tmp_path, kind):
     text = f"source,paraphrase\n{A},{B}\n" if kind == "csv" else GOOD
@@ -112,14 +102,19 @@ def test_a_byte_order_mark_of_gb18030(score, tmp_path, kind):
     assert run.scored["source"].tolist() == [A]
 
 
-def test_two_columns_of_one_name_and_a_binary_file(score, tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text(f"source,source,paraphrase\n{A},{A},{B}\n")
-    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
-    assert run.code == 2
-    assert f"{path}: two columns are named 'source': rename one" in run.error
-    path.write_bytes(b"PK\x03\x04\x00\x1b[31m\x00" * 20)
-    run = score(tmp_path / "out", "--input", path, "--origin", "llm")
-    assert run.code == 2
-    assert "it looks like a binary file" in run.error
-    assert run.error.isprintable()
+def test_files_that_are_refused(score, tmp_path):
+    """A compression that Spark does not know, two columns of one name, and a binary file."""
+    table, given = tmp_path / "a.parquet", ("--origin", "llm", "--on-corrupt-file", "quarantine")
+    pq.write_table(pa.table({"source": [A], "paraphrase": [B]}), table, compression="brotli")
+    twice, binary = tmp_path / "a.csv", tmp_path / "b.csv"
+    twice.write_text(f"source,source,paraphrase\n{A},{A},{B}\n")
+    binary.write_bytes(b"PK\x03\x04\x00\x1b[31m\x00" * 20)
+    for path, said in {
+        table: "compressed with brotli, which this Spark does not read",
+        twice: f"{twice}: two columns are named 'source': rename one",
+        binary: "it looks like a binary file",
+    }.items():
+        run = score(tmp_path / "out", "--input", path, *given)
+        last = run.stderr.splitlines()[-1]
+        assert (run.code, last.isprintable()) == (2, True)
+        assert said in last

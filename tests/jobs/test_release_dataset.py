@@ -12,9 +12,9 @@ import signal
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import datasets
 import mlcroissant
@@ -47,8 +47,7 @@ LINEAGE = ["n", "method", "license", "run"]
 COLUMNS = ["pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS, "origin", "stage"]
 
 
-@dataclass
-class Outcome:
+class Outcome(NamedTuple):
     code: int
     stdout: str
     stderr: str

@@ -98,23 +98,13 @@ def test_malformed_records_beside_line_breaks(score, tmp_path):
 
 def test_settings_of_quote_and_delimiter(score, tmp_path):
     path = written(tmp_path / "a.csv", BREAKS, ";", quotechar="'")
-    given = (
-        "--input",
-        path,
-        "--origin",
-        "llm",
-        "--set",
-        "csv.delimiter=;",
-        "--set",
-        'csv.quote="\'"',
-    )
-    run = score(tmp_path / "out", *given)
+    given = ("--origin", "llm", "--set", "csv.delimiter=;", "--set", 'csv.quote="\'"')
+    run = score(tmp_path / "out", "--input", path, *given)
     assert run.code == 0, run.stderr
     assert sorted(run.scored["note"]) == sorted(row[2] for row in BREAKS)
     path = plain(tmp_path / "b.csv", [[A, f'"{B}"', ""]], ",")
-    run = score(
-        tmp_path / "out", "--input", path, "--origin", "llm", "--set", "csv.quote=''", run_id="b"
-    )
+    given = ("--input", path, "--origin", "llm", "--set", "csv.quote=''")
+    run = score(tmp_path / "out", *given, run_id="b")
     assert run.scored["paraphrase"].tolist() == [f'"{B}"']
 
 

@@ -2,7 +2,6 @@
 
   python research/compare_metrics.py --data FOLDER --output comparison/
   python research/compare_metrics.py --data FOLDER --output comparison/ --sets STS-B --limit 1000
-  python research/compare_metrics.py --data FOLDER --output comparison/ --tuning authors
 
 conf/metrics.yaml names the metrics and the sets. Writes
 
@@ -54,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
     data_sets = []
     for data_set in config.data_sets:
         data_sets += compare(data_set, scorer.score(data_set, tables[data_set.name]), config)
-    settings = config.model_dump(include={"samples", "tune", "tuning", "stretch"})
+    settings = config.model_dump(include={"samples", "tune", "stretch"})
     write(args.output, settings | {"data_sets": data_sets})
     for compared in data_sets:
         best, statistic = compared["metrics"][0], compared["statistic"]
@@ -75,8 +74,7 @@ def write(folder: Path, result: dict[str, Any]) -> None:
 def _config(args: argparse.Namespace) -> Config:
     """The settings, under the options of the command line."""
     config = load_settings(Config, args.config)
-    changes: dict[str, Any] = {"encoder": args.encoder, "tuning": args.tuning}
-    changes = {name: value for name, value in changes.items() if value}
+    changes: dict[str, Any] = {"encoder": args.encoder} if args.encoder else {}
     if args.metrics:
         changes["metrics"] = dict.fromkeys(config.metrics, args.metrics.split(","))
     if args.sets:
@@ -105,7 +103,6 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--metrics", metavar="NAMES", help="instead of those of the settings")
     add("--encoder", metavar="MODEL", help="of the embedding metrics")
     add("--limit", type=int, metavar="N", help="rows of a set; 0 for all")
-    add("--tuning", choices=("spearman", "authors"), help="how weights are chosen")
     add("--dry-run", action="store_true", help="read the sets, write nothing")
     return parser.parse_args(argv)
 

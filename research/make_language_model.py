@@ -53,10 +53,10 @@ from gaixie.udfs.text.code_points import CodePoints, from_strings
 from gaixie.udfs.text.normalise import NORMALISATION, normalise
 
 ORDERS = range(2, 7)
-SMALLEST_MB = 1
+OVERLAP = 10
+"""Characters in a row, of which one copy of an excluded sentence is too much."""
 LAST_CODE = 0x20000
 """Characters beyond are unknown: rare ideographs, which would make the table of characters long."""
-LINE_EVERY = 100_000
 
 
 class Sentences(NamedTuple):
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> None:
     paths = local_copy(options.output, options.exclude, *given, overwrite=options.overwrite)
     with paths as (output, exclude, *files):
         output = check_output(output, MANIFEST, options.overwrite)
-        excluded = Excluded(exclude, options.exclude, options.overlap)
+        excluded = Excluded(exclude, options.exclude)
         groups = [
             read_groups(file, column, path)
             for file, (path, column) in zip(files, inputs, strict=True)
@@ -112,19 +112,15 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--per-group", type=positive, metavar="N", help=per_group)
     excluded = "columns source and paraphrase: sentences not to train on, nor on lists with one"
     add("--exclude", metavar="FILE", help=excluded)
-    overlap = "what shares N characters in a row with an excluded sentence is excluded too; 10"
-    add("--overlap", type=positive, default=10, metavar="N", help=overlap)
     add("--order", type=int, choices=ORDERS, default=5, help="longest n-gram; default: 5")
     least = "rarer n-grams are left out, by order, the last for all above; default: 2,1,2"
     add("--least", type=_counts, default=(2, 1, 2), metavar="N,N,...", help=least)
     size = "size of all files, in millions of bytes; default: 16"
-    add("--max-mb", type=float, default=16, metavar="MB", help=size)
+    add("--max-mb", type=positive, default=16, metavar="MB", help=size)
     source = "name and licence of a source, for the description; may be repeated"
     add("--source", action="append", default=[], metavar="TEXT", help=source)
     add("--seed", type=int, default=0, help="of what is drawn from lists; default: 0")
     options = parser.parse_args(argv)
-    if options.max_mb < SMALLEST_MB:
-        parser.error(f"argument --max-mb: {options.max_mb:g}: expected {SMALLEST_MB} or more")
     last = options.least[-1]
     options.least = [*options.least, *[last] * options.order][: options.order]
     return options
@@ -140,9 +136,7 @@ def _counts(text: str) -> tuple[int, ...]:
 class Excluded:
     """Sentences not to train on."""
 
-    def __init__(self, file: Path | None, given: str | None, overlap: int):
-        """overlap: of so many characters in a row, one copy is too much."""
-        self.overlap = overlap
+    def __init__(self, file: Path | None, given: str | None):
         self.texts: set[str] = set()
         if file is not None:
             if not file.is_file():
@@ -155,7 +149,7 @@ class Excluded:
         return text in self.texts or not self.runs.isdisjoint(self._runs(text))
 
     def _runs(self, text: str) -> Iterator[str]:
-        return (text[k : k + self.overlap] for k in range(len(text) - self.overlap + 1))
+        return (text[k : k + OVERLAP] for k in range(len(text) - OVERLAP + 1))
 
 
 def gather(
@@ -169,8 +163,6 @@ def gather(
         for group in groups:
             group = [text for text in map(normalise, group) if text]
             read += len(group)
-            if read // LINE_EVERY > (read - len(group)) // LINE_EVERY:
-                say(f"reading: {read:,} sentences")
             if any(text in excluded for text in group):
                 left_out += len(group)
                 continue

@@ -30,7 +30,6 @@ from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from gaixie.research.fitting.sentences import read_groups, split_column
 from gaixie.udfs.command_line import make_parser, run_command, say
@@ -38,7 +37,7 @@ from gaixie.udfs.meaning.vectors import MANIFEST, write_table
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.storage.progress import Progress
-from gaixie.udfs.text.normalise import normalise_column
+from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
 LONGEST_WORD = 12
@@ -118,12 +117,8 @@ def count_words(path: Path, column: str) -> Counter[str]:
     segmenter = JiebaSegmenter()
     texts = chain.from_iterable(read_groups(path, column, str(path)))
     while batch := list(islice(texts, BATCH_ROWS)):
-        text, _ = normalise_column(pa.array(batch, pa.string()))
-        words = segmenter.word_ends(text)
-        whole = text.values.tobytes().decode("utf-32-le", "surrogatepass")
-        ends = words.ends + np.repeat(text.offsets[:-1], np.diff(words.offsets))
-        starts = np.concatenate([[0], ends[:-1]]).astype(int)
-        counts.update(whole[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True))
+        for words in segmenter.cut([normalise(text) for text in batch]):
+            counts.update(words)
     return counts
 
 

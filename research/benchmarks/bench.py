@@ -32,7 +32,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import rjieba
 
-from gaixie.research.benchmarks.bench_metrics import bench_metrics
 from gaixie.research.benchmarks.common import ROOT, best_rate, parser, show, watch
 from gaixie.research.benchmarks.pairs import write_pairs
 from gaixie.udfs.features import extract_code_points
@@ -93,13 +92,10 @@ def bench_full(pairs: Path) -> dict[str, float]:
 
 
 def bench_tokenizer(pairs: Path, work: Path) -> dict[str, float]:
-    """The entity-aligned tokenizer with 60,000 words at most, beside one of characters.
+    """The entity-aligned tokenizer with 60,000 words at most.
 
-    Encoding a sentence here: normalise, find entities, cut into words, ids, entity table. The
-    baseline looks characters up, in compiled code, on one core too.
+    Encoding a sentence: normalise, find entities, cut into words, ids, entity table.
     """
-    from tokenizers import Regex, Tokenizer, models, pre_tokenizers
-
     from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
     from gaixie.training.tokenize_text import CONFIG, encode
     from gaixie.udfs.text.entities import load_settings
@@ -116,18 +112,11 @@ def bench_tokenizer(pairs: Path, work: Path) -> dict[str, float]:
     next(cores)  # its processes have started
     rows = 10 * len(texts) - 1_000
     all_cores = rows / timeit.timeit(lambda: [*cores], number=1)
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    alphabet = {c: k for k, c in enumerate(sorted({c for text in texts for c in text}), 1)}
-    characters = Tokenizer(models.WordLevel(alphabet | {"<unk>": 0}, unk_token="<unk>"))
-    characters.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    baseline = best_rate(len(texts), lambda: [characters.encode_batch(p) for p in parts], 2)
     return {
         "words": len(words),
         "load_s": load_s,
         "sentences_per_s_per_core": one_core,
         "sentences_per_s_all_cores": all_cores,
-        "characters_sentences_per_s_per_core": baseline,
-        "ratio_to_characters": one_core / baseline,
     }
 
 
@@ -178,7 +167,6 @@ def bench_s3(pairs: Path, work: Path, options: list[str]) -> dict[str, Any]:
 def bench_all(args: argparse.Namespace, pairs: Path, options: list[str]) -> dict[str, Any]:
     """Every figure of bench.json."""
     result: dict[str, Any] = bench_parts(pairs, args.model)
-    result["metric"] = bench_metrics(args.data, SAMPLE)
     if importlib.util.find_spec("transformers"):
         result["full"] = bench_full(pairs)
         result["tokenizer"] = bench_tokenizer(pairs, args.work / "tokenizer")

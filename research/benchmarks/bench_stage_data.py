@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,9 +16,9 @@ import torch
 from gaixie.research.benchmarks.common import parser, show
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.stage_data import StageStream
-from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader
+from gaixie.training.data.stage_loader import PairEncoder, StageLoader
 from gaixie.training.data.token_files import ROWS, TokenFiles
-from gaixie.training.loop.step import MicroBatches, Work
+from gaixie.training.loop.step import MicroBatches
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
 from gaixie.training.settings import StreamSettings
 
@@ -32,8 +31,7 @@ BATCHES = 800
 def bench_stage_data(data: str, tokenizer: str, stage: int = 1) -> dict[str, float]:
     """Some batches of a stage; tokens: of sources and paraphrases, without padding.
 
-    made: all cores make its tokens. first_batch_s: from the manifest to the first batch, in this
-    process, once they are made. on_the_fly: made anew each time, and kept in no file.
+    made: all cores make its tokens.
     """
     torch.set_num_threads(1)
     encode = PairEncoder(EntityAlignedTokenizer.from_pretrained(tokenizer))
@@ -54,43 +52,22 @@ def bench_stage_data(data: str, tokenizer: str, stage: int = 1) -> dict[str, flo
         # Two bytes a token, after the ends of ROWS pairs.
         sizes = [file.stat().st_size for file in Path(folder).rglob("*.tokens")]
         made = sum((size - 8 * (2 * ROWS + 1)) // 2 for size in sizes)
-        started = time.perf_counter()
-        with closing(iter(StageLoader(stream(), cut))) as batches:
-            next(batches)
-            first_batch_s = time.perf_counter() - started
-        one, padding = _tokens_per_s(StageLoader(stream(), cut))
-        all_cores, _ = _tokens_per_s(StageLoader(stream(), cut, cores))
-    texts = StageStream(Corpus(data), stage, settings)
-    on_the_fly, _ = _tokens_per_s(StageLoader(texts, partial(_encoded, encode), cores))
+        one = _tokens_per_s(StageLoader(stream(), cut))
+        all_cores = _tokens_per_s(StageLoader(stream(), cut, cores))
     return {
-        "pairs": texts.rows,
         "made_tokens_per_s": made / made_s,
-        "first_batch_s": first_batch_s,
         "tokens_per_s_one_process": one,
         "tokens_per_s_all_cores": all_cores,
-        "padding_share": padding,
-        "on_the_fly_tokens_per_s": on_the_fly,
     }
 
 
-def _encoded(encode: PairEncoder, source: list[str], paraphrase: list[str]) -> Work:
-    tensors = encode.tensors(*encode.tokens(source, paraphrase))
-    labels = int((tensors["labels"] != IGNORED).sum())
-    return Work([tensors], labels, labels + int(tensors["attention_mask"].sum()))
-
-
-def _tokens_per_s(loader: StageLoader) -> tuple[float, float]:
-    """Tokens a second, and the share of cells that are padding."""
-    tokens = cells = 0
+def _tokens_per_s(loader: StageLoader) -> float:
     with closing(iter(loader)) as batches:
         for _ in range(WARM):
             next(batches)
         started = time.perf_counter()
-        for _ in range(BATCHES):
-            work = next(batches)
-            tokens += work.tokens
-            cells += sum(m["input_ids"].numel() + m["labels"].numel() for m in work.micro_batches)
-        return tokens / (time.perf_counter() - started), 1 - tokens / cells
+        tokens = sum(next(batches).tokens for _ in range(BATCHES))
+        return tokens / (time.perf_counter() - started)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,6 @@ class Config(Strict):
     metrics: dict[Literal["zh", "en"], list[str]]
     limit: int = Field(5000, ge=0)
     tune: float = Field(0.1, ge=0, lt=1)
-    tuning: Literal["spearman", "authors"] = "spearman"
     stretch: bool = True
     samples: int = Field(1000, ge=1)
     data_sets: list[DataSet] = Field(min_length=1)

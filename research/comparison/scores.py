@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gaixie.research.comparison.datasets import Config, DataSet, source_share
-from gaixie.research.comparison.tuning import tune, tune_as_authors, weight_of, with_weight
+from gaixie.research.comparison.tuning import tune, weight_of, with_weight
 from gaixie.research.fitting import data as fit_data
 from gaixie.research.fitting.recipe import Material, fit, read_material, rows_to_fit, weighted
 from gaixie.udfs.command_line import in_words, say
@@ -68,11 +68,7 @@ class Scorer:
 
     def score(self, data_set: DataSet, table: pd.DataFrame) -> Scores:
         """Every metric of the set's language. One that needs what is not there is left out."""
-        if self.config.tuning == "authors":
-            own = int((~table["added"]).sum())  # those that an extended set adds stand last
-            reported = np.arange(len(table)) >= self.config.tune * own
-        else:
-            reported = source_share(table["source"], "tune") >= self.config.tune
+        reported = source_share(table["source"], "tune") >= self.config.tune
         scored, pairs = Scores(table, reported), pairs_of(table)
         for spec in self.config.metrics.get(data_set.language, []):
             metric = load_metric(spec, model=self.config.encoder, vectors=self.config.word_vectors)
@@ -107,8 +103,6 @@ class Scorer:
             column.filter(rows) for column in (pairs.source, pairs.paraphrase, *pairs.references)
         )
         apart = Pairs(source, paraphrase, tuple(references))
-        if self.config.tuning == "authors":
-            return with_weight(metric, tune_as_authors(metric, apart, human))
         return with_weight(metric, tune(metric, apart, human, WEIGHTS[weight])[0])
 
     def _scores(

@@ -1,8 +1,7 @@
 """The weight of a sum of two parts, chosen by human scores: ParaScore's ω, iBLEU's α.
 
 Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation*, section 5.1, which
-chooses them on a tenth of each set. Report on the rest. The paper's code tries ω in steps of 0.01
-by Pearson's r on the first tenth, and takes the step after the best one.
+chooses them on a tenth of each set. Report on the rest.
 """
 
 from __future__ import annotations
@@ -19,10 +18,6 @@ from gaixie.udfs.metrics.ibleu import IBLEU
 from gaixie.udfs.metrics.metric import Metric, Pairs
 from gaixie.udfs.metrics.parascore import ParaScore
 
-MEASURES = {"spearman": stats.spearmanr, "pearson": stats.pearsonr}
-STEP = 0.01
-"""The step of ω in the paper's code, from 0 to 99 steps."""
-
 
 def weight_of(metric: Metric) -> str | None:
     """Name of the setting that is tuned: ``omega``, ``alpha``, or None."""
@@ -37,9 +32,8 @@ def tune(
     pairs: Pairs,
     human: Sequence[float] | np.ndarray,
     candidates: Sequence[float],
-    correlation: str = "spearman",
 ) -> tuple[float, float]:
-    """(the weight among candidates that agrees best with human scores, its correlation with them).
+    """(the weight among candidates that agrees best with human scores, its Spearman with them).
 
     metric: ParaScore or iBLEU, or the reference-free reading of one. human: a score for each pair;
     pairs without one (NaN), or without a score, do not count. The smaller weight wins a tie. Raises
@@ -55,18 +49,12 @@ def tune(
     for weight in sorted(candidates):
         scores = (kept + weight * change)[there]
         if len(scores) > 1 and np.ptp(scores) > 0 and np.ptp(ratings[there]) > 0:
-            agreement = MEASURES[correlation](scores, ratings[there]).statistic
+            agreement = stats.spearmanr(scores, ratings[there]).statistic
             found.append((float(agreement), -weight))
     if not found:
         raise ValueError(f"{weight_of(metric)} cannot be tuned: all scores are the same")
     best, weight = max(found)
     return -weight, best
-
-
-def tune_as_authors(metric: Metric, pairs: Pairs, human: np.ndarray) -> float:
-    """The weight that the paper's code takes: one step beyond the best by Pearson's r."""
-    steps = [STEP * step for step in range(100)]
-    return round(tune(metric, pairs, human, steps, "pearson")[0] + STEP, 2)
 
 
 def with_weight(metric: Metric, weight: float) -> Metric:

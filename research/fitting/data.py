@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from gaixie.research.fitting.negatives import KINDS, make_negatives
 from gaixie.research.pair_encoder.ratings import RATINGS, on_one_scale
@@ -78,25 +78,17 @@ class Known(Strict):
     """Of all rated pairs'."""
 
 
-class Others(Strict):
-    path: str
-    column: str = "text"
+class Negatives(Strict):
+    """Settings of the negatives."""
 
-
-class Negatives(BaseModel):
-    """Settings of the negatives, and for each kind of negative the bounds of its ratings."""
-
-    model_config = ConfigDict(extra="allow")
     weight: dict[str, float] = Field(default={})
     """By tier: of all rated pairs' weight."""
     share: float = Field(default=0.25, gt=0, le=1)
     """Of the negatives, drawn at random, that a model learns from; all are held out in turn."""
-    others: Others | None = None
-    __pydantic_extra__: dict[str, Bounds]
-
-    @property
-    def bounds(self) -> dict[str, Bounds]:
-        return self.__pydantic_extra__
+    others: str | None = None
+    """A table whose column ``text`` has sentences about something else."""
+    bounds: dict[str, Bounds] = Field(default={})
+    """For each kind of negative the bounds of its ratings."""
 
     @model_validator(mode="after")
     def _known(self) -> Negatives:
@@ -117,7 +109,7 @@ class Config(Strict):
     rated: Rated
     human: Human | None = None
     known: Known | None = None
-    negatives: Negatives = Field(default_factory=lambda: Negatives.model_validate({}))
+    negatives: Negatives = Field(default_factory=Negatives)
     penalties: dict[str, float] = Field(default={})
     never_raise: dict[str, list[str]] = Field(default={})
     never_lower: dict[str, list[str]] = Field(default={})
@@ -288,8 +280,7 @@ def negatives_of(
     """Columns source, paraphrase, kind, pair (row of rated): every negative of every rated pair."""
     others = sorted(set(rated["source"]))
     if settings.others:
-        path = folder / settings.others.path
-        column = read_table(path, [settings.others.column])[settings.others.column].dropna()
+        column = read_table(folder / settings.others, ["text"])["text"].dropna()
         sample = column.sample(min(20_000, len(column)), random_state=0).map(normalise)
         others = [text for text in sample if 15 <= len(text) <= 100]
     texts = sorted(set(rated["source"]) | set(rated["paraphrase"]))

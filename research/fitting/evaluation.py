@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import pearsonr, spearmanr
+from scipy.stats import pearsonr, rankdata
 
 from gaixie.research.fitting.data import Rows
 from gaixie.research.fitting.negatives import NEEDS_READING
@@ -131,9 +131,7 @@ def stages(
             meaning = 5 * targets[rows, OUTPUTS.index("meaning")]
             row["meaning_lost"] = float((meaning < LOST).mean())
             for column, output in enumerate(OUTPUTS):
-                ratings = 5 * targets[rows, column]
-                low, high = bootstrap_interval(np.mean, (ratings,), of_rows[rows], SAMPLES)
-                row[output] = {"mean": float(ratings.mean()), "low": low, "high": high}
+                row[output] = _mean(5 * targets[rows, column], of_rows[rows])
         table.append(row)
     return table
 
@@ -146,10 +144,14 @@ def top(
     rows = (scores >= TOP) & part
     figures: dict[str, Any] = {"from": TOP, "pairs": int(rows.sum())}
     if rows.sum() > 1:
-        ratings, of_rows = 5 * rated[rows], np.asarray(groups, object)[rows]
-        low, high = bootstrap_interval(np.mean, (ratings,), of_rows, SAMPLES)
-        figures |= {"rated": float(ratings.mean()), "low": low, "high": high}
+        found = _mean(5 * rated[rows], np.asarray(groups, object)[rows])
+        figures |= {"rated": found.pop("mean"), **found}
     return figures
+
+
+def _mean(ratings: np.ndarray, groups: np.ndarray) -> dict[str, float]:
+    low, high = bootstrap_interval(np.mean, (ratings,), groups, SAMPLES)
+    return {"mean": float(ratings.mean()), "low": low, "high": high}
 
 
 def reliability(
@@ -169,8 +171,7 @@ def reliability(
 
 def spearman(scores: np.ndarray, rated: np.ndarray) -> float:
     """Spearman's rank correlation; 0 where one side is constant."""
-    constant = np.ptp(scores) == 0 or np.ptp(rated) == 0
-    return 0.0 if constant else float(spearmanr(scores, rated).statistic)
+    return pearson(rankdata(scores), rankdata(rated))
 
 
 def pearson(scores: np.ndarray, rated: np.ndarray) -> float:

@@ -14,33 +14,7 @@ from collections.abc import Callable, Sequence
 
 Tagged = list[tuple[str, str]]
 """The words of a sentence with jieba's part-of-speech tags (``Segmenter.tag`` for one text)."""
-
-CORRUPTIONS = {
-    "edit": "one character substituted, inserted or deleted",
-    "two_edits": "two such edits",
-    "first_half": "the first half alone",
-    "last_half": "the last half alone",
-    "repeated": "the sentence twice",
-    "words_shuffled": "the words in random order",
-    "characters_replaced": "30 % of the Han characters replaced at random",
-    "number_changed": "one number replaced by another",
-    "name_changed": "one name replaced by another",
-    "negation_inserted": "不 or 没有 before a verb",
-    "negation_dropped": "one negation removed",
-    "roles_swapped": "subject and object exchanged",
-    "clause_dropped": "one clause removed",
-    "clause_added": "a clause of another sentence added",
-}
-"""What may go wrong in a sentence."""
-
-KINDS = {
-    "copy": "the source itself",
-    "unrelated": "another sentence",
-    "spliced": "the first half of the source and the last half of another sentence",
-    **{kind: f"the source, {text}" for kind, text in CORRUPTIONS.items()},
-    **{f"own_{kind}": f"the paraphrase, {text}" for kind, text in CORRUPTIONS.items()},
-}
-"""Every kind of negative and what stands in the place of the paraphrase."""
+Tag = Callable[[str], Tagged]
 
 NEEDS_READING = ("negation_inserted", "negation_dropped", "roles_swapped")
 """Corruptions that leave the surface nearly as it was: only reading tells."""
@@ -61,23 +35,18 @@ def make_negatives(
     source: str,
     paraphrase: str,
     other: str,
-    tag: Callable[[str], Tagged],
+    tag: Tag,
     seed: int = 0,
-    kinds: Sequence[str] = tuple(KINDS),
+    kinds: Sequence[str] = (),
 ) -> dict[str, str]:
     """The negatives of one pair, by kind; a kind that does not apply is absent.
 
     source, paraphrase: a sentence and its rewrite. other: a sentence about something else.
-    tag: words and tags of a text. The same arguments always give the same
-    negatives.
-
-    Raises ValueError for an unknown kind.
+    tag: words and tags of a text. kinds: of KINDS, by default all. The same arguments always give
+    the same negatives.
     """
-    unknown = [kind for kind in kinds if kind not in KINDS]
-    if unknown:
-        raise ValueError(f"negative {unknown[0]!r}: expected one of {', '.join(KINDS)}")
     negatives = {}
-    for kind in kinds:
+    for kind in kinds or KINDS:
         # Each kind has its own generator: adding a kind leaves the others as they were.
         rng = random.Random(f"{seed}|{kind}|{source}|{paraphrase}")
         if kind == "copy":
@@ -88,52 +57,11 @@ def make_negatives(
             text = source[: len(source) // 2] + other[len(other) // 2 :]
         else:
             base = paraphrase if kind.startswith("own_") else source
-            text = corrupt(base, kind.removeprefix("own_"), other, tag, rng)
+            text = CORRUPTIONS[kind.removeprefix("own_")](base, other, tag, rng)
         # A corruption that changed nothing is no negative.
         if text and (kind == "copy" or text not in (source, paraphrase)):
             negatives[kind] = text
     return negatives
-
-
-def corrupt(
-    text: str, kind: str, other: str, tag: Callable[[str], Tagged], rng: random.Random
-) -> str:
-    """The text with a corruption of CORRUPTIONS; empty where it does not apply."""
-    half = len(text) // 2
-    match kind:
-        case "edit":
-            return one_edit(text, rng)
-        case "two_edits":
-            return one_edit(one_edit(text, rng), rng)
-        case "first_half":
-            return text[:half]
-        case "last_half":
-            return text[half:]
-        case "repeated":
-            return text + text
-        case "words_shuffled":
-            words = [word for word, _ in tag(text)]
-            rng.shuffle(words)
-            return "".join(words)
-        case "characters_replaced":
-            return replace_characters(text, other, rng)
-        case "number_changed":
-            return change_number(text, rng)
-        case "name_changed":
-            return change_name(tag(text), rng)
-        case "negation_inserted":
-            return insert_negation(tag(text), rng)
-        case "negation_dropped":
-            return _without(text, list(_NEGATION.finditer(text)), rng)
-        case "roles_swapped":
-            return swap_roles(tag(text), rng)
-        case "clause_dropped":
-            clauses = list(_CLAUSE.finditer(text))
-            long = [clause for clause in clauses if len(clause.group()) > 4]
-            return _without(text, long, rng) if len(clauses) > 1 else ""
-        case "clause_added":
-            return add_clause(text, other, rng)
-    raise ValueError(f"corruption {kind!r}: expected one of {', '.join(CORRUPTIONS)}")
 
 
 def one_edit(text: str, rng: random.Random, operation: str | None = None) -> str:
@@ -238,9 +166,48 @@ def add_clause(text: str, other: str, rng: random.Random) -> str:
     return "".join([*clauses[:position], rng.choice(added) + "，", *clauses[position:]])
 
 
+def shuffle_words(words: Tagged, rng: random.Random) -> str:
+    """The words in random order."""
+    texts = [word for word, _ in words]
+    rng.shuffle(texts)
+    return "".join(texts)
+
+
+def drop_clause(text: str, rng: random.Random) -> str:
+    """The text without one of its longer clauses."""
+    clauses = list(_CLAUSE.finditer(text))
+    long = [clause for clause in clauses if len(clause.group()) > 4]
+    return _without(text, long, rng) if len(clauses) > 1 else ""
+
+
 def _without(text: str, matches: list[re.Match[str]], rng: random.Random) -> str:
     """The text without one of the matches; empty where there is none."""
     if not matches:
         return ""
     match = rng.choice(matches)
     return text[: match.start()] + text[match.end() :]
+
+
+Corruption = Callable[[str, str, Tag, random.Random], str]
+CORRUPTIONS: dict[str, Corruption] = {
+    "edit": lambda text, other, tag, rng: one_edit(text, rng),
+    "two_edits": lambda text, other, tag, rng: one_edit(one_edit(text, rng), rng),
+    "first_half": lambda text, other, tag, rng: text[: len(text) // 2],
+    "last_half": lambda text, other, tag, rng: text[len(text) // 2 :],
+    "repeated": lambda text, other, tag, rng: text + text,
+    "words_shuffled": lambda text, other, tag, rng: shuffle_words(tag(text), rng),
+    "characters_replaced": lambda text, other, tag, rng: replace_characters(text, other, rng),
+    "number_changed": lambda text, other, tag, rng: change_number(text, rng),
+    "name_changed": lambda text, other, tag, rng: change_name(tag(text), rng),
+    "negation_inserted": lambda text, other, tag, rng: insert_negation(tag(text), rng),
+    "negation_dropped": lambda text, other, tag, rng: _without(
+        text, [*_NEGATION.finditer(text)], rng
+    ),
+    "roles_swapped": lambda text, other, tag, rng: swap_roles(tag(text), rng),
+    "clause_dropped": lambda text, other, tag, rng: drop_clause(text, rng),
+    "clause_added": lambda text, other, tag, rng: add_clause(text, other, rng),
+}
+"""What may go wrong in a text: from it, another one, tags and chance; empty if it does not apply."""
+
+KINDS = ("copy", "unrelated", "spliced", *CORRUPTIONS, *(f"own_{kind}" for kind in CORRUPTIONS))
+"""Every kind of negative."""

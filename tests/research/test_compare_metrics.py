@@ -145,17 +145,6 @@ def test_a_fixed_weight_is_not_tuned_away(folder):
     assert row["spearman"] == rows_of(result, "graded")["bleu"]["spearman"]
 
 
-def test_tuning_as_the_authors_code(folder, graded):
-    """By Pearson in steps of 0.01 on the first tenth of the rows; the step after the best is taken."""
-    sides = [list(graded[name]) for name in ("source", "paraphrase", "reference")]
-    scores = load_metric("ibleu:alpha=0.37").sentence_scores(Pairs.of(*sides))
-    first = np.arange(len(graded)) < 0.1 * len(graded)
-    table = graded.assign(human=np.where(first, scores, -scores))
-    table.to_json(folder / "graded.jsonl", orient="records", lines=True, force_ascii=False)
-    result = compare(folder, "--sets", "graded", "--metrics", "ibleu,pinc", "--tuning", "authors")
-    assert "|alpha:0.38|" in result["data_sets"][0]["signatures"]["ibleu"]
-
-
 def test_an_extended_set(folder, graded):
     each = DataSet(name="g", path="graded.jsonl", reference="reference", extended=True)
     table = read_data_set(each, folder, 0)

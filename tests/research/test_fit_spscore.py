@@ -176,7 +176,10 @@ def test_without_output_the_shipped_models_are_not_replaced(ratings):
     ("text", "message"),
     [
         ("rated: {name: a}", "rated.path"),
-        ("rated: {name: a, path: b}\nnegatives: {worse: [0, 0, 0, 0, 0]}", "a kind of negative"),
+        (
+            "rated: {name: a, path: b}\nnegatives: {bounds: {worse: [0, 0, 0, 0, 0]}}",
+            "a kind of negative",
+        ),
         ("rated: {name: a, path: b}\nseeds: 0", "seeds"),
         ("rated: [", "not YAML"),
     ],

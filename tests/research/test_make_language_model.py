@@ -311,12 +311,13 @@ def test_lists_and_several_inputs(corpus, tmp_path):
 
 def test_excluded_sentences_and_what_overlaps_with_them(tmp_path):
     path = tmp_path / "rated.jsonl"
-    rated = {"source": "一二三四五六七八九十", "paraphrase": "短\u3000句"}
+    rated = {"source": "一二三四五六七八九十甲乙", "paraphrase": "短\u3000句"}
     path.write_text(json.dumps(rated))
-    excluded = Excluded(path, str(path), 5)
-    groups = [["前一二三四五后"], ["前一二三四后"], ["短 句"], ["短 句子"], ["好", "三四五六七"]]
+    excluded = Excluded(path, str(path))
+    shared, part = "二三四五六七八九十甲", "一二三四五六七八九"
+    groups = [[f"前{shared}后"], [f"前{part}后"], ["短 句"], ["短 句子"], ["好", shared]]
     found = gather([groups], excluded, None)
-    assert found.texts == ["前一二三四后", "短 句子"]
+    assert found.texts == [f"前{part}后", "短 句子"]
     assert (found.read, found.excluded) == (6, 4)
 
 
@@ -357,7 +358,7 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(corpus, tmp_path, capsys):
         assert not output.exists()
 
 
-@pytest.mark.parametrize("argument", [("--order", "7"), ("--max-mb", "0.1"), ("--least", "0")])
+@pytest.mark.parametrize("argument", [("--order", "7"), ("--max-mb", "0"), ("--least", "0")])
 def test_settings_out_of_range(argument, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["--input", "a.txt", "--output", "b", *argument])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plain_metrics import bleu
 from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
-from gaixie.research.benchmarks.bench_metrics import triples
+from gaixie.research.benchmarks.common import triples
 from gaixie.udfs.metrics.bleu import BLEU, SMOOTHING
 from gaixie.udfs.metrics.metric import Pairs
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plain_metrics import rouge
 from rouge_score.rouge_scorer import RougeScorer
 
-from gaixie.research.benchmarks.bench_metrics import triples
+from gaixie.research.benchmarks.common import triples
 from gaixie.udfs.metrics.grams import tokenizer
 from gaixie.udfs.metrics.metric import Pairs
 from gaixie.udfs.metrics.rouge import ROUGE

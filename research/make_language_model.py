@@ -34,7 +34,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -59,13 +58,6 @@ LAST_CODE = 0x20000
 """Characters beyond are unknown: rare ideographs, which would make the table of characters long."""
 
 
-class Sentences(NamedTuple):
-    texts: list[str]
-    read: int
-    repeated: int
-    excluded: int
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the job: 0, or 2 after one line on standard error for a user error."""
     options = _arguments(argv)
@@ -86,17 +78,17 @@ def run(options: argparse.Namespace) -> None:
             read_groups(file, column, path)
             for file, (path, column) in zip(files, inputs, strict=True)
         ]
-        sentences = gather(groups, excluded, options.per_group, options.seed)
-        if not sentences.texts:
+        texts, found = gather(groups, excluded, options.per_group, options.seed)
+        if not texts:
             raise ValueError(f"{', '.join(given)}: no sentences, expected at least one")
-        tables, counts = make_tables(from_strings(sentences.texts), options)
-        manifest = describe(options, inputs, sentences, counts, tables)
+        tables, counts = make_tables(from_strings(texts), options)
+        manifest = describe(options, inputs, counts | {"sentences": found}, tables)
         with scratch_beside(output) as building:
             write_arrays(building / MANIFEST, tables._asdict(), manifest)
             publish(building, output)
     print(
         f"{options.output}: order {options.order}, {sum(counts['kept']):,} n-grams from"
-        f" {len(sentences.texts):,} sentences, {sum(a.nbytes for a in tables) / 1e6:.1f} MB"
+        f" {len(texts):,} sentences, {sum(a.nbytes for a in tables) / 1e6:.1f} MB"
         f" ({time.monotonic() - started:.0f} s)"
     )
 
@@ -154,8 +146,8 @@ class Excluded:
 
 def gather(
     tables: Iterable[Iterable[list[str]]], excluded: Excluded, per_group: int | None, seed: int = 0
-) -> Sentences:
-    """The normalised sentences to train on, none empty, none twice."""
+) -> tuple[list[str], dict[str, int]]:
+    """The normalised sentences to train on, none empty, none twice; and counts."""
     chance = random.Random(seed)
     texts: dict[str, None] = {}
     read = left_out = taken = 0
@@ -170,7 +162,8 @@ def gather(
                 group = chance.sample(group, per_group)
             taken += len(group)
             texts.update(dict.fromkeys(group))
-    return Sentences(list(texts), read, taken - len(texts), left_out)
+    counts = {"read": read, "trained_on": len(texts)}
+    return [*texts], counts | {"repeated": taken - len(texts), "excluded": left_out}
 
 
 # Making
@@ -231,7 +224,6 @@ def as_stream(text: CodePoints, characters: np.ndarray) -> np.ndarray:
 def describe(
     options: argparse.Namespace,
     inputs: list[tuple[str, str]],
-    sentences: Sentences,
     counts: dict,
     tables: Tables,
 ) -> dict:
@@ -247,12 +239,6 @@ def describe(
         "per_group": options.per_group,
         "seed": options.seed,
         "sources": options.source,
-        "sentences": {
-            "read": sentences.read,
-            "trained_on": len(sentences.texts),
-            "repeated": sentences.repeated,
-            "excluded": sentences.excluded,
-        },
         **counts,
         "bytes": {name: int(array.nbytes) for name, array in tables._asdict().items()},
         "versions": {name: version(name) for name in ("gaixie", "numpy")},

@@ -31,13 +31,11 @@ the trainer numbers its features in the random order of a hash table.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from gaixie.research.segmenter.corpus import (
     HELD_OUT,
@@ -48,7 +46,7 @@ from gaixie.research.segmenter.corpus import (
 )
 from gaixie.research.segmenter.train import MODEL_FILES, score, train
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
-from gaixie.udfs.reports import render
+from gaixie.udfs.reports import render, write_json
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.text.segmenters.ltp import CONFIG, LtpSegmenter
@@ -77,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
     sizes = {name: len(part) for name, part in split._asdict().items()}
     with scratch_beside(output) as building:
         config = {"nerual": False, "tasks": {task: MODEL_FILES[task] for task in options.tasks}}
-        _write_json(building / CONFIG, config)
+        write_json(building / CONFIG, config)
         scores: dict[str, dict[str, float]] = {}
         for task in options.tasks:
             epochs = options.epochs_cws if task == "cws" else options.epochs_pos
@@ -98,7 +96,7 @@ def run(options: argparse.Namespace) -> None:
             "scores": scores,
             "versions": {"ltp-extension": version("ltp-extension"), "segmenter": segmenter},
         }
-        _write_json(building / "evaluation.json", evaluation)
+        write_json(building / "evaluation.json", evaluation)
         card = render(TEMPLATES / "card.md.j2", **evaluation)
         (building / "card.md").write_text(card, encoding="utf-8")
         publish(building, output)
@@ -121,10 +119,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     limit = "read only the first N paragraphs, for a quick try"
     add("--limit-paragraphs", type=positive, metavar="N", help=limit)
     return parser.parse_args(argv)
-
-
-def _write_json(path: Path, value: dict[str, Any]) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

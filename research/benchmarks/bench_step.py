@@ -1,4 +1,4 @@
-"""A training step: its time, tokens a second, MFU, and what it asks of its device.
+"""A training step: its time, tokens a second and MFU.
 
   python research/benchmarks/bench_step.py --config conf/curriculum.yaml
   python research/benchmarks/bench_step.py --pairs 1085 --micro-batches 2 --set compile=inductor
@@ -24,16 +24,14 @@ from gaixie.training.loop.step import Work, make_optimizer, train_step
 from gaixie.training.settings import load_settings
 
 TOKENS, STEPS = 8_000, 6
-WAITS = ("aten::item", "aten::nonzero")
-"""Operations whose answer Python has to know; those of the fused AdamW are the CPU's own."""
 
 
 def bench_step(
     config: str, assignments: list[str], pairs: int, micro_batches: int
 ) -> dict[str, float]:
-    """Milliseconds of a step, tokens a second and MFU; operations and waits of one step.
+    """Milliseconds of a step, tokens a second and MFU.
 
-    Operations are those that consist of no others, views among them. pairs: of a micro-batch, of
+    pairs: of a micro-batch, of
     like length, as a stage's are. assignments: KEY=VALUE for settings of the config.
     """
     settings = load_settings(config, assignments)
@@ -59,21 +57,11 @@ def bench_step(
         started = time.perf_counter()
         train_step(*step).loss.item()  # waits for the device
         seconds.append(time.perf_counter() - started)
-    with torch.profiler.profile() as profile:
-        train_step(*step)
-    events = [event for event in profile.events() if event.name.startswith("aten::")]
-    parents = [event.cpu_parent.name if event.cpu_parent else "" for event in events]
-    waits = [
-        event.name in WAITS and parent != "aten::_fused_adamw_"
-        for event, parent in zip(events, parents, strict=True)
-    ]
     return {
         "micro_batch_tokens": 2 * labels / micro_batches,
         "milliseconds": 1_000 * min(seconds),
         "tokens_per_second": work.tokens / min(seconds),
         "mfu": utilisation.of(labels, labels) / min(seconds),
-        "operations": sum(not event.cpu_children for event in events),
-        "waits": sum(waits),
     }
 
 

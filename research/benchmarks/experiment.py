@@ -14,8 +14,7 @@ evaluations, and a learning rate that falls to its own end:
     stage-3       the third stage alone, epoch after epoch
     unfiltered    all pairs that were scored: no cut, no floors
 
-The last weights and the best ones, by the score on one set of validation sources, are compared on
-the same test sources with a copy, a noised copy, a machine translation and a person's rewrite; by
+The best weights, by the score on one set of validation sources, are compared on the same test sources with a copy, a noised copy, a machine translation and a person's rewrite; by
 the tiers of SPScore-zh, Self-BLEU, entities kept, and with --encoder by an encoder that no training
 has used. Splits are by English sentence. Intervals are over seeds and sources. What is finished is
 not done again; killed, it goes on where it stood. experiment.yaml has the settings.
@@ -117,7 +116,7 @@ class Experiment(Strict):
             "stages": {number: {"max_steps": steps} for number, steps in enumerate(budgets, 1)},
             "controller": {"accuracy": 0.0, "patience": sum(self.stages)},
             "evaluation": self.training["evaluation"] | {"steps": every, "sources": sources},
-            "checkpoints": {"steps": every, "keep": 1, "last": True},
+            "checkpoints": {"steps": every, "keep": 1},
             "tracking": None,
         }
         return Settings.model_validate(self.training | own)
@@ -153,10 +152,8 @@ def run(args: argparse.Namespace) -> None:
         say(settings.output)
         _train(settings)
         folder = Path(settings.output)
-        models = {"best": folder / "model", "last": folder / "last"}
-        there = [f"{name}={path}" for name, path in models.items() if path.is_dir()]
-        given = [part for model in there for part in ("--model", model)]
-        _evaluate(root, folder, [*given, *map(str, own.decoding)], judges, args.encoder)
+        given = ["--model", f"best={folder / 'model'}", *map(str, own.decoding)]
+        _evaluate(root, folder, given, judges, args.encoder)
     text = report(root, [*ARMS], args.seeds, own.shown)
     (root / "experiment.md").write_text(text, "utf-8")
     print(text.partition("\n## Outputs")[0])

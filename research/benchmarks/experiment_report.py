@@ -64,12 +64,9 @@ def report(root: Path, arms: Sequence[str], seeds: int, shown: int) -> str:
             if not np.isnan(scores["written"]).all()
         ]
         differences = [
-            _line(
-                name, columns, groups, [(there[f"{REFERENCE}, {which}"], 0), (there[name], place)]
-            )
-            for which in ("best", "last")
-            for place, name in enumerate((f"{arm}, {which}" for arm in arms), 1)
-            if not name.startswith(REFERENCE)
+            _line(arm, columns, groups, [(there[REFERENCE], 0), (there[arm], place)])
+            for place, arm in enumerate(arms)
+            if arm != REFERENCE
         ]
         tables.append({"name": name, "rows": len(rows), "means": means, "differences": differences})
     folders = [(arm, k, root / arm / f"seed-{k}") for arm in arms for k in range(1, seeds + 1)]
@@ -93,10 +90,7 @@ def _systems(
     given = _judged(root / "baselines")
     frames = {name: [own] for name, own in given.items()}
     for arm in arms:
-        found = [_judged(root / arm / f"seed-{k + 1}") for k in range(seeds)]
-        # Where the last weights are the best ones, they were judged once.
-        frames[f"{arm}, best"] = [own["best"] for own in found]
-        frames[f"{arm}, last"] = [own.get("last", own["best"]) for own in found]
+        frames[arm] = [_judged(root / arm / f"seed-{k + 1}")["best"] for k in range(seeds)]
     scores = {
         name: {m: np.stack([frame[m].to_numpy(float) for frame in own]) for m in names}
         | {"written": np.stack([100.0 * frame["paraphrase"].notna() for frame in own])}
@@ -162,7 +156,7 @@ def _outputs(
             "source": test["source"].iloc[row],
             "table": test["table"].iloc[row],
             "rows": {name: texts[name][row] for name in ("mt", "human") if texts[name][row]}
-            | {arm: texts[f"{arm}, best"][row] or "(nothing)" for arm in arms},
+            | {arm: texts[arm][row] or "(nothing)" for arm in arms},
         }
         for row in sorted(rows.tolist())
     ]

@@ -115,7 +115,9 @@ class Scorer:
         pairs: Pairs,
     ) -> np.ndarray:
         crossed = is_cross_fitted(data_set, metric)
-        key = f"{signature}|{'cross-fitted' if crossed else ''}|{_digest(table)}"
+        texts = table.drop(columns=["human", "added"]).to_csv(index=False)
+        digest = hashlib.sha256(texts.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        key = f"{signature}|{'cross-fitted' if crossed else ''}|{digest}"
         path = self.folder / "scores" / data_set.name / f"{name.replace('/', '_')}.parquet"
         if path.is_file():
             kept = pq.read_table(path)
@@ -171,11 +173,3 @@ def is_cross_fitted(data_set: DataSet, metric: Metric) -> bool:
 def pairs_of(table: pd.DataFrame) -> Pairs:
     names = [name for name in ("source", "paraphrase", "reference") if name in table]
     return Pairs.of(*[pa.array(table[name], pa.string()) for name in names])
-
-
-def _digest(table: pd.DataFrame) -> str:
-    digest = hashlib.sha256()
-    for name in ("source", "paraphrase", "reference"):
-        for text in table.get(name, ()):
-            digest.update(f"{text}\0".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()[:16]

@@ -123,10 +123,6 @@ class Config(Strict):
         for tier, named in (("core", lower), ("full", higher)):
             if unknown := [name for name in named if name not in TIERS[tier]]:
                 raise ValueError(f"{unknown[0]!r}: expected a column of the tier {tier}")
-        for setting in ("never_raise", "never_lower"):
-            for output in getattr(self, setting):
-                if output not in OUTPUTS:
-                    raise ValueError(f"{setting}.{output}: expected one of {', '.join(OUTPUTS)}")
         return self
 
     note: str = ""
@@ -147,6 +143,24 @@ class Rows:
     """Kind of the pair, or of the negative."""
     pairs: np.ndarray
     """Number of the rated pair that a negative was made from; -1 for other rows."""
+
+    @classmethod
+    def of(
+        cls,
+        table: pd.DataFrame,
+        targets: np.ndarray,
+        weight: float | np.ndarray,
+        segmenter: Segmenter,
+    ) -> Rows:
+        """table: columns source, paraphrase, group, kind, and, of negatives, pair."""
+        return cls(
+            extract(table["source"], table["paraphrase"], segmenter),
+            targets,
+            np.full(len(table), weight),
+            table["group"].to_numpy(object),
+            table["kind"].to_numpy(object),
+            table.get("pair", pd.Series(-1, table.index)).to_numpy(),
+        )
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -191,10 +205,7 @@ def _read_rated(settings: Rated, path: Path) -> pd.DataFrame:
     rated["group"] = table.get("group", rated["source"]).astype(str)
     for name, default in (("kind", "rated"), ("origin", "human"), ("rater", ""), ("id", None)):
         rated[name] = table.get(name, default)
-    rated["passes"] = 1
-    if "passes" in table:
-        where = f"{path}: column 'passes'"
-        rated["passes"] = numbers_of(table["passes"], where, "a number from 1 up", lambda x: x >= 1)
+    rated["passes"] = table.get("passes", pd.Series(1, table.index)).astype(float)
     return rated
 
 
@@ -216,62 +227,39 @@ def rated_weight(rated: pd.DataFrame, settings: Rated) -> np.ndarray:
 
 
 def rated_rows(rated: pd.DataFrame, settings: Rated, segmenter: Segmenter) -> Rows:
-    return Rows(
-        extract(rated["source"], rated["paraphrase"], segmenter),
-        rated[list(RATINGS)].to_numpy(float),
-        rated_weight(rated, settings),
-        rated["group"].to_numpy(object),
-        rated["kind"].to_numpy(object),
-        np.full(len(rated), -1),
-    )
+    targets = rated[list(RATINGS)].to_numpy(float)
+    return Rows.of(rated, targets, rated_weight(rated, settings), segmenter)
 
 
 def read_human(
-    settings: Human, folder: Path, rated: pd.DataFrame
-) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Columns source, paraphrase, human (0 to 1), without pairs that are rated; and the line.
+    settings: Human, folder: Path, rated: pd.DataFrame, segmenter: Segmenter
+) -> tuple[Rows, dict[str, float]]:
+    """Rows that have a target for spscore alone, without pairs that are rated; and the line.
 
-    The line maps a human score onto a rating: least squares over the pairs that have both.
+    The line maps a human score onto a rating: least squares over the pairs that have both. A source
+    that is rated keeps its group.
     """
     path = folder / settings.path
     columns = ["source", settings.paraphrase_column, settings.score_column]
-    table = read_table(path, columns)
-    human = pd.DataFrame(
-        {
-            "source": _texts(table["source"], f"{path}: column 'source'"),
-            "paraphrase": _texts(table[columns[1]], f"{path}: column {columns[1]!r}"),
-            "human": _ratings(table[columns[2]], 1.0, f"{path}: column {columns[2]!r}"),
-        }
-    )
-    both = human.merge(rated[["source", "paraphrase", "overall"]], on=["source", "paraphrase"])
+    table = read_table(path, columns).set_axis(["source", "paraphrase", "human"], axis=1)
+    wheres = [f"{path}: column {name!r}" for name in columns]
+    for name, where in zip(table.columns[:2], wheres, strict=False):
+        table[name] = _texts(table[name], where)
+    table["human"] = _ratings(table["human"], 1.0, wheres[2])
+    known = rated[["source", "paraphrase", "overall"]]
+    table = table.merge(known, "left", on=["source", "paraphrase"])
+    both = table.dropna(subset="overall")
     slope, intercept = (
         np.polyfit(both["human"], both["overall"], 1) if len(both) > 20 else (0.6, 0.0)
     )
-    seen = set(zip(rated["source"], rated["paraphrase"], strict=True))
-    new = [pair not in seen for pair in zip(human["source"], human["paraphrase"], strict=True)]
-    line = {"rated_too": len(both), "slope": float(slope), "intercept": float(intercept)}
-    return human[new].reset_index(drop=True), line
-
-
-def human_rows(
-    settings: Human,
-    human: pd.DataFrame,
-    line: dict[str, float],
-    rated: pd.DataFrame,
-    segmenter: Segmenter,
-) -> Rows:
-    """Rows that have a target for spscore alone. A source that is rated keeps its group."""
+    new = table[table["overall"].isna()].reset_index(drop=True)
+    targets = np.full((len(new), len(OUTPUTS)), np.nan)
+    targets[:, -1] = np.clip(intercept + slope * new["human"], 0, 1)
     group_of = dict(zip(rated["source"], rated["group"], strict=True))
-    targets = np.full((len(human), len(OUTPUTS)), np.nan)
-    targets[:, -1] = np.clip(line["intercept"] + line["slope"] * human["human"], 0, 1)
-    return Rows(
-        extract(human["source"], human["paraphrase"], segmenter),
-        targets,
-        np.full(len(human), settings.weight * len(rated) / max(len(human), 1)),
-        np.array([group_of.get(source, source) for source in human["source"]], object),
-        np.full(len(human), settings.name, object),
-        np.full(len(human), -1),
-    )
+    new["group"] = [group_of.get(source, source) for source in new["source"]]
+    weight = settings.weight * len(rated) / max(len(new), 1)
+    line = {"rated_too": len(both), "slope": float(slope), "intercept": float(intercept)}
+    return Rows.of(new.assign(kind=settings.name), targets, weight, segmenter), line
 
 
 def negatives_of(
@@ -310,14 +298,8 @@ def negative_rows(
     own[from_source] = (1.0, 1.0, 1.0, 1.0, 1.0)
     # A fault costs a poor paraphrase something too.
     own[~from_source, -1] *= 0.8
-    return Rows(
-        extract(negatives["source"], negatives["paraphrase"], segmenter),
-        np.minimum(targets, own),
-        np.ones(len(negatives)),
-        rated["group"].to_numpy(object)[negatives["pair"]],
-        negatives["kind"].to_numpy(object),
-        negatives["pair"].to_numpy(),
-    )
+    groups = rated["group"].to_numpy(object)[negatives["pair"]]
+    return Rows.of(negatives.assign(group=groups), np.minimum(targets, own), 1.0, segmenter)
 
 
 def extract(source: pd.Series, paraphrase: pd.Series, segmenter: Segmenter) -> np.ndarray:

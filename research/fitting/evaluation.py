@@ -37,15 +37,17 @@ def correlations(
     parts: Mapping[str, np.ndarray],
 ) -> dict[str, dict[str, dict[str, float]]]:
     """By part (real, written) and output: Spearman and Pearson with 95 % intervals by group."""
-    table: dict[str, dict[str, dict[str, float]]] = {}
     of_rows = np.asarray(groups, object)
-    for part, rows in parts.items():
-        table[part] = {}
-        for column, output in enumerate(OUTPUTS):
-            pair = outputs[rows, column], targets[rows, column]
-            figures = {"pairs": int(rows.sum()), **both_correlations(*pair, of_rows[rows])}
-            table[part][output] = figures
-    return table
+    return {
+        part: {
+            output: {
+                "pairs": int(rows.sum()),
+                **both_correlations(outputs[rows, k], targets[rows, k], of_rows[rows]),
+            }
+            for k, output in enumerate(OUTPUTS)
+        }
+        for part, rows in parts.items()
+    }
 
 
 def both_correlations(

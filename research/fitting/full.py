@@ -47,17 +47,24 @@ def fit_full(
     kept = np.concatenate([unseen, chosen])
     core = core[: len(kept)][kept]
     material = only(material, unseen, chosen)
+    own_core = SHIPPED / "core" if output.parent == SHIPPED else output.parent / "core"
 
     say(f"full: the encoder reads {len(core):,} pairs")
     texts = material.texts
     encoded = PairEncoder.load().predict(texts["source"].tolist(), texts["paraphrase"].tolist())
-    columns = np.hstack([core, encoded])
-    material = with_columns(material, columns)
+    columns, count = np.hstack([core, encoded]), len(material.rows)
+    rows, negatives = (
+        replace(own, features=np.hstack([own.features, new]))
+        for own, new in (
+            (material.rows, columns[:count]),
+            (material.negatives, columns[count:]),
+        )
+    )
+    material = replace(material, rows=rows, negatives=negatives)
     if config.known:
-        core_folder = SHIPPED / "core" if output.parent == SHIPPED else output.parent / "core"
-        material = replace(material, known=_known(config.known, material, core_folder, segmenter))
-    own_core = "core" if output.parent == SHIPPED else output.parent / "core"
-    report.fit_and_save(config, "full", material, segmenter, output, own_core, folder, READ)
+        material = replace(material, known=_known(config.known, material, own_core, segmenter))
+    core_name = "core" if output.parent == SHIPPED else own_core
+    report.fit_and_save(config, "full", material, segmenter, output, core_name, folder, READ)
 
 
 def _known(settings: Known, material: Material, core: Path, segmenter: Segmenter) -> Rows:
@@ -85,19 +92,3 @@ def only(material: Material, rated: np.ndarray, negatives: np.ndarray) -> Materi
         human=None,
         known=None,
     )
-
-
-def with_columns(material: Material, columns: np.ndarray) -> Material:
-    """The material with further columns behind the features of core.
-
-    columns: shape (rated pairs and negatives, 5 + tasks).
-    """
-    count = len(material.rows)
-    parts = [
-        replace(rows, features=np.hstack([rows.features, new]))
-        for rows, new in (
-            (material.rows, columns[:count]),
-            (material.negatives, columns[count:]),
-        )
-    ]
-    return replace(material, rows=parts[0], negatives=parts[1])

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gaixie.research.fitting.data import ROOT, Known, Rows, extract
+from gaixie.research.fitting.data import ROOT, Known, Rows
 from gaixie.research.pair_encoder.evaluation import KINDS
 from gaixie.research.pair_encoder.examples import for_heads, held_out
 from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
@@ -45,14 +45,8 @@ def known_rows(
     targets = np.full((len(table), len(OUTPUTS)), np.nan)
     targets[:, TAUGHT] = means.loc[table["kind"]].to_numpy()[:, TAUGHT]
     group_of = dict(zip(rated["source"], rated["group"], strict=True))
-    return Rows(
-        extract(table["source"], table["paraphrase"], segmenter),
-        targets,
-        np.full(len(table), weight * len(rated) / max(len(table), 1)),
-        table["source"].map(lambda source: group_of.get(source, source)).to_numpy(object),
-        table["kind"].to_numpy(object),
-        np.full(len(table), -1),
-    )
+    table["group"] = [group_of.get(source, source) for source in table["source"]]
+    return Rows.of(table, targets, weight * len(rated) / max(len(table), 1), segmenter)
 
 
 def pairs_for_core(settings: Known, folder: Path) -> Iterator[Pair]:

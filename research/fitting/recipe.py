@@ -56,8 +56,7 @@ def read_material(
     human = known = None
     line: dict[str, float] = {}
     if config.human:
-        texts, line = data.read_human(config.human, folder, rated)
-        human = data.human_rows(config.human, texts, line, rated, segmenter)
+        human, line = data.read_human(config.human, folder, rated, segmenter)
     if config.known:
         pairs = pairs_for_core(config.known, folder)
         known = known_rows(pairs, config.known.weight, rated, segmenter)

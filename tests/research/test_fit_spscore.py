@@ -241,8 +241,7 @@ def test_human_scores_are_mapped_by_a_line_through_pairs_that_have_both(tmp_path
     )
     human.to_json(tmp_path / "human.jsonl", orient="records", lines=True)
     settings = data.Human(name="people", path="human.jsonl")
-    table, line = data.read_human(settings, tmp_path, rated)
-    rows = data.human_rows(settings, table, line, rated, load_segmenter())
+    rows, line = data.read_human(settings, tmp_path, rated, load_segmenter())
     assert len(rows) == 1
     assert line["rated_too"] == len(rated)
     assert rows.targets[0, -1] == pytest.approx(line["intercept"] + 0.5 * line["slope"])

@@ -21,7 +21,6 @@ from gaixie.jobs.vocabulary.build import distribution
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.parts_of_speech import class_of
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
-from gaixie.udfs.text.vocabulary import PAPER, Rule
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
@@ -89,14 +88,6 @@ def test_figure_2_is_of_the_words_that_were_kept():
     assert axes.get_xlabel() == "% of the 4 words kept"
     assert [text.get_text() for text in axes.texts] == ["25.0 % (1)", "75.0 % (3)"]
     assert png_of(distribution({})).startswith(b"\x89PNG")  # nothing kept
-
-
-def test_other_rules(spark, texts, corpus, tmp_path):
-    line = ["--input", str(corpus), "--output", str(tmp_path / "v")]
-    line += ["--keep", "verb=coverage:0.6", "--keep", "general noun=min_count:3"]
-    assert main(line) == 0
-    rules = PAPER | {"verb": Rule(coverage=0.6), "general noun": Rule(min_count=3)}
-    assert read(tmp_path / "v") == select(plain_counts(texts), rules)
 
 
 def test_gold_tags(spark, tmp_path):

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,46 +12,23 @@ from warm_up import compiling
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("demo")
-
-
-@pytest.fixture(scope="module")
-def make(folder):
-    """(rule, what a script is given besides) -> what the rule's commands printed, in folder.
-
-    All rules score the same pairs by the same command, which runs once: what it left is put back.
-    """
+@pytest.fixture
+def make(tmp_path):
+    """(rule, what a script is given besides) -> what the rule's commands printed, in tmp_path."""
     for name in ("jobs", "research", "service", "training", "udfs", "conf", "examples"):
-        (folder / name).symlink_to(ROOT / name)
-    makefile = (ROOT / "Makefile").read_text("utf-8")
-    scored: dict[str, str] = {}
+        (tmp_path / name).symlink_to(ROOT / name)
 
     def run(rule: str, **besides: str) -> str:
+        makefile, shown = (ROOT / "Makefile").read_text("utf-8"), ""
         body = re.search(rf"^{rule}: .*\n((?:\t.*\n)+)", makefile, re.MULTILINE).group(1)
-        shown = ""
         for line in body.replace("\t", "").splitlines():
             command = line.replace("$(BIN)/", f"{Path(sys.executable).parent}/")
             for script, arguments in besides.items():
                 command += f" {arguments}" if f"/{script}.py" in line else ""
-            if command in scored:
-                shutil.copytree(folder / "kept", folder / "out/demo")
-                shown += scored[command]
-                continue
-            done = subprocess.run(
-                command,
-                shell=True,
-                cwd=folder,
-                env=os.environ | compiling(),
-                capture_output=True,
-                text=True,
-            )
+            given = {"cwd": tmp_path, "env": os.environ | compiling()}
+            done = subprocess.run(command, shell=True, capture_output=True, text=True, **given)
             assert done.returncode == 0, done.stderr
             shown += done.stdout
-            if "/score_corpus.py" in command:
-                scored[command] = done.stdout
-                shutil.copytree(folder / "out/demo", folder / "kept")
         return shown
 
     return run
@@ -61,14 +37,14 @@ def make(folder):
 @pytest.mark.spark
 @pytest.mark.training
 @pytest.mark.long
-def test_demo_train(make, folder):
+def test_demo_train(make, tmp_path):
     printed = make("demo-train", curriculum="--set controller.max_steps=4 --set evaluation.steps=4")
     assert "finished at step 12" in printed
-    assert (folder / "out/demo-train/run/model/config.json").is_file()
+    assert (tmp_path / "out/demo-train/run/model/config.json").is_file()
 
 
 @pytest.mark.spark
-def test_demo(make, folder):
+def test_demo(make, tmp_path):
     shown = make("demo")
     [total] = re.findall(r"^total +(\d.*)", shown, re.MULTILINE)
     read, *stages, quarantined, duplicates = map(int, total.split())
@@ -87,4 +63,4 @@ def test_demo(make, folder):
     documented = (ROOT / "docs/operations.md").read_text("utf-8").splitlines()
     tables = shown[shown.index("origin ") : shown.index("time: ")].splitlines()
     assert {line.rstrip() for line in tables} <= {*documented, ""}
-    assert (folder / "out/demo/runs/demo/report.html").is_file()
+    assert (tmp_path / "out/demo/runs/demo/report.html").is_file()

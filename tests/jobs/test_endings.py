@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from servers import wait_for
+from soak import processes_of
 
 PATIENCE = 120
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -56,18 +57,7 @@ def last_words(process) -> str:
 
 
 def assert_nothing_left(group: int) -> None:
-    def left() -> list[psutil.Process]:
-        found = []
-        for process in psutil.process_iter(["status"]):
-            try:
-                alive = process.info["status"] != psutil.STATUS_ZOMBIE
-                if alive and os.getpgid(process.pid) == group:
-                    found.append(process)
-            except (psutil.NoSuchProcess, ProcessLookupError):
-                pass
-        return found
-
-    wait_for(lambda: not left(), "the end of all processes")
+    wait_for(lambda: not processes_of(group), "the end of all processes")
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

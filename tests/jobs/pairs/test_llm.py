@@ -16,7 +16,7 @@ from pathlib import Path
 import ask_endpoint
 import pytest
 from ask_endpoint import ask, written
-from llm_server import PREFIX, Server
+from llm_server import PREFIX, Server, serving
 from servers import free_port, wait_for
 
 from gaixie.jobs.errors import JobError
@@ -35,17 +35,14 @@ def sentence(number: int) -> str:
 @pytest.fixture
 def serve(tmp_path) -> Iterator[Callable[..., Server]]:
     """Starts the server with a script, and writes so many sentences for it."""
-    started = []
+    with serving(tmp_path) as begin:
 
-    def start(count: int, script: dict[str, list[str]] | None = None) -> Server:
-        lines = [sentence(number) for number in range(count)]
-        (tmp_path / "sentences.txt").write_text("\n".join(lines), "utf-8")
-        started.append(Server(tmp_path, script))
-        return started[-1]
+        def start(count: int, script: dict[str, list[str]] | None = None) -> Server:
+            lines = [sentence(number) for number in range(count)]
+            (tmp_path / "sentences.txt").write_text("\n".join(lines), "utf-8")
+            return begin(script)
 
-    yield start
-    for server in started:
-        server.stop()
+        yield start
 
 
 def pairs(folder: Path) -> dict[str, str | None]:

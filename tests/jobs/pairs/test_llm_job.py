@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from ask_endpoint import FAST
 from built_pairs import manifest, table
-from llm_server import PREFIX, Server
+from llm_server import PREFIX, Server, serving
 from servers import wait_for
 
 from gaixie.jobs.build_pairs import main
@@ -32,15 +32,8 @@ KEY = "sk-0123456789-of-the-test"
 @pytest.fixture
 def serve(tmp_path, monkeypatch) -> Iterator[Callable[..., Server]]:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    started = []
-
-    def start(script: dict[str, list[str]] | None = None) -> Server:
-        started.append(Server(tmp_path, script))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.stop()
+    with serving(tmp_path) as start:
+        yield start
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ BATCHES = {
     "spark.sql.files.maxPartitionBytes": "4k",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10",
 }
-"""Several tasks, of whole row groups; what the encoder says of a pair depends a little on its batch."""
+"""Several tasks, of whole row groups, and several batches."""
 
 
 def submit(master: str, conf: dict[str, str]) -> list:

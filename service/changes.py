@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import Literal, TypedDict
 
@@ -154,46 +154,41 @@ def _segments(
 ) -> Changes:
     """Words in segments: neighbours of one kind that are neighbours on the other side, too."""
     back = {j: i for i, j in partners.items()}
-    runs_a = _runs(len(a), lambda i: kinds.get(i, "lost"), partners)
-    runs_b = _runs(len(b), lambda j: kinds[back[j]] if j in back else "added", back)
-    first_a = {run[0]: number for number, run in enumerate(runs_a)}
-    first_b = {run[0]: number for number, run in enumerate(runs_b)}
+    kinds_a: list[Kind] = [kinds.get(i, "lost") for i in range(len(a))]
+    kinds_b: list[Kind] = [kinds[back[j]] if j in back else "added" for j in range(len(b))]
+    runs_a, runs_b = _runs(kinds_a, partners), _runs(kinds_b, back)
+    first_a, first_b = (
+        {run[0]: number for number, run in enumerate(runs)} for runs in (runs_a, runs_b)
+    )
 
     def side(
         words: Sequence[str],
         runs: list[list[int]],
-        kind_of: Callable[[int], Kind],
+        own: list[Kind],
         others: dict[int, int],
         first: dict[int, int],
     ) -> list[Segment]:
         return [
             {
                 "text": "".join(words[run[0] : run[-1] + 1]),
-                "kind": kind_of(run[0]),
+                "kind": own[run[0]],
                 "partner": first[others[run[0]]] if run[0] in others else None,
             }
             for run in runs
         ]
 
     return {
-        "source": side(a, runs_a, lambda i: kinds.get(i, "lost"), partners, first_b),
-        "paraphrase": side(
-            b, runs_b, lambda j: kinds[back[j]] if j in back else "added", back, first_a
-        ),
+        "source": side(a, runs_a, kinds_a, partners, first_b),
+        "paraphrase": side(b, runs_b, kinds_b, back, first_a),
     }
 
 
-def _runs(count: int, kind_of: Callable[[int], Kind], others: dict[int, int]) -> list[list[int]]:
-    """Places 0 to count - 1, cut where the kind changes, or partners do not follow one another."""
+def _runs(kinds: Sequence[Kind], others: dict[int, int]) -> list[list[int]]:
+    """All places, cut where the kind changes, or partners do not follow one another."""
     runs: list[list[int]] = []
-    for k in range(count):
-        goes_on = (
-            runs
-            and kind_of(k) == kind_of(k - 1)
-            and (k in others) == (k - 1 in others)
-            and (k not in others or others[k] == others[k - 1] + 1)
-        )
-        if goes_on:
+    for k, kind in enumerate(kinds):
+        before = others[k - 1] + 1 if k - 1 in others else None
+        if k and kind == kinds[k - 1] and others.get(k) == before:
             runs[-1].append(k)
         else:
             runs.append([k])

@@ -82,7 +82,6 @@ class Guard:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         began, status, answered = time.perf_counter(), 500, False
-        body = b""
 
         async def answer(message: Message) -> None:
             nonlocal status, answered
@@ -106,7 +105,7 @@ class Guard:
                 late = Refused(503, "the service has ended", retry_after=1)
                 await late.response()(scope, receive, answer)
         finally:
-            self._note(scope, status, time.perf_counter() - began, body)
+            self._note(scope, status, time.perf_counter() - began)
 
     def _account(self, scope: Message) -> Account:
         """Whose request it is. Raises Refused (401)."""
@@ -158,7 +157,7 @@ class Guard:
         except TimeoutError:
             raise Refused(408, "the body did not come in time") from None
 
-    def _note(self, scope: Message, status: int, seconds: float, body: bytes) -> None:
+    def _note(self, scope: Message, status: int, seconds: float) -> None:
         """A line of the log, and the counters."""
         route = scope.get("route")
         path = getattr(route, "path", None) or "other"  # never what a client made up
@@ -179,8 +178,6 @@ class Guard:
         }
         if name := getattr(state.get("account"), "name", ""):
             line["client"] = name
-        if self.settings.log_text and body:
-            line["text"] = body[:800].decode("utf-8", "replace")[:200]
         sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")  # at once: threads write, too
 
 

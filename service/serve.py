@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 LIMITS = (
     *("max_body", "max_pairs", "max_rows", "max_texts", "max_explained"),
     *("min_characters", "max_characters", "queue", "timeout", "body_timeout"),
-    *("requests_per_minute", "pairs_per_minute", "log_text"),
+    *("requests_per_minute", "pairs_per_minute"),
 )
 """Settings of the service that are options of the command, by their names."""
 

@@ -46,8 +46,6 @@ class ServiceSettings(Strict):
     """likewise; a text to paraphrase counts as 100"""
     cors: list[str] = Field(default_factory=list)
     """origins whose pages may ask"""
-    log_text: bool = False
-    """log the first 200 characters of each body too"""
     workers: int = Field(default=1, ge=1)
     """processes on the port, each with a model of its own"""
 

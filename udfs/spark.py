@@ -161,15 +161,9 @@ def _judge(
     max_characters: int = MAX_CHARACTERS,
 ) -> pd.DataFrame:
     """A row of JUDGED_FIELDS for each pair."""
-    model = model or _default_model()
-    codes, fit, values = validated_features(
-        _strings(source),
-        _strings(paraphrase),
-        model,
-        worker_segmenter(segmenter),
-        min_characters,
-        max_characters,
-    )
+    model, cut = model or _default_model(), worker_segmenter(segmenter)
+    texts = _strings(source), _strings(paraphrase)
+    codes, fit, values = validated_features(*texts, model, cut, min_characters, max_characters)
     outputs = np.full((len(codes), len(OUTPUTS)), np.nan, np.float32)
     outputs[fit] = model.predict(values)
     judged = pd.DataFrame(outputs, columns=list(OUTPUTS))
@@ -242,9 +236,8 @@ def metric(spec: str, **defaults: str) -> Callable[..., Column]:
     def score(*columns: pd.Series) -> pd.Series:
         from gaixie.udfs.metrics import Pairs
 
-        arrays = [pa.array(column, pa.string(), from_pandas=True) for column in columns]
-        scores = _worker_metric(spec, **defaults).sentence_scores(Pairs.of(*arrays))
-        return pd.Series(scores)
+        metric = _worker_metric(spec, **defaults)
+        return pd.Series(metric.sentence_scores(Pairs.of(*map(_strings, columns))))
 
     return score
 
@@ -297,15 +290,8 @@ def score_columns(
         model.gpu = gpu.addresses[0] if gpu else None
         if read_by is not None:
             read_by.add(Counter({load_pair_encoder(gpu=model.gpu).device: len(source)}))
-        return score_batch(
-            source,
-            paraphrase,
-            origin,
-            model,
-            worker_segmenter(segmenter),
-            min_characters,
-            max_characters,
-        )
+        limits = worker_segmenter(segmenter), min_characters, max_characters
+        return score_batch(source, paraphrase, origin, model, *limits)
 
     return score
 

@@ -76,11 +76,7 @@ def measure(
         "bleu": load_metric(f"bleu:{cut}"),
         **{name: load_metric(f"{name}:segmenter={segmenter}") for name in SHARES},
     }
-    features = {
-        name: load_metric(f"{name}:segmenter={segmenter}")
-        for name in FEATURES
-        if name != "dependency-depth"  # it needs a parser
-    }
+    features = {name: load_metric(f"{name}:segmenter={segmenter}") for name in FEATURES}
     people = leave_one_out(data.source, data.references)
     rows = {
         "source": [Pairs(data.source, data.source, data.references)],

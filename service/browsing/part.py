@@ -84,7 +84,6 @@ class BrowsingPart(Part):
         add("")(self.facts)
         add("/pairs")(self.page)
         add("/sample")(self.sample)
-        add("/histogram")(self.histogram)
         add("/histograms")(self.histograms)
         add("/pair/{pair_id}")(self.one)
         add("/export", response_class=Response)(self.export)
@@ -151,16 +150,6 @@ class BrowsingPart(Part):
             lambda cursor: self._marked(self.pairs.sample(cursor, wanted, n, seed), changes),
         )
         return json_response({"rows": rows})
-
-    async def histogram(
-        self, request: Request, given: Filtered, column: Column = "spscore"
-    ) -> Response:
-        """How many pairs have which score, in bins of one width from 0 to 1."""
-        wanted = self._filter(given, column)
-        counts = await self._ask(
-            request, lambda cursor: self.pairs.histogram(cursor, wanted, column)
-        )
-        return json_response({"column": column, "counts": counts, "count": sum(counts)})
 
     async def histograms(self, request: Request, given: Filtered) -> Response:
         """The histogram of every score, and how many pairs there are."""

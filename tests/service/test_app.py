@@ -5,24 +5,11 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections import Counter
-from contextlib import suppress
 
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, given, settings
-from hypothesis.errors import Unsatisfiable
-from schemathesis import GenerationMode
-from schemathesis.checks import (
-    content_type_conformance,
-    not_a_server_error,
-    response_schema_conformance,
-    status_code_conformance,
-)
 from servers import wait_for
 from services import Doubling, serving
 
-from gaixie.service import connections
 from gaixie.service.app import HEADERS, make_app
 from gaixie.service.scoring import ScoringPart
 from gaixie.service.settings import ServiceSettings
@@ -61,58 +48,34 @@ def test_every_answer_has_the_headers_of_safety(service, path):
     assert "Set-Cookie" not in answer.headers
 
 
-def body(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+JSON = "application/json"
+
+
+def pair(source: bytes) -> bytes:
+    return b'{"pairs": [{"source": %b, "paraphrase": "b"}]}' % source
 
 
 WRONG = {
-    "nothing": (b"", "application/json", 422),
-    "no json": (b"{", "application/json", 422),
-    "half a pair": (body('{"pairs": [{"source": "a"}]}'), "application/json", 422),
-    "a list": (b"[]", "application/json", 422),
-    "null": (b"null", "application/json", 422),
-    "no pairs": (b'{"pairs": []}', "application/json", 422),
-    "null text": (b'{"pairs": [{"source": null, "paraphrase": "b"}]}', "application/json", 422),
-    "number": (b'{"pairs": [{"source": 1, "paraphrase": "b"}]}', "application/json", 422),
-    "NaN": (b'{"pairs": [{"source": NaN, "paraphrase": "b"}]}', "application/json", 422),
-    "huge number": (b'{"pairs": ' + b"9" * 10_000 + b"}", "application/json", 400),
-    "1e999": (b'{"pairs": 1e999}', "application/json", 422),
-    "deep": (b"[" * 100_000 + b"]" * 100_000, "application/json", 400),
-    "deep objects": (b'{"pairs":' * 50_000 + b"1" + b"}" * 50_000, "application/json", 400),
-    "surrogate": (
-        b'{"pairs": [{"source": "\\ud800", "paraphrase": "b"}]}',
-        "application/json",
-        422,
-    ),
-    "raw surrogate": (
-        body('{"pairs": [{"source": "\ud800", "paraphrase": "b"}]}'),
-        "application/json",
-        422,
-    ),
-    "field of surrogates": (b'{"\\ud800": 1, "pairs": []}', "application/json", 422),
-    "field of lines": (b'{"a\\nb": 1}', "application/json", 422),
-    "long field": (b'{"' + b"a" * 100_000 + b'": 1}', "application/json", 422),
-    "not UTF-8": (b'{"pairs": [{"source": "\xff", "paraphrase": "b"}]}', "application/json", 400),
-    "NUL": (b'{"pairs": [{"source": "a\\u0000", "paraphrase": "b"}]}', "application/json", 422),
-    "raw NUL": (b'{"pairs": [{"source": "a\0", "paraphrase": "b"}]}', "application/json", 422),
-    "unknown field": (
-        b'{"pairs": [{"source": "a", "paraphrase": "b"}], "x": 1}',
-        "application/json",
-        422,
-    ),
-    "unknown field of a pair": (
-        b'{"pairs": [{"source": "a", "paraphrase": "b", "path": "/etc"}]}',
-        "application/json",
-        422,
-    ),
+    "nothing": (b"", JSON, 422),
+    "no json": (b"{", JSON, 422),
+    "half a pair": (b'{"pairs": [{"source": "a"}]}', JSON, 422),
+    "a list": (b"[]", JSON, 422),
+    "no pairs": (b'{"pairs": []}', JSON, 422),
+    "null text": (pair(b"null"), JSON, 422),
+    "NaN": (pair(b"NaN"), JSON, 422),
+    "huge number": (b'{"pairs": ' + b"9" * 10_000 + b"}", JSON, 400),
+    "deep": (b"[" * 100_000 + b"]" * 100_000, JSON, 400),
+    "surrogate": (pair(b'"\\ud800"'), JSON, 422),
+    "raw surrogate": (pair(b'"\xed\xa0\x80"'), JSON, 422),
+    "field of surrogates": (b'{"\\ud800": 1, "pairs": []}', JSON, 422),
+    "field of lines": (b'{"a\\nb": 1}', JSON, 422),
+    "long field": (b'{"' + b"a" * 100_000 + b'": 1}', JSON, 422),
+    "not UTF-8": (pair(b'"\xff"'), JSON, 400),
+    "NUL": (pair(b'"a\\u0000"'), JSON, 422),
+    "unknown field": (pair(b'"a", "path": "/etc"'), JSON, 422),
     "text": (json.dumps({"pairs": [PAIR]}).encode(), "text/plain", 422),
-    "form": (b"pairs=1", "application/x-www-form-urlencoded", 422),
-    "21 pairs": (json.dumps({"pairs": [PAIR] * 21}).encode(), "application/json", 413),
-    "6 to explain": (
-        json.dumps({"pairs": [PAIR] * 6, "explain": True}).encode(),
-        "application/json",
-        413,
-    ),
+    "21 pairs": (json.dumps({"pairs": [PAIR] * 21}).encode(), JSON, 413),
+    "6 to explain": (json.dumps({"pairs": [PAIR] * 6, "explain": True}).encode(), JSON, 413),
 }
 
 
@@ -123,12 +86,6 @@ def test_a_wrong_request_gets_one_line(service, name):
     assert answer.error()[0] == status
     assert len(answer.error()[2]) <= 300
     assert "value error" not in answer.error()[2].lower()
-
-
-def test_the_line_names_the_place_and_not_the_text(service):
-    given = {"pairs": [PAIR, {"source": "好", "paraphrase": ["秘密"]}]}
-    message = service.ask("/v1/score", given).error()[2]
-    assert message == "pairs.1.paraphrase: input should be a valid string"
 
 
 @pytest.mark.parametrize(
@@ -176,41 +133,6 @@ def test_the_document_describes_every_route(app):
     assert schemas["PairIn"]["properties"]["source"]["examples"]
 
 
-CHECKS = (
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-)
-
-
-@pytest.mark.parametrize("mode", GenerationMode)
-@pytest.mark.parametrize(
-    ("path", "examples"), [("/v1/score", 100), ("/v1/score-table", 60), ("/v1/about", 5)]
-)
-def test_requests_that_nobody_thought_of(app, service, path, examples, mode):
-    """Right ones (positive) and wrong ones (negative), made of what /openapi.json says."""
-    schema = schemathesis.openapi.from_dict(app.openapi())
-    (operation,) = [one.ok() for one in schema.get_all_operations() if one.ok().path == path]
-    seen = Counter()
-
-    @settings(max_examples=examples, database=None, suppress_health_check=[*HealthCheck])
-    @given(operation.as_strategy(mode))
-    def ask(case):
-        response = case.call(base_url=service.url)
-        seen[response.status_code] += 1
-        case.validate_response(response, checks=CHECKS)
-
-    try:
-        ask()
-    except Unsatisfiable:
-        assert mode is GenerationMode.NEGATIVE  # there is nothing to do wrong
-        return
-    assert max(seen) < 500
-    if (path, mode) == ("/v1/score", GenerationMode.POSITIVE):
-        assert seen[200]
-
-
 # Raw sockets: what no library would send.
 
 SCORE = json.dumps({"pairs": [PAIR]}).encode()
@@ -254,14 +176,6 @@ def test_a_request_in_small_pieces_is_one(service):
     assert len(json.loads(text)["scores"]) == 1
 
 
-def test_the_old_protocol_is_answered_and_closed(service):
-    with service.connect() as connection:
-        connection.sendall(request(version="1.0"))
-        stream = connection.makefile("rb").read()
-    assert stream.split(b"\r\n")[0].endswith(b"200 OK")
-    assert json.loads(stream.partition(b"\r\n\r\n")[2])["scores"]
-
-
 @pytest.mark.parametrize(
     "sent",
     [
@@ -289,42 +203,6 @@ def test_what_is_no_http_ends_one_connection_alone(service, sent):
     assert not answer or answer.split()[1] in (b"400", b"413", b"422", b"431", b"200"), answer[:200]
     assert b" 500 " not in answer.split(b"\r\n")[0]
     assert service.ask("/health").status == 200
-
-
-def test_half_a_request_keeps_nobody_waiting(service):
-    halves = [service.connect() for _ in range(50)]
-    try:
-        for number, connection in enumerate(halves):
-            connection.sendall(request()[: 20 + 5 * number])
-        assert service.ask("/v1/score", SCORE, Content_Type="application/json").status == 200
-    finally:
-        for connection in halves:
-            connection.close()
-    assert service.ask("/v1/score", SCORE, Content_Type="application/json").status == 200
-
-
-def test_a_head_that_does_not_come_is_closed_and_connections_are_bounded(monkeypatch, capfd):
-    """Whatever the pace of its bytes; one line of the log, not one for each."""
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 1.0)
-    monkeypatch.setattr(connections, "most_connections", lambda: 8)
-    connections._said.clear()
-    with serving(make_app([Doubling()], ServiceSettings())) as service:
-        slow = [service.connect() for _ in range(8)]
-        for connection in slow:
-            connection.sendall(b"GET /health HTTP/1.1\r\nHost: x")
-        with service.connect() as ninth, suppress(ConnectionResetError):
-            assert ninth.recv(10) == b""
-        for connection in slow:
-            with suppress(ConnectionResetError):
-                connection.sendall(b"y")
-                assert connection.recv(10) == b""
-            connection.close()
-        assert service.ask("/health").status == 200
-    lines = [line for line in capfd.readouterr().err.splitlines() if not line.startswith("{")]
-    assert lines == [
-        "8 connections are open: no more are taken",
-        "a connection without a whole request in 1 s was closed",
-    ]
 
 
 def test_without_a_model_paraphrase_says_so():
@@ -365,22 +243,17 @@ def test_a_client_that_goes_takes_its_items_from_the_queue(held):
     assert part.worked == [7, 3]
 
 
-def test_a_full_queue_answers_429(held):
+def test_a_full_queue_answers_429_and_what_takes_too_long_503(held):
     service, part = held
     with service.connect() as second:
         second.sendall(double([1, 2]))
         wait_for(lambda: part.batcher.length == 2, "its items")
-        answer = service.ask("/v1/double", {"numbers": [3, 4]})
-        assert answer.error() == (429, "too_many", "2 wait already")
-        assert int(answer.headers["Retry-After"]) >= 1
+        full = service.ask("/v1/double", {"numbers": [3, 4]})
+        assert full.error() == (429, "too_many", "2 wait already")
+        part.timeout = 0.05
+        late = service.ask("/v1/double", {"numbers": [3]})
+        assert late.error() == (503, "unavailable", "not done within 0.05 s")
+        assert all(int(answer.headers["Retry-After"]) >= 1 for answer in (full, late))
+        assert part.batcher.length == 2
         part.go.set()
         assert json.loads(answers(second, 1)[0][1]) == {"doubled": [2, 4]}
-
-
-def test_what_takes_too_long_is_answered_503(held):
-    service, part = held
-    part.timeout = 0.05
-    answer = service.ask("/v1/double", {"numbers": [3]})
-    assert answer.error() == (503, "unavailable", "not done within 0.05 s")
-    assert int(answer.headers["Retry-After"]) >= 1
-    assert part.batcher.length == 0

@@ -78,10 +78,6 @@ def test_no_other_spelling_of_an_address_goes_round_the_guard(guarded, path):
     assert guarded.ask(path, {"numbers": [1]}).status in (401, 404)
 
 
-def test_settings_show_no_token():
-    assert "a-token" not in repr(ServiceSettings(tokens=TOKENS))
-
-
 def test_tokens_are_read_from_the_environment(monkeypatch, tmp_path):
     monkeypatch.delenv("GAIXIE_TOKENS_FILE", raising=False)
     monkeypatch.delenv("GAIXIE_TOKENS", raising=False)
@@ -129,11 +125,6 @@ def test_a_body_that_is_too_large_is_read_and_refused(small, size, chunked):
     assert response.status == 413
     assert json.load(response)["error"]["message"] == "a body of more than 1,000 bytes"
     connection.close()
-
-
-def test_the_largest_body_is_taken(small):
-    body = json.dumps({"numbers": [1]}).encode().ljust(1_000)
-    assert small.ask("/v1/double", body, Content_Type="application/json").json == {"doubled": [2]}
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -222,12 +213,6 @@ def test_the_log_holds_neither_text_nor_token(capfd):
     assert (second["route"], second["status"]) == ("other", 404)
     assert third["status"] == 401
     assert not any(text in log for text in ("12345", "secret", "a-token", "eve", "of-a-client"))
-
-
-def test_the_log_holds_text_where_it_was_asked_for(capfd):
-    with serving(app(log_text=True)) as service:
-        service.ask("/v1/double", {"numbers": [12345]})
-    assert json.loads(capfd.readouterr().err)["text"] == '{"numbers": [12345]}'
 
 
 def test_other_origins_are_not_allowed_unless_named(guarded):

@@ -24,7 +24,7 @@ from servers import free_port, wait_for
 from gaixie.service.client import Client
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 
-pytestmark = pytest.mark.training
+pytestmark = [pytest.mark.training, pytest.mark.long]
 
 ROOT = Path(__file__).parents[2]
 REQUESTS = int(os.environ.get("GAIXIE_TEST_REQUESTS", "800"))

@@ -25,6 +25,12 @@ from gaixie.service.processes import _Supervisor
 from gaixie.service.telemetry import FOLDER
 
 
+def all_end(family: list[psutil.Process]) -> None:
+    """Waits for processes to end."""
+    psutil.wait_procs(family, 60)
+    assert not [process for process in family if process.is_running()]
+
+
 class Running(Service):
     """A service in a process group of its own."""
 
@@ -49,6 +55,13 @@ class Running(Service):
             return self.ask("/ready").status == 200
         except (OSError, http.client.HTTPException):
             return False
+
+    def is_closed(self) -> bool:
+        try:
+            self.connect().close()
+        except OSError:
+            return True
+        return False
 
     def family(self) -> list[psutil.Process]:
         """Its process and all below."""
@@ -120,15 +133,7 @@ def test_a_term_answers_what_is_under_way_and_takes_no_more(start, tmp_path):
         under_way = service.on_each_of(workers)
         family = service.family()
         service.process.terminate()
-
-        def refused(service=service) -> bool:
-            try:
-                service.connect().close()
-            except ConnectionRefusedError:
-                return True
-            return False
-
-        wait_for(refused, "the port to be closed", service.process)
+        wait_for(service.is_closed, "the port to be closed", service.process)
         assert not any(outcome for _, _, outcome in under_way.values())
         for name, _, _ in under_way.values():
             service.go(name)
@@ -136,8 +141,7 @@ def test_a_term_answers_what_is_under_way_and_takes_no_more(start, tmp_path):
             thread.join()
             assert outcome == [pid]
         assert service.process.wait(60) == 0
-        psutil.wait_procs(family, 60)
-        assert not [process for process in family if process.is_running()]
+        all_end(family)
         many = "es" * (workers > 1)
         assert service.said() == [f"{service.url}  {workers} process{many}"]
         assert not [*tmp_path.glob("gaixie-metrics-*")]
@@ -145,6 +149,7 @@ def test_a_term_answers_what_is_under_way_and_takes_no_more(start, tmp_path):
             file.unlink()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_end_that_takes_too_long_is_cut_short(start, workers):
     service = start(workers, drain=1)
@@ -156,6 +161,7 @@ def test_an_end_that_takes_too_long_is_cut_short(start, workers):
     assert outcome[0]["error"] == {"code": "unavailable", "message": "the service has ended"}
 
 
+@pytest.mark.long
 def test_a_worker_that_hangs_is_killed_at_the_end(start):
     service = start(2, drain=1)
     service.wait_until_ready()
@@ -165,8 +171,7 @@ def test_a_worker_that_hangs_is_killed_at_the_end(start):
         wait_for(lambda: (service.folder / "hang.begun").exists(), "it to hang", service.process)
         service.process.terminate()
         assert service.process.wait(60) == 0
-    psutil.wait_procs(family, 60)
-    assert not [process for process in family if process.is_running()]
+    all_end(family)
     assert "does not end; it is killed" in service.said()[1]
 
 
@@ -175,14 +180,11 @@ def test_an_interruption_leaves_one_line_and_no_process(start, workers):
     """As Ctrl-C does: every process of the group is interrupted."""
     service = start(workers)
     service.wait_until_ready()
-    family = service.family()
-    os.killpg(service.process.pid, signal.SIGINT)
-    assert service.process.wait(60) == 0
-    psutil.wait_procs(family, 60)
-    assert not [process for process in family if process.is_running()]
-    assert len(service.said()) == 1, service.said()
+    interrupt(service)
+    assert service.process.returncode == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_interrupted_twice_it_leaves_one_line(start, workers):
     """The second time it still waits for a body that does not come, and drops it."""
@@ -192,20 +194,13 @@ def test_interrupted_twice_it_leaves_one_line(start, workers):
         slow.sendall(b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
         service.ask("/health")
         os.killpg(service.process.pid, signal.SIGINT)
-
-        def is_closed() -> bool:
-            try:
-                service.connect().close()
-            except OSError:
-                return True
-            return False
-
-        wait_for(is_closed, "its port to close", service.process)
+        wait_for(service.is_closed, "its port to close", service.process)
         os.killpg(service.process.pid, signal.SIGINT)
         assert service.process.wait(60) == 0
     assert len(service.said()) == 1, service.said()
 
 
+@pytest.mark.long
 def test_an_interruption_while_workers_start_leaves_no_trace(start):
     """At each of several moments of their imports."""
     for size in (20, 40, 60, 80):  # MB that both take, more and more as they begin
@@ -239,8 +234,7 @@ def interrupt(service: Running) -> None:
     family = service.family()
     os.killpg(service.process.pid, signal.SIGINT)
     service.process.wait(60)
-    psutil.wait_procs(family, 60)
-    assert not [process for process in family if process.is_running()]
+    all_end(family)
     assert len(service.said()) == 1, service.said()
 
 
@@ -280,6 +274,7 @@ def gauge(text: str) -> float:
     return float(found[1])
 
 
+@pytest.mark.long
 def test_the_counters_are_those_of_all_processes(start):
     service = start(2)
     service.wait_until_ready()
@@ -318,6 +313,7 @@ def test_workers_do_not_outlive_their_supervisor(start):
     again.wait_until_ready()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_cannot_start_is_not_started_for_ever(start, tmp_path, workers):
     (tmp_path / "broken").touch()
@@ -335,21 +331,3 @@ def test_a_port_that_is_taken_gets_one_line(start):
         assert other.said() == [
             f"serve: error: --host 127.0.0.1 --port {service.port}: Address already in use"
         ]
-
-
-def test_a_term_with_slow_connections_open_leaves_no_trace(start):
-    """Their bodies do not come, and the time to drain is up."""
-    service = start(1, drain=1)
-    service.wait_until_ready()
-    head = b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
-    slow = [service.connect() for _ in range(5)]
-    for connection in slow:
-        connection.sendall(head)
-    service.ask("/health")
-    service.process.terminate()
-    assert service.process.wait(60) == 0
-    said = "\n".join(service.said())
-    assert "Traceback" not in said
-    assert "CancelledError" not in said
-    for connection in slow:
-        connection.close()

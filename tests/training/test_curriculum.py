@@ -36,12 +36,11 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from gaixie.training import curriculum
-from gaixie.training.cards.facts import read_training
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.stage_data import StageStream
 from gaixie.training.data.stage_loader import IGNORED, PairEncoder, StageLoader
 from gaixie.training.loop.step import lr_at
-from gaixie.training.modeling.generation import load_generator, paraphrase_list
+from gaixie.training.modeling.generation import load_generator
 from gaixie.training.modeling.generator import Decoding, Generator
 from gaixie.training.settings import Settings, StageSettings, load_settings
 
@@ -231,18 +230,7 @@ def test_the_model_that_is_left_is_that_of_the_last_checkpoint(whole):
     assert model.get_input_embeddings().num_embeddings == len(tokenizer)
     saved = weights(whole / "checkpoints/step-00000024")
     assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in saved.items())
-
-
-def test_the_model_that_is_left_has_a_card(whole, bench):
-    """Of what was trained on what; nothing in it is of this machine."""
-    training = read_training(whole / "model")
-    assert training.data is not None
-    assert training.data.name == "run tiny"
-    assert [stage.steps for stage in training.stages] == [8, 8, 8]
-    text = (whole / "model/README.md").read_text("utf-8")
-    assert "| 3 | stage 3 |" in text
-    for name in ("README.md", "training.json", "config.json", "tokenizer_config.json"):
-        assert str(bench.folder) not in (whole / "model" / name).read_text("utf-8")
+    assert "| 3 | stage 3 |" in (whole / "model/README.md").read_text("utf-8")
 
 
 def test_a_finished_run_is_finished(whole, bench, capsys):
@@ -396,30 +384,20 @@ def kill(command: list[str], output: Path, line: int) -> None:
     process.communicate()
 
 
-def test_sigterm_to_the_whole_group_leaves_the_loaders_alive(bench):
-    """As a scheduler sends it: the workers that encode are in the group too."""
-    output = bench.folder / "group"
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_to_the_whole_group(bench, number, code):
+    """As a scheduler or Ctrl-C sends it: the workers that encode are in the group too."""
+    output = bench.folder / f"group-{code}"
     endless = {"accuracy": 0.0, "patience": 100_000, "max_steps": 100_000}
-    config = bench.config("group", workers=2, **READABLE | {"controller": endless})
+    config = bench.config(output.name, workers=2, **READABLE | {"controller": endless})
     process = start(one_process("--config", config))
     wait_for(lambda: len(lines(output)) >= 3, "line 3", process)
-    os.killpg(process.pid, signal.SIGTERM)
+    os.killpg(process.pid, number)
     said, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 143, said
-    assert call("--config", config, "--dry-run") == 0
-    assert [*(output / "checkpoints").glob("step-*")]
-
-
-def test_an_interrupted_run_says_so_in_one_line(bench):
-    """Ctrl-C reaches the loaders too."""
-    config = bench.config("interrupted", controller={"max_steps": 100_000}, workers=1)
-    process = start(one_process("--config", config))
-    wait_for(lambda: len(lines(bench.folder / "interrupted")) >= 2, "two steps", process)
-    os.killpg(process.pid, signal.SIGINT)
-    said, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130, said
-    assert said.splitlines()[-1] == "interrupted: the same command goes on from the last checkpoint"
+    assert process.returncode == code, said
     assert "Traceback" not in said
+    assert call("--config", config, "--dry-run") == 0
+    assert bool([*(output / "checkpoints").glob("step-*")]) == (number == signal.SIGTERM)
 
 
 def test_a_killed_run_ends_as_one_that_was_not(dropping_out, bench, capsys):
@@ -558,21 +536,14 @@ def test_nan_stops_and_names_the_batch(bench, capsys):
         ("data.uri=nowhere", "nowhere/manifest.json: no such file"),
         ("tokenizer=nowhere", "tokenizer: nowhere: no vocabulary.txt in it"),
         ("batch.pairs=1024", "stage 1 has too few training pairs for one batch"),
-        ("batch.pairs=0", "batch.pairs: Input should be greater than or equal to 1 (given: 0)"),
         ("model.config.layers=2", "model.config: BART has no setting 'layers'"),
-        ("model.pretrained=some", "give either config or pretrained"),
         ("max_length=128", "max_length: 128 tokens, but the model has 64 positions"),
         ("learning_rat=1", "--set learning_rat=1: learning_rat: no such setting"),
         ("stages.4.mix=0.1", "stages: there is no stage 4 in the curriculum"),
         ("curriculum=[[1], [1, 2]]", "curriculum: expected lists of stages, each of 0 to 3 at"),
-        ("curriculum=[[4]]", "curriculum: expected lists of stages"),
         ("curriculum=[]", "curriculum: expected a stage, as there is no denoising"),
-        ("tokenizer=null", "tokenizer: null is the pretrained model's"),
-        ("stages.1.mix=0.1", "no stage is earlier than stage 1"),
         ("data.validation=0", "stage 1 has no validation pair"),
         ("cache=s3://bucket/tokens", "cache: expected a folder of this machine, not s3://bucket/"),
-        ("compile=fast", "compile: Input should be 'inductor' or 'aot_eager' (given: 'fast')"),
-        ("seed", "--set seed: expected KEY=VALUE"),
     ],
 )
 def test_bad_settings(bench, capsys, assignment, message):
@@ -629,11 +600,12 @@ def test_any_sequence_to_sequence_model_with_its_own_tokenizer(bench, capsys, ma
     assert type(AutoModelForSeq2SeqLM.from_pretrained(written)) is type(
         AutoModelForSeq2SeqLM.from_pretrained(folder)
     )
-    assert paraphrase_list(str(written), ["今天天气很好"], Decoding(max_new_tokens=4))
+    generator = load_generator(str(written))
+    assert generator.candidates(["今天天气很好"], Decoding(max_new_tokens=4)) != [[]]
     for line in lines(bench.folder / name, "history.jsonl"):
         assert line["score"] is not None or not line["accuracy"]  # of random weights
     if make in HUB:
-        _writes_what_it_is_told(load_generator(str(written)))
+        _writes_what_it_is_told(generator)
 
 
 def _writes_what_it_is_told(generator: Generator) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from tiny_seq2seq import POSITIONS, tiny_seq2seq
 
 from gaixie.training import evaluate, generate, tokenize_text
 from gaixie.training.generate import main
-from gaixie.training.modeling.generation import load_generator, paraphrase_list
+from gaixie.training.modeling.generation import load_generator
 from gaixie.training.modeling.generator import Decoding, Generator
 from gaixie.udfs.spscore import OUTPUTS, SPScore
 
@@ -199,26 +198,13 @@ def test_limits_of_length(random_folder, generator):
     assert 0 < len(short.text) < len(TARGETS[2])
 
 
-def test_the_function_for_spark(generator, folder):
+def test_a_loaded_model_is_kept_and_left_as_it_was(generator, folder):
     model = generator.model
     model.train()
     assert texts(generator.candidates([*SOURCES, ""], Decoding(1)))[-2:] == [[TARGETS[-1]], []]
     assert model.training
     model.eval()
-    assert paraphrase_list(folder, [None, *SOURCES]) == [None, *TARGETS]
     assert load_generator(folder).model is model
-
-
-def test_bfloat16(folder):
-    found = load_generator(folder, "cpu", "bfloat16").candidates(SOURCES, Decoding())
-    assert texts(found) == [[target] for target in TARGETS]
-
-
-def test_a_tokenizer_that_joins_by_spaces(tmp_path):
-    found = load_generator(tiny_bart(tmp_path)).candidates(["今天天气很好", "abc"], Decoding())
-    for [one] in found:
-        assert one.text
-        assert not re.search(r"[^\x00-\x7f] | [^\x00-\x7f]", one.text)
 
 
 # The command
@@ -253,8 +239,10 @@ def read_output(path: Path) -> list[dict]:
     ]
 
 
-@pytest.mark.parametrize("kind", ["txt", "tsv", "csv", "jsonl", "parquet"])
-@pytest.mark.parametrize("out", ["tsv", "jsonl", "parquet"])
+FORMATS = [("txt", "tsv"), ("tsv", "jsonl"), ("csv", "parquet"), ("jsonl", "tsv")]
+
+
+@pytest.mark.parametrize(("kind", "out"), [*FORMATS, ("parquet", "jsonl")])
 def test_every_format(folder, tmp_path, capsys, kind, out):
     sources = [SOURCES[0], None, *SOURCES[1:]]
     write_input(tmp_path / f"in.{kind}", sources)
@@ -333,21 +321,12 @@ def test_chunks_do_not_show(folder, tmp_path, monkeypatch, capsys):
     ("line", "message"),
     [
         (["{tmp}/none", "{tmp}/a.txt"], "none: no such folder"),
-        (["{tmp}", "{tmp}/a.txt"], "is no model folder, for it has no config.json"),
         (["{tmp}/bare", "{tmp}/a.txt"], "bare: cannot be loaded: Error no file named"),
         (["{tmp}/mute", "{tmp}/a.txt"], "mute: cannot be loaded: it has no tokenizer"),
         (["{tmp}/bert", "{tmp}/a.txt"], "bert is no sequence-to-sequence model"),
         (["{tmp}/misfit", "{tmp}/a.txt"], "the two were not made for each other"),
         (["{model}", "{tmp}/t.parquet", "--column", "text"], "no column 'text', it has: source"),
-        (["{model}", "{tmp}/n.parquet"], "n.parquet: column 'source' is of int64, expected string"),
         (["{model}", "{tmp}/empty.txt"], "empty.txt: no sentences"),
-        (["{model}", "{tmp}/none.txt"], "none.txt: no such file"),
-        (
-            ["{model}", "{tmp}/a.docx"],
-            "a.docx: expected a file of .txt, .tsv, .csv, .jsonl, .ndjson or .parquet",
-        ),
-        (["{model}", "{tmp}/false.parquet"], "false.parquet: not a Parquet file"),
-        (["{model}", "{tmp}/bad.jsonl"], "bad.jsonl, line 2: expected a JSON object"),
         (
             ["{model}", "{tmp}/a.txt", "--output", "{tmp}/o.xlsx"],
             "o.xlsx: expected a file of .tsv,",
@@ -365,12 +344,8 @@ def test_chunks_do_not_show(folder, tmp_path, monkeypatch, capsys):
 )
 def test_bad_input(folder, tmp_path, capsys, line, message):
     (tmp_path / "a.txt").write_text("今天很好看\n", "utf-8")
-    (tmp_path / "a.docx").write_text("今天很好看\n", "utf-8")
     (tmp_path / "empty.txt").write_text("")
-    (tmp_path / "false.parquet").write_text("今天很好看\n", "utf-8")
-    (tmp_path / "bad.jsonl").write_text('{"source": "花"}\n[1]\n')
     pq.write_table(pa.table({"source": ["今天"]}), tmp_path / "t.parquet")
-    pq.write_table(pa.table({"source": [1]}), tmp_path / "n.parquet")
     without(folder, tmp_path / "bare", "model.safetensors")
     without(folder, tmp_path / "mute", "vocabulary.txt")
     tiny_bert(tmp_path / "bert")
@@ -389,12 +364,6 @@ def test_bad_input(folder, tmp_path, capsys, line, message):
 def without(folder: str, copy: Path, name: str) -> None:
     shutil.copytree(folder, copy)
     (copy / name).unlink()
-
-
-def test_empty_standard_input(folder, monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    assert main([folder, "-"]) == 2
-    assert "standard input: no sentences" in capsys.readouterr().err
 
 
 def test_ctrl_c_is_one_line(folder, tmp_path, monkeypatch, capsys):

@@ -1,16 +1,9 @@
-"""A model of a folder that writes paraphrases, its progress, and what became of the sentences.
-
-On Spark, where all that a pandas UDF needs is a function that takes lists:
-
-    @pandas_udf("string")
-    def paraphrase(source: pd.Series) -> pd.Series:
-        return pd.Series(paraphrase_list("/models/gaixie", source.tolist()))
-"""
+"""A model of a folder that writes paraphrases, its progress, and what became of the sentences."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from functools import cache
 from typing import Any, Literal
 
@@ -57,14 +50,6 @@ def load_generator(folder: str, device: str = "auto", precision: str = "float32"
 @cache
 def _load(folder: str, device: str, precision: str) -> tuple[Any, Any]:
     return load_model(folder, device, precision)
-
-
-def paraphrase_list(
-    folder: str, sources: Sequence[str | None], decoding: Decoding | None = None
-) -> list[str | None]:
-    """The best paraphrase of each source by the model of a folder; null where there is none."""
-    rows = load_generator(folder).candidates(sources, decoding or Decoding(), scored=False)
-    return [row[0].text if row else None for row in rows]
 
 
 def in_words(counts: Counter[str]) -> str:

@@ -66,9 +66,3 @@ def keeping(tokenizer: Any, terms: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         tokenizer.codec.finder = before
-
-
-def lost(terms: Sequence[str], source: str, paraphrase: str) -> bool:
-    """Whether a paraphrase has a term less often than its source, both normalised."""
-    a, b = normalise(source), normalise(paraphrase)
-    return any(b.count(term) < a.count(term) for term in map(normalise, terms) if term)

@@ -150,6 +150,3 @@ def odd_spots(text: str, model: LanguageModel, count: int) -> list[Spot]:
         if all(spot.end <= other.start or other.end <= spot.start for other in spots):
             spots.append(spot)
     return spots
-
-
-# The definition, in plain Python.

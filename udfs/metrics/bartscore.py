@@ -2,16 +2,16 @@
 
     BARTScore(Y | X) = (1 / m) Σ_t log p(y_t | y_<t, X)
 
-over the m tokens of the paraphrase Y, special tokens included. X is the source, or a reference.
+over the m tokens of the paraphrase Y, special tokens included, with X the source.
 
 Source: Yuan et al. 2021, *BARTScore: Evaluating Generated Text as Text Generation* (NeurIPS),
 section 3, with weights of 1. As in its code: the tokens are those of the tokenizer with what it
 puts at the ends, the model shifts them right by its start token, and both sides are cut at the
 model's maximum. The model is any that transformers' ``AutoModelForSeq2SeqLM`` loads; there is no
-default. Of several references the best counts.
+default.
 
 The likelihood falls with every rare word, so that copies and common wording score high: read it
-as faithfulness (given the source) or as precision (given a reference), not as quality. Unit: nats
+as faithfulness, not as quality. Unit: nats
 per token, 0 at most.
 """
 
@@ -36,8 +36,6 @@ from gaixie.udfs.metrics.encoder import (
 )
 from gaixie.udfs.metrics.metric import Metric, Pairs, complete, signature
 
-DIRECTIONS = ("source-paraphrase", "reference-paraphrase")
-
 BATCH_TOKENS = 2048
 """Tokens in a batch: each needs a row of the whole vocabulary in memory."""
 
@@ -46,12 +44,10 @@ BATCH_TOKENS = 2048
 class BARTScore(Metric):
     """Mean log-likelihood of the paraphrase's tokens.
 
-    model: folder or cached name of a sequence-to-sequence model. direction: ``source-paraphrase``,
-    or ``reference-paraphrase``, which needs references. device, precision: see ``Encoder``.
+    model: folder or cached name of a sequence-to-sequence model. device, precision: see ``Encoder``.
     """
 
     model: str = ""
-    direction: str = "source-paraphrase"
     device: str = "auto"
     precision: str = "float32"
 
@@ -64,17 +60,12 @@ class BARTScore(Metric):
     def __post_init__(self) -> None:
         if not self.model:
             raise ValueError("bartscore needs a sequence-to-sequence model: bartscore:model=FOLDER")
-        self.check_setting("direction", DIRECTIONS)
         self.check_setting("precision", PRECISIONS)
-        given_source = self.direction == "source-paraphrase"
-        self.describe(needs_source=given_source, needs_reference=not given_source)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        self.check(pairs)
         scores = np.full(len(pairs), np.nan)
-        for side in (pairs.source,) if self.needs_source else pairs.references:
-            rows, (given, paraphrases) = complete(side, pairs.paraphrase)
-            scores[rows] = np.fmax(scores[rows], self.log_likelihoods(given, paraphrases))
+        rows, (given, paraphrases) = complete(pairs.source, pairs.paraphrase)
+        scores[rows] = self.log_likelihoods(given, paraphrases)
         return scores
 
     def log_likelihoods(self, given: Sequence[str], texts: Sequence[str]) -> np.ndarray:
@@ -111,7 +102,7 @@ class BARTScore(Metric):
         return scores
 
     def signature(self) -> str:
-        own = ("model", model_signature(self.model)), ("direction", self.direction)
+        own = ("model", model_signature(self.model)), ("direction", "source-paraphrase")
         return signature(self.title, *own, ("precision", self.precision))
 
 

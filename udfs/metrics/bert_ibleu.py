@@ -59,7 +59,7 @@ class BERTiBLEU(Metric):
         return np.where((meaning <= 0) | (change <= 1e-9), 0.0, scores)
 
     def _bertscore(self) -> BERTScore:
-        return BERTScore(self.model, self.layer, device=self.device, precision=self.precision)
+        return BERTScore(self.model, self.layer, self.device, self.precision)
 
     def _self_bleu(self) -> SelfBLEU:
         return SelfBLEU(tokenize=self.tokenize)

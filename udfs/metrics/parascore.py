@@ -14,7 +14,7 @@ of 0.35. The paper has no ω for all sets: it tunes it on a tenth of each, as
 :mod:`gaixie.research.comparison.tuning` does. The best one depends on the model, whose similarities
 may spread less or more; 0.05 is only where this package begins.
 
-Sim is BERTScore's F1, or the cosine of sentence vectors. d is in characters, as in
+Sim is BERTScore's F1. d is in characters, as in
 :mod:`gaixie.udfs.metrics.edit_distance`. Unit: that of Sim, plus −ω to ωγ (0 to ω without
 the threshold).
 """
@@ -29,9 +29,6 @@ from gaixie.udfs.metrics.bertscore import BERTScore
 from gaixie.udfs.metrics.edit_distance import EditDistance
 from gaixie.udfs.metrics.encoder import DEFAULT_MODEL
 from gaixie.udfs.metrics.metric import Metric, Pairs, settings_of, signature
-from gaixie.udfs.metrics.similarity import SentenceSimilarity
-
-SIMILARITIES = ("bertscore", "sentence")
 
 
 @dataclass(frozen=True)
@@ -39,14 +36,12 @@ class ParaScore(Metric):
     """Best similarity to source and references, plus what the wording differs.
 
     omega: weight of the difference. gamma: edit distance from which more is no better, above 0 up
-    to 1. threshold: False for DS = d. similarity: ``bertscore`` or ``sentence``. layer, device,
-    precision: see ``Encoder``.
+    to 1. threshold: False for DS = d. layer, device, precision: see ``Encoder``.
     """
 
     model: str = DEFAULT_MODEL
     omega: float = 0.05
     gamma: float = 0.35
-    similarity: str = "bertscore"
     layer: int | None = None
     device: str = "auto"
     precision: str = "float32"
@@ -59,7 +54,6 @@ class ParaScore(Metric):
     uses_reference = True
 
     def __post_init__(self) -> None:
-        self.check_setting("similarity", SIMILARITIES)
         if not 0 < self.gamma <= 1:
             raise ValueError(f"gamma {self.gamma}: expected above 0, at most 1")
         if self.threshold:
@@ -78,12 +72,8 @@ class ParaScore(Metric):
 
     def similarities(self, pairs: Pairs) -> np.ndarray:
         """Sim of each pair, the best of source and references: (rows,) float64."""
-        metric, sides = self._similarity(), (pairs.source, *pairs.references)
-        if isinstance(metric, BERTScore):
-            return metric.compare(pairs.paraphrase, sides)[:, 2]
-        return np.fmax.reduce(
-            [metric.sentence_scores(Pairs(side, pairs.paraphrase)) for side in sides]
-        )
+        sides = (pairs.source, *pairs.references)
+        return self._similarity().compare(pairs.paraphrase, sides)[:, 2]
 
     def diversity(self, pairs: Pairs) -> np.ndarray:
         """DS of each pair: (rows,) float64, −1 to gamma; 0 to 1 without the threshold."""
@@ -93,11 +83,10 @@ class ParaScore(Metric):
         below = distance * (self.gamma + 1) / self.gamma - 1
         return np.where(distance > self.gamma, self.gamma, below)
 
-    def _similarity(self) -> BERTScore | SentenceSimilarity:
-        kind = BERTScore if self.similarity == "bertscore" else SentenceSimilarity
-        return kind(self.model, layer=self.layer, device=self.device, precision=self.precision)
+    def _similarity(self) -> BERTScore:
+        return BERTScore(self.model, self.layer, self.device, self.precision)
 
     def signature(self) -> str:
         gamma = self.gamma if self.threshold else "none"
-        own = ("omega", self.omega), ("gamma", gamma), ("sim", self.similarity)
+        own = ("omega", self.omega), ("gamma", gamma), ("sim", "bertscore")
         return signature(self.title, *own, *settings_of(self._similarity().signature()))

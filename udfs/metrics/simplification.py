@@ -9,7 +9,6 @@ Each is one number for a pair; none says how good it is.
     added                 words of P that S has not / words of P
     reordered             (words of both − their longest common subsequence) / words of S
     lexical-complexity    C(P) / C(S),  C = mean of level² over the words, level of HSK
-    dependency-depth      depth of P's deepest dependency tree / that of S's
 
 Source: Alva-Manchego et al. 2020, *ASSET*, section 4; Chong et al. 2024, *MCTS*, takes them over
 for Chinese (section 4.1): the difficulty of a word is its HSK level there, where ASSET has the
@@ -23,7 +22,7 @@ logarithm of its rank. Martin et al. 2018 (tseval) and EASSE have them as code. 
   in tseval; other shortest ways may replace less.
 * Levels are those of :mod:`gaixie.udfs.metrics.hsk`: 1 to 6, 7 for the band 7–9, 8 for a word in no
   list. Tokens without a letter or a digit are no words here.
-* Dependency trees come from spaCy or a neural LTP model; a root alone has depth 0.
+* The depth of dependency trees is left out, for it needs a parser.
 
 NaN where what stands below the line is 0. Unit: sentences, ratio or share.
 """
@@ -34,8 +33,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +42,6 @@ from gaixie.udfs.metrics import hsk
 from gaixie.udfs.metrics.metric import Metric, Pairs, ratio, signature
 from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 from gaixie.udfs.text.normalise import normalise
-from gaixie.udfs.text.segmenters.ltp import open_neural
 
 _SENTENCE_END = re.compile(r"[。!?]|\.(?!\w)")
 
@@ -104,20 +100,6 @@ def complexity(cut: Sequence[str], levels: Mapping[str, int]) -> float:
     return _ratio(sum(squares), len(squares))
 
 
-def tree_depth(heads: Sequence[int]) -> int:
-    """Edges from the root to the deepest word. heads: of each word, from 1; 0 is the root's.
-
-    Raises ValueError where the heads are no tree.
-    """
-    above = np.array([0, *heads])
-    ancestor, depth = above, 0
-    while ancestor.any():
-        ancestor, depth = above[ancestor], depth + 1
-        if depth > len(heads):
-            raise ValueError(f"no dependency tree, its words depend on each other: {heads}")
-    return depth
-
-
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else float("nan")
 
@@ -129,7 +111,7 @@ class Kind(NamedTuple):
     range: tuple[float, float]
     higher_is_simpler: bool
     of: Callable[[Sentence, Sentence], float] | None = None
-    """None where the feature is a ratio of what needs more than a sentence: levels, or a parser."""
+    """None where the feature is a ratio of what needs more than a sentence: levels."""
 
 
 INF = float("inf")
@@ -141,7 +123,6 @@ FEATURES = {
     "added": Kind("Share of the paraphrase's words that are new.", (0, 1), True, added),
     "reordered": Kind("Share of the source's words that have moved.", (0, 1), True, reordered),
     "lexical-complexity": Kind("HSK levels, beside the source's.", (0, INF), False),
-    "dependency-depth": Kind("Depth of the trees, beside the source's.", (0, INF), False),
 }
 
 
@@ -149,19 +130,15 @@ FEATURES = {
 class Feature(Metric):
     """One feature of the table above.
 
-    standard, homographs: of lexical-complexity, the HSK list, see ``hsk``.
-    parser: of dependency-depth: ``spacy:MODEL`` or ``ltp:FOLDER``.
+    homographs: of lexical-complexity, see ``hsk``.
     """
 
     feature: str = "compression"
     segmenter: str = "jieba"
-    standard: str = "2021"
     homographs: str = "highest"
-    parser: str | None = None
 
     def __post_init__(self) -> None:
         self.check_setting("feature", FEATURES)
-        self.check_setting("standard", hsk.FILES)
         self.check_setting("homographs", hsk.HOMOGRAPHS)
         kind, title = FEATURES[self.feature], self.feature.replace("-", " ").capitalize()
         self.describe(name=self.feature, title=title, summary=kind.summary)
@@ -172,24 +149,18 @@ class Feature(Metric):
         if of := FEATURES[self.feature].of:
             rows = zip(*map(self._sentences, columns), strict=True)
             return np.array([np.nan if None in row else of(*row) for row in rows], float)
-        source, paraphrase = map(self._measure, columns)
+        levels = hsk.levels(self.homographs)
+        source, paraphrase = (
+            np.array([np.nan if r is None else complexity(r, levels) for r in rows], float)
+            for rows in (words(column, self.segmenter) for column in columns)
+        )
         return ratio(paraphrase, source)
 
     def signature(self) -> str:
-        if self.feature == "dependency-depth":
-            _check_parser(self.parser)
-            return signature(self.feature, ("parser", self.parser))
         settings = [("seg", segmenter_version(self.segmenter))]
         if self.feature == "lexical-complexity":
-            settings.append(("list", hsk.list_version(self.standard, self.homographs)))
+            settings.append(("list", hsk.list_version(self.homographs)))
         return signature(self.feature, *settings)
-
-    def _measure(self, column: pa.Array) -> np.ndarray:
-        """Complexity, or depth, of each text; NaN for a null."""
-        if self.feature == "dependency-depth":
-            return np.array(_depths(column, load_parser(self.parser)), float)
-        levels, rows = hsk.levels(self.standard, self.homographs), words(column, self.segmenter)
-        return np.array([np.nan if r is None else complexity(r, levels) for r in rows], float)
 
     def _sentences(self, column: pa.Array) -> list[Sentence | None]:
         rows = zip(column.to_pylist(), words(column, self.segmenter), strict=True)
@@ -201,79 +172,3 @@ def sentence_of(text: str, cut: Sequence[str]) -> Sentence:
     text = normalise(text)
     count = sum(map(is_word, _SENTENCE_END.split(text)))
     return Sentence(text.replace(" ", ""), count, [word.lower() for word in cut])
-
-
-# Dependency trees
-
-
-def _depths(column: pa.Array, parse: Callable[[list[str]], list[int]]) -> list[float]:
-    """Depth of each text's deepest tree; NaN for a null or an empty text."""
-    texts = [normalise(text or "") for text in column.to_pylist()]
-    depths = iter(parse([text for text in texts if text]))
-    return [next(depths) if text else float("nan") for text in texts]
-
-
-def _check_parser(parser: str | None) -> None:
-    kind, _, model = (parser or "").partition(":")
-    if kind not in ("spacy", "ltp") or not model:
-        raise ValueError(
-            "dependency-depth needs a parser: 'spacy:zh_core_web_sm' (pip install spacy, then"
-            " python -m spacy download zh_core_web_sm) or 'ltp:FOLDER' of a neural LTP model"
-            " (pip install 'gaixie[ltp]')"
-        )
-
-
-@lru_cache(maxsize=1)
-def load_parser(parser: str) -> Callable[[list[str]], list[int]]:
-    """Loads a parser: a function from texts to the depth of each text's deepest tree.
-
-    parser: ``spacy:MODEL`` or ``ltp:FOLDER``. Raises ValueError, in one line, where it is missing.
-    """
-    _check_parser(parser)
-    kind, _, model = parser.partition(":")
-    return _spacy_depths(model) if kind == "spacy" else _ltp_depths(model)
-
-
-def _spacy_depths(model: str) -> Callable[[list[str]], list[int]]:
-    try:
-        import spacy
-
-        pipeline = spacy.load(model)
-    except ImportError:
-        raise ValueError("parser 'spacy:…' needs spaCy: pip install spacy") from None
-    except OSError:
-        raise ValueError(
-            f"spacy:{model}: no such model; python -m spacy download {model} fetches spaCy's own"
-        ) from None
-
-    def depths(texts: list[str]) -> list[int]:
-        return [
-            max(
-                tree_depth([0 if t.head.i == t.i else t.head.i - s.start + 1 for t in s])
-                for s in document.sents
-            )
-            for document in pipeline.pipe(texts)
-        ]
-
-    return depths
-
-
-def _ltp_depths(folder: str) -> Callable[[list[str]], list[int]]:
-    if not Path(folder).expanduser().is_dir():
-        raise ValueError(f"ltp:{folder}: no such folder; expected a neural LTP model")
-    try:
-        model = open_neural(Path(folder).expanduser())
-    except ImportError:
-        raise ValueError("parser 'ltp:…' needs LTP: pip install 'gaixie[ltp]'") from None
-    if "dep" not in model.supported_tasks:
-        raise ValueError(f"ltp:{folder}: this model has no task dep; a neural one is needed")
-
-    def depths(texts: list[str]) -> list[int]:
-        deepest = []
-        for text in texts:
-            sentences = [s for s in re.findall(r".*?(?:[。!?]+|$)", text) if s]
-            trees = model.pipeline(sentences, tasks=["cws", "dep"]).dep
-            deepest.append(max(tree_depth(tree["head"]) for tree in trees))
-        return deepest
-
-    return depths

@@ -299,11 +299,6 @@ def abort_upload(upload: Upload) -> None:
         system.abort_mpu(bucket, key, upload.upload_id)
 
 
-def storage_options(uri: str) -> dict[str, Any]:
-    """What fsspec, pandas and datasets take as storage_options to read a URI as this file does."""
-    return stores.s3_options() if _is_s3(uri) else {}
-
-
 def filesystem(uri: str) -> tuple[Any, str]:
     """(fsspec file system, absolute path in it), whose listings are not cached."""
     if not _in_store(uri):

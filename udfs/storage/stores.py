@@ -56,11 +56,18 @@ def putting(uri: str, system: Any, path: str) -> Iterator[BinaryIO]:
 
 
 def s3_filesystem() -> Any:
+    """The file system of S3, one for each process and set of variables."""
     return _s3_filesystem(_environment())
 
 
-def s3_options() -> dict[str, Any]:
-    """What fsspec takes as storage_options."""
+def _environment() -> tuple[Any, ...]:
+    return os.getpid(), *sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))
+
+
+@lru_cache(maxsize=8)
+def _s3_filesystem(environment: tuple[Any, ...]) -> Any:
+    from s3fs import S3FileSystem
+
     own_endpoint = any(map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")))
     settings = {
         "signature_version": "s3v4",  # of links too, which some stores take no other way
@@ -70,16 +77,5 @@ def s3_options() -> dict[str, Any]:
         "s3": {"addressing_style": "path" if own_endpoint else "auto"},
         "max_pool_connections": 32,
     }
-    return {"config_kwargs": settings, "use_listings_cache": False}
-
-
-def _environment() -> tuple[Any, ...]:
-    """What a client depends on: kept clients serve one process and one set of variables."""
-    return os.getpid(), *sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))
-
-
-@lru_cache(maxsize=8)
-def _s3_filesystem(environment: tuple[Any, ...]) -> Any:
-    from s3fs import S3FileSystem
-
-    return S3FileSystem(**s3_options(), skip_instance_cache=True)
+    options = {"config_kwargs": settings, "use_listings_cache": False}
+    return S3FileSystem(**options, skip_instance_cache=True)

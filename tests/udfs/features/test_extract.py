@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_features import reference
 
-from gaixie.udfs.features import FEATURES, extract, extract_code_points
-from gaixie.udfs.text.code_points import from_strings
+from gaixie.udfs.features import FEATURES, extract
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
@@ -108,18 +105,13 @@ REPETITIVE = [
     (" a" * 80, "a " * 80),
     ("哈。" * 100, "。哈" * 100),
 ]
-
-
-@pytest.mark.parametrize(("source", "paraphrase"), REPETITIVE)
-def test_repetitive(characters, source, paraphrase):
-    assert_as_reference([(source, paraphrase)], characters)
-
-
-@pytest.mark.parametrize("start", [0x4E00, 0x20000, 0xAC00], ids=["Han", "astral", "Hangul"])
-def test_a_thousand_characters(characters, start):
+for start in (0x4E00, 0x20000, 0xAC00):  # Han, beyond the basic plane, Hangul
     text = "".join(map(chr, range(start, start + 1000)))
-    batch = [(text, text), (text, text[600:] + text[:600]), (text, ""), ("", text), (text, text[7])]
-    assert_as_reference(batch, characters)
+    REPETITIVE += [(text, text), (text, text[600:] + text[:600]), (text, ""), ("", text)]
+
+
+def test_long_texts(characters):
+    assert_as_reference(REPETITIVE, characters)
 
 
 @pytest.mark.parametrize(
@@ -185,50 +177,15 @@ def test_a_row_does_not_depend_on_its_neighbours(chunks):
     assert np.array_equal(together, alone, equal_nan=True)
 
 
-def test_extract_code_points_reads_normalised_text(chunks):
-    a, b = (from_strings([normalise(row) for row in rows]) for rows in (ROWS, ROWS[::-1]))
-    # The kernels are compiled for arrays that can be written to.
-    a, b = (text._replace(values=text.values.copy()) for text in (a, b))
-    values = extract_code_points(a, b, chunks.word_ends(a), chunks.word_ends(b))
-    expected = extract(strings(ROWS), strings(ROWS[::-1]), chunks)
-    assert np.array_equal(values, expected, equal_nan=True)
-
-
-@pytest.mark.parametrize(
-    ("source", "paraphrase"),
-    [
-        (None, "今天天气很好"),
-        ("今天天气很好", None),
-        (None, None),
-        (b"\xe4\xbb", "今天天气很好".encode()),
-        ("今天天气很好".encode(), b"\xff"),
-        ("今天" + REPLACEMENT, "今天天气很好"),
-        ("今天天气很好", REPLACEMENT),
-    ],
-)
-def test_null_and_undecodable_rows_are_nan(characters, source, paraphrase):
-    texts = [x if isinstance(x, bytes | None) else x.encode() for x in (source, paraphrase)]
+@pytest.mark.parametrize("text", [None, b"\xe4\xbb", ("今天" + REPLACEMENT).encode()])
+def test_null_and_undecodable_rows_are_nan(characters, text):
     good = "今天天气很好".encode()
-    a, b = (pa.array([good, text, good], pa.binary()) for text in texts)
-    values = extract(a, b, characters)
-    assert np.isnan(values[1]).all()
-    # Identical neighbours: acs, lis, sbleu 1, nothing moved, six characters.
-    assert values[[0, 2]].tolist() == [[1, 0, 0, 0, 1, 1, 6, 1]] * 2
-
-
-def test_empty_sentences_keep_their_length(characters):
-    values = extract(strings(["", "好", ""]), strings(["", "", "好"]), characters)
-    nan = math.nan
-    expected = [
-        [nan, nan, nan, nan, nan, nan, 0, nan],
-        [0, nan, nan, nan, 0, nan, 1, 0],
-        [0, nan, nan, nan, nan, nan, 0, nan],
-    ]
-    np.testing.assert_array_equal(values, np.array(expected, np.float32))
-
-
-def test_no_rows(characters):
-    assert extract(strings([]), strings([]), characters).shape == (0, 8)
+    whole, broken = pa.array([good] * 3, pa.binary()), pa.array([good, text, good], pa.binary())
+    for a, b in ((whole, broken), (broken, whole), (broken, broken)):
+        values = extract(a, b, characters)
+        assert np.isnan(values[1]).all()
+        # Identical neighbours: acs, lis, sbleu 1, nothing moved, six characters.
+        assert values[[0, 2]].tolist() == [[1, 0, 0, 0, 1, 1, 6, 1]] * 2
 
 
 def test_slices_chunks_and_large_strings(chunks):
@@ -244,11 +201,8 @@ def test_slices_chunks_and_large_strings(chunks):
         assert np.array_equal(extract(left, right, chunks), whole[5:25], equal_nan=True)
 
 
-def test_lengths_must_agree(characters):
+def test_columns_are_strings_of_one_length(characters):
     with pytest.raises(ValueError, match="2 sources, but 1 paraphrases"):
         extract(strings(["好", "好"]), strings(["好"]), characters)
-
-
-def test_columns_must_be_of_strings(characters):
     with pytest.raises(TypeError, match="int64"):
         extract(pa.array([1]), strings(["好"]), characters)

@@ -64,24 +64,15 @@ def test_golden(source, paraphrase, expected):
 
 # U+0401 falls into the bucket of U+0001: the lists of places that the kernel walks hold both.
 TEXTS = st.one_of(*(st.text(letters, max_size=24) for letters in ("ab", "的一是", "\x01\u0401é的")))
+BLOCKS = st.sampled_from(["ab", "a", "abba", "bab"]).flatmap(
+    lambda block: st.integers(1, 60).map(lambda times: block * times)
+)
+TEXTS |= st.lists(BLOCKS, max_size=3).map("".join)
 
 
 @settings(max_examples=300)
 @given(TEXTS, TEXTS)
 def test_kernel_is_reference(source, paraphrase):
-    assert by_kernel(source, paraphrase) == plain_features.tiles(source, paraphrase)
-
-
-@settings(max_examples=30)
-@given(st.data())
-def test_kernel_on_long_repetitive_texts(data):
-    """Blocks of few letters, up to about 300 characters: many runs, most of them trimmed."""
-    block = st.text("ab", min_size=1, max_size=20)
-    blocks = data.draw(st.lists(block, min_size=1, max_size=3))
-    side = st.lists(st.tuples(st.sampled_from(blocks), st.integers(1, 20)), max_size=3)
-    source, paraphrase = (
-        "".join(text * times for text, times in data.draw(side))[:300] for _ in range(2)
-    )
     assert by_kernel(source, paraphrase) == plain_features.tiles(source, paraphrase)
 
 

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 from gaixie.udfs.text.words import alphanumeric
 
 GOLDEN = [
@@ -40,13 +39,6 @@ def test_golden(both, given_words, source, paraphrase, expected):
     texts = source.replace("/", ""), paraphrase.replace("/", "")
     actual = both("wpa", *texts, segmenter)
     assert actual == pytest.approx((expected,) * 2, rel=1e-6, nan_ok=True)
-
-
-def test_with_jieba(both):
-    # 我/爱/北京/天安门 and 北京/天安门/我/爱, n = m = 7. 我 0 → 5, four times; 爱 1 → 6, thrice;
-    # 北京 2 → 0, twice; 天安门 4 → 2, once: (5 · 4 + 5 · 3 + 2 · 2 + 2 · 1) / 7 / 4².
-    actual = both("wpa", "我爱北京天安门", "北京天安门我爱", JiebaSegmenter())
-    assert actual == pytest.approx((41 / 112,) * 2, rel=1e-6)
 
 
 def test_alphanumeric_is_what_python_says():

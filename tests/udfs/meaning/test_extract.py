@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import plain_facts
 import plain_language_model
 import plain_surface
 import plain_vectors
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gaixie.udfs.features import FEATURES, extract_code_points
-from gaixie.udfs.meaning import extract, language_model, vectors
+from gaixie.udfs.meaning import extract
 from gaixie.udfs.meaning.extract import CORE_FEATURES, FAMILIES, Resources, extract_core
 from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.text.code_points import from_strings
@@ -78,23 +75,3 @@ def test_tables_are_loaded_once_and_mapped():
     )
     assert not any(array.flags.writeable for array in arrays)
     assert [len(digest) for digest in found.digests().values()] == [10, 10]
-
-
-@pytest.mark.parametrize(
-    ("folder", "place"), [(vectors.FOLDER, 0), (language_model.FOLDER, 1)], ids=["vectors", "lm"]
-)
-def test_tables_that_are_missing_or_damaged(folder, place, tmp_path):
-    """One line that names the file."""
-    given = [None, None]
-    given[place] = str(tmp_path / "none")
-    with pytest.raises(OSError, match=f"{tmp_path}/none/.*json: no such file"):
-        Resources.load(*given)
-    shutil.copytree(folder, tmp_path / "copy")
-    given[place] = str(tmp_path / "copy")
-    largest = max((tmp_path / "copy").glob("*.npy"), key=lambda path: path.stat().st_size)
-    content = bytearray(largest.read_bytes())
-    content[len(content) // 2] ^= 1
-    largest.write_bytes(content)
-    with pytest.raises(ValueError, match=f"{tmp_path}/copy/.*digest") as error:
-        Resources.load(*given)
-    assert "\n" not in str(error.value)

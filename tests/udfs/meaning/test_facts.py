@@ -146,13 +146,7 @@ def test_too_long():
 PIECES = st.one_of(
     st.sampled_from(sorted(fact_tables.lexicon())),
     st.sampled_from(
-        [
-            *"不没北京上海美国3十二百%,?。的是不是AaB1·阿尔弗德·马里1",
-            "北京",
-            "3.5万",
-            "第一",
-            "李四",
-        ]
+        [*"不没北京上海美国3十二百%,?。的是AaB1·阿尔弗德·马里", "北京", "3.5万", "第一", "李四"]
     ),
 )
 SENTENCES = st.lists(PIECES, max_size=14).map("".join)
@@ -161,17 +155,8 @@ SENTENCES = st.lists(PIECES, max_size=14).map("".join)
 @given(st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_size=3), st.booleans())
 def test_kernels_are_the_definitions(pairs, by_characters):
     a, b = (from_strings([*texts]) for texts in zip(*pairs, strict=True))
-    ends, cuts = [], []
-    for text in (a, b):
-        ends.append(by_character(text) if by_characters else SEGMENTER.word_ends(text))
-    for source, paraphrase in pairs:
-        cuts.append(
-            [*map(list, (source, paraphrase))]
-            if by_characters
-            else SEGMENTER.cut([source, paraphrase])
-        )
-    expected = [
-        [*plain_facts.reference(*pair, *cut).values()]
-        for pair, cut in zip(pairs, cuts, strict=True)
-    ]
+    ends = [by_character(text) if by_characters else SEGMENTER.word_ends(text) for text in (a, b)]
+    cuts = [[*map(list, pair)] if by_characters else SEGMENTER.cut([*pair]) for pair in pairs]
+    both = zip(pairs, cuts, strict=True)
+    expected = [[*plain_facts.reference(*pair, *cut).values()] for pair, cut in both]
     np.testing.assert_array_equal(features(a, b, *ends), np.array(expected, np.float32))

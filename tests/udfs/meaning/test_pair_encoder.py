@@ -1,6 +1,5 @@
 """The pair encoder: its folder, its batches, and what is said of a folder that cannot be used."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -103,22 +102,16 @@ def test_a_missing_file_is_named(folder, name):
         PairEncoder.load(folder)
 
 
-def test_a_damaged_file(folder):
-    path = folder / pair_encoder.HEAD
-    path.write_bytes(path.read_bytes() + b"x")
-    with pytest.raises(ValueError, match="damaged"):
-        PairEncoder.load(folder)
-
-
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "message"),
     [
-        ("[]", "expected the description of a pair encoder"),
-        (json.dumps({"format": 1, "digest": ""}), "format 1, but this version reads 2"),
+        ("head.npz", "x", "damaged"),
+        ("pair_encoder.json", "[]", "expected the description of a pair encoder"),
+        ("pair_encoder.json", '{"format": 1, "digest": ""}', "format 1, but this version reads 2"),
     ],
 )
-def test_a_description_of_something_else(folder, content, message):
-    (folder / pair_encoder.DESCRIPTION).write_text(content)
+def test_a_damaged_file(folder, name, content, message):
+    (folder / name).write_text(content)
     with pytest.raises(ValueError, match=message):
         PairEncoder.load(folder)
 

@@ -13,7 +13,6 @@ from gaixie.udfs.metrics.metric import Pairs
 
 SOURCES = ["今天天气很好", "我不知道", "你去北京了吗", "好", "好" * (POSITIONS + 5)]
 PARAPHRASES = ["今天的天气不错", "我不清楚", "北京", "他今天不在上海,我很清楚。", "我"]
-REFERENCES = ["好", "我不知道", "你在北京", "我很清楚", "好"]
 
 
 @pytest.fixture(scope="module")
@@ -44,57 +43,6 @@ def test_equals_a_loop_over_tokens(folder, batch_tokens, monkeypatch):
     wanted = [log_likelihood(folder, *pair) for pair in zip(SOURCES, PARAPHRASES, strict=True)]
     np.testing.assert_allclose(scores, wanted, atol=2e-6)
     assert scores.max() < 0
-
-
-def test_by_hand():
-    # p = 1/2 and then 1/8: the mean of −1 and −3 times log 2.
-    table = np.log([[0.5, 0.5], [0.875, 0.125]])
-    assert plain_metrics.bartscore(table, [0, 1]) == pytest.approx(-2 * np.log(2))
-
-
-def test_given_references_the_best_counts(folder):
-    pairs = Pairs.of([None] * 5, PARAPHRASES, REFERENCES, SOURCES)
-    scores = BARTScore(folder, "reference-paraphrase").sentence_scores(pairs)
-    by_side = [
-        BARTScore(folder).sentence_scores(Pairs.of(side, PARAPHRASES))
-        for side in (REFERENCES, SOURCES)
-    ]
-    np.testing.assert_allclose(scores, np.maximum(*by_side), atol=2e-6)
-
-
-def test_missing_sides(folder):
-    pairs = Pairs.of(["好", None, "好"], ["好", "好", None], [None, "好", "好"])
-    assert list(np.isnan(BARTScore(folder).sentence_scores(pairs))) == [False, True, True]
-    by_reference = BARTScore(folder, "reference-paraphrase").sentence_scores(pairs)
-    assert list(np.isnan(by_reference)) == [True, False, True]
-
-
-def test_direction_decides_what_is_needed(folder):
-    assert BARTScore(folder).needs_source
-    assert not BARTScore(folder).needs_reference
-    metric = BARTScore(folder, "reference-paraphrase")
-    assert not metric.needs_source
-    with pytest.raises(ValueError, match="bartscore needs a reference"):
-        metric.sentence_scores(Pairs.of(["好"], ["好"]))
-
-
-@pytest.mark.parametrize(
-    ("settings", "complaint"),
-    [
-        ({}, "bartscore needs a sequence-to-sequence model"),
-        (
-            {"model": "m", "direction": "up"},
-            "direction 'up': expected one of source-paraphrase, ref",
-        ),
-        (
-            {"model": "m", "precision": "half"},
-            "precision 'half': expected one of float32, bfloat16",
-        ),
-    ],
-)
-def test_settings_that_make_no_sense(settings, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        BARTScore(**settings)
 
 
 def test_an_encoder_will_not_do(tmp_path):

@@ -28,25 +28,7 @@ def test_equals_the_reference_over_sacrebleu(folder, beta):
         assert scores[row] == pytest.approx(bert_ibleu(meaning[row], self_bleu, beta), abs=1e-6)
 
 
-def test_by_hand():
-    # 5 / (4 / 0.8 + 1 / 0.5) = 5/7; with β = 1 the plain harmonic mean, 2 / (1.25 + 2) = 8/13.
-    assert bert_ibleu(0.8, 0.5) == pytest.approx(5 / 7)
-    assert bert_ibleu(0.8, 0.5, beta=1) == pytest.approx(8 / 13)
-
-
 def test_a_copy_scores_nothing(folder):
     assert bert_ibleu(1, 1) == 0
     scores = BERTiBLEU(model=folder).sentence_scores(Pairs.of(SOURCES, SOURCES))
     assert list(scores) == [0, 0, 0, 0]
-
-
-def test_settings_that_make_no_sense():
-    with pytest.raises(ValueError, match="beta 0: expected above 0"):
-        BERTiBLEU(0)
-    with pytest.raises(ValueError, match="tokenize"):
-        BERTiBLEU(tokenize="runes")
-
-
-def test_signature(folder):
-    signature = BERTiBLEU(model=folder).signature()
-    assert signature.startswith("BERT-iBLEU|beta:4.0|tok:char|model:bert@")

@@ -34,64 +34,12 @@ def sentences() -> tuple[list[str], list[str], list[str]]:
 
 
 @pytest.mark.parametrize("layer", [1, 3])
-@pytest.mark.parametrize("idf", [False, True])
-def test_equals_the_package(folder, sentences, layer, idf):
+def test_equals_the_package(folder, sentences, layer):
     ours, theirs, _ = sentences
-    wanted = bert_score.score(
-        ours, theirs, model_type=folder, num_layers=layer, idf=idf, nthreads=0, device="cpu"
-    )
-    found = BERTScore(folder, layer, idf).compare(pa.array(ours), [pa.array(theirs)])
+    options = {"model_type": folder, "num_layers": layer, "nthreads": 0, "device": "cpu"}
+    wanted = bert_score.score(ours, theirs, **options)
+    found = BERTScore(folder, layer).compare(pa.array(ours), [pa.array(theirs)])
     np.testing.assert_allclose(found, torch.stack(wanted, dim=1).numpy(), atol=2e-6)
-
-
-def test_equals_the_package_with_a_baseline(folder, sentences, tmp_path):
-    ours, theirs, _ = sentences
-    baseline = tmp_path / "tiny.tsv"
-    baseline.write_text("LAYER,P,R,F\n0,0,0,0\n1,0.1,0.2,0.3\n2,0.4,0.5,0.45\n")
-    wanted = bert_score.score(
-        ours,
-        theirs,
-        model_type=folder,
-        num_layers=2,
-        nthreads=0,
-        device="cpu",
-        lang="zh",
-        rescale_with_baseline=True,
-        baseline_path=str(baseline),
-    )
-    metric = BERTScore(folder, 2, baseline=str(baseline))
-    found = metric.compare(pa.array(ours), [pa.array(theirs)])
-    np.testing.assert_allclose(found, torch.stack(wanted, dim=1).numpy(), atol=1e-5)
-    assert "|baseline:tiny.tsv|" in metric.signature()
-
-
-def test_equals_the_reference(folder, sentences):
-    ours, theirs, _ = sentences
-    metric = BERTScore(folder, idf=True)
-    encoder = bertscore.load_encoder(folder)
-    weights = bertscore.token_weights(encoder, [pa.array(theirs)], idf=True)
-    found = metric.compare(pa.array(ours), [pa.array(theirs)])
-    for row, pair in enumerate(zip(ours, theirs, strict=True)):
-        embedded = encoder.token_embeddings(pair)
-        ids = np.split(embedded.ids, embedded.offsets[1:2])
-        wanted = plain_metrics.bertscore(
-            embedded[0].numpy(), embedded[1].numpy(), *(weights[i] for i in ids)
-        )
-        np.testing.assert_allclose(found[row], wanted, atol=2e-6)
-
-
-def test_by_hand():
-    # Paraphrase tokens (1, 0) and (0, 1), references (0.6, 0.8) alone and (0.8, 0.6).
-    # Best of the paraphrase's: max(.6, .8) = .8 and max(.8, .6) = .8, so P = .8.
-    # Best of the reference's: max(.6, .8) = .8 and max(.8, .6) = .8, weights 3 and 1, so R = .8.
-    # Without the second reference token: P = (2·.6 + 1·.8) / 3 with weights 2 and 1, R = .8,
-    # so P = 2/3 and F1 = 2 · .8 · 2/3 / (.8 + 2/3) = 8/11.
-    ours = np.array([[1.0, 0], [0, 1]])
-    theirs = np.array([[0.6, 0.8], [0.8, 0.6]])
-    assert plain_metrics.bertscore(ours, theirs, [1, 1], [3, 1]) == pytest.approx((0.8, 0.8, 0.8))
-    assert plain_metrics.bertscore(ours, theirs[:1], [2, 1], [1]) == pytest.approx(
-        (2 / 3, 0.8, 8 / 11)
-    )
 
 
 @st.composite
@@ -139,26 +87,8 @@ def test_missing_and_empty_sides(folder):
 
 def test_chunks_do_not_change_scores(folder, sentences, monkeypatch):
     pairs = Pairs.of(sentences[0], *sentences)
-    whole = BERTScore(folder, idf=True).sentence_scores(pairs)
+    whole = BERTScore(folder).sentence_scores(pairs)
     monkeypatch.setattr(bertscore, "PAIRS_AT_ONCE", 7)
     monkeypatch.setattr(bertscore, "CELLS_AT_ONCE", 500)
-    parts = BERTScore(folder, idf=True).sentence_scores(pairs)
+    parts = BERTScore(folder).sentence_scores(pairs)
     np.testing.assert_allclose(parts, whole, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [("LAYER,P,R,F\n1,0,0,0\n", "has no row of layer 3"), ("3,a,0,0\n", "is not LAYER,P,R,F")],
-)
-def test_baseline_that_does_not_fit(folder, tmp_path, content, complaint):
-    path = tmp_path / "b.tsv"
-    path.write_text(content)
-    with pytest.raises(ValueError, match=complaint):
-        BERTScore(folder, baseline=str(path)).sentence_scores(Pairs.of(["我"], ["我"], ["我"]))
-
-
-def test_signature(folder):
-    parts = BERTScore(folder, idf=True).signature().split("|")
-    assert parts[0] == "BERTScore"
-    assert parts[1].startswith("model:bert@")
-    assert parts[2:6] == ["layer:3", "idf:yes", "baseline:none", "precision:float32"]

@@ -4,7 +4,6 @@ By hand: 100 · BP · (p1 · p2 · p3 · p4)^(1/4), p_n = matched n-grams / n-gr
 as many orders as the paraphrase has; BP = min(1, exp(1 − r / m)).
 """
 
-import json
 import math
 from pathlib import Path
 
@@ -15,12 +14,10 @@ from hypothesis import strategies as st
 from plain_metrics import bleu
 from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
-from gaixie.research.benchmarks.common import triples
-from gaixie.udfs.metrics.bleu import BLEU, SMOOTHING
+from gaixie.udfs.metrics.bleu import BLEU
 from gaixie.udfs.metrics.metric import Pairs
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
 
 GOLDEN = [
     ("今天天气很好", ["今天天气很好"], 100.0),
@@ -62,12 +59,7 @@ def assert_as_sacrebleu(metric, rows):
     paraphrases, references = zip(*rows, strict=True)
     columns = list(zip(*references, strict=True))
     pairs = Pairs.of([None] * len(rows), list(paraphrases), *map(list, columns))
-    settings = {
-        "tokenize": metric.tokenize,
-        "smooth_method": metric.smooth,
-        "max_ngram_order": metric.order,
-        "force": True,
-    }
+    settings = {"tokenize": metric.tokenize, "max_ngram_order": metric.order, "force": True}
     sentence = Sacrebleu(**settings, effective_order=True)
     expected = [
         sentence.sentence_score(p, [r for r in refs if r is not None]).score for p, refs in rows
@@ -91,35 +83,9 @@ ROWS = st.lists(
 
 
 @settings(max_examples=60)
-@given(ROWS, st.sampled_from(["char", "zh", "13a"]), st.integers(1, 6), st.sampled_from(SMOOTHING))
-def test_as_sacrebleu(rows, tokenize, order, smooth):
-    assert_as_sacrebleu(BLEU(tokenize, order, smooth), rows)
-
-
-def test_a_row_without_a_side_has_no_score():
-    pairs = Pairs.of(["春", "春", None], [None, "夏", "夏"], ["秋", None, "夏"])
-    np.testing.assert_array_equal(BLEU().sentence_scores(pairs), [np.nan, np.nan, 100])
-    assert math.isnan(BLEU().corpus_score(Pairs.of([None], [None], [None])))
-    assert BLEU().sentence_scores(Pairs.of([], [], [])).shape == (0,)
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("tokenize", "jieba", "tokenize 'jieba': expected one of char, zh, 13a, zh-word"),
-        ("smooth", "yes", "smooth 'yes': expected one of exp, floor, add-k, none"),
-        ("order", 0, "order must be at least 1, not 0"),
-    ],
-)
-def test_settings_that_do_not_exist(option, value, message):
-    with pytest.raises(ValueError, match=message):
-        BLEU(**{option: value})
-
-
-def test_signature_names_what_decides():
-    signature = BLEU("zh", 5, "floor").signature()
-    assert signature.startswith("BLEU|case:mixed|eff:sentences|tok:zh|order:5|smooth:floor|")
-    assert "|sacrebleu:" in signature
+@given(ROWS, st.sampled_from(["char", "zh", "13a"]), st.integers(1, 6))
+def test_as_sacrebleu(rows, tokenize, order):
+    assert_as_sacrebleu(BLEU(tokenize, order), rows)
 
 
 def test_words():
@@ -127,11 +93,6 @@ def test_words():
     expected = 100 * (2 / 3 * 1 / 2 * 1 / 2) ** (1 / 3)
     assert one(BLEU("zh-word"), "我很高兴", ["我很快乐"]) == pytest.approx(expected)
     assert one(BLEU("zh-word"), "我很高兴", ["我很高兴"]) == pytest.approx(100)
-    pairs = Pairs.of([None] * 2, ["我很高兴", None], ["我很快乐", "我"], [None, "我"])
-    assert BLEU("zh-word").sentence_scores(pairs).tolist() == pytest.approx(
-        [expected, math.nan], nan_ok=True
-    )
-    assert "|tok:zh-word-jieba-rjieba-" in BLEU("zh-word").signature()
 
 
 @pytest.mark.skipif(not (DATA / "mcts").is_dir(), reason=f"needs the shared corpora in {DATA}")
@@ -149,16 +110,3 @@ def test_mcts():
         for person in people
     ]
     assert sum(scores) / 5 == pytest.approx(60.51, abs=0.005)
-
-
-@needs_data
-def test_as_sacrebleu_on_real_pairs():
-    translations = [(p, (r, s)) for s, p, r in triples(DATA, 7_000)]
-    single = [(p, references[:1]) for p, references in translations[2_000:]]
-    with (DATA / "mlqe_pe_en_zh.train.jsonl").open(encoding="utf-8") as lines:
-        edits = [json.loads(line) for line, _ in zip(lines, range(3_000), strict=False)]
-    edits = [(row["mt_zh"], (row["pe_zh"],)) for row in edits]
-    assert_as_sacrebleu(BLEU(), translations[:2_000])
-    assert_as_sacrebleu(BLEU(), single)
-    assert_as_sacrebleu(BLEU(), edits)
-    assert_as_sacrebleu(BLEU("zh"), edits[:500])

@@ -1,7 +1,5 @@
 """chrF and TER: by hand, and sacrebleu's own scores with their settings."""
 
-import math
-
 import numpy as np
 import pytest
 from sacrebleu.metrics import chrf, ter
@@ -70,23 +68,3 @@ def test_as_sacrebleu(metric, package, settings):
     np.testing.assert_array_equal(metric(**settings).sentence_scores(pairs), expected)
     corpus = sacrebleu.corpus_score(paraphrases, references).score
     assert metric(**settings).corpus_score(pairs) == corpus
-
-
-def test_rows_without_a_side():
-    references = ["春", "春", None, None], [None, None, None, "春"]
-    pairs = Pairs.of([None] * 4, ["春", None, "春", "春"], *references)
-    np.testing.assert_allclose(ChrF().sentence_scores(pairs), [100, np.nan, np.nan, 100])
-    np.testing.assert_allclose(TER().sentence_scores(pairs), [0, np.nan, np.nan, 0])
-    assert ChrF().corpus_score(pairs) == pytest.approx(100)
-    assert math.isnan(TER().corpus_score(Pairs.of([None], [None], ["春"])))
-
-
-def test_settings():
-    signature = ChrF(word_order=2).signature()
-    assert signature.startswith("chrF2++|case:mixed|eff:yes|nc:6|nw:2|space:no|sacrebleu:")
-    expected = "TER|case:lc|tok:tercom|norm:yes|punct:yes|asian:yes|sacrebleu:"
-    assert TER().signature().startswith(expected)
-    with pytest.raises(ValueError, match="char_order must be at least 1 and word_order 0, not 0"):
-        ChrF(char_order=0)
-    with pytest.raises(ValueError, match="beta must be at least 1, not 0"):
-        ChrF(beta=0)

@@ -10,7 +10,6 @@ from tiny_models import POSITIONS, tiny_bart, tiny_bert
 from transformers import AutoModel, AutoTokenizer
 
 from gaixie.udfs.metrics.encoder import (
-    DEFAULT_MODEL,
     Encoder,
     model_signature,
 )
@@ -92,12 +91,6 @@ def test_of_a_sequence_to_sequence_model_the_encoder_is_taken(tmp_path):
         )
 
 
-def test_no_texts(folder):
-    encoder = Encoder(folder, device="cpu")
-    assert encoder.sentence_vectors([]).shape == (0, 16)
-    assert encoder.token_embeddings([]).vectors.shape == (0, 16)
-
-
 def test_long_texts_are_cut(folder):
     encoder = Encoder(folder, device="cpu")
     ids = encoder.token_ids(["好" * (POSITIONS - 2), "好" * (POSITIONS - 1)])
@@ -126,25 +119,15 @@ def test_signature_follows_the_weights(folder, tmp_path):
 # What is no model
 
 
+def with_more_layers(folder) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 5}))
+
+
 def without_padding(folder) -> None:
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     del settings["pad_token"]
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-
-
-def test_missing_folder_says_how_to_make_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError) as caught:
-        Encoder()
-    assert str(caught.value) == (
-        f"{DEFAULT_MODEL}: no such folder, nor a model in the Hugging Face cache"
-        " (hf download fills it); python research/make_encoder.py --output models/e5-small makes it"
-    )
-
-
-def test_folder_of_something_else(tmp_path):
-    with pytest.raises(ValueError, match=r"is no model folder, for it has no config\.json"):
-        Encoder(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -155,6 +138,7 @@ def test_folder_of_something_else(tmp_path):
         (lambda path: (path / "config.json").write_text("{"), "not a valid JSON"),
         (lambda path: (path / "tokenizer.json").unlink(), "it has no tokenizer"),
         (without_padding, "its tokenizer has no padding token"),
+        (with_more_layers, r"its weights lack encoder\.layer\.3\..*, and 31 others"),
     ],
 )
 def test_broken_folder(copy, breakage, complaint):
@@ -165,14 +149,10 @@ def test_broken_folder(copy, breakage, complaint):
     assert "\n" not in str(caught.value)
 
 
-def test_weights_that_do_not_cover_the_model(copy):
-    config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 5}))
-    with pytest.raises(ValueError, match=r"its weights lack encoder\.layer\.3\..*, and 31 others"):
-        Encoder(str(copy))
-
-
-@pytest.mark.parametrize("layer", [0, 4])
-def test_layer_that_is_not_there(folder, layer):
-    with pytest.raises(ValueError, match=f"no layer {layer}: the model's layers are 1 to 3"):
-        Encoder(folder, layer)
+def test_no_model_and_no_such_layer(folder, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no such folder.*make_encoder\.py"):
+        Encoder("none")
+    with pytest.raises(ValueError, match=r"is no model folder, for it has no config\.json"):
+        Encoder(str(tmp_path))
+    with pytest.raises(ValueError, match="no layer 4: the model's layers are 1 to 3"):
+        Encoder(folder, 4)

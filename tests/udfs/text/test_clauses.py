@@ -66,21 +66,15 @@ def test_golden(text, clauses):
     assert by_kernel(text) == clauses
 
 
-PUNCTUATION = ",.:;!?。"
+FEW = "好 aZ09,.:;!?。、…\u3000"
 
 
 @settings(max_examples=300)
-@given(st.lists(st.text("好 aZ09,.:;!?。、…", max_size=20), min_size=1, max_size=10))
+@given(st.lists(st.text(st.sampled_from(FEW) | st.characters(), max_size=20), max_size=10))
 @example(["a," * 20, ",".join("好" * 20)])  # as many clauses as fit
-def test_kernel_is_definition_on_few_characters(texts):
+def test_kernel_is_definition(texts):
     for text in texts:
         assert by_kernel(text) == split_clauses(text)
-
-
-@settings(max_examples=200)
-@given(st.text(st.one_of(st.sampled_from(PUNCTUATION + " \u3000"), st.characters()), max_size=40))
-def test_kernel_is_definition_on_any_text(text):
-    assert by_kernel(text) == split_clauses(text)
 
 
 def test_kernel_is_definition_around_every_character():
@@ -89,14 +83,3 @@ def test_kernel_is_definition_around_every_character():
         for start in range(0, 0x10000, 0x800):
             text = "".join(f"{chr(code)}{mark}a{mark}" for code in range(start, start + 0x800))
             assert by_kernel(text) == split_clauses(text)
-
-
-@given(st.text("好a1,.。 ", max_size=40))
-def test_clauses_lie_in_the_text_in_order(text):
-    end = 0
-    for start, clause in split_clauses(text):
-        assert clause
-        assert clause == clause.strip(" ")
-        assert start >= end
-        assert text.startswith(clause, start)
-        end = start + len(clause)

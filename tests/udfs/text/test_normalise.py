@@ -40,12 +40,10 @@ def assert_as_definition(texts: list[str]) -> None:
     expected = [by_definition(text) for text in texts]
     assert rows == expected
     flagged = [HAN if IS_HAN.search(row) else 0 for row in expected]
-    for text, flag, expected_flag in zip(texts, flags, flagged, strict=True):
-        if LONG_HAN not in text:
-            assert flag == expected_flag, text
+    assert flags == flagged
 
 
-LONG_HAN = "㍿"  # the one Han form longer than its UTF-8: see its test
+LONG_HAN = "㍿"  # the one Han form longer than its UTF-8, which takes the way of the definition
 
 GOLDEN = [
     ("今天天气很好", "今天天气很好"),
@@ -111,15 +109,8 @@ def test_every_changing_character_before(after):
     assert_as_definition([c + after for c in changing + letters])
 
 
-@pytest.mark.parametrize("text", [LONG_HAN, f"a{LONG_HAN}", f"{LONG_HAN}e\u0301"])
-def test_a_long_form_of_han_characters_is_flagged(text):
-    """株式会社: four characters from three bytes, which takes the way of the definition."""
-    assert column([text, "a"]) == ([by_definition(text), "a"], [HAN, 0])
-
-
-def test_every_other_form_of_han_characters_is_flagged():
-    forms = [c for c in ASSIGNED if IS_HAN.search(by_definition(c)) and c != LONG_HAN]
-    assert len(forms) > 90_000
+def test_every_form_of_han_characters_is_flagged():
+    forms = [c for c in ASSIGNED if IS_HAN.search(by_definition(c))]
     assert set(column(forms)[1]) == {HAN}
     assert set(column([c + "\u0301" for c in forms])[1]) == {HAN}
 
@@ -134,25 +125,15 @@ TRICKY = [
     *"\u1100\u1161\u11a8\u11a7가각ﾡￂᆧ\u0b47\u0b3e\u0b56\u0dd9\u0dca\u0dcf",
     *"𠮷😀\U00011099\U000110ba\U0001d15e\U0002fa1d\U0010ffff\x00",
 ]
+
+
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters=REPLACEMENT))
 
 
-@settings(max_examples=300)
-@given(st.lists(st.text(TRICKY, max_size=12), min_size=1, max_size=20))
-def test_tricky_texts(texts):
-    assert_as_definition(texts)
-
-
-@settings(max_examples=200)
-@given(st.lists(TEXT, min_size=1))
+@settings(max_examples=400)
+@given(st.lists(st.text(TRICKY, max_size=12) | TEXT, min_size=1, max_size=20))
 def test_any_texts(texts):
     assert_as_definition(texts)
-
-
-@given(st.lists(st.text(TRICKY, max_size=12), min_size=1))
-def test_normalising_again_changes_nothing(texts):
-    once, _ = column(texts)
-    assert column(once)[0] == once
 
 
 # Bytes that are not UTF-8
@@ -180,17 +161,6 @@ BROKEN = {
     "GBK": "今天".encode("gbk"),
     "UTF-16": "今天".encode("utf-16"),
 }
-VALID = {
-    "U+007F": b"\x7f",
-    "U+0080": b"\xc2\x80",
-    "U+07FF": b"\xdf\xbf",
-    "U+0800": b"\xe0\xa0\x80",
-    "U+D7FF": b"\xed\x9f\xbf",
-    "U+E000": b"\xee\x80\x80",
-    "U+FFFF": b"\xef\xbf\xbf",
-    "U+10000": b"\xf0\x90\x80\x80",
-    "U+10FFFF": b"\xf4\x8f\xbf\xbf",
-}
 TEMPLATES = [b"%b", "今天%b".encode(), b"%b e\xcc\x81", "今%b好".encode(), "e\u0301 %b。".encode()]
 
 
@@ -216,26 +186,19 @@ def assert_as_python_decodes(raw: list[bytes]) -> None:
             assert text == by_definition(decoded), row
 
 
-FRAGMENTS = [*BROKEN.values(), *VALID.values(), *(text.encode() for text, _ in GOLDEN)]
+EDGES = [chr(code).encode() for code in (0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000)]
+FRAGMENTS = [*BROKEN.values(), *EDGES, *(text.encode() for text, _ in GOLDEN)]
+RAW = st.lists(st.sampled_from(FRAGMENTS), max_size=4).map(b"".join)
 
 
 @settings(max_examples=300)
-@given(st.lists(st.one_of(st.binary(max_size=8), st.text().map(str.encode)), min_size=1))
+@given(st.lists(st.binary(max_size=8) | st.text().map(str.encode) | RAW, min_size=1))
 def test_decodes_as_python_does(raw):
-    assert_as_python_decodes(raw)
-
-
-@settings(max_examples=300)
-@given(st.lists(st.lists(st.sampled_from(FRAGMENTS), max_size=4).map(b"".join), min_size=1))
-def test_decodes_as_python_does_near_the_edges(raw):
     assert_as_python_decodes(raw)
 
 
 def test_decodes_as_python_does_every_two_bytes():
     assert_as_python_decodes([bytes([a, b]) for a in range(256) for b in range(256)])
-
-
-def test_decodes_as_python_does_every_lead_and_second_byte():
     leads = range(0xE0, 0x100)
     for tail in (b"\x80", b"\xbf", b"\x80\x80", b"\xbf\xbf", b"\x80a"):
         assert_as_python_decodes([bytes([a, b]) + tail for a in leads for b in range(256)])
@@ -274,13 +237,6 @@ def test_chunked():
     assert column(pa.chunked_array([], pa.string())) == ([], [])
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_no_rows_and_only_nulls(kind):
-    assert column(pa.array([], kind)) == ([], [])
-    assert column(pa.nulls(3, kind)) == ([""] * 3, [NULL] * 3)
-    assert column(pa.array([""] * 3, pa.string()).cast(kind)) == ([""] * 3, [0] * 3)
-
-
 def test_a_null_may_hide_bytes():
     """Arrow leaves undefined what lies under a null."""
     data = b"\xe4\xbb\x8a" + b"\xff\xff" + b"ab"
@@ -298,13 +254,3 @@ def test_a_null_may_hide_bytes():
 def test_other_types_are_refused(array):
     with pytest.raises(TypeError, match="must be an Arrow string column"):
         normalise_column(array)
-
-
-@given(st.lists(st.one_of(st.none(), TEXT, st.text(TRICKY, max_size=5))), st.data())
-def test_any_slice_of_any_column(texts, data):
-    start = data.draw(st.integers(0, len(texts)))
-    length = data.draw(st.integers(0, len(texts) - start))
-    rows, flags = column(pa.array(texts, pa.string()).slice(start, length))
-    part = texts[start : start + length]
-    assert rows == [by_definition(text or "") for text in part]
-    assert [bool(flag & NULL) for flag in flags] == [text is None for text in part]

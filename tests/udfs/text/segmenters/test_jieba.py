@@ -1,6 +1,5 @@
 """The kernel cuts exactly as rjieba does; the tables survive whatever happens to their cache."""
 
-import importlib.metadata
 import itertools
 from pathlib import Path
 
@@ -25,24 +24,6 @@ def kernel_words(texts: list[str]) -> list[list[str]]:
         stops = ends[offsets[row] : offsets[row + 1]].tolist()
         rows.append([text[a:b] for a, b in itertools.pairwise([0, *stops])])
     return rows
-
-
-def assert_same_cuts(texts: list[str], rows_at_once: int = 20_000) -> None:
-    """As ``kernel_words(texts) == SEGMENTER.cut(texts)``, but quick over a corpus."""
-    for first in range(0, len(texts), rows_at_once):
-        part = texts[first : first + rows_at_once]
-        text = from_strings(part)
-        words = SEGMENTER.word_ends(text)
-        expected = SEGMENTER.cut(part)
-        lengths = np.fromiter(map(len, itertools.chain.from_iterable(expected)), np.int64)
-        counts = np.fromiter(map(len, expected), np.int64)
-        ends = words.ends + np.repeat(text.offsets[:-1], np.diff(words.offsets))
-        if not (
-            np.array_equal(np.diff(words.offsets), counts)
-            and np.array_equal(ends, np.cumsum(lengths))
-        ):
-            pairs = zip(kernel_words(part), expected, strict=True)
-            assert not [pair for pair in pairs if pair[0] != pair[1]][:5]
 
 
 def frequent_characters(count: int) -> list[str]:
@@ -82,12 +63,6 @@ def test_kernel_equals_rjieba(texts):
     assert all(all(row) for row in words)
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=25))
-def test_kernel_equals_rjieba_on_all_of_unicode(texts):
-    assert kernel_words(texts) == SEGMENTER.cut(texts)
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -118,23 +93,10 @@ def test_known_cuts(words):
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
 def test_corpus_of_chinese_sentences():
-    assert_same_cuts(pq.read_table(DATA / "zh_sentences.parquet")["text"].to_pylist())
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")
-def test_corpus_of_translations():
-    rows = pq.read_table(DATA / "wmt_en_zh_translations.parquet")["translations_zh"].to_pylist()
-    texts = sorted({text for row in rows for text in row or [] if text is not None})
-    step = max(1, len(texts) // 100_000)
-    assert_same_cuts(texts[::step][:100_000])
-
-
-def test_empty_column_and_empty_rows():
-    ends, offsets = SEGMENTER.word_ends(from_strings([]))
-    assert (ends.tolist(), offsets.tolist()) == ([], [0])
-    ends, offsets = SEGMENTER.word_ends(from_strings(["", "中国", "", ""]))
-    assert (ends.tolist(), offsets.tolist()) == ([2], [0, 0, 1, 1, 1])
-    assert (ends.dtype, offsets.dtype) == (np.int32, np.int64)
+    texts = pq.read_table(DATA / "zh_sentences.parquet")["text"].to_pylist()
+    for first in range(0, len(texts), 20_000):
+        part = texts[first : first + 20_000]
+        assert kernel_words(part) == SEGMENTER.cut(part)
 
 
 def test_rows_in_the_middle_of_a_buffer():
@@ -149,11 +111,6 @@ def test_any_number_is_a_character():
     assert SEGMENTER.word_ends(text).ends.tolist() == [2, 3, 4, 5, 6, 7, 8]
 
 
-def test_version_names_the_back_end():
-    assert SEGMENTER.name == "jieba"
-    assert SEGMENTER.version == f"rjieba-{importlib.metadata.version('rjieba')}"
-
-
 def load_afresh() -> jieba_tables.Tables:
     return jieba_tables.load.__wrapped__()
 
@@ -164,33 +121,19 @@ def assert_same_tables(tables: jieba_tables.Tables) -> None:
         np.testing.assert_array_equal(array, expected, err_msg=name)
 
 
-def test_cache_in_a_fresh_folder(tmp_path, monkeypatch):
+def test_a_cache_is_made_read_and_made_anew_where_it_is_damaged(tmp_path, monkeypatch):
     monkeypatch.setenv("GAIXIE_CACHE_DIR", str(tmp_path / "new" / "folder"))
-    assert_same_tables(load_afresh())
-    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == [
-        jieba_tables.cache_path().name
-    ]
-    monkeypatch.setattr(jieba_tables, "build", lambda: pytest.fail("built, not read"))
-    assert_same_tables(load_afresh())
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda content: b"",
-        lambda content: content[: len(content) // 2],
-        lambda content: content[:5000] + bytes([content[5000] ^ 1]) + content[5001:],
-    ],
-    ids=["empty", "half", "one byte"],
-)
-def test_damaged_cache_is_rebuilt(damage, tmp_path, monkeypatch):
-    monkeypatch.setenv("GAIXIE_CACHE_DIR", str(tmp_path))
     path = jieba_tables.cache_path()
-    jieba_tables._write(path, jieba_tables.load())
-    whole = path.read_bytes()
-    path.write_bytes(damage(whole))
     assert_same_tables(load_afresh())
-    assert_same_tables(jieba_tables._read(path))
+    whole = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(jieba_tables, "build", lambda: pytest.fail("built, not read"))
+        assert_same_tables(load_afresh())
+    one_byte = whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:]
+    for damaged in (whole[: len(whole) // 2], one_byte):
+        path.write_bytes(damaged)
+        assert_same_tables(load_afresh())
+        assert_same_tables(jieba_tables._read(path))
 
 
 def test_without_a_place_for_the_cache(tmp_path, monkeypatch):

@@ -1,21 +1,22 @@
 import importlib.metadata
 import importlib.util
 import json
-import os
 import pickle
 import shutil
 import subprocess
 import sys
 from itertools import pairwise
+from unittest.mock import Mock
 
+import psutil
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiny_ltp import ltp_backbone
 
 from gaixie.research.segmenter.corpus import default_corpus
 from gaixie.udfs.text.code_points import from_strings
-from gaixie.udfs.text.segmenters import load_segmenter
+from gaixie.udfs.text.segmenters import ltp
 from gaixie.udfs.text.segmenters.ltp import LtpSegmenter, _cover, _short_pieces
 
 needs_ltp = pytest.mark.skipif(
@@ -67,20 +68,13 @@ def test_known_sentences(segmenter):
     ]
 
 
-@pytest.mark.parametrize("text", AWKWARD)
-def test_words_cover_awkward_text(segmenter, text):
-    (words,) = segmenter.cut([text])
-    assert "".join(words) == text
-    assert all(words)
-    assert all(word.isspace() or not any(map(str.isspace, word)) for word in words)
-
-
 characters = st.one_of(
     st.characters(), st.sampled_from("我们中国人民的，。 \u3000\t1aA😀𠮷\u200d\x00\ud800")
 )
 
 
 @settings(max_examples=300, deadline=None)
+@example(AWKWARD)
 @given(st.lists(st.text(characters, max_size=40), max_size=5))
 def test_words_cover_any_text_and_word_ends_are_the_same_cuts(ltp_folder, texts):
     segmenter = pickle.loads(pickle.dumps(LtpSegmenter(str(ltp_folder))))  # one model for all
@@ -124,16 +118,6 @@ def test_same_cuts_and_tags_as_ltp(ltp_folder, segmenter, sentences):
 # Name, version, workers
 
 
-def test_signature(ltp_folder, segmenter):
-    assert segmenter.name == "ltp-legacy"
-    backend, _, digest = segmenter.version.partition("-")
-    assert backend == importlib.metadata.version("ltp-extension")
-    assert len(digest) == 12
-    int(digest, 16)
-    again = load_segmenter(f"ltp:{ltp_folder}")
-    assert (again.name, again.version) == (segmenter.name, segmenter.version)
-
-
 def test_unpickling_twice_shares_one_model(segmenter):
     data = pickle.dumps(segmenter)
     assert len(data) < 1000
@@ -158,48 +142,18 @@ def test_legacy_needs_neither_ltp_nor_torch(ltp_folder):
         "load_segmenter('ltp:' + sys.argv[1]).tag(['我们的生活'])\n"
         "print(sorted({'ltp', 'torch', 'transformers', 'pyspark'} & set(sys.modules)))"
     )
-    assert run_python(program, str(ltp_folder)).strip() == "[]"
+    line = [sys.executable, "-c", program, str(ltp_folder)]
+    assert subprocess.run(line, stdout=subprocess.PIPE, check=True).stdout.strip() == b"[]"
 
 
-MEASURE_MEMORY = """
-import sys
-import psutil
-from gaixie.udfs.text.code_points import from_strings
-from gaixie.udfs.text.segmenters.ltp import LtpSegmenter
-
-segmenter = LtpSegmenter(sys.argv[1])
-corpus = open(sys.argv[2], encoding="utf-8").read().split("\\n")
-sentences = ["".join(token.rpartition("/")[0] for token in line.split())[:30] for line in corpus]
-sentences = [sentence for sentence in sentences if sentence]
-done, resident = 0, []
-for limit in (50_000, 200_000):
-    while done < limit:
-        first = done % (len(sentences) - 1000)
-        # New strings each time: a leak of references to them would show.
-        batch = [f"{sentence}{done}" for sentence in sentences[first : first + 1000]]
-        assert len(segmenter.word_ends(from_strings(batch)).offsets) == 1001
-        done += 1000
-    resident.append(psutil.Process().memory_info().rss)
-print(resident[1] - resident[0])
-"""
-
-
-def test_memory_does_not_grow(ltp_folder):
-    growth = int(run_python(MEASURE_MEMORY, str(ltp_folder), str(default_corpus())))
-    assert growth < 30e6
-
-
-def run_python(program, *arguments, **environment):
-    result = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        env={**os.environ, **environment},
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+def test_memory_does_not_grow(segmenter, sentences):
+    process, resident = psutil.Process(), []
+    for rounds in (100, 400):
+        for k in range(rounds):
+            # New strings each time: a leak of references to them would show.
+            segmenter.word_ends(from_strings([f"{sentence[:30]}{k}" for sentence in sentences]))
+        resident.append(process.memory_info().rss)
+    assert resident[1] - resident[0] < 30e6
 
 
 # Neural models
@@ -255,13 +209,8 @@ def test_neural_words_cover_text(neural_folder, capfd):
 
 
 def test_neural_same_cuts_as_ltp(neural_folder):
-    from ltp import LTP
-
-    ltp = LTP(str(neural_folder))
-    if not hasattr(ltp.tokenizer, "batch_encode_plus"):
-        ltp.tokenizer.batch_encode_plus = ltp.tokenizer.__call__
     texts = ["我爱北京天安门", "中国人民，上海。", "北京爱我"]
-    output = ltp.pipeline(texts, tasks=["cws"])
+    output = ltp.open_neural(neural_folder).pipeline(texts, tasks=["cws"])
     assert LtpSegmenter(str(neural_folder)).cut(texts) == output.cws
 
 
@@ -277,63 +226,45 @@ def test_long_text_is_cut_after_punctuation():
 # Errors: one line that names the file and what is expected
 
 
-def refused(model, error=(ValueError, OSError)):
-    with pytest.raises(error) as caught:
+def refused(model, message=".+"):
+    with pytest.raises((ValueError, OSError), match=f"^{message}$") as caught:
         LtpSegmenter(str(model))
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
+    return str(caught.value)
 
 
 def test_what_is_no_model_folder(folder, tmp_path):
-    missing, path = tmp_path / "none", folder / "config.json"
-    expected = "expected one with config.json, or a name such as LTP/small"
-    assert refused(missing) == f"ltp:{missing}: no such folder; {expected}"
-    assert refused(path) == f"ltp:{path}: is a file; expected a model folder with config.json"
-    assert refused(tmp_path) == f"{tmp_path}: no config.json; expected an LTP model folder"
+    for path in (tmp_path / "none", folder / "config.json", tmp_path):
+        assert str(path) in refused(path)
 
 
 @pytest.mark.parametrize(
-    ("config", "message"),
+    "config",
     [
-        ("{", "not JSON .*expected an LTP model's config.json"),
-        ("[]", 'no "nerual" \\(LTP\'s spelling\\); expected true or false'),
-        ('{"tasks": {}}', 'no "nerual" \\(LTP\'s spelling\\); expected true or false'),
-        ('{"nerual": false}', 'no cws task; expected "tasks": {"cws": FILE}'),
-        ('{"nerual": false, "tasks": {"pos": "pos_model.bin"}}', "no cws task; expected"),
-        ('{"nerual": true, "model": {"heads": {}}}', "no cws task among its model's heads"),
+        *("{", "[]", '{"tasks": {}}', '{"nerual": false}'),
+        '{"nerual": false, "tasks": {"pos": "pos_model.bin"}}',
+        '{"nerual": false, "tasks": {"cws": "missing.bin"}}',
+        '{"nerual": true, "model": {"heads": {}}}',
+        '{"nerual": true, "model": {"heads": {"cws": {}}}}',
     ],
 )
-def test_wrong_config(folder, config, message):
-    path = folder / "config.json"
-    path.write_text(config)
-    with pytest.raises(ValueError, match=f"{path}: {message}"):
-        LtpSegmenter(str(folder))
-
-
-def test_missing_model_files(folder):
-    (folder / "cws_model.bin").unlink()
-    path = folder / "cws_model.bin"
-    config = folder / "config.json"
-    assert refused(folder) == f"{path}: missing; {config} names it as the cws model"
-    config.write_text('{"nerual": true, "model": {"heads": {"cws": {}}}}')
-    weights = folder / "pytorch_model.bin"
-    assert refused(folder) == f"{weights}: missing; expected the weights of a neural model"
+def test_wrong_config(folder, config):
+    (folder / "config.json").write_text(config)
+    refused(folder, f"{folder}/(config.json|missing.bin|pytorch_model.bin): .+")
 
 
 @pytest.mark.parametrize("kept", [4, 30, 200, 100_000, -1])
 def test_truncated_model_raises_and_does_not_abort(folder, kept):
     path = folder / "cws_model.bin"
     path.write_bytes(path.read_bytes()[:kept])
-    assert refused(folder) == f"{path}: truncated; copy or train the cws model again"
+    refused(folder, f"{path}: truncated; .+")
 
 
 def test_model_of_another_kind(folder):
     path = folder / "cws_model.bin"
     shutil.copy(folder / "pos_model.bin", path)
-    assert refused(folder) == f"{path}: holds a pos model; expected a cws model"
+    refused(folder, f"{path}: holds a pos model; .+")
     path.write_text("hello")
-    assert refused(folder) == f"{path}: not an LTP legacy model; expected an Avro file"
+    refused(folder, f"{path}: not an LTP legacy model; .+")
 
 
 def test_tags_without_a_pos_model(folder):
@@ -343,36 +274,16 @@ def test_tags_without_a_pos_model(folder):
         LtpSegmenter(str(folder)).tag(["我们"])
 
 
-def test_name_that_cannot_be_downloaded():
-    pytest.importorskip("huggingface_hub")
-    program = (
-        "from gaixie.udfs.text.segmenters.ltp import LtpSegmenter\n"
-        "try:\n    LtpSegmenter('LTP/small')\nexcept OSError as error:\n    print(error)"
-    )
-    message = run_python(program, HF_HUB_OFFLINE="1", HF_HOME="/nonexistent")
-    assert message.startswith(
-        "ltp:LTP/small: no such folder, and no model of this name could be downloaded ("
-    )
-    assert message.endswith("); without the network give a local folder\n")
-    assert message.count("\n") == 1
-
-
-def test_name_without_the_hub_client(monkeypatch):
+def test_a_name_that_cannot_be_downloaded(monkeypatch):
+    hub = pytest.importorskip("huggingface_hub")
+    offline = OSError("offline\nfor now")
+    monkeypatch.setattr(hub, "snapshot_download", Mock(side_effect=offline))
+    refused("LTP/small", "ltp:LTP/small: .+without the network give a local folder")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert refused("LTP/small") == (
-        "ltp:LTP/small: no such folder, and a model by name needs pip install 'gaixie[ltp]'"
-    )
+    refused("LTP/small", r"ltp:LTP/small: .+pip install 'gaixie\[ltp\]'")
 
 
 def test_neural_folder_without_ltp(neural_folder, monkeypatch):
-    from importlib.metadata import PackageNotFoundError
-
-    import gaixie.udfs.text.segmenters.ltp
-
-    def not_installed(name):
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr(gaixie.udfs.text.segmenters.ltp, "package_version", not_installed)
-    assert refused(neural_folder) == (
-        f"{neural_folder}: a neural model needs ltp and torch: pip install 'gaixie[ltp]'"
-    )
+    missing = importlib.metadata.PackageNotFoundError("ltp")
+    monkeypatch.setattr(ltp, "package_version", Mock(side_effect=missing))
+    refused(neural_folder, r".+pip install 'gaixie\[ltp\]'")

@@ -284,7 +284,6 @@ def test_metrics_that_need_an_encoder(tmp_path, pairs, monkeypatch, capsys):
     [
         (["{pairs}"], "nothing to evaluate: give --system, --generations or --model"),
         (["{pairs}", "--system", "x=xx"], "no column 'xx', it has: source, mt, human"),
-        (["{pairs}", "--source", "s", "--system", "mt"], "no column 's', it has"),
         (
             ["{pairs}", "--system", "mt", "--metrics", "bleux"],
             "unknown metric 'bleux': did you mean bleu",
@@ -293,42 +292,29 @@ def test_metrics_that_need_an_encoder(tmp_path, pairs, monkeypatch, capsys):
             ["{pairs}", "--system", "mt", "--metrics", "bleu"],
             "bleu-free reads the source in its place",
         ),
-        (["{pairs}", "--system", "mt", "--encoder", "{tmp}/none"], "none: no such folder"),
         (
             ["{pairs}", "--system", "mt", "--system", "mt=human"],
             "the name 'mt' is given to two systems",
         ),
         (["{pairs}", "--system", "copy=mt"], "a system cannot be called 'copy'"),
-        (["{pairs}", "--system", "=mt"], "a system without a name"),
         (["{pairs}", "--model", "m={tmp}/none"], "none: no such folder"),
+        (
+            ["{pairs}", "--system", "mt", "--reference-metrics", "bleu"],
+            "--reference-metrics without --reference",
+        ),
         (["{pairs}", "--generations", "g={tmp}/none.tsv"], "none.tsv: no such file"),
         (
             ["{pairs}", "--generations", "g={tmp}/other.jsonl"],
             "other.jsonl: has no paraphrase of any",
         ),
-        (["{tmp}/empty.csv", "--system", "mt"], "empty.csv: no rows"),
         (["{tmp}/null.jsonl", "--system", "mt"], "null.jsonl: no row has text in column 'source'"),
-        (["{tmp}/none.csv", "--system", "mt"], "none.csv: no such file"),
-        (
-            ["{tmp}/p.xlsx", "--system", "mt"],
-            "p.xlsx: expected a file of .tsv, .csv, .jsonl or .parquet",
-        ),
         (
             ["{pairs}", "--system", "mt", "--limit", "0"],
             "--limit: Input should be greater than or equal to 1",
         ),
-        (
-            ["{pairs}", "--system", "mt", "--samples", "0"],
-            "--samples: Input should be greater than or equal to 1",
-        ),
-        (
-            ["{pairs}", "--system", "mt", "--cases", "-1"],
-            "--cases: Input should be greater than or equal to 0",
-        ),
     ],
 )
 def test_bad_input(tmp_path, pairs, capsys, line, message):
-    (tmp_path / "empty.csv").write_text("source,mt\n")
     write_table(tmp_path / "null.jsonl", {"source": [None], "mt": ["甲"]})
     write_table(tmp_path / "other.jsonl", {"source": ["甲"], "paraphrase": ["乙"]})
     words = [word.format(tmp=tmp_path, pairs=pairs) for word in line]
@@ -374,15 +360,3 @@ def test_against_references(tmp_path):
     text = (tmp_path / "out/evaluation.md").read_text("utf-8")
     assert "## Against references" in text
     assert "| a person |" in text
-
-
-def test_references_alone_are_enough(tmp_path, pairs):
-    result = run(tmp_path, pairs, "--reference", "human")
-    assert [one["name"] for one in result["systems"]] == ["copy"]
-    assert {*result["references"]["systems"]} == {"copy"}
-
-
-def test_metrics_of_references_without_them(tmp_path, pairs, capsys):
-    line = [pairs, "--system", "human", "--reference-metrics", "bleu", "--output", str(tmp_path)]
-    assert main(line) == 2
-    assert "--reference-metrics without --reference" in capsys.readouterr().err

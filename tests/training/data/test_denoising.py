@@ -136,10 +136,3 @@ def test_noise_is_the_same_for_any_number_of_ranks(corpus, plain):
             assert half.options["noise"] == batch.options["noise"][rank::2]
     seen = [seed for batch in whole for seed in batch.options["noise"]]
     assert len(set(seen)) == len(seen)
-
-
-def test_wrong_settings(corpus, tmp_path):
-    with pytest.raises(ValueError, match="expected sentences, or pairs: true"):
-        DenoisingSettings(pairs=False)
-    with pytest.raises(FileNotFoundError, match="no Parquet file in it"):
-        Sentences(corpus, DenoisingSettings(sentences={str(tmp_path): "text"}))

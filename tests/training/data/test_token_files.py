@@ -224,15 +224,6 @@ def test_a_damaged_file_is_named(corpus, encode, tmp_path):
         assert damaged.read_bytes() == whole
 
 
-def test_a_folder_that_cannot_be_written_is_named(corpus, encode, tmp_path):
-    (tmp_path / "file").write_text("")
-    loader = StageLoader(
-        stream(corpus, TokenFiles(tmp_path / "file", encode)), MicroBatches(encode, MICRO), 1
-    )
-    with pytest.raises(OSError, match=f"^cache: {tmp_path}/file/[0-9a-f]+: Not a directory$"):
-        next(iter(loader))
-
-
 def test_ahead_breaks_off_where_it_may():
     """Closed, it does not wait for the whole of what comes next."""
     begun = []

@@ -89,24 +89,10 @@ def test_half_a_checkpoint_is_none(accelerator, tmp_path):
     assert names(tmp_path) == ["step-00000001", "step-00000002"]
 
 
-def test_a_checkpoint_that_cannot_be_written_leaves_the_last(accelerator, tmp_path, monkeypatch):
-    of = checkpoints(accelerator, tmp_path)
-    save(of, state(1))
-
-    def full(*_):
-        raise RuntimeError("[enforce fail] PytorchStreamWriter failed writing file\nmore")
-
-    monkeypatch.setattr(accelerator, "save_state", full)  # a disk cannot be filled here
-    with pytest.raises(OSError, match=r"step-00000002: .*could not be written: \[enforce fail\]"):
-        of.save(state(2))
-    assert of.find(True) == state(1)
-
-
 @pytest.mark.parametrize(
     ("changes", "saved", "message"),
     [
         ({"seed": 14}, {}, "saved with seed 13, but the settings have 14"),
-        ({"bf16": True}, {}, "saved with bf16 None, but the settings have True"),
         ({}, {"backend": "DEEPSPEED"}, "saved under DEEPSPEED, but this is NO"),
     ],
 )

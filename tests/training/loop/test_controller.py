@@ -69,19 +69,6 @@ def test_all_of_the_figure():
     assert (state.finished, state.stage, state.best) == (True, 2, 0.10)
 
 
-def test_reasons_are_words():
-    settings = ControllerSettings(stages=1, patience=2)
-    _, decisions = follow(settings, steps((0.2, None), (0.6, 0.4), (0.6, 0.5), (0.6, 0.5), (1, 0)))
-    assert [decision.reason for decision in decisions] == [
-        "accuracy 0.2000 is not above 0.5: not readable yet",
-        "mean SPScore-zh 0.4000 is the stage's first",
-        "mean SPScore-zh 0.5000 is above 0.4000",
-        "mean SPScore-zh 0.5000 is no improvement on 0.5000, 1 of 2 in a row",
-        "mean SPScore-zh 0.0000 is no improvement on 0.5000, 2 of 2 in a row; stage 1 is fitted; "
-        "the best weights are those of evaluation 3, 0.5000",
-    ]
-
-
 @pytest.mark.parametrize(
     ("budget", "words"),
     [({"max_steps": 30}, "30 steps"), ({"max_seconds": 15}, "15 seconds")],

@@ -39,12 +39,6 @@ def test_words_entities_characters_and_bytes():
     assert tokens("天公") == ["天", "公"]  # characters of words are tokens
 
 
-def test_equal_entities_share_an_index():
-    assert tokens("《三国》读了,《水浒》《三国》") == [
-        *("<title_1>", "读", "了", ",", "<title_2>", "<title_1>")
-    ]
-
-
 def test_long_words_are_entities():
     """jieba takes the name for one word of four characters; k decides what it becomes."""
     name = "阿尔卑斯"
@@ -185,13 +179,6 @@ def test_datasets_map():
     assert decoded == ["他2024年读", "看《三国》"]
 
 
-def test_truncation_and_padding():
-    batch = tokenizer(["看花" * 20, "看花"], max_length=8, truncation=True, padding="max_length")
-    assert [len(row) for row in batch["input_ids"]] == [8, 8]
-    assert batch["input_ids"][0][-1] == EOS
-    assert batch["attention_mask"][1] == [1, 1, 1, 1, 0, 0, 0, 0]
-
-
 def test_save_and_load(tmp_path):
     from transformers import AutoTokenizer
 
@@ -207,19 +194,6 @@ def test_save_and_load(tmp_path):
     assert len(tokenizer.get_added_vocab()) == len(SPECIAL)
 
 
-def test_another_segmenter_warns_with_both_names(tmp_path, caplog):
-    tokenizer.save_pretrained(tmp_path)
-    path = tmp_path / SETTINGS_FILE
-    path.write_text(
-        path.read_text("utf-8").replace("jieba-rjieba-0.2.2", "jieba-rjieba-0.1.0"), "utf-8"
-    )
-    EntityAlignedTokenizer.from_pretrained(tmp_path)
-    [record] = caplog.records
-    assert (
-        "made with segmenter jieba-rjieba-0.1.0, but this is jieba-rjieba-0.2.2" in record.message
-    )
-
-
 # Bad input
 
 
@@ -228,9 +202,7 @@ def test_another_segmenter_warns_with_both_names(tmp_path, caplog):
     [
         (["花", "看", "花"], "'花' is there twice"),
         (["花", "<date_1>"], "'<date_1>' cannot be a word"),
-        (["花", ""], "'' cannot be a word"),
         (["花\n看"], "cannot be a word"),
-        (["</s>"], "'</s>' cannot be a word"),
     ],
 )
 def test_bad_words(words, message):
@@ -244,8 +216,6 @@ def test_bad_words(words, message):
     [
         (VOCABULARY_FILE, lambda text: text + "花\n", "'花' is there twice, first in line"),
         (VOCABULARY_FILE, lambda text: text.replace("<pad>\n", ""), "fixed tokens"),
-        (VOCABULARY_FILE, lambda text: text + "\n", "empty"),
-        (SETTINGS_FILE, lambda text: "{", "not JSON"),
         (SETTINGS_FILE, lambda text: "{}", "no 'entities' in it"),
     ],
 )
@@ -256,11 +226,6 @@ def test_bad_folders(tmp_path, name, change, message):
     with pytest.raises(ValueError, match=message) as refused:
         EntityAlignedTokenizer.from_pretrained(tmp_path)
     assert str(path) in str(refused.value)
-
-
-def test_two_sentences_are_not_a_text_pair():
-    with pytest.raises(ValueError, match="text_target"):
-        tokenizer("花", "看")
 
 
 # Place names

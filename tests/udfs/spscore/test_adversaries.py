@@ -36,7 +36,7 @@ def good() -> list[dict]:
     return [pair for pair in map(json.loads, lines) if pair["rated"] >= 3.5][:66]
 
 
-@pytest.mark.parametrize("tier", ["core", "full"])
+@pytest.mark.parametrize("tier", ["core", pytest.param("full", marks=pytest.mark.long)])
 def test_a_good_paraphrase_beats_its_negatives(good, tier):
     segmenter = load_segmenter("jieba")
     pairs, negatives = [], []

@@ -113,11 +113,6 @@ def test_any_features_give_outputs_in_range(metric, features):
     assert np.all((found >= 0) & (found <= 1))
 
 
-def test_another_shape_is_an_error(metric):
-    with pytest.raises(ValueError, match=r"shape \(3, 7\): expected \(rows, 8\)"):
-        metric.predict(np.zeros((3, 7)))
-
-
 # Heads
 
 
@@ -131,19 +126,12 @@ def test_a_head_reads_some_features_and_earlier_heads(sample, tmp_path):
     np.testing.assert_array_equal(found[:, -1], np.clip(expected, 0, 1).astype(np.float32))
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"structure": ("meaning",)}, "head structure: the tier paper has no column 'meaning'"),
-        ({"spscore": ("spscore",)}, "head spscore: the tier paper has no column 'spscore'"),
-    ],
-)
-def test_heads_that_read_what_is_not_there(sample, changed, message):
-    with pytest.raises(ValueError, match=message):
-        fitted(sample, ("sl",), **changed)
-
-
 def test_heads_and_tiers_that_are_not_there(sample):
+    for name in ("structure", "spscore"):  # which would read itself or a later one
+        with pytest.raises(
+            ValueError, match=f"head {name}: the tier paper has no column 'spscore'"
+        ):
+            fitted(sample, ("sl",), **{name: ("spscore",)})
     heads = fitted(sample, ("sl",)).heads
     with pytest.raises(ValueError, match="tier 'best': expected one of paper, core, full"):
         SPScore("best", heads)
@@ -237,17 +225,10 @@ def test_signature(metric, sample):
     )
     ltp = SimpleNamespace(name="ltp-small", version="4.2")
     assert metric.signature(ltp) != metric.signature(SEGMENTER)
-    other = fitted((sample[0], 1 - sample[1]), seeds=2)
-    assert other.signature(SEGMENTER) != metric.signature(SEGMENTER)
-
-
-def test_signature_of_the_tier_core(sample):
-    """Says which tables the features came from; short, however many features there are."""
     tables = {"vec": "0123456789", "lm": "abcdef0123"}
-    signature = fitted(sample, ("sl", "acs"), "core", resources=tables).signature(SEGMENTER)
-    assert "|tier:core|" in signature
-    assert "|vec:0123456789|lm:abcdef0123|model:lightgbm-" in signature
-    assert len(signature) < 200
+    core = fitted(sample, ("sl", "acs"), "core", resources=tables).signature(SEGMENTER)
+    assert "|tier:core|" in core
+    assert "|vec:0123456789|lm:abcdef0123|model:lightgbm-" in core
 
 
 # What cannot be
@@ -257,13 +238,10 @@ def test_signature_of_the_tier_core(sample):
     ("change", "message"),
     [
         ({"target": np.full(600, 2.0)}, r"target: expected values in \[0, 1\]"),
-        ({"target": np.full(600, np.nan)}, r"target: expected values in \[0, 1\]"),
         ({"target": np.zeros(3)}, r"expected \(rows, 8\)"),
         ({"weight": np.full(600, -1.0)}, "weight: expected finite values"),
-        ({"weight": np.zeros(600)}, "not all zero"),
         ({"parameters": {"leaves": 3}}, "parameter 'leaves': expected one of num_iterations, "),
         ({"monotone": {"lost": 1}}, "monotone 'lost': expected one of acs, "),
-        ({"seeds": 0}, "0 seeds"),
         ({"features": np.zeros((0, 8)), "target": np.zeros(0)}, "0 rows"),
     ],
 )
@@ -272,24 +250,13 @@ def test_what_cannot_be_fitted(sample, change, message):
         fit_model(**{"features": sample[0], "target": sample[1][:, 0], **change})
 
 
-def test_missing_folder_and_file(tmp_path, sample):
-    with pytest.raises(FileNotFoundError, match=r"nowhere/spscore\.json: no such file"):
-        SPScore.load(tmp_path / "nowhere")
-    fitted(sample, seeds=2).save(tmp_path)
-    (tmp_path / "meaning" / "lightgbm-1.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"meaning/lightgbm-1\.txt: no such file"):
-        SPScore.load(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"format": 99}, "format 99, but this version reads 3"),
-        ({"format": 1}, "an SPScore-zh 0.1 model, but this version reads 0.3"),
         ({"format": 2}, "an SPScore-zh 0.2 model, but this version reads 0.3"),
         ({"tier": "best"}, "tier 'best', expected one of paper, core, full"),
         ({"columns": ["acs", "lr"]}, "column 'lr' where the tier paper has 'spa'"),
-        ({"columns": list(FEATURES[:7])}, "column None where the tier paper has 'lr'"),
         ({"normalisation": "nfd"}, "normalisation 'nfd', expected 'nfkc"),
         ({"heads": ["structure"]}, "expected the heads, each with its files"),
         ({"digest": "0123456789"}, "digest 0123456789, but its heads have"),
@@ -305,25 +272,19 @@ def test_a_description_that_does_not_fit(sample, tmp_path, change, message):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"format": 1, "version": "0.1.0"}', r"spscore\.json: an SPScore-zh 0\.1 model"),
-        ("{", r"spscore\.json: expected JSON"),
-        ("{}", r"spscore\.json: expected the key 'format'"),
-    ],
-)
-def test_what_is_no_description(tmp_path, text, message):
-    (tmp_path / "spscore.json").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        SPScore.load(tmp_path)
-
-
-def test_a_changed_model_file_is_refused(sample, tmp_path):
+def test_files_that_are_gone_or_changed_are_refused(sample, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere/spscore\.json: no such file"):
+        SPScore.load(tmp_path / "nowhere")
     fitted(sample).save(tmp_path)
     path = tmp_path / "fluency" / "lightgbm-0.txt"
     path.write_text(path.read_text().replace("leaf_value=", "leaf_value= ", 1))
     with pytest.raises(ValueError, match="not those that were saved"):
+        SPScore.load(tmp_path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"fluency/lightgbm-0\.txt: no such file"):
+        SPScore.load(tmp_path)
+    (tmp_path / "spscore.json").write_text("{")
+    with pytest.raises(ValueError, match=r"spscore\.json: expected JSON"):
         SPScore.load(tmp_path)
 
 
@@ -372,10 +333,6 @@ def test_the_shipped_models(tier):
             assert_monotone(head.model, values)
 
 
-def test_the_default_is_the_tier_core():
-    assert SPScore.load().signature() == SPScore.load("core").signature()
-
-
 def test_score_takes_lists_and_arrow_and_keeps_nulls_missing():
     metric, segmenter = SPScore.load(), load_segmenter("jieba")
     source, paraphrase = ["今天天气很好", None, "我们走吧"], ["今日天气不错", "什么", None]
@@ -390,18 +347,10 @@ def test_score_takes_lists_and_arrow_and_keeps_nulls_missing():
     assert tuple(judged.columns) == OUTPUTS
     np.testing.assert_array_equal(judged["spscore"], scores)
     assert judged.isna().all(axis=1).tolist() == [False, True, True]
+    alone = [metric.score([a], [b])[0] for a, b in zip(source, paraphrase, strict=True)]
+    np.testing.assert_array_equal(scores, alone)  # a row does not look at others
     with pytest.raises(ValueError, match="3 sources, but 2 paraphrases"):
         metric.score(source, paraphrase[:2])
-
-
-def test_a_row_does_not_look_at_others():
-    metric = SPScore.load()
-    sources = ["今天天气很好,我们去公园。", "他花了3000元买书。", ""]
-    paraphrases = ["天气不错,到公园去吧。", "他买书花了三千元。", "别的"]
-    together = metric.outputs(sources, paraphrases)
-    alone = [metric.outputs([a], [b]) for a, b in zip(sources, paraphrases, strict=True)]
-    np.testing.assert_array_equal(together, np.concatenate(alone))
-    assert metric.outputs([], []).shape == (0, 5)
 
 
 def test_import_is_light():
@@ -425,8 +374,3 @@ def test_a_group_is_never_on_both_sides(groups, seed):
         assert not {groups[k] for k in fitted} & {groups[k] for k in held_out}
         tested += held_out.tolist()
     assert sorted(tested) == list(range(len(groups)))
-
-
-def test_too_few_groups():
-    with pytest.raises(ValueError, match="2 groups and 3 folds"):
-        list(group_folds(["a", "b", "a"], 3))

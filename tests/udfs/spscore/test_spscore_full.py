@@ -1,6 +1,5 @@
 """Tier full: the pair encoder beside the features of core, read only where core scores high enough."""
 
-import pickle
 import shutil
 
 import numpy as np
@@ -96,16 +95,6 @@ def test_it_reads_the_core_model_beside_it(folder, tmp_path):
     features = SPScore.load(own).extract(SOURCES, PARAPHRASES)[0]
     found = features[:, len(CORE_FEATURES) : FIRST]
     np.testing.assert_array_equal(found, other.outputs(SOURCES, PARAPHRASES))
-
-
-def test_it_travels_to_executors(folder):
-    model = SPScore.load(folder)
-    model.read_from = 0.1
-    copy = pickle.loads(pickle.dumps(model))
-    assert copy.read_from == 0.1
-    np.testing.assert_array_equal(
-        copy.outputs(SOURCES, PARAPHRASES), model.outputs(SOURCES, PARAPHRASES)
-    )
 
 
 def test_the_shipped_model_follows_quality():

@@ -58,22 +58,17 @@ def test_a_folder_of_somebody_else_is_passed_over(places, tmp_path, monkeypatch)
     assert cache_folder() != tmp_path / "tmp/gaixie-4711"
 
 
-def test_a_folder_that_is_given_is_taken(places, tmp_path, monkeypatch):
-    monkeypatch.setenv("GAIXIE_CACHE_DIR", str(tmp_path / "shared"))
-    (tmp_path / "shared").mkdir(mode=0o777)
-    assert cache_folder() == tmp_path / "shared"
-
-
-def test_a_given_folder_that_others_may_write_to_is_passed_over(
+def test_a_folder_that_is_given_is_taken_if_it_is_nobody_elses(
     places, tmp_path, monkeypatch, capsys
 ):
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    shared.chmod(0o777)
-    monkeypatch.setenv("GAIXIE_CACHE_DIR", str(shared))
-    assert cache_folder() == cache_folder() == places[0]
-    said = f"GAIXIE_CACHE_DIR={shared}: passed over, for others may write there; chmod go-w it\n"
-    assert capsys.readouterr().err == said
+    for mode in (0o755, 0o777):
+        given = tmp_path / f"{mode:o}"
+        given.mkdir()
+        given.chmod(mode)
+        monkeypatch.setenv("GAIXIE_CACHE_DIR", str(given))
+        assert cache_folder() == cache_folder() == (given if mode == 0o755 else places[0])
+    [said] = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"GAIXIE_CACHE_DIR={given}: passed over")
 
 
 def test_every_file_that_kernels_are_made_of_names_their_folder():

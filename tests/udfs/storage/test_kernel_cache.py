@@ -27,21 +27,28 @@ def kept(folder: Path) -> dict[str, int]:
     return {str(p.relative_to(folder)): p.stat().st_mtime_ns for p in folder.rglob("*.nb?")}
 
 
+def environment_of(folder: Path, cache: Path) -> dict[str, str]:
+    """Of a process that reads a copy of the package in folder."""
+    ignored = shutil.ignore_patterns("__pycache__", "models", "kernels")
+    for part in ("gaixie", "udfs"):
+        shutil.copytree(ROOT / part, folder / part, True, ignored, copy_function=shutil.copy)
+    own = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA")}
+    own |= {"GAIXIE_CACHE_DIR": str(cache), "PYTHONSAFEPATH": "1", "PYTHONPATH": str(folder)}
+    return own
+
+
+def score_one(environment: dict[str, str]) -> subprocess.CompletedProcess:
+    line = [sys.executable, "-c", SCORE_ONE]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert environment["PYTHONPATH"] in done.stdout
+    return done
+
+
 def test_another_place_finds_the_same_kernels(tmp_path):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA")}
-    environment |= {"GAIXIE_CACHE_DIR": str(tmp_path / "cache"), "PYTHONSAFEPATH": "1"}
     found = []
     for name in ("first", "second"):
-        ignored = shutil.ignore_patterns("__pycache__", "models")
-        for part in ("gaixie", "udfs"):
-            folder = tmp_path / name / part
-            shutil.copytree(ROOT / part, folder, True, ignored, copy_function=shutil.copy)
-        environment["PYTHONPATH"] = str(tmp_path / name)
-        done = subprocess.run(
-            [sys.executable, "-c", SCORE_ONE], env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        assert str(tmp_path / name) in done.stdout
+        score_one(environment_of(tmp_path / name, tmp_path / "cache"))
         found.append(kept(tmp_path / "cache"))
     assert any(name.endswith(".nbc") for name in found[0])
     assert found[0] == found[1]
@@ -51,21 +58,12 @@ def test_kernels_that_came_along_are_not_compiled_again(tmp_path):
     """A package that holds them for a level of processors, on a machine that has none."""
     if not (levels := kernel_levels.reached()):
         pytest.skip("no x86-64 of level 2")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA")}
-    environment |= {"GAIXIE_CACHE_DIR": str(tmp_path / "cache"), "PYTHONSAFEPATH": "1"}
-    ignored = shutil.ignore_patterns("__pycache__", "models", "kernels")
-    for part in ("gaixie", "udfs"):
-        shutil.copytree(ROOT / part, tmp_path / part, True, ignored, copy_function=shutil.copy)
-    environment["PYTHONPATH"] = str(tmp_path)
+    environment = environment_of(tmp_path, tmp_path / "cache")
     folder = tmp_path / "udfs/kernels" / f"kernels-{source_digest()}-{levels[-1]}"
     given = {"CACHE_DIR": folder, "CACHE_LOCATOR_CLASSES": LOCATOR, "CPU_NAME": levels[-1]}
     given |= {"CPU_FEATURES": ""}
-    making = environment | {f"NUMBA_{key}": str(value) for key, value in given.items()}
-    line = [sys.executable, "-c", SCORE_ONE]
-    for one in (making, environment):
-        done = subprocess.run(line, env=one, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    assert "compiling" not in done.stderr
+    score_one(environment | {f"NUMBA_{key}": str(value) for key, value in given.items()})
+    assert "compiling" not in score_one(environment).stderr
     copied = tmp_path / "cache" / folder.name
     shipped = {path: (folder / path).read_bytes() for path in kept(folder)}
     assert any(name.endswith(".nbc") for name in shipped)

@@ -51,16 +51,7 @@ def test_a_failed_job_leaves_nothing(root):
 
 def test_what_is_there_is_not_written_over(root):
     storage.write(f"{root}/kept/a.json", "{}")
-    with (
-        pytest.raises(FileExistsError, match="--overwrite replaces it"),
-        local_copy(f"{root}/kept", overwrite=False),
-    ):
-        pytest.fail("went on")
-
-
-def test_missing_input(root):
-    with (
-        pytest.raises(FileNotFoundError, match="nowhere: no such file"),
-        local_copy(None, f"{root}/nowhere"),
-    ):
-        pytest.fail("went on")
+    with pytest.raises(FileExistsError, match="--overwrite replaces it"):
+        local_copy(f"{root}/kept", overwrite=False).__enter__()
+    with pytest.raises(FileNotFoundError, match="nowhere: no such file"):
+        local_copy(None, f"{root}/nowhere").__enter__()

@@ -17,8 +17,6 @@ import local_hdfs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from servers import FaultProxy, free_port
 
 from gaixie.udfs.storage import storage
@@ -72,15 +70,8 @@ def test_write_read_list_delete(root):
     storage.write(storage.join(root, "x-other"), "beside x, not in it")
     assert storage.read_json(a) == {"n": 1}
     assert storage.read_bytes(b) == b"\x00" * 10
-    assert [
-        storage.exists(f"{root}/{name}") for name in ("x", "x/b", "x/a.json", "x/c", "x/a")
-    ] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
+    assert all(storage.exists(f"{root}/{name}") for name in ("x", "x/b", "x/a.json"))
+    assert not any(storage.exists(f"{root}/{name}") for name in ("x/c", "x/a"))
     assert tree(root) == {"x/a.json": 8, "x/b/改写 ü.bin": 10, "x-other": 19}
     assert [file.uri for file in storage.list_files(f"{root}/x")] == [a, b]
     assert [file.uri for file in storage.list_files(a)] == [a]
@@ -116,16 +107,10 @@ def test_open(root):
         for _ in range(60):  # more than s3fs keeps: parts go out before the end
             file.write(block)
         assert not storage.exists(uri)
-    assert tree(root) == {"deep/large": 60 * len(block)}
     with storage.open_file(uri) as file:
         file.seek(len(block) * 59 + 5)
         assert file.read() == block[5:]
     assert storage.sha256(uri) == hashlib.sha256(block * 60).hexdigest()
-    with storage.open_file(f"{root}/empty", "wb"):
-        pass
-    assert storage.read_bytes(f"{root}/empty") == b""
-    with pytest.raises(ValueError, match="'rb' or 'wb'"), storage.open_file(uri, "a"):
-        pass
 
 
 def test_a_failed_write_leaves_nothing(root):
@@ -161,8 +146,6 @@ def test_copy(root, tmp_path, in_store, store):
         assert storage.sha256(uri) == digest
     with pytest.raises(FileNotFoundError, match="nothing: no such"):
         storage.copy(f"{root}/nothing", f"{root}/c")
-    with pytest.raises(FileNotFoundError, match="nothing: no such"):
-        storage.copy(str(tmp_path / "nothing"), f"{root}/c")
 
 
 def test_of_eight_creators_one_wins(root):
@@ -195,21 +178,6 @@ def test_readers(root):
     with storage.open_file(f"{root}/t.parquet", "wb") as file:
         pq.write_table(pa.table({"a": [1, 2, 3]}), file)
     assert len(pq.read_table(path, filesystem=system)) == 3  # no stale listing
-
-
-@given(
-    st.lists(st.text("ab./ -_", min_size=1, max_size=5).filter(lambda s: s.strip("/")), max_size=3)
-)
-def test_join(parts):
-    parts = [part.strip("/") for part in parts]
-    for root in ("/tmp/x", "s3://bucket/x", "relative"):
-        assert storage.join(f"{root}/", *parts) == "/".join([root, *parts])
-
-
-def test_spark_uri():
-    assert storage.spark_uri("s3://bucket/s3://x") == "s3a://bucket/s3://x"
-    assert storage.spark_uri("s3a://bucket/x") == "s3a://bucket/x"
-    assert storage.spark_uri("/tmp/x") == "/tmp/x"
 
 
 @pytest.mark.parametrize("uri", ["ftp://host/x", "s3://", "oss://bucket/x"])
@@ -271,20 +239,12 @@ def test_abandoned_uploads(store, in_store):
     assert len(storage.uploads(f"s3://{store.BUCKET}/uploads-beside")) == 1
 
 
-def test_markers_of_folders_are_no_files(store, in_store):
-    root = f"s3://{store.BUCKET}/markers"
-    store.client().put_object(Bucket=store.BUCKET, Key="markers/a/", Body=b"")
-    assert storage.list_files(root) == []
-    assert not storage.exists(root)
-    storage.write(f"{root}/a/b", "x")
-    assert tree(root) == {"a/b": 1}
-    storage.delete(root)
-    assert store.keys("markers/") == []
-
-
 def test_more_objects_than_a_page(store, in_store):
+    """And a marker of a folder, which is no file."""
     root = f"s3a://{store.BUCKET}/many"
     client = store.client()
+    client.put_object(Bucket=store.BUCKET, Key="many/a/", Body=b"")
+    assert not storage.exists(root)
     with ThreadPoolExecutor(8) as pool:
         put = lambda n: client.put_object(Bucket=store.BUCKET, Key=f"many/{n:04d}", Body=b"x")  # noqa: E731
         [*pool.map(put, range(1005))]
@@ -292,7 +252,7 @@ def test_more_objects_than_a_page(store, in_store):
         f"{root}/{n:04d}" for n in range(1005)
     ]
     storage.delete(root)
-    assert storage.list_files(root) == []
+    assert store.keys("many/") == []
 
 
 def write_through(uri: str) -> None:
@@ -327,24 +287,18 @@ def fails(action: Callable, uri: str, expected: type[OSError], words: str) -> No
 
 
 @pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS.keys())
-def test_wrong_credentials(action, in_store, store):
+def test_wrong_credentials(action, in_store, store, monkeypatch, tmp_path):
     uri = f"s3://{store.BUCKET}/wrong"
     in_store(AWS_ACCESS_KEY_ID="AKIANOBODY")
     fails(action, uri, PermissionError, "credentials")
     in_store(AWS_SECRET_ACCESS_KEY="not-the-secret")
     fails(action, uri, PermissionError, "credentials")
-
-
-def test_no_credentials(in_store, store, monkeypatch, tmp_path):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
-    for name in ("read", "write", "exists"):
-        fails(
-            ACTIONS[name], f"s3a://{store.BUCKET}/x", PermissionError, "no credentials .*set AWS_"
-        )
+    fails(action, uri, PermissionError, "no credentials .*set AWS_")
 
 
 def test_reader_may_not_write(in_store, store):

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import boto3
 import duckdb
 import numpy as np
 import pandas as pd
@@ -222,3 +223,40 @@ def test_snapshots_that_expire_leave_runs_and_tags(lake, pairs):
     run = lake.score("r1", "--input", pairs["first"], "--resume")
     assert f"table {NAME}: has run 'r1': nothing to add" in run.stdout
     assert_same_rows(lake, "r1")
+
+
+def test_a_rest_catalogue(lake, launch, pairs, store, tmp_path):
+    """That of SeaweedFS: Spark and PyIceberg by the settings that docs/operations.md has."""
+    from pyiceberg.catalog import load_catalog
+
+    keys = store.ACCOUNTS["admin"]
+    session = boto3.Session(*keys, region_name="us-east-1")
+    session.client("s3tables", endpoint_url=store.endpoint).create_table_bucket(name="lake")
+    settings = {
+        "sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "sql.catalog.lake.type": "rest",
+        "sql.catalog.lake.uri": store.catalogue,
+        "sql.catalog.lake.warehouse": "s3://lake",
+        "sql.catalog.lake.credential": "env:LAKE_CREDENTIAL",
+        "sql.catalog.lake.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+        "hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    }
+    lines = [f"spark.{name}  {value}\n" for name, value in settings.items()]
+    (tmp_path / "spark-defaults.conf").write_text("".join(lines))
+    environment = {"SPARK_CONF_DIR": str(tmp_path), "LAKE_CREDENTIAL": ":".join(keys)}
+    given = ("--input", pairs["first"], "--origin-column", "origin", "--table", NAME)
+    root = f"s3a://{store.BUCKET}/rest"
+    process = launch(root, *given, run_id="r1", env=environment | store.environment())
+    out, err = process.communicate(timeout=PATIENCE)
+    assert f"table {NAME}: 400 rows of run 'r1' added" in out, err
+
+    catalog = load_catalog(
+        "lake",
+        **{"type": "rest", "uri": store.catalogue, "warehouse": "s3://lake"},
+        **{"credential": ":".join(keys), "s3.endpoint": store.endpoint, "s3.region": "us-east-1"},
+        **dict(zip(("s3.access-key-id", "s3.secret-access-key"), keys, strict=True)),
+    )
+    rows = catalog.load_table("corpus.pairs").scan().to_pandas()
+    alike = lake.rows("r1")
+    rows = rows.sort_values("pair_id", ignore_index=True)[[*alike]]
+    pd.testing.assert_frame_equal(rows, alike, check_exact=True)

@@ -169,7 +169,8 @@ class Cluster:
 
 
 class ObjectStore:
-    """SeaweedFS with its S3 gateway, two accounts and one bucket, ``gaixie``.
+    """SeaweedFS with its S3 gateway, two accounts and one bucket, ``gaixie``, and beside it a REST
+    catalogue of Iceberg, whose warehouses are the store's table buckets.
 
     environment is what a process needs to reach it, and is all that a job gets: ``admin`` may do
     all, ``reader`` may read and list.
@@ -183,9 +184,11 @@ class ObjectStore:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self._ports = [free_port() for _ in range(8)]
+        self._ports = [free_port() for _ in range(9)]
         self.port = self._ports[0]
-        self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.endpoint, self.catalogue = (
+            f"http://127.0.0.1:{port}" for port in (self.port, self._ports[-1])
+        )
         actions = {"admin": ["Admin", "Read", "List", "Tagging", "Write"]}
         actions["reader"] = [f"Read:{self.BUCKET}", f"List:{self.BUCKET}"]
         identities = [
@@ -204,7 +207,7 @@ class ObjectStore:
 
     def start(self) -> None:
         """Starts the server, or starts it again on the same ports and data."""
-        s3, s3_grpc, master, master_grpc, volume, volume_grpc, filer, filer_grpc = self._ports
+        s3, s3_grpc, master, master_grpc, volume, volume_grpc, filer, filer_grpc, rest = self._ports
         ports = {
             "s3.port": s3,
             "s3.port.grpc": s3_grpc,
@@ -214,10 +217,11 @@ class ObjectStore:
             "volume.port.grpc": volume_grpc,
             "filer.port": filer,
             "filer.port.grpc": filer_grpc,
+            "s3.port.iceberg": rest,
         }
         line = [Path(sys.executable).parent / "weed", "server", f"-dir={self.folder / 'data'}"]
         line += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", "-s3.iam=false"]
-        line += ["-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={self.folder / 's3.json'}"]
+        line += ["-s3.port.lance=0", f"-s3.config={self.folder / 's3.json'}"]
         line += ["-master.volumeSizeLimitMB=512", "-volume.max=100", "-master.telemetry=false"]
         line += [f"-{name}={port}" for name, port in ports.items()]
         with open(self.folder / "log", "a") as log:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from difflib import SequenceMatcher
 from math import exp, log
 
 import numpy as np
@@ -128,18 +129,11 @@ def _starts(words: list[str]) -> list[tuple[int, str]]:
 
 
 def lis(source: str, paraphrase: str) -> float:
-    """LIS of two normalised sentences, by the textbook table of common suffix lengths."""
+    """LIS of two normalised sentences."""
     if not source:
         return float("nan")
-    longest = 0
-    previous = [0] * (len(paraphrase) + 1)
-    for a in source:
-        current = [0]
-        for j, b in enumerate(paraphrase):
-            current.append(previous[j] + 1 if a == b else 0)
-        longest = max(longest, max(current))
-        previous = current
-    return longest / len(source)
+    matcher = SequenceMatcher(None, source, paraphrase, autojunk=False)
+    return matcher.find_longest_match().size / len(source)
 
 
 ORDERS = (4, 5, 6, 7)

@@ -9,6 +9,7 @@ from math import exp, log, nan, sqrt
 
 import Levenshtein
 import numpy as np
+from rapidfuzz.distance import LCSseq
 
 from gaixie.udfs.metrics.cilin import load_forest
 from gaixie.udfs.metrics.grams import tokenizer
@@ -57,22 +58,11 @@ def rouge(paraphrase: str, reference: str, variant: str = "l") -> float:
     """ROUGE of one sentence against one reference, by character."""
     a, b = tokenizer("char")(paraphrase), tokenizer("char")(reference)
     if variant == "l":
-        shared, units = common_subsequence(a, b), len(a) + len(b)
+        shared, units = LCSseq.similarity(a, b), len(a) + len(b)
     else:
         first, other = grams(a, int(variant)), grams(b, int(variant))
         shared, units = (first & other).total(), first.total() + other.total()
     return 2 * shared / units if shared else 0.0
-
-
-def common_subsequence(a: Tokens, b: Tokens) -> int:
-    """Length of the longest common subsequence, by the table of all prefixes."""
-    above = [0] * (len(b) + 1)
-    for token in a:
-        row = [0]
-        for j, other in enumerate(b):
-            row.append(above[j] + 1 if token == other else max(above[j + 1], row[j]))
-        above = row
-    return above[-1]
 
 
 def edit_distance(source: str, paraphrase: str) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from built_pairs import build_on_cluster, manifest, table
+from built_pairs import manifest, on_cluster, table
 from tiny_translators import CORPUS
 
 from gaixie.jobs.build_pairs import main
@@ -48,17 +48,14 @@ def test_back_translation(spark, translator, tmp_path, capsys):
 
 def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, translator):
     """Sentences and model lie in the store; each executor fetches the model."""
-    client = store.client()
     text = "\n".join(["text", *(zh for zh, _, _ in CORPUS)])
-    client.put_object(Bucket=store.BUCKET, Key="back/zh.tsv", Body=text.encode())
+    store.put("back/zh.tsv", text.encode())
     for file in translator.iterdir():
-        client.put_object(Bucket=store.BUCKET, Key=f"m2m/{file.name}", Body=file.read_bytes())
+        store.put(f"m2m/{file.name}", file.read_bytes())
     words = "back-translation --input s3://gaixie/back/zh.tsv --model s3://gaixie/m2m --pivot en"
     words += " --set piece_sentences=2 --output s3a://gaixie/back-made"
-    build_on_cluster(spark_submit, jars, store, words)
-    told = json.loads(
-        store.client().get_object(Bucket=store.BUCKET, Key="back-made/manifest.json")["Body"].read()
-    )
+    on_cluster(spark_submit, jars, store, f"build_pairs.py {words}")
+    told = json.loads(store.read("back-made/manifest.json"))
     assert (told["read"], told["used"], told["pairs"]) == (6, 6, 6)
 
 

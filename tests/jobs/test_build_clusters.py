@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from built_pairs import build_on_cluster, manifest, table
+from built_pairs import manifest, on_cluster, table
 from pyspark.sql import Observation
 
 from gaixie.jobs.build_pairs import main
@@ -246,15 +246,15 @@ def test_components_of_many_edges(spark, tmp_path, size):
 
 def test_on_the_cluster_from_the_store_to_the_store(store, spark_submit, jars, first, tmp_path):
     """The same clusters as anywhere else."""
-    client, given = store.client(), first.with_suffix(".parquet")
-    client.put_object(Bucket=store.BUCKET, Key="month/a.parquet", Body=given.read_bytes())
+    store.put("month/a.parquet", first.with_suffix(".parquet").read_bytes())
     words = "cluster --input s3://gaixie/month --output s3a://gaixie/clustered --references 2"
-    build_on_cluster(spark_submit, jars, store, f"{words} --set cluster.min_meaning=0.5")
+    words = f"build_pairs.py {words} --set cluster.min_meaning=0.5"
+    on_cluster(spark_submit, jars, store, words)
     keys = [key for key in store.keys("clustered/") if not key.endswith("/")]
     for key in keys:
         path = tmp_path / key
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(client.get_object(Bucket=store.BUCKET, Key=key)["Body"].read())
+        path.write_bytes(store.read(key))
     for name in ("pairs", "clusters", "references"):
         pd.testing.assert_frame_equal(table(tmp_path / "clustered", name), table(first, name))
     assert manifest(tmp_path / "clustered").quarantine == manifest(first).quarantine

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from built_pairs import on_cluster
 from plain_vocabulary import select
 
 from gaixie.jobs.build_vocabulary import main
@@ -22,8 +20,6 @@ from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.parts_of_speech import class_of
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 GOLD = """\
 19980101-01-001-001/m  他/r  在/p  北京/ns  跑/v  ，/w  跑/v  得/u  快/a
 [中央/n  电视台/n]nt  的/u  记者/n  李/nr  明/nr  跑/vn  了/u
@@ -146,27 +142,12 @@ def test_on_the_cluster_from_the_store_to_the_store(
     store, spark_submit, jars, texts, corpus, tmp_path
 ):
     """The same words as anywhere else, and a tokenizer's command reads them."""
-    for path in sorted(corpus.glob("*.parquet")):
-        body = path.read_bytes()
-        store.client().put_object(Bucket=store.BUCKET, Key=f"text/{path.name}", Body=body)
-    output = "s3a://gaixie/vocabulary"
-    command = [*spark_submit(None, "--jars", jars), ROOT / "jobs" / "build_vocabulary.py"]
-    command += ["--input", "s3://gaixie/text", "--output", output]
-    done = subprocess.run(
-        list(map(str, command)),
-        cwd=ROOT,
-        env=os.environ | ENVIRONMENT | store.environment(),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    for path in corpus.glob("*.parquet"):
+        store.put(f"text/{path.name}", path.read_bytes())
+    words = "build_vocabulary.py --input s3://gaixie/text --output s3a://gaixie/vocabulary"
+    on_cluster(spark_submit, jars, store, words)
     for name in ("vocabulary.tsv", "manifest.json"):
-        client, key = store.client(), f"vocabulary/{name}"
-        (tmp_path / name).write_bytes(
-            client.get_object(Bucket=store.BUCKET, Key=key)["Body"].read()
-        )
+        (tmp_path / name).write_bytes(store.read(f"vocabulary/{name}"))
     assert read(tmp_path) == select(plain_counts(texts))
-    assert (
-        json.loads((tmp_path / "manifest.json").read_text("utf-8"))["input"] == "s3a://gaixie/text"
-    )
+    assert json.loads((tmp_path / "manifest.json").read_text())["input"] == "s3a://gaixie/text"
     assert not [key for key in store.keys("vocabulary/") if "_work" in key or "__magic" in key]

@@ -40,8 +40,7 @@ DATA = ROOT.parent / "shared" / "data"
 def given(store, in_four_units) -> list[str]:
     """The pairs in the object store, read in four units of four tasks each."""
     for path in in_four_units.iterdir():
-        body = path.read_bytes()
-        store.client().put_object(Bucket=store.BUCKET, Key=f"pairs/{path.name}", Body=body)
+        store.put(f"pairs/{path.name}", path.read_bytes())
     return ["--input", "s3a://gaixie/pairs", "--origin-column", "origin", "--unit-mb", "0.001"]
 
 
@@ -73,19 +72,17 @@ def read_run(store: ObjectStore, run_id: str) -> tuple[dict, pd.DataFrame]:
     """(manifest, scored rows in order of pair_id) of a published run; nothing else lies there."""
     import s3fs
 
-    client, prefix = store.client(), f"out/runs/{run_id}/"
-    body = client.get_object(Bucket=store.BUCKET, Key=f"{prefix}manifest.json")["Body"].read()
-    manifest = json.loads(body)
+    prefix = f"out/runs/{run_id}/"
+    manifest = json.loads(store.read(f"{prefix}manifest.json"))
     files = [file["path"] for table in manifest["files"].values() for file in table]
     found = [key.removeprefix(prefix) for key in store.keys(prefix)]
     assert sorted(files) == sorted(name for name in found if name.endswith(".parquet"))
     for file in (file for table in manifest["files"].values() for file in table):
-        data = client.get_object(Bucket=store.BUCKET, Key=f"{prefix}{file['path']}")["Body"].read()
+        data = store.read(f"{prefix}{file['path']}")
         assert hashlib.sha256(data).hexdigest() == file["sha256"]
     assert not [name for name in found if "_lock" in name]
     assert not [name for name in found if "__magic" in name or "_work" in name or "_tempo" in name]
-    success = client.get_object(Bucket=store.BUCKET, Key=f"{prefix}scored/_SUCCESS")["Body"].read()
-    assert json.loads(success)["committer"] == "magic"
+    assert json.loads(store.read(f"{prefix}scored/_SUCCESS"))["committer"] == "magic"
 
     key, secret = store.ACCOUNTS["admin"]
     files = s3fs.S3FileSystem(
@@ -157,8 +154,7 @@ def test_a_worker_and_the_store_die_and_no_credentials_are_left(
     for path in [*events, *(path for path in cluster.folder.rglob("*") if path.is_file())]:
         texts[str(path)] = path.read_bytes().decode("latin-1")
     for key in store.keys("out/runs/secrets/"):
-        body = store.client().get_object(Bucket=store.BUCKET, Key=key)["Body"]
-        texts[key] = body.read().decode("latin-1")
+        texts[key] = store.read(key).decode("latin-1")
     for word in store.ACCOUNTS["admin"]:
         assert [name for name, text in texts.items() if word in text] == []
 
@@ -353,16 +349,14 @@ def test_new_only(store, launch, grow):
     for number in range(2):
         sink = io.BytesIO()
         pq.write_table(grow(30, 25 * number), sink)  # 5 pairs are in both
-        body = sink.getvalue()
-        store.client().put_object(Bucket=store.BUCKET, Key=f"daily/{number}.parquet", Body=body)
+        store.put(f"daily/{number}.parquet", sink.getvalue())
         given = ("--input", "s3a://gaixie/daily", "--origin-column", "origin", "--new-only")
         process = launch(
             "s3a://gaixie/days", *given, run_id=f"day-{number}", env=store.environment()
         )
         said = end(process)
         assert f"1 of {number + 1} files are new" in said
-    body = store.client().get_object(Bucket=store.BUCKET, Key="days/runs/day-1/manifest.json")
-    manifest = json.loads(body["Body"].read())
+    manifest = json.loads(store.read("days/runs/day-1/manifest.json"))
     assert manifest["earlier_runs"] == ["day-0"]
     assert sum(manifest["known_pairs"].values()) == 5
     assert sum(rows["scored"] for rows in manifest["rows"].values()) == 25

@@ -31,9 +31,10 @@ def table(output: Path, name: str) -> pd.DataFrame:
     return rows.sort_values(by, ignore_index=True)
 
 
-def build_on_cluster(spark_submit, jars: str, store: ObjectStore, words: str) -> None:
-    """Runs the job on the test's cluster, with the credentials of its store."""
-    command = [*spark_submit(None, "--jars", jars), ROOT / "jobs/build_pairs.py", *words.split()]
+def on_cluster(spark_submit, jars: str, store: ObjectStore, words: str) -> None:
+    """Runs a script of jobs on the test's cluster, with the credentials of its store."""
+    script, *given = words.split()
+    command = [*spark_submit(None, "--jars", jars), ROOT / "jobs" / script, *given]
     environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     environment = os.environ | environment | store.environment()
     given = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True}

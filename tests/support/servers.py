@@ -271,6 +271,12 @@ class ObjectStore:
         found = pages.paginate(Bucket=self.BUCKET, Prefix=prefix)
         return [entry["Key"] for page in found for entry in page.get("Contents", ())]
 
+    def read(self, key: str) -> bytes:
+        return self.client().get_object(Bucket=self.BUCKET, Key=key)["Body"].read()
+
+    def put(self, key: str, body: bytes) -> None:
+        self.client().put_object(Bucket=self.BUCKET, Key=key, Body=body)
+
     def kill(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import torch
 from tiny_translators import CORPUS, save_translator
@@ -131,30 +129,12 @@ def test_mistakes(translator, tmp_path, model, pivot, message):
 
 
 def test_the_tokenizer_of_m2m100(tmp_path):
-    sentencepiece = pytest.importorskip("sentencepiece")
-    from transformers import AutoConfig, AutoModelForSeq2SeqLM, M2M100Tokenizer
+    pytest.importorskip("sentencepiece")
+    from tiny_hub import m2m100
 
-    prefix = tmp_path / "sentencepiece.bpe"
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([*CHINESE, *ENGLISH]),
-        model_prefix=str(prefix),
-        vocab_size=250,
-        character_coverage=1.0,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    pieces = sentencepiece.SentencePieceProcessor(f"{prefix}.model")
-    names = [pieces.id_to_piece(n) for n in range(3, pieces.get_piece_size())]
-    vocabulary = {name: n for n, name in enumerate(["<s>", "<pad>", "</s>", "<unk>", *names])}
-    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary), "utf-8")
-    tokenizer = M2M100Tokenizer(str(tmp_path / "vocab.json"), f"{prefix}.model")
-    tokenizer.save_pretrained(tmp_path)
-    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 600}
-    config = AutoConfig.for_model("m2m_100", **sizes)
-    AutoModelForSeq2SeqLM.from_config(config).save_pretrained(tmp_path)
-    settings = TranslationSettings(beams=1, max_ratio=0.1)
-    Step(str(tmp_path), settings, "zh", "ar").check()
-    model = Translator(str(tmp_path), settings)
+    folder, settings = m2m100(tmp_path), TranslationSettings(beams=1, max_ratio=0.1)
+    Step(folder, settings, "zh", "ar").check()
+    model = Translator(folder, settings)
     [ids] = model.token_ids(CHINESE[:1], "zh")
     told = model.tokenizer.convert_ids_to_tokens(ids)
     assert (told[0], told[-1]) == ("__zh__", "</s>")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import random
 import subprocess
 import sys
 import time
@@ -49,13 +48,6 @@ def translations(data: Path) -> list[list[str]]:
     """Different systems' Chinese for each English sentence: distinct sentences in their order."""
     table = pq.read_table(data / TRANSLATIONS, columns=["translations_zh"])
     return [sorted({s for s in row if s and s.strip()}) for row in table[0].to_pylist()]
-
-
-def triples(data: Path, count: int, seed: int = 7) -> list[tuple[str, str, str]]:
-    """Rows of a source, a paraphrase and a reference: three systems' Chinese, drawn by the seed."""
-    lists = [row for row in translations(data) if len(row) >= 3]
-    rng = random.Random(seed)
-    return [tuple(rng.sample(rng.choice(lists), 3)) for _ in range(count)]
 
 
 def watch(command: Sequence[str], **given: Any) -> dict[str, Any]:

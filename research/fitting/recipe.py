@@ -42,11 +42,6 @@ class Material:
         others = [rows for rows in (self.human, self.known) if rows is not None]
         return Rows.join(self.rows, self.negatives, *others)
 
-    def with_negatives(self, chosen: np.ndarray) -> Material:
-        """The same with some of the negatives. chosen: bool, shape (negatives,)."""
-        kept = np.concatenate([np.ones(len(self.rows), bool), chosen])
-        return replace(self, negatives=self.negatives[chosen], texts=self.texts[kept])
-
 
 def read_material(
     config: Config, rated: pd.DataFrame, folder: Path, segmenter: Segmenter

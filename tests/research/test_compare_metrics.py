@@ -201,18 +201,6 @@ def test_the_bounds_of_the_subsets(divergence, similarity, member):
     assert there == ({member} if member else set())
 
 
-def test_attribution_of_pairs_that_agree_in_sign():
-    """Turned so that one sign is always positive, these differences would correlate at 0.2."""
-    rng = np.random.default_rng(0)
-    human = rng.normal(size=600)
-    metric = 0.84 * human + np.sqrt(1 - 0.84**2) * rng.normal(size=600)
-    table = pd.DataFrame({"source": np.arange(600) // 2, "human": human})
-    alike, apart = np.zeros(600), np.tile([0.0, 1.0], 300)
-    found = subsets(alike, apart, table, {"m": metric}, samples=50)["S_sim"]["pearson"]["m"]
-    assert found.score == pytest.approx(0.84, abs=0.05)
-    assert found.low < found.score < found.high
-
-
 def test_meaning_is_judged_by_a_sentence_encoder(graded):
     """By ``similarity``, whatever else there is; without it there are no subsets."""
     data_set, every = DataSet(name="g", path="graded.jsonl"), np.ones(len(graded), bool)
@@ -266,11 +254,6 @@ def test_bad_settings_and_rows(folder, case):
         compare(folder)
     assert "\n" not in str(refused.value)
     assert not (folder / "out").exists()
-
-
-def test_a_set_that_is_not_there(folder):
-    with pytest.raises(JobError, match=r"--sets STS: .*metrics\.yaml has graded, labels"):
-        compare(folder, "--sets", "STS")
 
 
 @pytest.mark.torch

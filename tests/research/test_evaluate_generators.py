@@ -89,15 +89,14 @@ def test_by_review_as_in_table_3():
         assert row[kind]["low"] < row[kind]["score"] < row[kind]["high"]
 
 
-def test_the_sizes_of_the_paper(table, vectors, tmp_path, capsys):
+def test_the_sizes_of_the_paper(table, vectors, tmp_path, refused):
     assert PAPER[:3] == (5_000, 500, 30)
     assert (PAPER.batch, PAPER.cnn_batch) == (128, 16)
     ids, matrix = vocabulary([["房间", "高兴"], ["高兴", "无"]], load(vectors), most=1)
     assert list(ids) == ["高兴"]
     assert matrix.shape == (3, 3)
     line = ["--reviews", table, "--vectors", vectors, "--output", str(tmp_path), "--paper"]
-    assert main(line) == 2
-    assert "3 dimensions, --paper expects 300" in capsys.readouterr().err
+    refused(main, line, "3 dimensions, --paper expects 300")
 
 
 def test_the_command_goes_on_where_it_was(table, vectors, tmp_path):
@@ -126,11 +125,7 @@ def test_the_command_goes_on_where_it_was(table, vectors, tmp_path):
         ("label,text\n1,好\n", "no column 'review'"),
     ],
 )
-def test_mistakes_are_one_line(tmp_path, vectors, capsys, text, message):
+def test_mistakes_are_one_line(tmp_path, vectors, refused, text, message):
     path = tmp_path / "reviews.csv"
     path.write_text(text, "utf-8")
-    line = ["--reviews", str(path), "--vectors", vectors, "--output", str(tmp_path / "out")]
-    assert main(line) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    refused(main, ["--reviews", path, "--vectors", vectors, "--output", tmp_path / "out"], message)

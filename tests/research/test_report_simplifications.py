@@ -61,22 +61,18 @@ def test_a_small_set_by_hand(folder):
         (lambda f: (f / "small.dev.simp.0").write_bytes(b"\xff\n\n"), "line 1: not UTF-8"),
     ],
 )
-def test_a_set_that_is_none(folder, capsys, change, message):
+def test_a_set_that_is_none(folder, refused, change, message):
     change(folder)
-    assert main(["--data", str(folder), "--output", str(folder / "out")]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    refused(main, ["--data", folder, "--output", folder / "out"], message)
     assert not (folder / "out").exists()
 
 
 @pytest.mark.parametrize("system", ["nothing", "source={}", "={}", "a={}"])
-def test_a_system_that_is_none(folder, capsys, system):
+def test_a_system_that_is_none(folder, refused, system):
     short = folder / "short.txt"
     short.write_text("他\n", "utf-8")
-    line = ["--data", str(folder), "--output", str(folder / "out")]
-    assert main([*line, "--system", system.format(short)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    line = ["--data", folder, "--output", folder / "out", "--system", system.format(short)]
+    refused(main, line, "expected")
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the shared corpora in {DATA}")

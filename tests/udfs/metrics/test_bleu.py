@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_metrics import bleu
-from real_triples import triples
 from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
 from gaixie.udfs.metrics.bleu import BLEU

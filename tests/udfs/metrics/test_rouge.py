@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_metrics import rouge
-from real_triples import triples
 from rouge_score.rouge_scorer import RougeScorer
 
 from gaixie.udfs.metrics.grams import tokenizer

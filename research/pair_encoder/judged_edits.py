@@ -2,8 +2,7 @@
 
 judged_edits.tsv has a line for each: the sentence, as the start of its SHA-256, for not all may be
 published; where the edit starts and ends; what it writes there; and the verdict: 1 for one that may
-stand, else why not (g no grammar, c odd, r another register, m another meaning). unread_entries.tsv
-has entries for the paraphraser's lexicon, in its form, that nobody has judged yet.
+stand, else why not (g no grammar, c odd, r another register, m another meaning).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
@@ -47,6 +47,8 @@ SMALL = rule_words("small")
 """Rules that change a few characters: any number of them may stand beside edits of words."""
 LOSSES = {True: 2.5, False: 0.5}
 """How far the mean log probability around an edit may fall, in nats: of a sure one, of another."""
+LAST_LOSSES = {True: 3.5, False: 1.0}
+"""The same where nothing else was found and single edits are tried."""
 DOUBT = 0.5
 """How much later an edit that is not sure is taken, in nats of its gain."""
 LAYERS = 3
@@ -76,7 +78,7 @@ class Gates:
     same: float = 0.4
     fluent_loss: float = 0.25
     """How far ``fluent`` may fall below that of the source itself."""
-    doubt: float = 0.35
+    doubt: float = 0.45
     """The highest probability that a single edit is wrong."""
 
 
@@ -160,6 +162,8 @@ class Paraphraser:
         self._doubt([own for own in drafts if len(own.found) < wanted.n])
         for attempt, share in enumerate((SHARES[wanted.degree], 0.4, 0.0)):
             short = [own for own in drafts if len(own.found) < wanted.n]
+            if not share:
+                self._doubt(short, LAST_LOSSES)
             for draft in short:
                 place = random.Random(f"{wanted.seed} {attempt} {draft.text}")
                 draft.drawn = self._draw(draft, share, place)
@@ -183,11 +187,11 @@ class Paraphraser:
         rules = [own for own in rules if _keeps(text, apply(text, [own]), fixed)]
         return _Draft(text, rules, fixed)
 
-    def _doubt(self, drafts: Sequence[_Draft]) -> None:
+    def _doubt(self, drafts: Sequence[_Draft], losses: Mapping[bool, float] = LOSSES) -> None:
         """Asks the encoder how likely each edit of the sources is wrong."""
         layers = []
         for draft in drafts:
-            words = self._words(draft.text, draft, doubtful=True)
+            words = self._words(draft.text, draft, losses, doubtful=True)
             left = [*draft.rules, *(edit for _, edit in words)]
             for _ in range(LAYERS):
                 layer = _taken(left, 1, random.Random(0))
@@ -206,7 +210,13 @@ class Paraphraser:
         key = text[edit.start : edit.end], edit.new
         return draft.doubts.get(key, 0.0) <= self.gates.doubt
 
-    def _words(self, text: str, draft: _Draft, doubtful: bool = False) -> list[tuple[float, Edit]]:
+    def _words(
+        self,
+        text: str,
+        draft: _Draft,
+        losses: Mapping[bool, float] = LOSSES,
+        doubtful: bool = False,
+    ) -> list[tuple[float, Edit]]:
         """Edits of the words of a text that do not read oddly and leave fixed terms, the best
         first.
 
@@ -224,7 +234,7 @@ class Paraphraser:
         for edit in (*given, *words_of.lexical_edits(text, tagged, self.lexicon)):
             if doubtful >= edit.doubtful and _keeps(text, apply(text, [edit]), draft.fixed):
                 gain = self._gain(text, edit, before)
-                if edit.kind != "word" or gain > -LOSSES[edit.sure]:
+                if edit.kind != "word" or gain > -losses[edit.sure]:
                     worth = gain - DOUBT * (not edit.sure)
                     by_place.setdefault(edit[:2], []).append((worth, edit))
         best = [own for place in by_place.values() for own in sorted(place, reverse=True)[:2]]
@@ -247,7 +257,7 @@ class Paraphraser:
     ) -> dict[str, tuple[Edit, ...]]:
         """Texts that combine a share of the edits, likely ones first; share 0: single edits."""
         if not share:
-            words = self._words(draft.text, draft, doubtful=True)
+            words = self._words(draft.text, draft, LAST_LOSSES, doubtful=True)
             single = [*draft.rules, *(edit for _, edit in words)]
             return {apply(draft.text, [edit]): (edit,) for edit in single[:DRAWS]}
         bases: dict[str, tuple[Edit, ...]] = {draft.text: ()}

@@ -59,7 +59,7 @@ def test_own_metric(example):
 def test_paraphrase(example):
     shown = example("paraphrase.py")
     assert shown.count("  → ") == 10
-    assert shown in (ROOT / "docs/first-steps.md").read_text("utf-8")
+    assert shown in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_score_in_spark(spark, example):

@@ -115,8 +115,8 @@ def test_a_run_that_drifts_is_published_and_says_so(score, examples, tmp_path, c
     runs = {}
     for name, pairs in (("a", examples[::2]), ("b", examples[1::2]), ("c", other[::2])):
         pairs.to_csv(tmp_path / f"{name}.csv", index=False)
-        given = ("--input", tmp_path / f"{name}.csv", "--origin", "llm")
-        runs[name] = score(tmp_path / "out", *given, "--fail-on-drift", run_id=name, report=True)
+        given = ("--input", tmp_path / f"{name}.csv", "--origin", "llm", "--fail-on-drift")
+        runs[name] = score(tmp_path / "out", *given, run_id=name, report=name == "c")
     assert [run.code for run in runs.values()] == [0, 0, 3], runs["c"].stdout
     assert "nothing to compare" in runs["a"].stderr
     assert "drift against" not in runs["a"].stdout

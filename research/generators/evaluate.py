@@ -20,7 +20,6 @@ from scipy import stats
 
 from gaixie.research.comparison.agreement import draw, statistics_of
 from gaixie.research.generators.classifiers import (
-    Sizes,
     numbered,
     of_label,
     train,
@@ -78,7 +77,6 @@ def extrinsic(
     vectors: str,
     seeds: int,
     folder: Path,
-    sizes: Sizes,
     networks: Sequence[str],
 ) -> dict[tuple[str, str], np.ndarray]:
     """What networks that learned from the originals say of the test part.
@@ -88,9 +86,9 @@ def extrinsic(
     """
     part = [np.flatnonzero(reviews.part == k) for k in range(len(PARTS))]
     rows = [row for own in written.values() for row in own]
-    ids, matrix = vocabulary(rows, load(vectors), sizes.vocabulary)
+    ids, matrix = vocabulary(rows, load(vectors))
     folder.mkdir(parents=True, exist_ok=True)
-    numbers = {name: numbered(own, ids, sizes.words) for name, own in written.items()}
+    numbers = {name: numbered(own, ids) for name, own in written.items()}
     learned, validation, _ = ((numbers[ORIGINAL][k], reviews.label[k]) for k in part)
     test, label = part[2], reviews.label[part[2]]
     read: dict[tuple[str, str], np.ndarray] = {}
@@ -98,7 +96,7 @@ def extrinsic(
         files = [folder / f"{network}-{seed}.npy" for seed in range(seeds)]
         for seed, file in enumerate(files):
             if not file.is_file():
-                made = train(network, matrix, learned, validation, seed, sizes)
+                made = train(network, matrix, learned, validation, seed)
                 np.save(file, [of_label(made, numbers[name][test], label) for name in written])
         mean = np.mean([np.load(file) for file in files], axis=0)
         read |= {(name, network): mean[k] for k, name in enumerate(written)}

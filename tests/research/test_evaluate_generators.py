@@ -12,7 +12,6 @@ from scipy import stats
 pytest.importorskip("torch", reason="the networks are of torch")
 
 from gaixie.research.evaluate_generators import main
-from gaixie.research.generators.classifiers import PAPER, vocabulary
 from gaixie.research.generators.evaluate import by_review
 from gaixie.research.generators.reviews import neighbours, paraphrase, read_reviews
 from gaixie.udfs.metrics.word_vectors import load
@@ -87,16 +86,6 @@ def test_by_review_as_in_table_3():
         assert row[kind]["score"] == pytest.approx(expected.statistic)
         assert row[kind]["p"] == pytest.approx(expected.pvalue)
         assert row[kind]["low"] < row[kind]["score"] < row[kind]["high"]
-
-
-def test_the_sizes_of_the_paper(table, vectors, tmp_path, refused):
-    assert PAPER[:3] == (5_000, 500, 30)
-    assert (PAPER.batch, PAPER.cnn_batch) == (128, 16)
-    ids, matrix = vocabulary([["房间", "高兴"], ["高兴", "无"]], load(vectors), most=1)
-    assert list(ids) == ["高兴"]
-    assert matrix.shape == (3, 3)
-    line = ["--reviews", table, "--vectors", vectors, "--output", str(tmp_path), "--paper"]
-    refused(main, line, "3 dimensions, --paper expects 300")
 
 
 def test_the_command_goes_on_where_it_was(table, vectors, tmp_path):

@@ -76,11 +76,11 @@ def test_the_folder_is_a_table(corpus, encoder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--input", "none.parquet"], "none.parquet: no such file"),
+        (["--input", "none.parquet"], "none.parquet"),
         (["--input", "{corpus}/plain.parquet:body"], "no column 'body', it has: text, number"),
         (
             ["--input", "{corpus}/plain.parquet:number"],
-            "is of int64, expected string or a list of string",
+            "is of int64, expected string",
         ),
         (["--dimensions", "4000"], "expected more than 4000 dimensions"),
     ],

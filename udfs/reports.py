@@ -7,9 +7,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,54 +64,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of a report that is shown in the terminal and written as Markdown: a table and what
-    to know of it.
-    """
-
-    title: str
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
-    """Lines of text below the table."""
-
-
-def markdown_of(title: str, sections: Iterable[Section]) -> str:
-    """The sections as one Markdown page; figures stand to the right."""
-    lines = [f"# {title}"]
-    for section in sections:
-        lines += ["", f"## {section.title}", ""]
-        if section.rows:
-            cells = [section.columns, *section.rows]
-            texts = [
-                "| " + " | ".join(c.replace("|", "\\|") or " " for c in row) + " |" for row in cells
-            ]
-            rule = "| " + " | ".join(["---"] + ["---:"] * (len(section.columns) - 1)) + " |"
-            lines += [texts[0], rule, *texts[1:]]
-        lines += [""] * bool(section.rows and section.notes) + ["\n\n".join(section.notes)] * bool(
-            section.notes
-        )
-    return "\n".join(lines) + "\n"
-
-
-def print_sections(sections: Iterable[Section]) -> None:
-    """The same on standard output."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    for section in sections:
-        console.print(f"\n[bold]{section.title}[/bold]")
-        if section.rows:
-            table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-            for number, name in enumerate(section.columns):
-                table.add_column(name, justify="right" if number else "left")
-            for row in section.rows:
-                table.add_row(*(cell.replace("[", "\\[") for cell in row))
-            console.print(table)
-        for note in section.notes:
-            console.print(note, markup=False, soft_wrap=True)

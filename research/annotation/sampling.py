@@ -16,10 +16,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from gaixie.research.fitting.pair_tables import read_table
 from gaixie.udfs.storage import storage
 from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.manifest import NAME
-from gaixie.udfs.storage.pair_tables import read_table
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.pair_id import pair_ids
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from gaixie.research.fitting.negatives import KINDS, make_negatives
+from gaixie.research.fitting.pair_tables import read_table, source_hash
 from gaixie.research.pair_encoder.ratings import RATINGS, on_one_scale
 from gaixie.udfs.meaning.extract import Resources, extract_core
 from gaixie.udfs.spscore import OUTPUTS, TIERS
-from gaixie.udfs.storage.pair_tables import read_table, source_hash
 from gaixie.udfs.storage.settings import Strict
 from gaixie.udfs.text.normalise import normalise, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter
@@ -114,7 +114,7 @@ class Config(Strict):
     never_raise: dict[str, list[str]] = Field(default={})
     never_lower: dict[str, list[str]] = Field(default={})
     parameters: dict[str, dict] = Field(default={})
-    """By tier: what differs from LightGBM's settings in udfs/spscore/fit.py."""
+    """By tier: what differs from LightGBM's settings in research/fitting/fit.py."""
 
     @model_validator(mode="after")
     def _columns(self) -> Config:

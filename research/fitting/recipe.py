@@ -11,10 +11,10 @@ import pandas as pd
 
 from gaixie.research.fitting import data
 from gaixie.research.fitting.data import Config, Rows
+from gaixie.research.fitting.fit import fit_model, group_folds
 from gaixie.research.fitting.known import known_rows, pairs_for_core
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
-from gaixie.udfs.spscore.fit import fit_model, group_folds
 from gaixie.udfs.spscore.penalties import PENALISED, penalty
 from gaixie.udfs.text.segmenters import Segmenter
 

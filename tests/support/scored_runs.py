@@ -107,10 +107,10 @@ def examples() -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def model(tmp_path_factory, examples) -> Path:
     """Folder of a small metric whose scores of the examples spread over all stages."""
+    from gaixie.research.fitting.fit import fit_model
     from gaixie.udfs.features import FEATURES
     from gaixie.udfs.meaning.extract import Resources
     from gaixie.udfs.spscore import OUTPUTS, Head, SPScore
-    from gaixie.udfs.spscore.fit import fit_model
 
     features = SPScore.load("paper").extract(examples["source"], examples["paraphrase"])[0]
     rated = ("rated_structure", "rated_synonym", "rated_consistency", "rated_consistency", "rated")

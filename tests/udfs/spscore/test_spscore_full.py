@@ -5,11 +5,11 @@ import shutil
 import numpy as np
 import pytest
 
+from gaixie.research.fitting.fit import fit_model
 from gaixie.udfs.meaning import pair_encoder
 from gaixie.udfs.meaning.extract import CORE_FEATURES, Resources
 from gaixie.udfs.spscore import OUTPUTS, TIERS, Head, SPScore
 from gaixie.udfs.spscore.columns import CORE_OUTPUTS, ENCODER_FEATURES
-from gaixie.udfs.spscore.fit import fit_model
 
 FIRST = len(CORE_FEATURES) + len(CORE_OUTPUTS)
 """Place of the encoder's first column."""

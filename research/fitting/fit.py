@@ -54,23 +54,13 @@ def fit_model(
     monotone: 1 for each column of which a higher value must never lower the prediction, -1 where
     it must never raise it.
 
-    Raises ValueError where shapes disagree, a target lies outside [0, 1], a weight is negative or
-    not finite, there are no rows, or a parameter or column is unknown.
+    Raises ValueError where a target lies outside [0, 1], or a parameter or column is unknown.
     """
     features = np.asarray(features, np.float32)
     target = np.asarray(target, np.float64)
     weight = np.ones(len(target)) if weight is None else np.asarray(weight, np.float64)
-    if features.shape != (len(target), len(names)) or weight.shape != target.shape:
-        raise ValueError(
-            f"features {features.shape}, target {target.shape}, weight {weight.shape}: "
-            f"expected (rows, {len(names)}), (rows,), (rows,)"
-        )
-    if not len(target) or seeds < 1:
-        raise ValueError(f"{len(target)} rows and {seeds} seeds: expected at least one of each")
     if not np.all((target >= 0) & (target <= 1)):
         raise ValueError("target: expected values in [0, 1]")
-    if not np.all(np.isfinite(weight) & (weight >= 0)) or not weight.any():
-        raise ValueError("weight: expected finite values, none negative and not all zero")
     for what, given, known in (
         ("parameter", parameters or (), LIGHTGBM),
         ("monotone", monotone or (), names),

@@ -250,6 +250,7 @@ def test_a_finished_run_is_finished(whole, bench, capsys):
 # The same on any number of processes
 
 
+@pytest.mark.long
 def test_two_processes_take_the_steps_of_one(whole, bench):
     config = bench.config("two", batch={"pairs": 16, "micro_pairs": 16, "block_rows": 100})
     succeed(two_processes("--config", config))
@@ -361,6 +362,7 @@ def test_stages_have_settings_of_their_own(bench):
     assert [*(bench.folder / "own/tensorboard").rglob("events.*")]
 
 
+@pytest.mark.long
 def test_a_compiled_model_takes_the_same_steps(whole, bench):
     """As far as the learning rates are those of a longer run."""
     torch._dynamo.reset()
@@ -384,7 +386,10 @@ def kill(command: list[str], output: Path, line: int) -> None:
     process.communicate()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.long)],
+)
 def test_a_signal_to_the_whole_group(bench, number, code):
     """As a scheduler or Ctrl-C sends it: the workers that encode are in the group too."""
     output = bench.folder / f"group-{code}"

@@ -120,6 +120,7 @@ WINS = {"negation": 0.7, "roles": 0.55, "fact": 0.75, "scope": 0.8, "salad": 0.9
 """How often a paraphrase must beat a counterpart; the card has the shares of all groups."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", WINS)
 def test_the_shipped_encoder_reads(kind):
     """Groups of examples/written that it did not learn from."""

@@ -109,7 +109,10 @@ class ScoreCorpus:
         run_id: str,
         folder: str,
         limit: int | None,
+        ledger: Ledger,
+        baseline: RunManifest | None,
     ):
+        """baseline: the run to find drift against."""
         self.spark, self.storage = spark, storage
         self.settings, self.scorer, self.inputs = settings, scorer, inputs
         self.run_id, self.folder, self.limit = run_id, folder, limit
@@ -123,9 +126,7 @@ class ScoreCorpus:
         self.chunks = ChunkScorer(
             spark, storage, settings, self.score, scorer.signature, work, self.profile
         )
-        self.ledger = Ledger(settings, scorer.signature, [])
-        self.baseline: RunManifest | None = None
-        """The run to find drift against."""
+        self.ledger, self.baseline = ledger, baseline
         self.duplicates: DataFrame | None = None
         """What is left out: see find_duplicates."""
         self.schemas: dict[str, StructType] = {}

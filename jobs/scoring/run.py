@@ -65,8 +65,9 @@ def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
             return 0
         extra = (column for source in inputs for column in source.extra_columns)
         change = table.check(run_id, extra) if table else ""
-        job = ScoreCorpus(spark, files, settings, scorer, inputs, run_id, folder, args.limit)
-        job.ledger, job.baseline = ledger, before
+        job = ScoreCorpus(
+            spark, files, settings, scorer, inputs, run_id, folder, args.limit, ledger, before
+        )
         if lock is None:
             from gaixie.jobs.scoring.dry_run import Cluster, dry_run
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from gaixie.research.pair_encoder.evaluation import KINDS
 from gaixie.research.pair_encoder.examples import FOLLOWS, REWRITTEN_RATED, held_out
 from gaixie.research.pair_encoder.ratings import RATINGS, read_json_lines
 from gaixie.udfs.command_line import make_parser, run_command
@@ -26,7 +27,6 @@ from gaixie.udfs.reports import render
 
 OWN = Path(__file__).with_name("pair_encoder")
 CARD = OWN / "written_card.md.j2"
-KINDS = ("negation", "roles", "fact", "scope", "salad")
 EXCHANGED, REWRITTEN = 30_000, 40_000
 """The first number of a group whose participants were exchanged, and of one of free rewrites."""
 TABLES = {

@@ -54,10 +54,10 @@ def sample(pairs: Path, rows: int = SAMPLE) -> tuple[pa.Array, pa.Array]:
     return table["source"].combine_chunks(), table["paraphrase"].combine_chunks()
 
 
-def bench_parts(pairs: Path, model: str | None) -> dict[str, dict[str, float]]:
+def bench_parts(pairs: Path) -> dict[str, dict[str, float]]:
     """Each part alone, rows a second on one core, warm."""
     source, paraphrase = sample(pairs)
-    segmenter, metric = JiebaSegmenter(), SPScore.load(model)
+    segmenter, metric = JiebaSegmenter(), SPScore.load()
     (a, _), (b, _) = normalise_column(source), normalise_column(paraphrase)
     sides, tables = (a, b, segmenter.word_ends(a), segmenter.word_ends(b)), Resources.load()
     features = metric.features(*sides)
@@ -166,12 +166,11 @@ def bench_s3(pairs: Path, work: Path, options: list[str]) -> dict[str, Any]:
 
 def bench_all(args: argparse.Namespace, pairs: Path, options: list[str]) -> dict[str, Any]:
     """Every figure of bench.json."""
-    result: dict[str, Any] = bench_parts(pairs, args.model)
+    result: dict[str, Any] = bench_parts(pairs)
     if importlib.util.find_spec("transformers"):
         result["full"] = bench_full(pairs)
         result["tokenizer"] = bench_tokenizer(pairs, args.work / "tokenizer")
-    local = bench_job(str(pairs), str(args.work / "output"), options)
-    result["job"] = local
+    result["job"] = local = bench_job(str(pairs), str(args.work / "output"), options)
     if "tokenizer" in result:
         from gaixie.research.benchmarks.bench_stage_data import bench_stage_data
 
@@ -191,7 +190,6 @@ def main() -> None:
     add("--pairs", type=int, default=2_000_000)
     add("--grown", action="store_true", help="joined neighbours too, for 17 million")
     add("--work", type=Path, default=ROOT / "out/bench", help="for pairs and output")
-    add("--model", help="folder of a fitted SPScore-zh")
     add("--tier", help="what the job sees; the parts are those of core")
     add("--job", action="store_true", help="the job from disk to disk, nothing else")
     add("--no-s3", dest="s3", action="store_false", help="without the run on an object store")
@@ -201,8 +199,7 @@ def main() -> None:
         print(f"making {args.pairs:,} pairs in {pairs}", file=sys.stderr)
         write_pairs(args.data, pairs, args.pairs, args.grown)
         (pairs / "_SUCCESS").touch()
-    options = ["--model", args.model] if args.model else []
-    options += ["--tier", args.tier] if args.tier else []
+    options = ["--tier", args.tier] if args.tier else []
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {sys.version[:6]}"
     print(machine)
     if args.job:

@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +55,7 @@ def main() -> int:
         outputs = [Path(folder) / name for name in ("before", "after")]
         for checkout, output in zip((args.before, args.after), outputs, strict=True):
             run(checkout.resolve(), output, args.data.resolve())
-        different = [what for what, equal in compare(*outputs).items() if not equal]
+        different = [*compare(*outputs)]
     print(f"different: {', '.join(different)}" if different else "all equal")
     return int(bool(different))
 
@@ -71,19 +72,22 @@ def run(checkout: Path, output: Path, data: Path) -> None:
             raise RuntimeError(f"{checkout}: {line}\n{done.stderr[-2000:]}")
 
 
-def compare(before: Path, after: Path) -> dict[str, bool]:
-    """For each thing that the commands write, whether it is equal."""
-    found = {}
+def compare(before: Path, after: Path) -> Iterator[str]:
+    """Names what the commands wrote and is not equal."""
     for what, (place, key) in TABLES.items():
         one, other = (read_rows(folder / place, key) for folder in (before, after))
         print(f"{what}: {len(one):,} and {len(other):,} rows, {one.shape[1]} columns")
-        found[what] = equal_tables(one, other)
-    for name in FILES:
-        found[name] = (before / name).read_bytes() == (after / name).read_bytes()
-    losses = [read_losses(folder / "run/log.jsonl") for folder in (before, after)]
+        try:
+            pd.testing.assert_frame_equal(one, other, check_like=True, rtol=0, atol=1e-6)
+        except AssertionError as error:
+            print(error)
+            yield what
+    yield from (n for n in FILES if (before / n).read_bytes() != (after / n).read_bytes())
+    logs = [pd.read_json(folder / "run/log.jsonl", lines=True) for folder in (before, after)]
+    losses = [log["loss"].dropna().tolist() for log in logs]
     print(f"losses: {len(losses[0])} and {len(losses[1])} entries")
-    found["losses"] = len(losses[0]) == len(losses[1]) > 0 and np.allclose(*losses, atol=1e-6)
-    return found
+    if len(losses[0]) != len(losses[1]) or not np.allclose(*losses, atol=1e-6):
+        yield "losses"
 
 
 def read_rows(folder: Path, key: str) -> pd.DataFrame:
@@ -92,25 +96,6 @@ def read_rows(folder: Path, key: str) -> pd.DataFrame:
     keys = [key, *sorted(set(table.columns) & {"source", "paraphrase", "origin"})]
     keys = [name for name in keys if name in table]
     return table.sort_values(keys, kind="stable").reset_index(drop=True)
-
-
-def equal_tables(one: pd.DataFrame, other: pd.DataFrame) -> bool:
-    """Whether two tables have equal columns and rows, numbers equal to 1e-6."""
-    columns = sorted(one.columns)
-    if columns != sorted(other.columns) or len(one) != len(other):
-        return False
-    try:
-        pd.testing.assert_frame_equal(one[columns], other[columns], rtol=0, atol=1e-6)
-    except AssertionError as error:
-        print(error)
-        return False
-    return True
-
-
-def read_losses(path: Path) -> list[float]:
-    """The losses of a training's log, in order."""
-    rows = pd.read_json(path, lines=True)
-    return rows["loss"].dropna().tolist()
 
 
 if __name__ == "__main__":

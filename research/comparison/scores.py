@@ -78,14 +78,13 @@ class Scorer:
             started = time.monotonic()
             try:
                 metric = self._tuned(metric, spec, scored, pairs)
-                signature = metric.signature()
-                scores = self._scores(data_set, metric, name, signature, table, pairs)
+                scores = self._scores(data_set, metric, name, scored)
             except (ValueError, OSError, ImportError) as error:
                 scored.left_out[name] = in_words(error)
                 say(f"{data_set.name}, {name}: left out: {in_words(error)}")
                 continue
             scored.metrics[name], scored.scores[name] = metric, scores
-            scored.signatures[name] = signature
+            scored.signatures[name] = metric.signature()
             settings = f" ({spec.partition(':')[2].replace(':', ', ')})" if name == spec else ""
             scored.titles[name] = metric.title + settings.replace(" ()", "")
             seconds = time.monotonic() - started
@@ -110,14 +109,12 @@ class Scorer:
         data_set: DataSet,
         metric: Metric,
         name: str,
-        signature: str,
-        table: pd.DataFrame,
-        pairs: Pairs,
+        scored: Scores,
     ) -> np.ndarray:
-        crossed = is_cross_fitted(data_set, metric)
+        crossed, table = is_cross_fitted(data_set, metric), scored.table
         texts = table.drop(columns=["human", "added"]).to_csv(index=False)
         digest = hashlib.sha256(texts.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        key = f"{signature}|{'cross-fitted' if crossed else ''}|{digest}"
+        key = f"{metric.signature()}|{'cross-fitted' if crossed else ''}|{digest}"
         path = self.folder / "scores" / data_set.name / f"{name.replace('/', '_')}.parquet"
         if path.is_file():
             kept = pq.read_table(path)
@@ -130,7 +127,7 @@ class Scorer:
             if isinstance(of, BERTScore | ParaScore | BERTiBLEU):
                 encoder = load_encoder(of.model, of.layer, of.device, of.precision)
                 encoder.keep_tokens = KEPT_TOKENS
-            scores = metric.sentence_scores(pairs)
+            scores = metric.sentence_scores(pairs_of(table))
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = pa.table({"score": scores}).replace_schema_metadata({"gaixie": key})
         part = path.with_suffix(".part")

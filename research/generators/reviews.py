@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from sklearn.neighbors import NearestNeighbors
 
 from gaixie.udfs.metrics.word_vectors import WordVectors
 from gaixie.udfs.metrics.words import lower_words
@@ -22,7 +23,6 @@ from gaixie.udfs.text.splits import source_hash
 
 PARTS = {"train": 0.7, "validation": 0.1, "test": 0.2}
 """Shares of the reviews, by a hash of the text."""
-BLOCK = 512
 
 
 class Reviews(NamedTuple):
@@ -67,20 +67,11 @@ def _table(name: str) -> Iterable[tuple[str, bool]]:
 def neighbours(words: Sequence[str], vectors: WordVectors, most: int = 3) -> dict[str, list[str]]:
     """The nearest other words of each, nearest first; nothing for a word without a vector."""
     known = [word for word in dict.fromkeys(words) if word in vectors.rows]
-    names = [*vectors.rows]
-    found: dict[str, list[str]] = {}
-    for start in range(0, len(known), BLOCK):
-        block = known[start : start + BLOCK]
-        rows = np.array([vectors.rows[word] for word in block])
-        cosine = vectors.matrix[rows] @ vectors.matrix.T
-        cosine[np.arange(len(rows)), rows] = -np.inf
-        near = np.argpartition(-cosine, most - 1, axis=1)[:, :most]
-        order = np.argsort(-np.take_along_axis(cosine, near, axis=1), axis=1, kind="stable")
-        near = np.take_along_axis(near, order, axis=1)
-        found |= {
-            word: [names[k] for k in row] for word, row in zip(block, near.tolist(), strict=True)
-        }
-    return found
+    rows, names = [vectors.rows[word] for word in known], [*vectors.rows]
+    index = NearestNeighbors(n_neighbors=most + 1, metric="cosine").fit(vectors.matrix)
+    near = index.kneighbors(vectors.matrix[rows], return_distance=False)
+    others = ([k for k in found if k != own][:most] for own, found in zip(rows, near, strict=True))
+    return {word: [names[k] for k in row] for word, row in zip(known, others, strict=True)}
 
 
 def paraphrase(words: Sequence[str], near: dict[str, list[str]], rank: int) -> list[str]:

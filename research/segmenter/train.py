@@ -61,12 +61,11 @@ def word_scores(gold: list[list[str]], cut: list[list[str]]) -> dict[str, float]
 
     gold, cut: words of the same sentences. Shares between 0 and 1; 0 where nothing agrees.
     """
-    agreed = wanted = given = 0
-    for gold_words, cut_words in zip(gold, cut, strict=True):
-        gold_spans, cut_spans = _spans(gold_words), _spans(cut_words)
-        agreed += len(gold_spans & cut_spans)
-        wanted += len(gold_spans)
-        given += len(cut_spans)
+    both = [
+        {(row, *span) for row, words in enumerate(side) for span in _spans(words)}
+        for side in (gold, cut)
+    ]
+    agreed, (wanted, given) = len(both[0] & both[1]), map(len, both)
     return {
         "precision": agreed / max(given, 1),
         "recall": agreed / max(wanted, 1),

@@ -192,8 +192,11 @@ def test_no_group_is_on_both_sides_of_a_fold(material):
     assert (held == 1).all()
 
 
-def test_a_negative_is_never_worth_more_than_its_pair(material):
+def test_weights_and_bounds(material):
+    """Written pairs have their share of the weight; a negative is never worth more than its pair."""
     config, found = material
+    share = found.rows.weight[found.written].sum() / found.rows.weight.sum()
+    assert share == pytest.approx(config.rated.written_share)
     negatives, rated = found.negatives, found.rows
     own = np.char.startswith(negatives.kinds.astype(str), "own_")
     base = rated.targets[negatives.pairs[own]]
@@ -201,12 +204,6 @@ def test_a_negative_is_never_worth_more_than_its_pair(material):
     for kind, bounds in config.negatives.bounds.items():
         highest = [1 if bound is None else bound for bound in bounds]
         assert (negatives.targets[negatives.kinds == kind] <= np.array(highest) + 1e-12).all()
-
-
-def test_written_pairs_have_their_share_of_the_weight(material):
-    config, found = material
-    share = found.rows.weight[found.written].sum() / found.rows.weight.sum()
-    assert share == pytest.approx(config.rated.written_share)
 
 
 def test_human_scores_are_mapped_by_a_line_through_pairs_that_have_both(tmp_path, material):

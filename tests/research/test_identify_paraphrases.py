@@ -169,11 +169,10 @@ def test_noisy_labels(data, encoder, tmp_path):
         for name in ("teacher", "keep")
     }
     assert (epochs["teacher"]["epochs"], epochs["keep"]["epochs"]) == (1, 2)
-    text = (output / "identification.md").read_text("utf-8")
     # Of n pairs with p paraphrases, calling all of them one has F1 2p / (n + p).
-    held, test = noise["tried"][0]["on_held_out"], noise["tried"][0]["half"]
-    every = [2 * of["paraphrases"] / (of["pairs"] + of["paraphrases"]) for of in (held, test)]
-    assert f"has {every[0]:.3f}\nthere, and {every[1]:.3f} on the test part" in text
+    held = noise["tried"][0]["on_held_out"]
+    every = 2 * held["paraphrases"] / (held["pairs"] + held["paraphrases"])
+    assert f"has {every:.3f}\nthere" in (output / "identification.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

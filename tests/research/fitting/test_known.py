@@ -14,15 +14,21 @@ from gaixie.udfs.spscore import OUTPUTS
 from gaixie.udfs.text.segmenters import load_segmenter
 
 
-def test_a_kind_has_the_mean_of_its_rated_pairs_and_held_out_groups_stay_out(tmp_path):
-    groups = [
-        {"group": number, "texts": [f"第{number}位客人昨天来过这里{k}次。" for k in range(5)]}
-        for number in (1, 7, 8)
-    ]
+def write_groups(folder, texts: dict[int, list[str]], broken: str) -> None:
+    """Groups and their counterparts, and no free rewrites."""
     kinds = ("negation", "roles", "fact", "scope", "salad")
-    broken = [{"group": row["group"], **dict.fromkeys(kinds, "没有人来过这里。")} for row in groups]
-    for name, rows in (("groups", groups), ("broken", broken), ("rewritten", [])):
-        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    rows = {
+        "groups": [{"group": number, "texts": own} for number, own in texts.items()],
+        "broken": [{"group": number, **dict.fromkeys(kinds, broken)} for number in texts],
+        "rewritten": [],
+    }
+    for name, own in rows.items():
+        (folder / name).write_text("\n".join(map(json.dumps, own)), "utf-8")
+
+
+def test_a_kind_has_the_mean_of_its_rated_pairs_and_held_out_groups_stay_out(tmp_path):
+    texts = {n: [f"第{n}位客人昨天来过这里{k}次。" for k in range(5)] for n in (1, 7, 8)}
+    write_groups(tmp_path, texts, "没有人来过这里。")
     rated = pd.DataFrame(
         {
             "source": ["别的句子。", "第8位客人昨天来过这里0次。", "又一句。"],
@@ -47,13 +53,8 @@ def test_a_kind_has_the_mean_of_its_rated_pairs_and_held_out_groups_stay_out(tmp
 
 
 def test_tier_full_learns_from_groups_that_the_encoder_has_not_read(tmp_path):
-    groups = [
-        {"group": n, "texts": [f"{n}甲{k}" for k in range(5)]} for n in (6, *range(30_000, 30_008))
-    ]
-    kinds = ("negation", "roles", "fact", "scope", "salad")
-    broken = [{"group": row["group"], **dict.fromkeys(kinds, "坏")} for row in groups]
-    for name, rows in (("groups", groups), ("broken", broken)):
-        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    texts = {n: [f"{n}甲{k}" for k in range(5)] for n in (6, *range(30_000, 30_008))}
+    write_groups(tmp_path, texts, "坏")
     own = {f"own_{name}": str(tmp_path / name) for name in ("groups", "broken")}
     settings = Known(groups="g", broken="b", rewritten="r", **own)
     sources = {source for source, _, _ in pairs_for_full(settings)}

@@ -59,16 +59,12 @@ WRONG = {
     "nothing": (b"", JSON, 422),
     "no json": (b"{", JSON, 422),
     "half a pair": (b'{"pairs": [{"source": "a"}]}', JSON, 422),
-    "a list": (b"[]", JSON, 422),
     "no pairs": (b'{"pairs": []}', JSON, 422),
-    "null text": (pair(b"null"), JSON, 422),
     "NaN": (pair(b"NaN"), JSON, 422),
     "huge number": (b'{"pairs": ' + b"9" * 10_000 + b"}", JSON, 400),
     "deep": (b"[" * 100_000 + b"]" * 100_000, JSON, 400),
     "surrogate": (pair(b'"\\ud800"'), JSON, 422),
-    "raw surrogate": (pair(b'"\xed\xa0\x80"'), JSON, 422),
     "field of surrogates": (b'{"\\ud800": 1, "pairs": []}', JSON, 422),
-    "field of lines": (b'{"a\\nb": 1}', JSON, 422),
     "long field": (b'{"' + b"a" * 100_000 + b'": 1}', JSON, 422),
     "not UTF-8": (pair(b'"\xff"'), JSON, 400),
     "NUL": (pair(b'"a\\u0000"'), JSON, 422),
@@ -92,16 +88,12 @@ def test_a_wrong_request_gets_one_line(service, name):
     ("method", "path", "status"),
     [
         ("GET", "/v1/none", 404),
-        ("GET", "/redoc", 404),
         ("GET", "/v1/score", 405),
-        ("PUT", "/v1/score", 405),
-        ("DELETE", "/v1/about", 405),
         ("POST", "/health", 405),
         ("BREW", "/v1/score", 400),
         ("GET", "/%00", 404),
         ("GET", "/../../etc/passwd", 404),
         ("GET", "/page/..%2f..%2fapp.py", 404),
-        ("GET", "/page/../app.py", 404),
         ("POST", "/v1/score/", 404),
     ],
 )
@@ -117,11 +109,6 @@ def test_an_error_that_nobody_thought_of_shows_nothing(service, capfd):
     assert answer.error() == (500, "internal", "an error of the service, which its log explains")
 
 
-def test_nothing_loads_from_elsewhere(service):
-    document = service.ask("/openapi.json")
-    assert not re.search(rb'"https?://', document.body)
-
-
 def test_the_document_describes_every_route(app):
     document = app.openapi()
     for path, methods in document["paths"].items():
@@ -129,6 +116,7 @@ def test_the_document_describes_every_route(app):
             assert operation.get("description"), (method, path)
             assert "HTTPValidationError" not in json.dumps(operation), path
             assert "4XX" in operation["responses"]
+    assert not re.search(r'"https?://', json.dumps(document))  # nothing loads from elsewhere
     schemas = document["components"]["schemas"]
     assert schemas["PairIn"]["properties"]["source"]["examples"]
 
@@ -165,32 +153,17 @@ def test_several_requests_at_once_are_answered_in_their_order(service):
     assert [json.loads(text)["doubled"] for _, text in found] == [[2 * k] for k in range(1, 6)]
 
 
-def test_a_request_in_small_pieces_is_one(service):
-    with service.connect() as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        whole = request()
-        for start in range(0, len(whole), 7):
-            connection.sendall(whole[start : start + 7])
-        ((status, text),) = answers(connection, 1)
-    assert status == 200
-    assert len(json.loads(text)["scores"]) == 1
-
-
 @pytest.mark.parametrize(
     "sent",
     [
         b"\x16\x03\x01\x02\x00\x01\x00",  # TLS
-        b"GET\r\n\r\n",
-        b"GET / HTTP/9.9\r\n\r\n",
         b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
         b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
-        b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
         b"POST /v1/score HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
         b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"GET /health HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n",
         b"GET /health HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 200_000 + b"\r\n\r\n",
     ],
-    ids=range(10),
+    ids=range(6),
 )
 def test_what_is_no_http_ends_one_connection_alone(service, sent):
     with service.connect() as connection:

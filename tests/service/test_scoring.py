@@ -59,9 +59,7 @@ def test_scores_are_those_of_the_metric(service, metric):
         (LONG, LONG, "identical", False),
         (LONG, "　" + LONG.replace("，", ",") + " ", "identical", False),  # normalised, it is
         ("", LONG, "empty", False),
-        (" \n", LONG, "empty", False),
         ("今天天气好", "今天的天气不错", "too_short", True),
-        ("今天天气好", "今天天气好", "identical", False),
         ("short", "words of no Han", "no_han", False),
         ("a" * 20, LONG, "no_han", False),
         (LONG * 40, LONG, "too_long", False),
@@ -144,13 +142,10 @@ PAIR_ROW = [LONG, LONG[::-1]]
     [
         (b"", "expected one column source, found none"),
         (b"source,paraphrase\n", "no rows below the header"),
-        (b"a,b\nc,d\n", "expected one column source, found a, b"),
         (b"source,source,text\n1,2,3\n", "expected one column source, found source, source, text"),
         (b"source,paraphrase,meaning\n1,2,3\n", "column meaning: the answer has one of this name"),
         (b"source,paraphrase\n1,2\n1,2,3\n", "line 3: 3 cells, but 2 columns"),
-        (b'source,paraphrase\n"a\nb",2\n1\n', "line 4: 1 cells, but 2 columns"),
         (b'source,paraphrase\n"a,2\n', "line 2: unexpected end of data"),
-        (b"source,paraphrase\n1,2\n1,a\0b\n", "line 3: a NUL character"),
         (b"source,paraphrase\n1,2\n\xff,3\n", "line 3: not gb18030; perhaps ?encoding=utf-8"),
         (b"PK\3\4 and no workbook", "not a workbook of Excel (.xlsx)"),
         (b"source,paraphrase\n" + b"1,2\n" * 301, "301 rows: at most 300 a table"),

@@ -92,12 +92,6 @@ def test_all_that_is_said_is_said_in_both_languages(open_page):
     assert sorted(origins) == sorted(ORIGINS)
 
 
-def test_a_near_copy_is_called_so(open_page):
-    page = open_page("/#score")
-    page.fill("#rewrite", page.input_value("#source").replace("往下掉", "往下流"))
-    until(page, lambda: page.inner_text(".whole").endswith(": a near-copy, meaning kept"))
-
-
 def test_scores_follow_what_is_typed(open_page):
     """Each answer is of the last text; what is shown is what was written; the address has the pair."""
     page = open_page("/#score")

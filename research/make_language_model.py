@@ -9,9 +9,8 @@ examples:
       --input translations.parquet:translations_zh --per-group 1 --exclude rated.jsonl \\
       --source "news corpus, CC BY 4.0" --output models/language-model
 
-  # smaller and from an object store
-  python research/make_language_model.py --input s3a://bucket/corpus.parquet --order 4 --max-mb 8 \\
-      --output s3a://bucket/language-model
+  # smaller
+  python research/make_language_model.py --input corpus.parquet --order 4 --max-mb 8 --output small
 
 Interpolated modified Kneser-Ney (research/fitting/kneser_ney.py), pruned and packed to a size.
 Sentences are normalised as every sentence of this project is; one that occurs again does not count
@@ -45,7 +44,6 @@ from gaixie.udfs.meaning.array_folder import write_arrays
 from gaixie.udfs.meaning.bucket import WAYS
 from gaixie.udfs.meaning.language_model import FORMAT, MANIFEST, VERSION, digest
 from gaixie.udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, UNKNOWN, Tables
-from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.storage.text_tables import read_columns
 from gaixie.udfs.text.code_points import CodePoints, from_strings
@@ -68,23 +66,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> None:
     """Reads, counts, prunes, packs, saves."""
     started = time.monotonic()
-    inputs = [split_column(given) for given in options.input]
-    given = [path for path, _ in inputs]
-    paths = local_copy(options.output, options.exclude, *given, overwrite=options.overwrite)
-    with paths as (output, exclude, *files):
-        output = check_output(output, MANIFEST, options.overwrite)
-        excluded = Excluded(exclude)
-        groups = [
-            read_groups(file, column) for file, (_, column) in zip(files, inputs, strict=True)
-        ]
-        texts, found = gather(groups, excluded, options.per_group, options.seed)
-        if not texts:
-            raise ValueError(f"{', '.join(given)}: no sentences, expected at least one")
-        tables, counts = make_tables(from_strings(texts), options)
-        manifest = describe(options, inputs, counts | {"sentences": found}, tables)
-        with scratch_beside(output) as building:
-            write_arrays(building / MANIFEST, tables._asdict(), manifest)
-            publish(building, output)
+    output = check_output(options.output, MANIFEST, options.overwrite)
+    groups = [read_groups(*given) for given in options.input]
+    texts, found = gather(groups, Excluded(options.exclude), options.per_group, options.seed)
+    if not texts:
+        given = ", ".join(str(file) for file, _ in options.input)
+        raise ValueError(f"{given}: no sentences, expected at least one")
+    tables, counts = make_tables(from_strings(texts), options)
+    manifest = describe(options, counts | {"sentences": found}, tables)
+    with scratch_beside(output) as building:
+        write_arrays(building / MANIFEST, tables._asdict(), manifest)
+        publish(building, output)
     print(
         f"{options.output}: order {options.order}, {sum(counts['kept']):,} n-grams from"
         f" {len(texts):,} sentences, {sum(a.nbytes for a in tables) / 1e6:.1f} MB"
@@ -96,13 +88,20 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("make_language_model", __doc__)
     add = parser.add_argument
     table = "a table of sentences, or of lists of them, and its column (text); may be repeated"
-    add("--input", required=True, action="append", metavar="FILE[:COLUMN]", help=table)
-    add("--output", required=True, metavar="FOLDER", help="the folder to write")
+    add(
+        "--input",
+        type=split_column,
+        required=True,
+        action="append",
+        metavar="FILE[:COLUMN]",
+        help=table,
+    )
+    add("--output", type=Path, required=True, metavar="FOLDER", help="the folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it holds a language model")
     per_group = "of each list, N sentences drawn by chance; default: all"
     add("--per-group", type=positive, metavar="N", help=per_group)
     excluded = "columns source and paraphrase: sentences not to train on, nor on lists with one"
-    add("--exclude", metavar="FILE", help=excluded)
+    add("--exclude", type=Path, metavar="FILE", help=excluded)
     add("--order", type=int, choices=ORDERS, default=5, help="longest n-gram; default: 5")
     least = "rarer n-grams are left out, by order, the last for all above; default: 2,1,2"
     add("--least", type=_counts, default=(2, 1, 2), metavar="N,N,...", help=least)
@@ -220,7 +219,6 @@ def as_stream(text: CodePoints, characters: np.ndarray) -> np.ndarray:
 
 def describe(
     options: argparse.Namespace,
-    inputs: list[tuple[str, str]],
     counts: dict,
     tables: Tables,
 ) -> dict:
@@ -232,7 +230,7 @@ def describe(
         "digest": digest(*tables),
         "order": options.order,
         "least": options.least,
-        "inputs": [f"{path.rpartition('/')[2]}:{column}" for path, column in inputs],
+        "inputs": [f"{file.name}:{column}" for file, column in options.input],
         "per_group": options.per_group,
         "seed": options.seed,
         "sources": options.source,

@@ -26,6 +26,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -34,7 +35,6 @@ import numpy as np
 from gaixie.research.fitting.sentences import read_groups, split_column
 from gaixie.udfs.command_line import make_parser, run_command, say
 from gaixie.udfs.meaning.vectors import MANIFEST, write_table
-from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.text.normalise import normalise
@@ -49,18 +49,10 @@ FITTED_WORDS = 60_000
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the job: 0, or 2 after one line on standard error where it cannot be done."""
-    options = _arguments(argv)
-
-    def work() -> None:
-        options.input = [split_column(given) for given in options.input]
-        given = (options.output, *(path for path, _ in options.input))
-        with local_copy(*given, overwrite=options.overwrite) as (options.output, *paths):
-            run(options, paths)
-
-    return run_command("make_vectors", work)
+    return run_command("make_vectors", partial(run, _arguments(argv)))
 
 
-def run(options: argparse.Namespace, paths: list[Path]) -> None:
+def run(options: argparse.Namespace) -> None:
     """Counts, embeds, reduces, writes."""
     from gaixie.udfs.metrics.encoder import Encoder
 
@@ -68,8 +60,7 @@ def run(options: argparse.Namespace, paths: list[Path]) -> None:
     output = check_output(options.output, MANIFEST, options.overwrite)
     encoder = Encoder(options.encoder)
     counts: Counter[str] = Counter()
-    tables = [(path, column) for path, (_, column) in zip(paths, options.input, strict=True)]
-    for path, column in tables:
+    for path, column in options.input:
         counts.update(count_words(path, column))
     words = vocabulary(counts, options.words)
     if len(words) <= options.dimensions:
@@ -87,7 +78,7 @@ def run(options: argparse.Namespace, paths: list[Path]) -> None:
             weights,
             encoder=options.encoder_name or options.encoder,
             licence=options.licence,
-            inputs=[f"{path.name}:{column}" for path, column in tables],
+            inputs=[f"{path.name}:{column}" for path, column in options.input],
             most_words=options.words,
             rarity=options.rarity,
         )
@@ -99,11 +90,18 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("make_vectors.py", __doc__)
     add = parser.add_argument
     tables = "Parquet with sentences or lists of sentences (column: text); may be repeated"
-    add("--input", required=True, action="append", metavar="FILE[:COLUMN]", help=tables)
+    add(
+        "--input",
+        type=split_column,
+        required=True,
+        action="append",
+        metavar="FILE[:COLUMN]",
+        help=tables,
+    )
     add("--encoder", required=True, metavar="MODEL", help="a folder or a cached name")
     add("--encoder-name", metavar="NAME", help="what the manifest calls the encoder")
     add("--licence", default="the encoder's", help="what the manifest says of the licence")
-    add("--output", required=True, metavar="FOLDER", help="the folder to write")
+    add("--output", type=Path, required=True, metavar="FOLDER", help="the folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it holds vectors")
     add("--words", type=int, default=90_000, metavar="N", help="most frequent words (90,000)")
     add("--dimensions", type=int, default=64, metavar="D", help="of a vector (64)")

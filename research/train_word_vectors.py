@@ -9,8 +9,8 @@ examples:
       --output models/word-vectors
 
   # a large corpus, in less time and with other figures at every run
-  python research/train_word_vectors.py --input s3a://bucket/corpus.parquet --workers 8 \\
-      --output s3a://bucket/vectors
+  python research/train_word_vectors.py --input corpus.parquet --workers 8 \\
+      --output models/word-vectors
 
 the vectors then serve the metric WEEM4PG: vectors=models/word-vectors
 
@@ -45,7 +45,6 @@ from gaixie.jobs.errors import run as run_job
 from gaixie.research.fitting.sentences import read_groups, split_column
 from gaixie.udfs.command_line import make_parser, positive, run_command, say
 from gaixie.udfs.metrics.word_vectors import VECTORS_FILE
-from gaixie.udfs.storage.local_copy import local_copy
 from gaixie.udfs.storage.model_folder import check_output, publish, scratch_beside
 from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.text.normalise import normalise
@@ -72,19 +71,18 @@ def run(options: argparse.Namespace) -> None:
     """Read, cut, train, save."""
     started = time.monotonic()
     segmenter = load_segmenter(options.segmenter)
-    given, column = split_column(options.input)
-    copies = local_copy(options.output, given, overwrite=options.overwrite)
-    with copies as (output, corpus), tempfile.TemporaryDirectory(prefix="gaixie-") as work:
-        output = check_output(output, VECTORS_FILE, options.overwrite)
+    corpus, column = options.input
+    output = check_output(options.output, VECTORS_FILE, options.overwrite)
+    with tempfile.TemporaryDirectory(prefix="gaixie-") as work:
         cut = Path(work, "sentences")
         texts = chain.from_iterable(read_groups(corpus, column))
         sentences = islice(filter(None, map(normalise, texts)), options.limit)
         counts = write_words(sentences, segmenter, cut)
         if not counts["sentences"]:
-            raise ValueError(f"{given}: no sentences, expected at least one")
+            raise ValueError(f"{corpus}: no sentences, expected at least one")
         vectors = train(cut, counts["sentences"], options)
         manifest = {
-            "input": options.input,
+            "input": f"{corpus}:{column}",
             "segmenter": f"{segmenter.name}-{segmenter.version}",
             "settings": {name: getattr(options, name) for name in NUMBERS},
             **counts,
@@ -125,7 +123,7 @@ def train(path: Path, sentences: int, options: argparse.Namespace) -> Any:
     model.build_vocab(LineSentence(str(path)))
     if not len(model.wv):
         least = options.min_count
-        raise ValueError(f"{options.input}: no word occurs {least} times; lower --min-count")
+        raise ValueError(f"{options.input[0]}: no word occurs {least} times; lower --min-count")
     say(f"training on {sentences:,} sentences")
     model.train(LineSentence(str(path)), total_examples=sentences, epochs=options.epochs)
     return model.wv
@@ -135,8 +133,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser("train_word_vectors", __doc__)
     add = parser.add_argument
     table = "a table of sentences and its column (text), or .txt with a sentence a line"
-    add("--input", required=True, metavar="FILE[:COLUMN]", help=table)
-    add("--output", required=True, metavar="FOLDER", help="the folder to write")
+    add("--input", type=split_column, required=True, metavar="FILE[:COLUMN]", help=table)
+    add("--output", type=Path, required=True, metavar="FOLDER", help="the folder to write")
     add("--overwrite", action="store_true", help="replace FOLDER if it holds word vectors")
     add("--segmenter", default="jieba", help="jieba (the default) or ltp:NAME_OR_FOLDER")
     add("--limit", type=positive, metavar="N", help="read only the first N sentences")

@@ -11,12 +11,10 @@ import pyarrow.parquet as pq
 from gaixie.udfs.storage.text_tables import BATCH, read_columns
 
 
-def split_column(given: str) -> tuple[str, str]:
-    """FILE[:COLUMN] as file and column; the colons of a URI are the file's."""
-    path, colon, column = given.rpartition(":")
-    if not colon or "/" in column or not column:
-        return given.removesuffix(":"), "text"
-    return path, column
+def split_column(given: str) -> tuple[Path, str]:
+    """FILE[:COLUMN] as file and column."""
+    path, _, column = given.partition(":")
+    return Path(path), column or "text"
 
 
 def read_groups(file: Path, column: str) -> Iterator[list[str]]:

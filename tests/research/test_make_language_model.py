@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gaixie.research.fitting import kneser_ney as kn
-from gaixie.research.fitting.sentences import split_column
 from gaixie.research.make_language_model import Excluded, as_stream, gather, main, number_characters
 from gaixie.udfs.meaning.language_model import MANIFEST, LanguageModel
 from gaixie.udfs.meaning.language_model_kernel import BEGIN, END, FIRST_CHARACTER, WAYS
@@ -307,19 +306,6 @@ def test_excluded_sentences_and_what_overlaps_with_them(tmp_path):
     found, counts = gather([groups], excluded, None)
     assert found == [f"前{part}后", "短 句子"]
     assert (counts["read"], counts["excluded"]) == (6, 4)
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("a.parquet", ("a.parquet", "text")),
-        ("a.parquet:zh", ("a.parquet", "zh")),
-        ("s3a://bucket/a.parquet", ("s3a://bucket/a.parquet", "text")),
-        ("s3a://bucket/a.parquet:zh", ("s3a://bucket/a.parquet", "zh")),
-    ],
-)
-def test_columns_of_inputs(given, expected):
-    assert split_column(given) == expected
 
 
 def test_what_is_wrong_is_one_line_and_exit_code_2(corpus, tmp_path, capsys):

@@ -4,25 +4,26 @@ together."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import islice
+from itertools import accumulate, islice
 
 import pyarrow as pa
+from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from gaixie.jobs.corpus.accounts import input_entry
 from gaixie.jobs.corpus.inputs import MALFORMED_LINE, check_encoding, inspect_inputs, read_files
-from gaixie.jobs.corpus.parquet import CHECKED
+from gaixie.jobs.corpus.parquet import CHECKED, PARQUET
 from gaixie.jobs.corpus.paths import local_path
 from gaixie.jobs.corpus.storage import LITERAL, Storage
 from gaixie.jobs.corpus.unreadable import SPARK_ERRORS, set_aside, unreadable_files
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.pairs.settings import BuildSettings
-from gaixie.jobs.pairs.tmx import units
+from gaixie.jobs.pairs.tmx import END, is_whole, units, units_of
 from gaixie.udfs.storage.manifest import RunInput
 from gaixie.udfs.storage.storage import File, open_file
 
@@ -104,9 +105,11 @@ def _open_tmx(spark: SparkSession, storage: Storage, settings: BuildSettings) ->
                     yield pa.table([pa.array(c, pa.string()) for c in columns], schema)
 
     def convert(folder: str) -> DataFrame:
-        storage.delete(folder)
-        for number, table in enumerate(tables(UNITS)):
-            storage.write_table(f"{folder}/{number:06d}.parquet", table)
+        rows = _units_by_executors(spark, files, languages, schema, folder)
+        if rows is None or not rows.where(F.col(MALFORMED_LINE).isNotNull()).isEmpty():
+            storage.delete(folder)
+            for number, table in enumerate(tables(UNITS)):
+                storage.write_table(f"{folder}/{number:06d}.parquet", table)
         return spark.read.options(**CHECKED).parquet(folder)
 
     first = next(tables(FIRST), None)
@@ -117,6 +120,41 @@ def _open_tmx(spark: SparkSession, storage: Storage, settings: BuildSettings) ->
             said = f"no unit among the first {len(first):,} has the language '{language}'"
             raise JobError(f"{path}: {said}")
     return Rows(spark.createDataFrame(first), [_entry(path, "tmx", files)], files, None, convert)
+
+
+def _units_by_executors(
+    spark: SparkSession,
+    files: list[File],
+    languages: tuple[str, str],
+    schema: pa.Schema,
+    folder: str,
+) -> DataFrame | None:
+    """Writes the units of TMX files as Parquet, in pieces that end with units, and reads them.
+
+    None where a file is not whole. A malformed_line stands for units that were not understood.
+    """
+    for file in files:
+        with open_file(local_path(file.uri) or file.uri) as opened:
+            if not is_whole(opened):
+                return None
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows: list[tuple[str | None, ...]]
+            try:
+                found = units_of(batch.column(0).to_pylist(), *languages)
+                rows = [(*row, None) for row in found]
+            except JobError as error:
+                rows = [(None, None, str(error))]
+            if rows:
+                arrays = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+                yield pa.record_batch(arrays, schema)
+
+    lines = spark.read.options(**LITERAL, lineSep=END).text([file.uri for file in files])
+    fields = ", ".join(f"{name} string" for name in schema.names)
+    rows = lines.select(F.col("value").cast("binary")).mapInArrow(work, fields)
+    rows.write.options(**PARQUET).mode("overwrite").parquet(folder)
+    return spark.read.options(**CHECKED).parquet(folder)
 
 
 def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) -> Rows:
@@ -133,9 +171,10 @@ def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) ->
         lines = spark.sparkContext.textFile(re.sub(r"([*?\[\]{}\\])", r"\\\1", files[0].uri))
         entries.append(_entry(path, "lines", files))
         with _blamed(files, read):
-            counts[path] = lines.count()
-            schema = f"`{SIDES[side]}` string, line long"
-            tables.append(spark.createDataFrame(lines.zipWithIndex(), schema))
+            sizes = lines.mapPartitions(lambda part: [sum(1 for _ in part)]).collect()
+            counts[path], first_of = sum(sizes), [0, *accumulate(sizes)]
+            schema = f"line long, `{SIDES[side]}` string"
+            tables.append(spark.createDataFrame(_numbered(lines, first_of), schema))
         all_files += files
     (first, expected), *others = counts.items()
     if not expected:
@@ -148,6 +187,11 @@ def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) ->
     rows = reduce(lambda a, b: a.join(b, "line"), tables).drop("line")
     rows = rows.withColumn(MALFORMED_LINE, F.lit(None).cast("string"))
     return Rows(rows, entries, all_files, read)
+
+
+def _numbered(lines: RDD[str], first_of: list[int]) -> RDD[tuple[int, str]]:
+    """Numbers lines. first_of: the number of each partition's first."""
+    return lines.mapPartitionsWithIndex(lambda k, part: enumerate(part, first_of[k]))
 
 
 def _entry(path: str, kind: str, files: list[File]) -> RunInput:

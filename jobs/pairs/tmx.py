@@ -6,7 +6,9 @@ format) is left out; highlighted text (hi) stays."""
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+import io
+import re
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import IO
 from xml.etree import ElementTree
@@ -14,6 +16,12 @@ from xml.etree import ElementTree
 from gaixie.jobs.errors import JobError
 
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+
+END = "</tu>"
+"""Ends a unit."""
+OTHER_ENCODING = re.compile(rb"""<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["'])""", re.IGNORECASE)
+HEADER, LAST = re.compile(rb".*?<body[^>]*>", re.DOTALL), re.compile(rb"\s*</body>\s*</tmx>\s*")
+"""What a file has before its units, and behind them."""
 
 
 def units(
@@ -43,6 +51,30 @@ def units(
         raise JobError(f"{path}: line {error.position[0]}: not well-formed XML: {error}") from error
     except (EOFError, OSError) as error:
         raise JobError(f"{path}: cannot be read: {error}") from error
+
+
+def is_whole(file: IO[bytes]) -> bool:
+    """Returns whether a file is in UTF-8 and has its end, which units_of takes for granted."""
+    other = OTHER_ENCODING.search(file.read(200))
+    size = file.seek(0, 2)
+    file.seek(max(size - 64, 0))
+    return other is None and file.read().rstrip().endswith(b"</tmx>")
+
+
+def units_of(
+    pieces: Sequence[bytes], foreign: str, chinese: str
+) -> list[tuple[str | None, str | None]]:
+    """Returns the rows of units, which see, of pieces of whole files: what lies before each END.
+
+    Raises JobError for pieces that are no XML without the rest of their file: it may declare an
+    entity or a prefix, or have a comment that is cut.
+    """
+    text = b"".join(
+        (HEADER.sub(b"", piece, 1) if b"<body" in piece else piece) + END.encode()
+        for piece in pieces
+        if not LAST.fullmatch(piece)
+    )
+    return list(units(io.BytesIO(b"<tmx>" + text + b"</tmx>"), "a piece", foreign, chinese))
 
 
 def _variants(unit: ElementTree.Element, wanted: tuple[str, str]) -> list[list[str | None]]:

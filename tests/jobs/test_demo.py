@@ -60,7 +60,12 @@ def test_demo(make, tmp_path):
     assert means[3] - means[0] > 2
     assert float(rho) > 0.6
     assert "report: out/demo/runs/demo/report.html" in shown
-    documented = (ROOT / "docs/operations.md").read_text("utf-8").splitlines()
-    tables = shown[shown.index("origin ") : shown.index("time: ")].splitlines()
-    assert {line.rstrip() for line in tables} <= {*documented, ""}
+    tables = shown[shown.index("origin ") : shown.index("time: ")]
+    page = (ROOT / "docs/operations.md").read_text("utf-8")
+    documented = page[page.index("origin  ") : page.index("time: ")]
+    # Eight-bit rounding differs a little between processors: scores by 0.02, and so some stages.
+    number = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
+    assert number.sub("", tables).split() == number.sub("", documented).split()
+    for ours, theirs in zip(number.findall(tables), number.findall(documented), strict=True):
+        assert float(ours) == pytest.approx(float(theirs), abs=0.03 if "." in ours else 4)
     assert (tmp_path / "out/demo/runs/demo/report.html").is_file()

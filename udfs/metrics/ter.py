@@ -7,8 +7,8 @@ An edit inserts, deletes or replaces a token, or shifts a run of tokens. Source:
 
 The score is sacrebleu's own, sentence by sentence: its search for shifts is Tercom's, which is
 greedy. Several references: the fewest edits. A corpus divides the sum of all edits. Decided here:
-``normalized`` and ``asian_support`` are on, unlike in sacrebleu, because without them a Chinese
-sentence is one token; Han characters are then tokens. The text is otherwise taken as it stands.
+its ``normalized`` and ``asian_support`` are on, because without them a Chinese sentence is one
+token; Han characters are then tokens. Case does not count, punctuation does.
 An empty paraphrase scores 100, an insertion for each token; an empty reference by convention 100
 too, and both 0. Unit: percent, 0 is best, without an upper bound.
 """
@@ -25,12 +25,7 @@ from gaixie.udfs.metrics.metric import signature
 
 @dataclass(frozen=True)
 class TER(BySacrebleu):
-    """sacrebleu's TER, with sacrebleu's settings."""
-
-    normalized: bool = True
-    no_punct: bool = False
-    asian_support: bool = True
-    case_sensitive: bool = False
+    """sacrebleu's TER of Chinese."""
 
     name = "ter"
     title = "TER"
@@ -39,20 +34,10 @@ class TER(BySacrebleu):
     higher_is_better = False
 
     def signature(self) -> str:
-        def say(setting: bool) -> str:
-            return "yes" if setting else "no"
-
-        return signature(
-            "TER",
-            ("case", "mixed" if self.case_sensitive else "lc"),
-            ("tok", "tercom"),
-            ("norm", say(self.normalized)),
-            ("punct", say(not self.no_punct)),
-            ("asian", say(self.asian_support)),
-            ("sacrebleu", version("sacrebleu")),
-        )
+        own = ("case", "lc"), ("tok", "tercom"), ("norm", "yes"), ("punct", "yes"), ("asian", "yes")
+        return signature("TER", *own, ("sacrebleu", version("sacrebleu")))
 
     def sacrebleu(self) -> Any:
         from sacrebleu.metrics.ter import TER as Sacrebleu
 
-        return Sacrebleu(self.normalized, self.no_punct, self.asian_support, self.case_sensitive)
+        return Sacrebleu(normalized=True, asian_support=True)

@@ -61,7 +61,7 @@ def test_free_is_the_source_in_the_references_place(name):
 
 def test_settings_in_a_name():
     assert load_metric("ibleu:alpha=0.5").alpha == 0.5
-    assert load_metric("ter:asian_support=false").asian_support is False
+    assert load_metric("meteor:synonyms=false").synonyms is False
     assert load_metric("rouge-2:tokenize=word").variant == "2"
     assert load_metric("weem4pg:vectors=a.bin").vectors == "a.bin"
     parsed = load_metric("hsk-easy:homographs=lowest:segmenter=ltp:models/ltp")
@@ -77,7 +77,7 @@ def test_settings_in_a_name():
         ("bleu:n=4", "expected SETTING=VALUE of tokenize, order"),
         ("bleu:order", "expected SETTING=VALUE"),
         ("bleu:order=four", "'four' is not of type int"),
-        ("ter:no_punct=maybe", "'maybe' is not of type bool"),
+        ("meteor:synonyms=maybe", "'maybe' is not of type bool"),
         ("rouge-1:variant=2", "expected SETTING=VALUE of tokenize"),
         ("bleu:order=0", "order"),
         ("bleu:tokenize=jieba", "tokenize 'jieba': expected one of char, zh, 13a, zh-word"),

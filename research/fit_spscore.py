@@ -61,12 +61,12 @@ def run(arguments: argparse.Namespace, folder: Path, output: Path) -> None:
     config = settings(arguments)
     rated = data.read_rated(config.rated, folder)
     groups = rated["group"].nunique()
-    print(f"{config.rated.name}: {len(rated):,} rated pairs in {groups:,} groups")
     if groups < config.folds:
         raise ValueError(
             f"{config.rated.path}: {groups} groups, expected at least {config.folds} (one for each "
             "fold; --folds sets their number)"
         )
+    print(f"{config.rated.name}: {len(rated):,} rated pairs in {groups:,} groups")
     rated, test = apart(rated, arguments.test)
     if arguments.test:
         print(f"{len(test):,} of them are tested on")

@@ -27,7 +27,8 @@ COMMANDS = """
 jobs/score_corpus.py --config examples/demo.yaml --output OUT/demo
 jobs/build_pairs.py versions --input DATA/TRANSLATIONS --foreign-column source_en \
 --text-column translations_zh --max-pairs 2 --output OUT/made
-jobs/score_corpus.py --input OUT/made/pairs --origin-column origin --output OUT/corpus --run-id first
+jobs/score_corpus.py --input OUT/made/pairs --origin-column origin --output OUT/corpus \
+--run-id first
 jobs/release_dataset.py --root OUT/corpus --runs first --version 1.0 --license CC-BY-4.0 \
 --split 0.98 0.01 0.01
 jobs/build_vocabulary.py --input examples/pairs.jsonl --column source --column paraphrase \

@@ -14,10 +14,11 @@ evaluations, and a learning rate that falls to its own end:
     stage-3       the third stage alone, epoch after epoch
     unfiltered    all pairs that were scored: no cut, no floors
 
-The best weights, by the score on one set of validation sources, are compared on the same test sources with a copy, a noised copy, a machine translation and a person's rewrite; by
-the tiers of SPScore-zh, Self-BLEU, entities kept, and with --encoder by an encoder that no training
-has used. Splits are by English sentence. Intervals are over seeds and sources. What is finished is
-not done again; killed, it goes on where it stood. experiment.yaml has the settings.
+The best weights, by the score on one set of validation sources, are compared on the same test
+sources with a copy, a noised copy, a machine translation and a person's rewrite; by the tiers of
+SPScore-zh, Self-BLEU, entities kept, and with --encoder by an encoder that no training has used.
+Splits are by English sentence. Intervals are over seeds and sources. What is finished is not done
+again; killed, it goes on where it stood. experiment.yaml has the settings.
 
   OUTPUT/experiment.md      what is printed; and the outputs of all arms side by side
   OUTPUT/ARM/seed-N/        what training/curriculum.py leaves, without checkpoints; evaluation/

@@ -42,7 +42,7 @@ def package_jar() -> Path:
 
 
 def read_package(jar: Path) -> tuple[BertModel, dict[str, Any]]:
-    """Network and tokenizer.json of the jar. Raises ValueError or OSError where it is no such jar."""
+    """Network and tokenizer.json of the jar. Raises ValueError or OSError if it is no such jar."""
     try:
         with zipfile.ZipFile(jar) as archive:
             network, tokenizer = archive.read(NETWORK_FILE), archive.read(TOKENIZER_FILE)

@@ -207,7 +207,7 @@ CORRUPTIONS: dict[str, Corruption] = {
     "clause_dropped": lambda text, other, tag, rng: drop_clause(text, rng),
     "clause_added": lambda text, other, tag, rng: add_clause(text, other, rng),
 }
-"""What may go wrong in a text: from it, another one, tags and chance; empty if it does not apply."""
+"""What may go wrong in a text: of it, another one, tags and chance; empty if it does not apply."""
 
 KINDS = ("copy", "unrelated", "spliced", *CORRUPTIONS, *(f"own_{kind}" for kind in CORRUPTIONS))
 """Every kind of negative."""

@@ -58,7 +58,9 @@ def fit_and_save(
     if config.ablation:
         say(f"{tier}: ablation")
         figures["ablation"] = ablate(material, tier, config, columns or TIERS[tier])
-    figures["encoder"] = _encoder_card() if tier == "full" else None
+    figures["encoder"] = None
+    if tier == "full":  # how it was trained, and what it sees on pairs it never saw
+        figures["encoder"] = json.loads((SHIPPED / DESCRIPTION).read_text("utf-8"))["summary"]
     model = fit(
         weighted(material, tier, config)[rows_to_fit(material, config)],
         tier,
@@ -84,12 +86,6 @@ def fit_and_save(
     card.plot(output, reliability)
     model.save(output)
     print(f"{model.signature(segmenter)}\n{output}")
-
-
-def _encoder_card() -> dict[str, Any]:
-    """What the card says of the encoder: how it was trained, and what it sees on pairs it never
-    saw."""
-    return dict(json.loads((SHIPPED / DESCRIPTION).read_text("utf-8"))["summary"])
 
 
 def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd.DataFrame]:

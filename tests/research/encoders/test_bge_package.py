@@ -107,14 +107,6 @@ def test_bad_jars_are_refused_in_one_line(tmp_path, bert, refused, damage, compl
     assert not (tmp_path / "out").exists()
 
 
-def test_the_jar_of_the_cache_is_taken(tmp_path, bert, monkeypatch):
-    monkeypatch.setenv("GAIXIE_CACHE_DIR", str(tmp_path))
-    folder = tmp_path / bge_package.ARTIFACT.replace(":", "-")
-    folder.mkdir()
-    jar = write_jar(folder / "bge.jar", as_onnx(bert), tokenizer_file(tmp_path))
-    assert bge_package.package_jar() == jar
-
-
 @pytest.fixture(scope="module")
 def real(tmp_path_factory):
     try:

@@ -1,4 +1,4 @@
-"""How fast, part by part and the whole job.
+"""How fast, part by part and the whole job, against plain Python in the same run.
 
     make bench                       2,000,000 real pairs, 44 characters on average
     make bench PAIRS=200000
@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import rjieba
 
+from gaixie.research.benchmarks import plain
 from gaixie.research.benchmarks.common import ROOT, best_rate, parser, show, watch
 from gaixie.research.benchmarks.pairs import write_pairs
 from gaixie.udfs.features import extract_code_points
@@ -45,7 +46,7 @@ from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.pair_id import pair_ids
 from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter
 
-SAMPLE, FULL_SAMPLE = 50_000, 1_000
+SAMPLE, FULL_SAMPLE, BASELINE_ROWS = 50_000, 1_000, 4_000
 
 
 def sample(pairs: Path, rows: int = SAMPLE) -> tuple[pa.Array, pa.Array]:
@@ -170,7 +171,10 @@ def bench_all(args: argparse.Namespace, pairs: Path, options: list[str]) -> dict
     if importlib.util.find_spec("transformers"):
         result["full"] = bench_full(pairs)
         result["tokenizer"] = bench_tokenizer(pairs, args.work / "tokenizer")
-    result["job"] = local = bench_job(str(pairs), str(args.work / "output"), options)
+    baseline = plain.pairs_per_s(pairs, args.work / "plain", BASELINE_ROWS, None)
+    result["baseline"] = {"pairs_per_s": baseline}
+    local = bench_job(str(pairs), str(args.work / "output"), options)
+    result["job"] = local | {"ratio": local["pairs_per_s"] / baseline}
     if "tokenizer" in result:
         from gaixie.research.benchmarks.bench_stage_data import bench_stage_data
 

@@ -43,7 +43,7 @@ FIXTURES = {
     "long": {"cluster", "under_deepspeed"},
 }
 """The mark of a test that asks for one of these, itself or by way of other fixtures."""
-SLOW = ("spark", "s3", "cluster", "torch", "training")
+SLOW = ("spark", "s3", "cluster", "torch", "training", "long")
 """What --fast leaves out."""
 TORCH = re.compile(
     r"^(?:import|from) (?:torch|transformers|accelerate|datasets|tiny_\w+|whole_service|gaixie\.training|gaixie\.service\.paraphrasing)\b"

@@ -133,6 +133,16 @@ def _reasons(
     return reasons
 
 
+def describe(score: float, language: str = "en") -> str:
+    """Returns what a score says: ``about 2.3 of 5: a light rewording``.
+
+    The levels are those by which raters judged whole pairs. Raises ValueError for another language.
+    """
+    say, rating = _sentences(language), 5 * score
+    level = bisect_right((0.5, 1.5, 2.5, 3.75), rating)
+    return say["score"].format(rating=f"{rating:.1f}", level=say[f"level_{level}"])
+
+
 def in_chinese(reason: str) -> str:
     """Returns a reason that explain gave in English, in Chinese; any other text as it is."""
     english, chinese = _sentences("en"), _sentences("zh")

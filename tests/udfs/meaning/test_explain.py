@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gaixie.udfs.meaning.explain import LOW, Sentence, explain, explain_pairs
+from gaixie.udfs.meaning.explain import LOW, Sentence, describe, explain, explain_pairs
 from gaixie.udfs.meaning.extract import Resources
+from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.segmenters import load_segmenter
 
@@ -99,3 +100,16 @@ def test_many_pairs_are_read_in_one_pass():
     pairs = [(f"{SOURCE}{k}", f"{GOOD}{k}") for k in range(100)]
     assert len(explain_pairs(pairs, Counted(), Resources.load(), [HIGH] * 100)) == 100
     assert passes == [200]
+
+
+def test_what_a_score_says():
+    assert describe(0.46) == "about 2.3 of 5: a light rewording"
+    assert describe(0.9, "zh") == "约 4.5 分（满分 5 分）：彻底改写"
+    with pytest.raises(ValueError, match="language 'fr': expected en or zh"):
+        describe(0.5, "fr")
+
+
+def test_the_metric_explains_its_own_judgements():
+    metric = SPScore.load()
+    assert metric.explain(SOURCE, BAD, SEGMENTER, "zh")
+    assert SPScore.load("paper").explain(SOURCE, BAD) == []

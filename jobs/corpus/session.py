@@ -67,9 +67,7 @@ def begin_session(
         SparkContext._ensure_initialized()
     else:
         _check_environment()
-    conf = SparkConf()
-    if not submitted:
-        conf.setAll([*user_settings().items()])
+    conf = SparkConf().setAll([] if submitted else [*user_settings().items()])
     kind = re.split(r"[^a-z0-9]", conf.get("spark.master", "local[*]"), maxsplit=1)[0]
     hosted = _is_hosted(conf)
     defaults = read_settings(FOLDER / "jobs.conf")

@@ -164,8 +164,8 @@ def print_estimate(samples: Iterable[Measured], cluster: Cluster, target_file_mb
         print(f"  {rate:,.0f} pairs/s of a core, as given, all steps included")
     else:
         print(
-            f"  a pair of {texts:,.0f} bytes: {1e6 * scoring:.1f} µs to score, {1e6 * moving:.1f} µs "
-            "to read, move and write, by what one core here takes"
+            f"  a pair of {texts:,.0f} bytes: {1e6 * scoring:.1f} µs to score, "
+            f"{1e6 * moving:.1f} µs to read, move and write, by what one core here takes"
         )
     print(
         f"  {in_time(spent, 'core-')}; {in_time(took)}, "

@@ -29,7 +29,8 @@ WEIGHTS = {
     4: "reference ntrex-cn",
     3: "GPT-4 Claude-3.5 ONLINE-W google microsoft Unbabel-Tower70B GPT4-5shot Online-W",
     2: "ONLINE-B ONLINE-A IOL-Research IOL_Research CommandR-plus HW-TSC Lan-BridgeMT ONLINE-Y "
-    "Facebook-AI WeChat-AI HuaweiTSC Online-A Online-B Lan-Bridge-MT HappyNewYear Borderline DLUT-GTCOM",
+    "Facebook-AI WeChat-AI HuaweiTSC Online-A Online-B Lan-Bridge-MT HappyNewYear Borderline "
+    "DLUT-GTCOM",
     1: "Llama3-70B ONLINE-G Aya23 IKUN IKUN-C ONLINE-M ZengHuiMT Online-Y Team-J NTTSU",
 }
 HUMAN = frozenset(WEIGHTS[4].split())

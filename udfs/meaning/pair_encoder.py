@@ -6,8 +6,8 @@
 
 The network is multilingual-e5-small, twelve layers with the part of its vocabulary that Chinese
 uses, over ``<s> source </s> paraphrase </s>``, run by CTranslate2 with eight-bit weights, on the
-CPU or a GPU. From its last layer come the state of <s>, the mean states of both sentences, their difference
-and product, and for every token of the paraphrase how likely something is wrong there.
+CPU or a GPU. From its last layer come the state of <s>, the mean states of both sentences, their
+difference and product, and for every token of the paraphrase how likely something is wrong there.
 ``research/make_pair_encoder.py`` trains it.
 
 A folder holds ``pair_encoder.json`` (format, tasks, digest, summary), ``tokenizer.json``,
@@ -47,8 +47,7 @@ BATCH_TOKENS = 4096
 """Tokens of a batch, padding included."""
 STEP = 16
 """A pair is padded to a multiple of so many tokens, and read with pairs of that length alone. Among
-longer ones, sums are rounded in another way, from which eight bits make up to 0.09: what is said of a
-pair would depend on the others."""
+longer ones, sums are rounded in another way, which eight bits turn into differences of up to 0.09."""
 HOW_TO_MAKE = "python research/make_pair_encoder.py makes it"
 
 

@@ -44,7 +44,8 @@ BATCH_TOKENS = 2048
 class BARTScore(Metric):
     """Mean log-likelihood of the paraphrase's tokens.
 
-    model: folder or cached name of a sequence-to-sequence model. device, precision: see ``Encoder``.
+    model: folder or cached name of a sequence-to-sequence model. device, precision: see
+    ``Encoder``.
     """
 
     model: str = ""

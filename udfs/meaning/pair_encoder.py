@@ -47,7 +47,7 @@ BATCH_TOKENS = 4096
 """Tokens of a batch, padding included."""
 STEP = 16
 """A pair is padded to a multiple of so many tokens, and read with pairs of that length alone. Among
-longer ones, sums are rounded in another way, which eight bits turn into differences of up to 0.09."""
+longer ones, sums are rounded in another way, which eight bits turn into up to 0.09."""
 HOW_TO_MAKE = "python research/make_pair_encoder.py makes it"
 
 

@@ -168,9 +168,12 @@ def test_exports(client, run, form):
 
 @pytest.mark.long
 def test_a_large_export_is_not_held_in_memory(run, tmp_path):
-    """It begins to come at once, and the process grows by less than a quarter of it."""
+    """It begins to come at once, and the process grows by less than a quarter of it.
+
+    Pools of Arrow and DuckDB take up to 175 MB of any export, and may give them back in between.
+    """
     long = "".join(run[1]["source"].to_pylist())[:150]
-    size, file = 400_000, tmp_path / "runs/large/scored/origin=llm/stage=1/part-0.parquet"
+    size, file = 800_000, tmp_path / "runs/large/scored/origin=llm/stage=1/part-0.parquet"
     ids = pa.array([f"{k:032x}" for k in range(size)])
     table = pa.table({"pair_id": ids, "spscore": pa.array([0.5] * size, pa.float32())})
     for side in ("source", "paraphrase"):
@@ -190,7 +193,7 @@ def test_a_large_export_is_not_held_in_memory(run, tmp_path):
     )
     assert told.returncode == 0, told.stderr
     whole, grown = map(int, told.stdout.split())
-    assert whole > 400_000_000
+    assert whole > 800_000_000
     assert grown < whole / 4
 
 

@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
+from gaixie.jobs.errors import JobError
+
 OPTIONS = {"--conf": "", "-c": "", "--master": "spark.master="}
 """Options of spark-submit that are read, and what stands before their value."""
 
@@ -25,14 +27,17 @@ def user_settings() -> dict[str, str]:
     """Reads what the user has set where spark-submit has not started this process.
 
     That is, the last first: PYSPARK_SUBMIT_ARGS (--conf, --master), spark-defaults.conf, and -D of
-    SPARK_SUBMIT_OPTS.
+    SPARK_SUBMIT_OPTS. Raises JobError for a variable that a shell would not read.
     """
     set_there = re.findall(r"-D(spark\.[^\s=]+)=(\S*)", os.environ.get("SPARK_SUBMIT_OPTS", ""))
     settings = dict(set_there)
     folder = Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf")
     with suppress(OSError, ValueError):
         settings |= read_settings(folder / "spark-defaults.conf")
-    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    try:
+        words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    except ValueError as error:
+        raise JobError(f"PYSPARK_SUBMIT_ARGS: {error}") from None
     for option, value in pairwise(words):
         if option in OPTIONS:
             name, _, text = (OPTIONS[option] + value).partition("=")

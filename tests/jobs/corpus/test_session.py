@@ -8,6 +8,7 @@ import pytest
 
 from gaixie.jobs.corpus import session
 from gaixie.jobs.corpus.session import begin_session, cores
+from gaixie.jobs.corpus.user_settings import user_settings
 from gaixie.jobs.errors import JobError
 
 
@@ -78,3 +79,9 @@ def test_what_the_user_set_wins(tmp_path, monkeypatch):
     }
     assert {name: found.get(name) for name in expected} == expected
     assert not {"other.setting", "spark.x"} & found.keys()
+
+
+def test_arguments_that_no_shell_reads_are_named(monkeypatch):
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf 'spark.a=b")
+    with pytest.raises(JobError, match="PYSPARK_SUBMIT_ARGS: No closing quotation"):
+        user_settings()

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from gaixie.research.fitting.negatives import KINDS, make_negatives
 from gaixie.research.fitting.pair_tables import read_table, source_hash
-from gaixie.research.pair_encoder.ratings import RATINGS, on_one_scale
+from gaixie.research.pair_encoder.ratings import HIGHEST, RATINGS, TRANSLATED, on_one_scale
 from gaixie.udfs.meaning.extract import Resources, extract_core
 from gaixie.udfs.spscore import OUTPUTS, TIERS
 from gaixie.udfs.storage.settings import Strict
@@ -21,6 +21,7 @@ from gaixie.udfs.text.normalise import normalise, normalise_column
 from gaixie.udfs.text.segmenters import Segmenter
 
 ROOT = Path(__file__).parents[2]
+SYSTEMS = {"source": "system_source", "paraphrase": "system_paraphrase"}
 CONFIG = ROOT / "conf/spscore.yaml"
 Bounds = tuple[float | None, float | None, float | None, float | None, float | None]
 
@@ -38,9 +39,14 @@ class Rated(Strict):
     """Tables of later rounds of rating, with the same columns and ``rater``."""
     own: list[str] = Field(default=[])
     """More of them, which were written for this project: relative to the repository's root."""
-    again: str | None = None
+    translated: str | None = None
+    """A table of ratings, relative to the root, whose sentences stand in ``translations``: columns
+    set, line, system_source, system_paraphrase, rater and the five ratings."""
+    translations: str | None = None
+    """Columns set, line, translations_zh and systems."""
+    again: list[str] = Field(default=[])
     """JSON lines of pairs of the first table that later raters rated once more (id, rater,
-    ratings)."""
+    ratings): in the folder of the sets, or else relative to the root."""
     licence: str = "not stated"
     raters: str = "not stated"
     scale: float = Field(default=5.0, gt=0)
@@ -184,8 +190,12 @@ def read_rated(settings: Rated, folder: Path) -> pd.DataFrame:
     """
     paths = [folder / name for name in (settings.path, *settings.later)]
     paths += [ROOT / name for name in settings.own]
-    rated = pd.concat([_read_rated(settings, path) for path in paths], ignore_index=True)
-    again = folder / settings.again if settings.again else None
+    tables = [_read_rated(settings, path) for path in paths]
+    if settings.translated and settings.translations:
+        tables.append(_read_translated(ROOT / settings.translated, folder / settings.translations))
+    rated = pd.concat(tables, ignore_index=True)
+    here = [(ROOT / name).exists() for name in settings.again]
+    again = [(ROOT if own else folder) / n for own, n in zip(here, settings.again, strict=True)]
     rated = on_one_scale(rated, again, highest=1.0)
     return rated.assign(group=rated["component"])
 
@@ -207,6 +217,23 @@ def _read_rated(settings: Rated, path: Path) -> pd.DataFrame:
         rated[name] = table.get(name, default)
     rated["passes"] = table.get("passes", pd.Series(1, table.index)).astype(float)
     return rated
+
+
+def _read_translated(path: Path, translations: Path) -> pd.DataFrame:
+    """Rated pairs of translations of one sentence, each named by its set, line and system."""
+    rated = read_table(path, ["set", "line", *SYSTEMS.values(), "rater", *RATINGS])
+    texts = read_table(translations, ["set", "line", "translations_zh", "systems"])
+    texts = texts[texts["set"].isin(rated["set"].unique())].explode(["translations_zh", "systems"])
+    names = zip(texts["set"], texts["line"].astype(str), texts["systems"], strict=True)
+    found = dict(zip(names, texts["translations_zh"], strict=True))
+    for side, system in SYSTEMS.items():
+        named = [*zip(rated["set"], rated["line"], rated[system], strict=True)]
+        if missing := [name for name in named if name not in found]:
+            raise ValueError(f"{translations}: no text of {missing[0]}, which {path} names")
+        rated[side] = [normalise(found[name]) for name in named]
+    rated["group"] = rated["set"] + " " + rated["line"]
+    rated[list(RATINGS)] = rated[list(RATINGS)].astype(float) / HIGHEST
+    return rated.assign(kind=TRANSLATED, origin="parallel", passes=1.0)
 
 
 def is_written(rated: pd.DataFrame, settings: Rated) -> np.ndarray:

@@ -15,6 +15,7 @@ from gaixie.research.fitting import card, evaluation
 from gaixie.research.fitting.data import Config
 from gaixie.research.fitting.recipe import Material, cross_validate, fit, rows_to_fit, weighted
 from gaixie.research.fitting.unseen import unseen_figures
+from gaixie.research.pair_encoder.ratings import TRANSLATED
 from gaixie.udfs.command_line import say
 from gaixie.udfs.meaning.extract import FAMILIES
 from gaixie.udfs.meaning.pair_encoder import DESCRIPTION, SHIPPED
@@ -124,11 +125,13 @@ def measure(material: Material, outputs: np.ndarray) -> tuple[dict[str, Any], pd
 
 
 def parts_of(material: Material) -> dict[str, np.ndarray]:
-    """The pairs that figures are given for apart: real ones, those of later rounds, written
-    ones."""
-    later = (material.rated["rater"].fillna("") != "").to_numpy()
+    """The pairs that figures are given for apart: real ones, those of later rounds and of the
+    newest, written ones."""
+    newest = (material.rated["kind"] == TRANSLATED).to_numpy()
+    later = (material.rated["rater"].fillna("") != "").to_numpy() & ~newest
     written = material.written
-    parts = {"real": ~written & ~later, "later": ~written & later, "written": written}
+    real = ~written & ~later & ~newest
+    parts = {"real": real, "later": ~written & later, "newest": newest, "written": written}
     return {name: rows for name, rows in parts.items() if rows.any()}
 
 

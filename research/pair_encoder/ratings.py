@@ -22,18 +22,22 @@ SHRINKAGE = 30
 """Pairs that the mean of all batches counts for beside those of one batch."""
 PARTS = ("test", "heads", "heads", *["encoder"] * 7)
 """What each tenth of the groups is for: the test, the heads of tier full, its encoder."""
-APART = "written_rewrite"
-"""Kinds of pairs that begin so are never for the encoder: it learns from other groups of their
-set."""
+TRANSLATED = "translated"
+APART = ("written_rewrite", TRANSLATED)
+"""Kinds of pairs that begin so are never for the encoder: it learns from other groups of the first,
+and the second were rated after it was trained."""
 
 
 def read_ratings(paths: Sequence[Path], again: Path | None = None) -> pd.DataFrame:
     """Rows of JSON lines as ``on_one_scale`` gives them, rated from 0 to HIGHEST."""
     tables = [pd.read_json(path, lines=True, dtype={"group": str}) for path in paths]
-    return on_one_scale(pd.concat(tables, ignore_index=True), again)
+    rated = pd.concat(tables, ignore_index=True)
+    return on_one_scale(rated, [again] if again is not None else [])
 
 
-def on_one_scale(rated: pd.DataFrame, again: Path | None, highest: float = HIGHEST) -> pd.DataFrame:
+def on_one_scale(
+    rated: pd.DataFrame, again: Sequence[Path], highest: float = HIGHEST
+) -> pd.DataFrame:
     """The ratings of later rounds on the scale of the first; new columns ``component`` and
     ``part``.
 
@@ -41,8 +45,8 @@ def on_one_scale(rated: pd.DataFrame, again: Path | None, highest: float = HIGHE
     JSON lines of pairs of the first round that later raters rated once more (id, rater, RATINGS
     from 0 to HIGHEST). rated: its RATINGS are from 0 to highest.
     """
-    if again is not None:
-        second = pd.read_json(again, lines=True)
+    if again:
+        second = pd.concat([pd.read_json(path, lines=True) for path in again])
         second[list(RATINGS)] *= highest / HIGHEST
         offsets = round_offsets(rated, second)
         own = rated["rater"].isin(offsets.index).to_numpy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -28,6 +29,7 @@ from gaixie.udfs.text.segmenters import load_segmenter
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "pairs.jsonl"
 UNUSABLE = ROOT / "examples" / "unusable.jsonl"
+PAPER = ("--tier", "paper", "--set", "model=null")
 
 
 def write_config(path: Path, **settings) -> Path:
@@ -503,6 +505,24 @@ def test_killed_twice_then_resumed(score, launch, in_units, unbroken, tmp_path):
     assert run.manifest["rows"] == unbroken.manifest["rows"]
     assert run.manifest["stages"] == unbroken.manifest["stages"]
     assert not (run.folder / "_work").exists()
+
+
+@pytest.mark.long
+def test_a_rescoring_run_is_killed_then_resumed(score, launch, unbroken, tmp_path):
+    shutil.copytree(unbroken.folder.parents[1], tmp_path / "out")
+    out, given = tmp_path / "out", ("--rescore", "r", "--unit-mb", "0.01", *PAPER)
+    process = launch(out, *given, run_id="again")
+    read_until(process, "scoring unit 2 of ")
+    kill(process)
+    assert not (out / "runs/again/manifest.json").exists()
+
+    again = score(out, *given, "--resume", run_id="again")
+    assert again.code == 0, again.stderr
+    assert again.stderr.count("already done") >= 1
+    whole = score(out, *given, run_id="whole")
+    same_rows(again.scored, whole.scored)
+    assert again.manifest["rows"] == whole.manifest["rows"]
+    assert (out / "runs/r/manifest.json").exists()
 
 
 def test_resume_with_other_settings_scores_again(score, in_units, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import accumulate
 
+from gaixie.udfs.text import quantities
 from gaixie.udfs.text.numerals import BEFORE, BEHIND, CODE, DIGITS, MEASURES, UNITS, Number
 
 _CHINESE = "".join([*DIGITS, *UNITS])
@@ -26,7 +27,10 @@ def find(text: str, words: Sequence[str]) -> list[Number]:
             position = match.end()
         elif match := NUMBER.match(text, position):
             numbers.append(_number(text, edges, match))
-            position = match.end()
+            position = numbers[-1].end
+        elif text[position] == "半" and (counted := quantity(text, position, position + 1, 0.5)):
+            numbers.append(Number(0.5, True, position, position + 1, *counted))
+            position += 1
         else:
             position += 1
     return numbers
@@ -36,10 +40,14 @@ def _number(text: str, edges: list[int], match: re.Match[str]) -> Number:
     start, end = match.span()
     numeral, share, sign = match.groups()
     number = value(numeral)
+    tenth = None if share or sign or number > 10 else _tenth(text, end, edges)
     if share:
         number = value(share) / number if number else 0.0
     elif sign:
         number /= 100 if sign == "%" else 1000
+    elif tenth:
+        hundredths = (DIGITS | {"": 0, "半": 5})[tenth[1:]]
+        number, end = (number * 10 + hundredths) / 100, end + len(tenth)
     first = max(edge for edge in edges if edge <= start)
     last = min(edge for edge in edges if edge >= end)
     inside = set(text[first:last]) - set(_CHINESE + MEASURES)
@@ -48,8 +56,54 @@ def _number(text: str, edges: list[int], match: re.Match[str]) -> Number:
         or numeral[0] in "百千万亿"
         or bool(not numeral[0].isascii() and inside)
     )
-    strong = share or (start and text[start - 1] in BEFORE) or text[end : end + 1] in [*BEHIND]
-    return Number(number, weak and not strong, start, end)
+    strong = (
+        share or tenth or (start and text[start - 1] in BEFORE) or text[end : end + 1] in [*BEHIND]
+    )
+    if share or sign or tenth:
+        counted = left(text[:start], number)
+    else:
+        counted = quantity(text, start, end, number) or (quantities.NOTHING, number)
+    return Number(number, weak and not strong, start, end, *counted)
+
+
+def _tenth(text: str, end: int, edges: list[int]) -> str | None:
+    """成, with a digit or 半 where one follows, if a word ends behind it."""
+    for match in (re.compile(pattern).match(text, end) for pattern in (f"成(?:{_DIGIT}|半)", "成")):
+        if match and match.end() in edges:
+            return match[0]
+    return None
+
+
+_NAMES = {
+    unit: (dimension, size)
+    for dimension, own in quantities.UNITS.items()
+    for unit, size in own.items()
+}
+_LONGEST_FIRST = "|".join(sorted(_NAMES, key=lambda unit: -len(unit)))
+QUANTITY = re.compile(
+    rf"[{quantities.SOME}]?(?:(个)(?:(半)|[{quantities.SOME}])?)?({_LONGEST_FIRST})(半)?"
+)
+
+
+def quantity(text: str, start: int, end: int, number: float) -> tuple[int, float] | None:
+    """(dimension, amount) of the number text[start:end], if a unit follows."""
+    match = QUANTITY.match(text, end)
+    if match is None or _NAMES[match[3]][0] == quantities.NOTHING:
+        return None
+    if match[3] == "月" and not match[1]:
+        return None
+    dimension, size = _NAMES[match[3]]
+    return dimension, (number + bool(match[2]) / 2 + bool(match[4]) / 2) * size
+
+
+def left(before: str, share: float) -> tuple[int, float]:
+    """(dimension, amount) of a share by the text before it."""
+    between = rf"[{quantities.BETWEEN}]{{0,5}}+$"
+    if re.search(rf"[{quantities.CUT}]{between}", before):
+        return quantities.LEFT, 1.0 - share
+    if re.search(rf"[{quantities.KEPT}]{between}", before):
+        return quantities.LEFT, share
+    return quantities.NOTHING, share
 
 
 def value(numeral: str) -> float:

@@ -2,8 +2,8 @@
 
 | column | meaning |
 |---|---|
-| numbers_lost, numbers_new | numbers of the source (of the paraphrase) without one of the same |
-| | value on the other side (udfs/text/numerals.py); weak ones are not missed |
+| numbers_lost, numbers_new | numbers of the source (of the paraphrase) that the other side does not |
+| | say (udfs/text/numerals.py, udfs/text/quantities.py); weak ones are not missed |
 | latin_lost, latin_new | Latin words and codes, without case |
 | names_lost, names_new | places, organisations and persons of jieba's dictionary that the other |
 | | side does not have in any words (北京市 is there in 北京) |
@@ -93,16 +93,17 @@ def find(text: str, words: Sequence[str]) -> Found:
 def missing(here: Found, there: Found) -> list[Fact]:
     """Returns the facts of one sentence that the other does not have, one for one."""
     facts = []
-    values = [number.value for number in there.numbers]
+    others = [*there.numbers]
     for number in here.numbers:
-        if number.value in values:
-            values.remove(number.value)
+        same = next((k for k, other in enumerate(others) if number.same(other)), None)
+        if same is not None:
+            del others[same]
         elif not number.weak:
             facts.append(Fact("number", number.start, number.end))
-    others = Counter(match[0].lower() for match in there.latin)
+    latin = Counter(match[0].lower() for match in there.latin)
     for match in here.latin:
-        if others[match[0].lower()]:
-            others[match[0].lower()] -= 1
+        if latin[match[0].lower()]:
+            latin[match[0].lower()] -= 1
         else:
             facts.append(Fact("latin", *match.span()))
     letters = "".join(filter(str.isalnum, there.text))

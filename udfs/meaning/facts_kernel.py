@@ -8,27 +8,28 @@ import numpy as np
 
 from gaixie.udfs.meaning import fact_tables
 from gaixie.udfs.meaning.bucket import fetch
-from gaixie.udfs.text import numerals
+from gaixie.udfs.text import numerals, quantities
 from gaixie.udfs.text.compiled import inlined, inner
 from gaixie.udfs.text.words import MULTIPLIER, same_text
 
 _PRONOUNS, _PRONOUNS_END = fact_tables.KIND_SPAN["pronoun"]
 _QUESTIONS, _QUESTIONS_END = fact_tables.KIND_SPAN["question"]
 _ITEMS = len(fact_tables.ITEMS)
-_OF_NOTE = fact_tables.LATIN | numerals.NUMERAL | fact_tables.ROOT_MASK << fact_tables.ROOT_SHIFT
+_NUMBER = numerals.NUMERAL | numerals.HALF
+_OF_NOTE = fact_tables.LATIN | _NUMBER | fact_tables.ROOT_MASK << fact_tables.ROOT_SHIFT
 _QUESTION_MARK = ord("?")
 _SEED = np.uint64(0xCBF29CE484222325)
 
 
 class Scratch(
-    namedtuple("Scratch", "edges counts values weak latin seen noted cells slots marks places")
+    namedtuple("Scratch", "edges counts numbers weak latin seen noted cells slots marks places")
 ):
     """Room for the longest sentence of a batch.
 
     edges: uint8, by character and one more: 1 where a word begins or ends. counts: int16, (2,
-    items). values: float64, and weak: uint8, (2, numbers). latin: uint64, (2, words). seen: uint8,
-    by letter id, 0 between calls. noted: int32, and cells: uint32, by character. slots: int64,
-    marks: uint32, places: int32, (2, words): see _find_names.
+    items). numbers: float64 (2, numbers, 3): value, dimension and amount; weak: uint8 (2, numbers).
+    latin: uint64, (2, words). seen: uint8, by letter id, 0 between calls. noted: int32, and cells:
+    uint32, by character. slots: int64, marks: uint32, places: int32, (2, words): see _find_names.
     """
 
 
@@ -37,7 +38,7 @@ def scratch(longest: int) -> Scratch:
     return Scratch(
         np.zeros(longest + 1, np.uint8),
         np.zeros((2, _ITEMS), np.int16),
-        np.empty((2, longest + 1)),
+        np.empty((2, longest + 1, 3)),
         np.empty((2, longest + 1), np.uint8),
         np.empty((2, longest + 1), np.uint64),
         np.zeros(2 * longest + 2, np.uint8),
@@ -65,16 +66,16 @@ def kernel(a, ends_a, b, ends_b, counts, s, f, t, row):
     noted_a, foreign_a = _note(a, t.characters, f.noted, f.cells)
     noted = (f.noted[:noted_a], f.cells)
     numbers_a, latin_a = _read(
-        a, ends_a, noted, t.characters, tree, f.edges, items_a, f.values[0], f.weak[0], f.latin[0]
+        a, ends_a, noted, t.characters, tree, f.edges, items_a, f.numbers[0], f.weak[0], f.latin[0]
     )
     noted_b, foreign_b = _note(b, t.characters, f.noted, f.cells)
     noted = (f.noted[:noted_b], f.cells)
     numbers_b, latin_b = _read(
-        b, ends_b, noted, t.characters, tree, f.edges, items_b, f.values[1], f.weak[1], f.latin[1]
+        b, ends_b, noted, t.characters, tree, f.edges, items_b, f.numbers[1], f.weak[1], f.latin[1]
     )
-    values_a, values_b = f.values[0, :numbers_a], f.values[1, :numbers_b]
-    row[0] = _missed_numbers(values_a, f.weak[0], values_b, f.edges)
-    row[1] = _missed_numbers(values_b, f.weak[1], values_a, f.edges)
+    found_a, found_b = f.numbers[0, :numbers_a], f.numbers[1, :numbers_b]
+    row[0] = _missed_numbers(found_a, f.weak[0], found_b, f.edges)
+    row[1] = _missed_numbers(found_b, f.weak[1], found_a, f.edges)
     row[2], row[3] = _missed_latin(f.latin[0, :latin_a], f.latin[1, :latin_b])
     row[4] = _missed_names(names_a, s, letters_b, t, f.slots[0], f.marks[0], f.places[0])
     row[5] = _missed_names(names_b, s, letters_a, t, f.slots[1], f.marks[1], f.places[1])
@@ -106,7 +107,7 @@ def _note(text, characters, noted, cells):
 
 
 @inner
-def _read(text, ends, noted, characters, tree, edges, items, values, weak, latin):
+def _read(text, ends, noted, characters, tree, edges, items, found, weak, latin):
     """Finds numbers, Latin words and items; returns how many of the first two."""
     follow, tree_edges, children, word_at, first_hit, hits, anywhere = tree
     n = len(text)
@@ -132,9 +133,15 @@ def _read(text, ends, noted, characters, tree, edges, items, values, weak, latin
                     busy += 1
                 latin[words] = key
                 words += 1
-            elif cell & numerals.NUMERAL:
-                values[numbers], weak[numbers], busy = numerals.kernel(text, i, characters, edges)
-                numbers += 1
+            elif cell & _NUMBER:
+                number = numerals.kernel(text, i, characters, edges)
+                weak[numbers], busy = number[1], number[2]
+                found[numbers, 0], found[numbers, 1], found[numbers, 2] = (
+                    number[0],
+                    number[3],
+                    number[4],
+                )
+                numbers += busy > i
         node = (cell >> fact_tables.ROOT_SHIFT) & fact_tables.ROOT_MASK
         if i < matched or node == 0:
             continue
@@ -165,14 +172,16 @@ def _read(text, ends, noted, characters, tree, edges, items, values, weak, latin
 
 
 @inner
-def _missed_numbers(values, weak, others, taken):
-    """How many of the values no other one equals, one for one; no weak ones."""
+def _missed_numbers(numbers, weak, others, taken):
+    """How many of the numbers no other one says, one for one; no weak ones."""
     missed = 0
     for k in range(len(others)):
         taken[k] = 0
-    for k in range(len(values)):
+    for k in range(len(numbers)):
         position = 0
-        while position < len(others) and (taken[position] or others[position] != values[k]):
+        while position < len(others) and (
+            taken[position] or not quantities.same_kernel(numbers[k], others[position])
+        ):
             position += 1
         if position < len(others):
             taken[position] = 1

@@ -2,7 +2,7 @@
 
 Grammar, over normalised text:
 
-    number   = numeral ["分之" numeral | "%" | "‰"]
+    number   = numeral ["分之" numeral | "%" | "‰" | "成" [digit | "半"]] | "半"
     numeral  = arabic units* | chinese ["点" digit+ units*]
     arabic   = digits, with commas before every third or without, ["." digits]
     chinese  = one or more of 零〇一二两三四五六七八九 and units
@@ -11,7 +11,9 @@ Grammar, over normalised text:
 In a Chinese numeral a row of digits counts the unit behind it (一, where there is none). 万 and 亿
 take all that stands before them since the last 亿. A single digit at the end counts the next smaller
 unit (三万五). Of a row of two that follow one upon another the value lies between (七八 is 7.5). 点 with
-digits and 分 tells the time.
+digits and 分 tells the time. 成 is a tenth, with a digit behind it for hundredths (三成五), of a numeral
+up to 十, where a word ends behind it (not 一成不变). 半 is a number only before a unit of
+udfs/text/quantities.py (半小时, 半个月).
 
 A number is *weak*, possibly none, where 一 or 十 stands alone (一个, 十分), where 百, 千, 万 or 亿 begins
 it (百姓, 万一), or where its word has characters other than numerals and measures (四川, 一心一意). A
@@ -29,6 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gaixie.udfs.text import quantities
 from gaixie.udfs.text.code_points import from_strings
 from gaixie.udfs.text.compiled import entry, inner, read_only
 
@@ -53,23 +56,36 @@ class Number(NamedTuple):
     start: int
     end: int
     """Place of the first character in the text, and of the one behind the last."""
+    dimension: int = quantities.NOTHING
+    amount: float = 0.0
+    """What it counts, and how much of it: udfs/text/quantities.py."""
+
+    def same(self, other: Number) -> bool:
+        """Whether both say the same."""
+        own, others = ((n.value, n.dimension, n.amount) for n in (self, other))
+        return bool(quantities.same(own, others))
 
 
 # Bits of a cell of the kernel's table, by code point: the digit + 1, the number of the unit, ...
 DIGIT_MASK, UNIT_SHIFT, UNIT_MASK = 15, 4, 7
-ARABIC, MEASURE, IS_BEFORE, IS_BEHIND = 1 << 7, 1 << 8, 1 << 9, 1 << 10
+ARABIC, MEASURE, IS_BEFORE, IS_BEHIND, HALF = 1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11
 NUMERAL = DIGIT_MASK | UNIT_MASK << UNIT_SHIFT
 _COMMA, _STOP, _POINT, _MINUTE, _PERCENT, _PER_MILLE = map(ord, ",.点分%‰")
-_PART, _OF, _MANY, _OVER, _TEN, _ONE = map(ord, "分之多余十一")
+_PART, _OF, _MANY, _OVER, _TEN, _ONE, _TENTH, _HALF = map(ord, "分之多余十一成半")
 _SIZES = np.array([1.0, *UNITS.values()])
 
 
 def cells() -> dict[str, int]:
-    """The cell of each character that has one: what the table must hold in its low eleven bits."""
+    """The cell of each character that has one: what the table must hold in its low twelve bits."""
     table = {str(digit): digit + 1 | ARABIC for digit in range(10)}
     table |= {character: digit + 1 for character, digit in DIGITS.items()}
     table |= {character: k << UNIT_SHIFT for k, character in enumerate(UNITS, 1)}
-    for bit, characters in ((MEASURE, MEASURES), (IS_BEFORE, BEFORE), (IS_BEHIND, BEHIND)):
+    for bit, characters in (
+        (MEASURE, MEASURES),
+        (IS_BEFORE, BEFORE),
+        (IS_BEHIND, BEHIND),
+        (HALF, "半"),
+    ):
         for character in characters:
             table[character] = table.get(character, 0) | bit
     return table
@@ -83,24 +99,20 @@ def cell_at(text, k, table):
 
 @entry
 def kernel(text, start, table, edges):
-    """The number that begins at start, a digit or unit not in a code: (value, weak, end).
+    """The number at start, a numeral or 半, not in a code: (value, weak, end, dimension, amount).
 
     table: see :func:`cells`. edges: 1 where a word begins or ends, a cell more than the text has.
+    Where 半 is none, end is start.
     """
-    number, end = _numeral(text, start, table)
     first = cell_at(text, start, table)
+    if first & HALF:
+        dimension, amount = quantities.kernel(text, start, start + 1, 0.5, False)
+        return 0.5, True, start + (dimension != quantities.NOTHING), dimension, amount
+    number, end = _numeral(text, start, table)
     weak = (first >> UNIT_SHIFT) & UNIT_MASK > 1
     weak |= end == start + 1 and (text[start] == _ONE or text[start] == _TEN)
-    share = False
-    if end + 2 < len(text) and text[end] == _PART and text[end + 1] == _OF:
-        share = cell_at(text, end + 2, table) & NUMERAL != 0
-    if share:
-        part, end = _numeral(text, end + 2, table)
-        number = part / number if number != 0.0 else 0.0
-    elif end < len(text) and text[end] == _PERCENT:
-        number, end = number / 100, end + 1
-    elif end < len(text) and text[end] == _PER_MILLE:
-        number, end = number / 1000, end + 1
+    number, end, share = _share(text, number, end, table, edges)
+    sign = end - 1
     if not weak and not first & ARABIC:
         k = start
         while not edges[k]:
@@ -110,11 +122,35 @@ def kernel(text, start, table, edges):
                 cell_at(text, k, table) & ARABIC != 0
             )
             k += 1
-    if share or cell_at(text, end, table) & IS_BEHIND:
+    signed = text[sign] == _PERCENT or text[sign] == _PER_MILLE
+    if (share and not signed) or cell_at(text, end, table) & IS_BEHIND:
         weak = False
     if start > 0 and cell_at(text, start - 1, table) & IS_BEFORE:
         weak = False
-    return number, weak, end
+    dimension, amount = quantities.kernel(text, start, end, number, share)
+    return number, weak, end, dimension, amount
+
+
+@inner
+def _share(text, number, end, table, edges):
+    """(value, end, whether it is a share) of a numeral with what makes it one behind it."""
+    sign = np.int64(text[end]) if end < len(text) else 0
+    if sign == _PERCENT:
+        return number / 100, end + 1, True
+    if sign == _PER_MILLE:
+        return number / 1000, end + 1, True
+    if sign == _PART and end + 2 < len(text) and text[end + 1] == _OF:
+        if cell_at(text, end + 2, table) & NUMERAL != 0:
+            part, end = _numeral(text, end + 2, table)
+            return part / number if number != 0.0 else 0.0, end, True
+    if sign == _TENTH and number <= 10.0:
+        behind = cell_at(text, end + 1, table)
+        if (_is_digit(behind) or behind & HALF) and edges[end + 2]:
+            rest = 5.0 if behind & HALF else np.float64((behind & DIGIT_MASK) - 1)
+            return (number * 10 + rest) / 100, end + 2, True
+        if edges[end + 1]:
+            return number / 10, end + 1, True
+    return number, end, False
 
 
 @inner
@@ -223,7 +259,7 @@ def _goes_on(text, k, end, table):
 def find(text: str, words: Sequence[str]) -> list[Number]:
     """Returns the numbers of a normalised text, given with its words, in order."""
     codes, table = read_only(from_strings([text]).values), _table()
-    begins = ((table[np.minimum(codes, len(table) - 1)] & NUMERAL) != 0).tolist()
+    begins = ((table[np.minimum(codes, len(table) - 1)] & (NUMERAL | HALF)) != 0).tolist()
     edges = np.zeros(len(text) + 1, np.uint8)
     edges[[0, *accumulate(map(len, words))]] = 1
     numbers, position = [], 0
@@ -231,9 +267,11 @@ def find(text: str, words: Sequence[str]) -> list[Number]:
         if code := CODE.match(text, position):
             position = code.end()
         elif begins[position]:
-            number, weak, end = kernel(codes, position, table, edges)
-            numbers.append(Number(number, bool(weak), position, end))
-            position = end
+            number, weak, end, dimension, amount = kernel(codes, position, table, edges)
+            if end > position:
+                own = Number(number, bool(weak), position, end, dimension, amount)
+                numbers.append(own)
+            position = max(end, position + 1)
         else:
             position += 1
     return numbers

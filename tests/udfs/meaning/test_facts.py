@@ -57,6 +57,8 @@ GOLDEN = [
         {"numbers_lost": 1, "numbers_new": 1, "changed": 2},
         ["number 3000 lost", "number 7 new"],
     ),
+    ("会开了七十二小时", "会开了三天", {}, []),
+    ("产量减了三成", "产量减到三成", {"numbers_lost": 1, "numbers_new": 1}, None),
     ("一个人来了", "有人来了", {}, None),
     ("他买了iPhone和A380", "他买了IPHONE和a380", {}, []),
     ("他用Word写信", "他写信", {"latin_lost": 1, "changed": 1}, ["latin Word lost"]),
@@ -146,7 +148,10 @@ def test_too_long():
 PIECES = st.one_of(
     st.sampled_from(sorted(fact_tables.lexicon())),
     st.sampled_from(
-        [*"不没北京上海美国3十二百%,?。的是AaB1·阿尔弗德·马里", "北京", "3.5万", "第一", "李四"]
+        [
+            *"不没北京上海美国3十二百%,?。的是AaB1·阿尔弗德·马里",
+            *("北京", "3.5万", "第一", "李四", "三成", "三天", "72小时", "半年", "减少", "剩"),
+        ]
     ),
 )
 SENTENCES = st.lists(PIECES, max_size=14).map("".join)

@@ -41,6 +41,11 @@ VALUES = {
     "百分之三十": 0.3,
     "百分之12.5": 0.125,
     "三分之一": 1 / 3,
+    "三成": 0.3,
+    "3成": 0.3,
+    "三成五": 0.35,
+    "七成半": 0.75,
+    "七八成": 0.75,
     "七八": 7.5,
     "三四百": 350,
     "三十多万": 300000,
@@ -74,6 +79,13 @@ def test_values(text, value):
         (["A380", "和", "3D"], [3], [False]),
         (["1,0000"], [1, 0], [False, False]),
         (["没有", "数"], [], []),
+        (["一成不变"], [1], [True]),
+        (["三", "成功"], [3], [False]),
+        (["三", "成", "一直", "在"], [0.3, 1], [False, True]),
+        (["十二", "成"], [12], [False]),
+        (["半", "小时"], [0.5], [True]),
+        (["半", "天空"], [0.5], [True]),
+        (["半", "数"], [], []),
     ],
 )
 def test_in_sentences(words, values, weak):
@@ -84,7 +96,55 @@ def test_in_sentences(words, values, weak):
     assert numerals.find(text, words) == numbers
 
 
-PIECES = [*"0123456789,.%‰一二三两零〇十百千万亿点分之多余第年月个人a", "分之", "百分之", "10,000"]
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (["七十二", "小时"], ["三", "天"]),
+        (["一", "个", "半", "小时"], ["90", "分钟"]),
+        (["两", "年", "半"], ["30", "个", "月"]),
+        (["半", "年"], ["六", "个", "月"]),
+        (["3", "个", "多", "小时"], ["180", "分钟"]),
+        (["十", "斤"], ["5", "公斤"]),
+        (["3千", "米"], ["3", "公里"]),
+        (["3", "日"], ["3", "号"]),
+        (["2018", "年"], ["2018"]),
+        (["50", "周年"], ["50", "年"]),
+        (["涨", "了", "三成"], ["涨幅", "30%"]),
+        (["减少", "三分之一"], ["剩", "三分之二"]),
+        (["降低", "了", "约", "两成"], ["只有", "80%"]),
+    ],
+)
+def test_the_same_quantities(one, other):
+    assert _first(one).same(_first(other))
+    assert _first(other).same(_first(one))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (["三", "天"], ["三", "小时"]),
+        (["5", "公里"], ["5", "米"]),
+        (["一", "年"], ["12", "天"]),
+        (["减少", "三成"], ["减", "至", "三成"]),
+        (["下降", "了", "20%"], ["降", "到", "20%"]),
+        (["三成"], ["三分之一"]),
+    ],
+)
+def test_other_quantities(one, other):
+    assert not _first(one).same(_first(other))
+    assert not _first(other).same(_first(one))
+
+
+def _first(words):
+    (number,) = plain_numerals.find("".join(words), words)[:1]
+    assert numerals.find("".join(words), words)[0] == number
+    return number
+
+
+PIECES = [
+    *"0123456789,.%‰一二三两零〇十百千万亿点分之多余第年月个人a半成天周斤减剩了的",
+    *("分之", "百分之", "10,000", "小时", "公里", "周年", "个半"),
+]
 
 
 @given(st.lists(st.lists(st.sampled_from(PIECES), min_size=1, max_size=4).map("".join), max_size=8))
@@ -93,8 +153,9 @@ PIECES = [*"0123456789,.%‰一二三两零〇十百千万亿点分之多余第�
 def test_kernel_is_the_definition(words):
     text = "".join(words)
     numbers = plain_numerals.find(text, words)
-    assert [n._replace(value=0.0) for n in numerals.find(text, words)] == [
-        n._replace(value=0.0) for n in numbers
+    found = numerals.find(text, words)
+    assert [n._replace(value=0.0, amount=0.0) for n in found] == [
+        n._replace(value=0.0, amount=0.0) for n in numbers
     ]
-    values = [n.value for n in numerals.find(text, words)]
-    assert values == pytest.approx([n.value for n in numbers], rel=1e-12)
+    sizes = [(n.value, n.amount) for n in found]
+    assert sizes == [pytest.approx((n.value, n.amount), rel=1e-12, abs=1e-12) for n in numbers]

@@ -509,8 +509,10 @@ def test_killed_twice_then_resumed(score, launch, in_units, unbroken, tmp_path):
 
 @pytest.mark.long
 def test_a_rescoring_run_is_killed_then_resumed(score, launch, unbroken, tmp_path):
-    shutil.copytree(unbroken.folder.parents[1], tmp_path / "out")
-    out, given = tmp_path / "out", ("--rescore", "r", "--unit-mb", "0.01", *PAPER)
+    out, other = (
+        shutil.copytree(unbroken.folder.parents[1], tmp_path / name) for name in ("out", "other")
+    )
+    given = ("--rescore", "r", "--unit-mb", "0.01", *PAPER)
     process = launch(out, *given, run_id="again")
     read_until(process, "scoring unit 2 of ")
     kill(process)
@@ -519,7 +521,7 @@ def test_a_rescoring_run_is_killed_then_resumed(score, launch, unbroken, tmp_pat
     again = score(out, *given, "--resume", run_id="again")
     assert again.code == 0, again.stderr
     assert again.stderr.count("already done") >= 1
-    whole = score(out, *given, run_id="whole")
+    whole = score(other, *given, run_id="again")
     same_rows(again.scored, whole.scored)
     assert again.manifest["rows"] == whole.manifest["rows"]
     assert (out / "runs/r/manifest.json").exists()

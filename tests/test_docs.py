@@ -51,7 +51,6 @@ def test_links_lead_somewhere(page):
 
 
 def test_commands_start_scripts_and_name_options_that_exist():
-    pytest.importorskip("transformers", reason="scripts of training import it")
     assert len(commands()) > 15
     for script, words in commands():
         # A script with commands of its own says only there what they take.

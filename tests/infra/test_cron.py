@@ -1,7 +1,5 @@
 """infra/cron/run.sh really runs: one at a time, with a log, a lock and an alert."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The archive of infra/dist.py: unpacked by a cluster's nodes, it scores the rows of the checkout."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -10,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.dataset as ds
 import pytest
+from scored_runs import Run
 from servers import SPARK_HOME
 from warm_up import SMALL_HEAP
 
@@ -77,12 +75,6 @@ def run(line: list, folder: Path, environment: dict[str, str]) -> None:
     assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
 
 
-def scored(output: Path) -> pd.DataFrame:
-    folder = output / "runs" / "r" / "scored"
-    table = ds.dataset(folder, format="parquet", partitioning="hive").to_table()
-    return table.to_pandas().sort_values("pair_id", ignore_index=True)
-
-
 def test_a_cluster_scores_from_the_archive_alone(archive, unpacked, cluster, spark, tmp_path):
     settings = {
         "spark.pyspark.python": "./gaixie/bin/python",
@@ -121,6 +113,6 @@ def test_a_cluster_scores_from_the_archive_alone(archive, unpacked, cluster, spa
     assert any(file.endswith("/jobs/scoring/chunks.py") for file in found["driver"])
 
     assert main([str(word) for word in arguments(tmp_path / "local")]) == 0  # in this process
-    expected = scored(tmp_path / "local")
-    assert len(expected) == 288
-    pd.testing.assert_frame_equal(scored(tmp_path / "cluster"), expected, check_exact=True)
+    ours, theirs = (Run(0, "", "", tmp_path / name / "runs/r") for name in ("local", "cluster"))
+    assert len(ours.scored) == 288
+    pd.testing.assert_frame_equal(theirs.scored, ours.scored, check_exact=True)

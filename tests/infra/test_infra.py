@@ -1,7 +1,5 @@
 """The files of infra/, by the tools that know their formats, and against what the jobs offer."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re
@@ -290,7 +288,6 @@ def test_jobs_have_the_options_that_infra_gives_them(job):
 @pytest.fixture
 def dist(monkeypatch):
     """infra/dist.py as a module."""
-    pytest.importorskip("venv_pack")
     monkeypatch.syspath_prepend(INFRA)
     return importlib.import_module("dist")
 

@@ -1,7 +1,5 @@
 """The SparkApplication of infra/spark-operator, and what the driver's pod of cluster mode runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

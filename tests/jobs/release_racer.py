@@ -4,8 +4,6 @@ verifies what it released, at the same root written s3a://.
 python release_racer.py FOLDER …    FOLDER: where the racers meet; the rest goes to the job
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """jobs/build_pairs.py with translators: on Spark, from sentences to pairs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

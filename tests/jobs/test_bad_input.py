@@ -1,7 +1,5 @@
 """What the job does with input that it cannot use: design section 5, row by row."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from itertools import chain

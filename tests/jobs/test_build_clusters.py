@@ -1,7 +1,5 @@
 """jobs/build_pairs.py cluster: sentences that say the same, their account, and months that join."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """jobs/build_pairs.py: from translations to pairs that the scoring job takes; the counts close."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from itertools import combinations

@@ -1,7 +1,5 @@
 """jobs/build_vocabulary.py: the counts and the cut of the plain definition, in Spark."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Retention: which runs clean_runs deletes, what stays of them, and what --unreleased takes."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import local_hdfs
@@ -27,9 +25,7 @@ def root(request, tmp_path, monkeypatch) -> str:
         local_hdfs.use()
         root = f"hdfs://node{root}"
     if request.param == "s3":
-        store = request.getfixturevalue("store")
-        for name, value in store.environment().items():
-            monkeypatch.setenv(name, value)
+        store = request.getfixturevalue("admin")
         root = f"s3a://{store.BUCKET}/retention/{tmp_path.name}"
     for run_id, days in RUNS.items():
         publish(root, run_id, days)

@@ -1,7 +1,5 @@
 """The command `gaixie`: each of its names runs a script that is there."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy

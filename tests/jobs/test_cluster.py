@@ -1,8 +1,5 @@
 """The job on a standalone cluster: the rows of local mode, whatever dies on the way."""
 
-from __future__ import annotations
-
-import json
 import os
 import shutil
 import signal
@@ -11,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
+from scored_runs import Run
 from servers import PATIENCE, event_log, executors_lost, wait_for
 
 
@@ -31,27 +28,14 @@ def submit(spark_submit, launch):
     return start
 
 
-def read_run(folder: Path) -> tuple[dict, pd.DataFrame]:
-    """(manifest, scored rows in order of pair_id) of a published run."""
-    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-    files = [folder / file["path"] for file in manifest["files"]["scored"]]
-    assert sorted(files) == sorted((folder / "scored").rglob("*.parquet"))
-    tables = []
-    for path in files:
-        origin, stage = (part.partition("=")[2] for part in path.parts[-3:-1])
-        table = pq.ParquetFile(path).read().to_pandas()
-        tables.append(table.assign(origin=origin, stage=int(stage)))
-    rows = pd.concat(tables).sort_values("pair_id", ignore_index=True)
-    return manifest, rows
-
-
-def same_run(folder: Path, local) -> None:
-    expected_manifest, expected = read_run(local.folder)
-    manifest, rows = read_run(folder)
-    assert len(rows) == 3600
-    pd.testing.assert_frame_equal(rows, expected, check_exact=True)
+def same_run(folder: Path, local: Run) -> None:
+    run = Run(0, "", "", folder)
+    files = [folder / file["path"] for file in run.manifest["files"]["scored"]]
+    assert sorted(files) == run.files("scored")
+    assert len(run.scored) == 3600
+    pd.testing.assert_frame_equal(run.scored, local.scored, check_exact=True)
     for key in ("rows", "stages", "quarantine", "cuts", "quantiles", "signature"):
-        assert manifest[key] == expected_manifest[key]
+        assert run.manifest[key] == local.manifest[key]
 
 
 def in_unit(output: Path, unit: int) -> Callable[[], bool]:

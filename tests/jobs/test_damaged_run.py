@@ -1,7 +1,5 @@
 """A published run of which a file changed or went: readers say so by name, and take nothing of it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

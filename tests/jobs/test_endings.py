@@ -1,7 +1,5 @@
 """However a run ends: a line that says why, nothing above it that nobody can read, and no process left."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Tier full on a cluster whose executors have GPUs: a task for each; without one, the CPU."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that are not what they seem: each row is counted, and what cannot be read has a name."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import json

@@ -1,7 +1,5 @@
 """--table: what readers of an Iceberg table see, however the process that adds a run ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -18,10 +16,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.table import StaticTable
 from scored_runs import ENVIRONMENT, ROOT, Run
 from servers import PATIENCE
 
-StaticTable = pytest.importorskip("pyiceberg.table").StaticTable
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 NAME = "lake.corpus.pairs"
 KILLED = """

@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM while a script imports what it needs: one line, exit code 130 or 143."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

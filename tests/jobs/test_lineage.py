@@ -1,7 +1,5 @@
 """conf/spark/lineage.conf: what a server of OpenLineage hears of a run, and Spark's event log."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """score_corpus --new-only: what a second run over the same folder reads, and what it leaves out;
 --rescore: what a run under another signature takes of earlier runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a job prints is not what it is for: it ends well though nobody can read it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

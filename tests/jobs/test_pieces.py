@@ -1,7 +1,5 @@
 """jobs/build_pairs.py with a method whose pairs a model writes: pieces, resumption, accounts."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """jobs/release_dataset.py: what a release holds, and that there is none but a whole one."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

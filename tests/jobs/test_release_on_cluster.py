@@ -1,7 +1,5 @@
 """A release whose executors digest and verify it, on a standalone cluster."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

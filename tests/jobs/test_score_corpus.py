@@ -1,7 +1,5 @@
 """jobs/score_corpus.py: what a run holds, and that nothing of how it came about shows in it."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import shutil
@@ -548,6 +546,7 @@ def test_resume_with_other_settings_scores_again(score, in_units, tmp_path, monk
 # As a process of its own; that of `make demo` is in test_demo.py
 
 
+@pytest.mark.long
 def test_under_spark_submit(launch, examples, tmp_path):
     command = (Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[2]")
 

@@ -1,15 +1,11 @@
 """The command that shows a published run; tests/jobs/test_demo.py looks at what it prints."""
 
-from __future__ import annotations
-
 import pytest
 
 from gaixie.jobs import show_run
 from gaixie.jobs.errors import JobError
 
 
-def test_no_run_to_show(store, monkeypatch):
-    for name, value in store.environment().items():
-        monkeypatch.setenv(name, value)
+def test_no_run_to_show(admin):
     with pytest.raises(JobError, match="no published run"):
-        show_run.main([f"s3a://{store.BUCKET}/nothing-here"])
+        show_run.main([f"s3a://{admin.BUCKET}/nothing-here"])

@@ -1,7 +1,5 @@
 """research/analyse_human_evaluation.py: ratings and ranks, against figures worked by hand."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

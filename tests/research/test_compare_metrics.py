@@ -1,7 +1,5 @@
 """research/compare_metrics.py on small sets: figures against scipy, resume, Spark, bad input."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

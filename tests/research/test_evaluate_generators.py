@@ -1,7 +1,5 @@
 """Generators: neighbours and paraphrases by hand, four networks that learn, a run that goes on."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

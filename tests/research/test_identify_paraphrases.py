@@ -1,16 +1,11 @@
 """Identification: thresholds and labels by hand, a training that goes on, the folder as a metric."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("transformers", reason="the models are of transformers")
-
 from tiny_models import tiny_bert
 
 from gaixie.research.identification.data import Labelled, PairSet, read_pairs

@@ -1,7 +1,5 @@
 """The real model, unpacked once; it needs half a gigabyte of disk while these tests run."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import unicodedata

@@ -1,8 +1,6 @@
 """Kneser-Ney against a slow dictionary of its definition, the packed model against the unpacked one,
 and the command."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """The report of simplifications: figures of a small set by hand, MCTS's own, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page of other papers' figures: parts that are there, parts that are left out, diversity by hand."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

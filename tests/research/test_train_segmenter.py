@@ -61,6 +61,7 @@ def test_folder(ltp_folder):
     assert [path.name for path in ltp_folder.parent.iterdir()] == [ltp_folder.name]
 
 
+@pytest.mark.long
 @needs_corpus
 def test_three_epochs_reach_093(tmp_path, capfd):
     assert main(["--output", str(tmp_path / "cws"), "--tasks", "cws"]) == 0

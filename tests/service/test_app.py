@@ -1,7 +1,5 @@
 """Every answer in its form, whatever is asked: wrong requests, half requests, clients that go."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

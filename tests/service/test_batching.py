@@ -1,7 +1,5 @@
 """The queue: whose results are whose, what it refuses, and what leaves it undone."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

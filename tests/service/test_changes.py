@@ -1,7 +1,5 @@
 """What changed between two sentences: golden examples, and what holds for any two."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

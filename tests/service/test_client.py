@@ -1,14 +1,9 @@
 """The client against a real service, and one whose answers are scripted."""
 
-from __future__ import annotations
-
 import json
 import time
 
 import pytest
-
-pytest.importorskip("fastapi", reason="the service is one of FastAPI")
-
 from fastapi import APIRouter, Request, Response
 from services import serving
 

@@ -1,15 +1,11 @@
 """Heads that never come and connections without number, over real sockets."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-
-pytest.importorskip("uvicorn", reason="gaixie[serve] is not installed")
 import uvicorn
 
 from gaixie.service import connections

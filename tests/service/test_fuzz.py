@@ -1,12 +1,6 @@
 """Requests made of what /openapi.json says, to every part at once: none ends in an error of the service."""
 
-from __future__ import annotations
-
 import pytest
-
-pytest.importorskip("duckdb", reason="the pairs of a run are looked at with DuckDB")
-pytest.importorskip("schemathesis", reason="schemathesis makes the requests")
-
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable

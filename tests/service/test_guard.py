@@ -1,7 +1,5 @@
 """Who may ask, how much, and how often."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket

@@ -3,8 +3,6 @@
 GAIXIE_TEST_REQUESTS=10000 .venv/bin/python -m pytest tests/service/test_kills.py     more of them
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

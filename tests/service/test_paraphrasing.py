@@ -1,13 +1,8 @@
 """POST /v1/paraphrase and GET /v1/models, of a tiny model, through the application."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-
-pytest.importorskip("fastapi", reason="the service is one of FastAPI")
-
 from starlette.testclient import TestClient
 from tiny_seq2seq import tiny_seq2seq
 

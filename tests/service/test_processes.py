@@ -1,7 +1,5 @@
 """A service's processes: several on one port, drained, killed, interrupted."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import re
@@ -125,6 +123,7 @@ def start(tmp_path) -> Iterator:
             running.process.wait()
 
 
+@pytest.mark.long
 def test_a_term_answers_what_is_under_way_and_takes_no_more(start, tmp_path):
     """One process and two: an exit code of 0, one line, and nothing left."""
     for workers in (1, 2):
@@ -175,6 +174,7 @@ def test_a_worker_that_hangs_is_killed_at_the_end(start):
     assert "does not end; it is killed" in service.said()[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interruption_leaves_one_line_and_no_process(start, workers):
     """As Ctrl-C does: every process of the group is interrupted."""
@@ -238,6 +238,7 @@ def interrupt(service: Running) -> None:
     assert len(service.said()) == 1, service.said()
 
 
+@pytest.mark.long
 def test_a_killed_worker_loses_its_own_connections_alone(start):
     service = start(2)
     service.wait_until_ready()
@@ -299,6 +300,7 @@ def test_the_counters_are_those_of_all_processes(start):
     assert answered() == asked  # a counter never falls
 
 
+@pytest.mark.long
 def test_workers_do_not_outlive_their_supervisor(start):
     service = start(2)
     service.wait_until_ready()

@@ -1,17 +1,11 @@
 """service/serve.py as a command: its dry run, its mistakes, what it imports."""
 
-from __future__ import annotations
-
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("fastapi", reason="the service is one of FastAPI")
-
 from servers import wait_for
 from tiny_seq2seq import tiny_seq2seq
 
@@ -29,26 +23,19 @@ def folder(tmp_path_factory) -> str:
     return tiny_seq2seq(tmp_path_factory.mktemp("model"), PAIRS)
 
 
-def run(*given, **environment: str) -> subprocess.CompletedProcess:
-    line = [sys.executable, "service/serve.py", *map(str, given)]
-    return subprocess.run(
-        line, cwd=ROOT, capture_output=True, text=True, env=os.environ | environment
-    )
-
-
 @pytest.mark.parametrize("kind", ["transformers", "ctranslate2"])
-def test_a_dry_run_answers_once(folder, tmp_path, kind):
+def test_a_dry_run_answers_once(folder, tmp_path, monkeypatch, capfd, kind):
     if kind == "ctranslate2":
-        pytest.importorskip("ctranslate2", reason="the engine of exported models")
         export(*load_model(folder), tmp_path / "exported", "float32")
         folder = str(tmp_path / "exported")
-    done = run(folder, "--dry-run", "--draws", 2, GAIXIE_TOKENS="me=a-secret-of-sixteen")
-    assert done.returncode == 0, done.stderr
-    said = [line for line in done.stderr.splitlines() if not line.startswith("{")]
+    monkeypatch.setenv("GAIXIE_TOKENS", "me=a-secret-of-sixteen")
+    assert serve.main([folder, "--dry-run", "--draws", "2"]) == 0
+    out, err = capfd.readouterr()
+    said = [line for line in err.splitlines() if not line.startswith("{")]
     assert any(line.startswith("score: 0.") for line in said)
     assert any(line.startswith("paraphrase: ") for line in said)
     assert said[-1] == SPScore.load().signature()
-    assert "a-secret-of-sixteen" not in done.stderr + done.stdout
+    assert "a-secret-of-sixteen" not in out + err
 
 
 def test_scoring_alone_imports_no_torch():

@@ -6,8 +6,6 @@ Reads FOLDER/sentences.txt, in pieces of as many lines as SENTENCES says, keeps 
 FOLDER/pieces/NUMBER.json for each piece: [reason, source, paraphrase, parameters] for every candidate.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What jobs/build_pairs.py wrote, as tests read it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -7,8 +7,6 @@ each time that it does; behind its end all is well. A prompt ends in the sentenc
 LOG gets a line of JSON for every answer that is paid, before it is sent: sentences, tokens in and out.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """hdfs:// as fsspec has it, without a cluster: its class over pyarrow's file system of this host."""
 
-from __future__ import annotations
-
 import fsspec
 import pyarrow.fs
 from fsspec.implementations.arrow import ArrowFSWrapper

@@ -1,9 +1,10 @@
 """Whole manifests, for tests that care for some of their keys."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gaixie.udfs.storage.manifest import NAME, ReleaseManifest, RunManifest
 
@@ -63,6 +64,16 @@ def run_manifest(**changes: Any) -> RunManifest:
 
 def release_manifest(**changes: Any) -> ReleaseManifest:
     return ReleaseManifest.model_validate(RELEASE | changes)
+
+
+def write_scored(folder: Path, tables: dict[tuple[str, int], pa.Table], **options: Any) -> str:
+    """Publishes a run of scored pairs by origin and stage, a file for each; its URI."""
+    files = []
+    for (origin, stage), table in tables.items():
+        files.append(folder / f"scored/origin={origin}/stage={stage}/part-00000.parquet")
+        files[-1].parent.mkdir(parents=True)
+        pq.write_table(table, files[-1], **options)
+    return write_manifest(folder, files)
 
 
 def write_manifest(folder: Path, files: list[Path]) -> str:

@@ -1,7 +1,5 @@
 """What tests of the page share: the browser, and how they wait."""
 
-from __future__ import annotations
-
 import shutil
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -1,7 +1,5 @@
 """The columns of udfs/meaning/facts.py by their definitions, one pair at a time."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from gaixie.udfs.meaning import facts, numbering

@@ -1,7 +1,5 @@
 """The eight features by their definitions, one pair at a time: what the kernels are held to."""
 
-from __future__ import annotations
-
 from collections import Counter
 from difflib import SequenceMatcher
 from math import exp, log

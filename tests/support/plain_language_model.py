@@ -1,7 +1,5 @@
 """The language model's look-ups and columns by their definitions: udfs/meaning/language_model.py."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Metrics by their definitions in plain Python: what the fast implementations must equal."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise

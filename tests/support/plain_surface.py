@@ -1,7 +1,5 @@
 """The columns of udfs/meaning/surface.py and its alignment by their definitions, one pair at a time."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence

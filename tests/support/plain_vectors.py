@@ -1,7 +1,5 @@
 """The columns of udfs/meaning/vectors.py by their definitions, one pair at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The vocabulary by its definition, in memory: what jobs/build_vocabulary.py is held to."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

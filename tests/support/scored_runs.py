@@ -1,7 +1,5 @@
 """How the tests of jobs/score_corpus.py call it, and what they read of a run."""
 
-from __future__ import annotations
-
 import functools
 import io
 import json
@@ -22,6 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from servers import SPARK_HOME
+from shared import once
 from warm_up import SMALL_HEAP
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +42,7 @@ SUBMIT_SETTINGS = {
     "spark.shuffle.io.retryWait": "1s",  # three times, for a worker that is dead
 }
 """For a small cluster on this machine, and so little data that a unit would be one task."""
+RATED = ("rated_structure", "rated_synonym", "rated_consistency", "rated_consistency", "rated")
 FILE_PARTITIONING = ds.HivePartitioning(
     pa.schema([("origin", pa.string()), ("stage", pa.int32()), ("reason", pa.string())])
 )
@@ -112,15 +112,15 @@ def model(tmp_path_factory, examples) -> Path:
     from gaixie.udfs.meaning.extract import Resources
     from gaixie.udfs.spscore import OUTPUTS, Head, SPScore
 
-    features = SPScore.load("paper").extract(examples["source"], examples["paraphrase"])[0]
-    rated = ("rated_structure", "rated_synonym", "rated_consistency", "rated_consistency", "rated")
-    heads = {
-        output: Head(fit_model(features, examples[name].to_numpy() / 5, seeds=1), FEATURES)
-        for output, name in zip(OUTPUTS, rated, strict=True)
-    }
-    folder = tmp_path_factory.mktemp("metric") / "small"
-    SPScore("core", heads, resources=Resources.load().digests()).save(folder)
-    return folder
+    def fit(folder: Path) -> None:
+        features = SPScore.load("paper").extract(examples["source"], examples["paraphrase"])[0]
+        heads = {
+            output: Head(fit_model(features, examples[name].to_numpy() / 5, seeds=1), FEATURES)
+            for output, name in zip(OUTPUTS, RATED, strict=True)
+        }
+        SPScore("core", heads, resources=Resources.load().digests()).save(folder / "small")
+
+    return once(tmp_path_factory, "metric", fit) / "small"
 
 
 @pytest.fixture(scope="session")
@@ -150,7 +150,7 @@ def score(spark, model) -> Callable[..., Run]:
     from gaixie.jobs.errors import run
     from gaixie.jobs.scoring import pipeline
 
-    def call(output: Path, *given, run_id: str = "r", report: bool = False) -> Run:
+    def call(output: Path | str, *given, run_id: str = "r", report: bool = False) -> Run:
         line = arguments(output, run_id, model, given)
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
@@ -159,7 +159,7 @@ def score(spark, model) -> Callable[..., Run]:
                 patch.setattr(pipeline, "write_report", lambda *_: None)
             main = functools.partial(score_corpus.main, line)
             code = run("score_corpus", main, score_corpus.INTERRUPTED)
-        return Run(code, out.getvalue(), err.getvalue(), output / "runs" / run_id)
+        return Run(code, out.getvalue(), err.getvalue(), Path(output) / "runs" / run_id)
 
     return call
 
@@ -201,7 +201,7 @@ def translator(tmp_path_factory) -> Path:
     """Folder of a small m2m100 that knows tiny_translators.CORPUS by heart, Chinese to English and back."""
     from tiny_translators import save_back_translator
 
-    return save_back_translator(tmp_path_factory.mktemp("models") / "m2m100")
+    return once(tmp_path_factory, "m2m100", save_back_translator)
 
 
 @pytest.fixture(scope="session")

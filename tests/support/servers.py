@@ -1,7 +1,5 @@
 """Real servers for tests and benchmarks, each on 127.0.0.1: a Spark cluster and an object store."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """A service of one process in a thread, on a real port; and a part whose work a test holds up."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket

@@ -14,8 +14,6 @@ last line, and no other, says so; no trace is printed, the exit code is 130 or 1
 A command that ended before its signal is tried again. Exit code 1 where anything failed one of these.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -1,7 +1,5 @@
 """A causal language model of random weights, as a folder that transformers loads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -1,7 +1,5 @@
 """Tiny models of the kinds that the hub has, each with its real kind of tokenizer, of random weights."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

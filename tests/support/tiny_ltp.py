@@ -1,7 +1,5 @@
 """What the tests of neural LTP models share. Real ones need the network."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

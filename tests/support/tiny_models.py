@@ -1,7 +1,5 @@
 """Small models of random weights, as folders that transformers loads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -1,7 +1,5 @@
 """A BERT of random weights with characters as tokens, as a folder that transformers loads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -1,15 +1,12 @@
 """A small published run of three stages, its tokenizer, and settings to train on them in seconds."""
 
-from __future__ import annotations
-
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import yaml
-from manifests import write_manifest
+from manifests import write_scored
 from tiny_models import bart_sizes
 
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
@@ -52,22 +49,13 @@ def write_run(
     root: Path, run_id: str = "tiny", stages: dict[int, int] | None = None, rows_a_group: int = 40
 ) -> str:
     """A run as jobs/score_corpus.py publishes it, one file a stage; its URI. stages: pairs of each."""
-    folder = root / "runs" / run_id
-    files = []
+    tables = {}
     for stage, count in (stages or {1: 240, 2: 160, 3: 120}).items():
-        file = folder / f"scored/origin=parallel/stage={stage}/part-00000.parquet"
-        file.parent.mkdir(parents=True)
-        rows = pairs(stage, count)
-        table = pa.table(
-            {
-                "pair_id": [f"{stage}-{number}" for number in range(len(rows))],
-                "source": [source for source, _ in rows],
-                "paraphrase": [paraphrase for _, paraphrase in rows],
-            }
-        )
-        pq.write_table(table, file, row_group_size=rows_a_group)
-        files.append(file)
-    return write_manifest(folder, files)
+        source, paraphrase = zip(*pairs(stage, count), strict=True)
+        ids = [f"{stage}-{number}" for number in range(len(source))]
+        columns = {"pair_id": ids, "source": source, "paraphrase": paraphrase}
+        tables["parallel", stage] = pa.table(columns)
+    return write_scored(root / "runs" / run_id, tables, row_group_size=rows_a_group)
 
 
 def write_tokenizer(folder: Path) -> str:

@@ -1,7 +1,5 @@
 """A tiny BART with an entity-aligned tokenizer, as a folder that transformers loads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sequence-to-sequence models small enough to learn a dozen sentences by heart in seconds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

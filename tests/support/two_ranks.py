@@ -1,7 +1,5 @@
 """Two processes of one run, which exchange what they have by gloo."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Callable

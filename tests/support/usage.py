@@ -1,7 +1,5 @@
 """What a script says under --help, in this process: each of its own would import PyTorch anew."""
 
-from __future__ import annotations
-
 import io
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """A service whose answers wait for files: python waiting_service.py FOLDER PORT WORKERS DRAIN"""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -4,8 +4,6 @@ python warm_up.py kernels       compiles the kernels of the metric, into the cac
 python warm_up.py java ARCHIVE  archives the classes of Spark: each Java that maps them saves 6 seconds
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,15 +1,12 @@
 """The application with all of its parts: the examples as a run, a tiny model, the metric."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.json as pj
-import pyarrow.parquet as pq
 from fastapi import FastAPI
-from manifests import write_manifest
+from manifests import write_scored
 from tiny_seq2seq import tiny_seq2seq
 
 from gaixie.service.app import make_app
@@ -39,17 +36,9 @@ def scored_examples() -> pa.Table:
     return table.append_column("pair_id", pa.array([f"{k:032x}" for k in range(len(table))]))
 
 
-def write_run(folder: Path, table: pa.Table) -> str:
-    """Publishes scored pairs as the run of a folder; its URI."""
-    file = folder / "scored/origin=llm/stage=1/part-0.parquet"
-    file.parent.mkdir(parents=True)
-    pq.write_table(table, file)
-    return write_manifest(folder, [file])
-
-
 def whole_app(folder: Path, table: pa.Table, **limits: Any) -> FastAPI:
     """folder: an empty one, for what it needs."""
-    uri = write_run(folder / "runs" / "examples", table)
+    uri = write_scored(folder / "runs" / "examples", {("llm", 1): table})
     manifest, settings = read_run(uri), ServiceSettings(**limits)
     (folder / "model").mkdir()
     model = Model(

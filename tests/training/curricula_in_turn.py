@@ -3,8 +3,6 @@
 accelerate launch … curricula_in_turn.py DEEPSPEED=CONFIG …    a file of conf/deepspeed and one of settings
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -4,8 +4,6 @@ Losses are float32 means over some hundred tokens, of size 5: sums in another or
 micro-batches, DeepSpeed's flat buffers) differ by a few 1e-6 a step, so TOLERANCE is 1e-4.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -20,19 +18,16 @@ from itertools import islice
 from pathlib import Path
 
 import psutil
+import pyarrow.parquet as pq
 import pytest
 import tiny_hub
-from servers import PATIENCE, free_port, wait_for
-from tiny_models import tiny_bart, tiny_t5
-from tiny_run import MODEL, settings, write_run, write_settings, write_tokenizer
-
-pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
-
-import pyarrow.parquet as pq
 import torch
 import yaml
 from accelerate.state import AcceleratorState, GradientState, PartialState
 from safetensors.torch import load_file
+from servers import PATIENCE, free_port, wait_for
+from tiny_models import tiny_bart, tiny_t5
+from tiny_run import MODEL, settings, write_run, write_settings, write_tokenizer
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from gaixie.training import curriculum
@@ -386,10 +381,8 @@ def kill(command: list[str], output: Path, line: int) -> None:
     process.communicate()
 
 
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.long)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_to_the_whole_group(bench, number, code):
     """As a scheduler or Ctrl-C sends it: the workers that encode are in the group too."""
     output = bench.folder / f"group-{code}"
@@ -405,6 +398,7 @@ def test_a_signal_to_the_whole_group(bench, number, code):
     assert bool([*(output / "checkpoints").glob("step-*")]) == (number == signal.SIGTERM)
 
 
+@pytest.mark.long
 def test_a_killed_run_ends_as_one_that_was_not(dropping_out, bench, capsys):
     """While it lives, a second one in its output is refused."""
     output, config = bench.folder / "killed", bench.config("killed", **READABLE)
@@ -481,6 +475,7 @@ def test_a_disk_that_is_full_leaves_the_last_checkpoint(whole, bench, capsys):
     assert losses(output) == losses(whole)
 
 
+@pytest.mark.long
 def test_a_run_goes_on_from_its_mirror(whole, bench, store, monkeypatch, capsys):
     mirror = f"s3://{store.BUCKET}/curriculum"
     output, config = bench.folder / "mirrored", bench.config("mirrored", mirror=mirror)

@@ -1,7 +1,5 @@
 """gaixie paraphrase as its users call it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What the tests of udfs share: toy segmenters, and a feature by both of its implementations."""
 
-from __future__ import annotations
-
 import re
 
 import pyarrow as pa

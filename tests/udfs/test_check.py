@@ -1,7 +1,5 @@
 """gaixie check: exit codes by share, and what it prints."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

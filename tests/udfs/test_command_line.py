@@ -1,7 +1,5 @@
 """What every command line of the project shares."""
 
-from __future__ import annotations
-
 import io
 import sys
 

@@ -1,7 +1,5 @@
 """gaixie.score, compare and paraphrase: each kind of table comes back as itself, judged alike."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -53,7 +51,8 @@ def test_arrow(frame) -> None:
 
 @pytest.mark.parametrize("lazy", [False, True])
 def test_polars(frame, lazy) -> None:
-    polars = pytest.importorskip("polars", reason="one of the kinds")
+    import polars
+
     data = polars.from_pandas(frame)
     found = gaixie.score(data.lazy() if lazy else data, "原句", "改写")
     assert isinstance(found, polars.LazyFrame if lazy else polars.DataFrame)
@@ -63,14 +62,16 @@ def test_polars(frame, lazy) -> None:
 
 
 def test_duckdb(frame) -> None:
-    duckdb = pytest.importorskip("duckdb", reason="one of the kinds")
+    import duckdb
+
     found = gaixie.score(duckdb.from_df(frame), "原句", "改写")
     assert isinstance(found, duckdb.DuckDBPyRelation)
     judged(found.project(", ".join(OUTPUTS)).df())
 
 
 def test_a_data_set_of_the_hub(frame) -> None:
-    datasets = pytest.importorskip("datasets", reason="one of the kinds")
+    import datasets
+
     data = datasets.Dataset.from_pandas(frame, preserve_index=False)
     found = gaixie.score(data, "原句", "改写")
     assert found.column_names == [*data.column_names, *OUTPUTS]

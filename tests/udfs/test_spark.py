@@ -1,7 +1,5 @@
 """The Spark functions equal the plain ones."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -205,6 +203,7 @@ def test_every_cpu_metric_is_a_pandas_udf(spark):
         metric("bleux")
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_workers_take_the_python_of_the_session(pytestconfig, tmp_path):
     """The documents' examples where PATH begins with a Python without gaixie: by UDF, by register."""
@@ -267,7 +266,6 @@ spark.stop()
 @pytest.mark.spark
 def test_under_spark_connect(pytestconfig, pairs, expected):
     """A real server, and the client that has no Java."""
-    pytest.importorskip("grpc_status", reason="pyspark[connect] is not installed")
     given = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     path = pytestconfig.rootpath / "examples/pairs.jsonl"
     line = [sys.executable, "-c", UNDER_CONNECT, str(path)]

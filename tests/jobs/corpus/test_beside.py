@@ -1,7 +1,5 @@
 """Work beside a block: its result, and what happens where one of the two fails or is interrupted."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from threading import Event

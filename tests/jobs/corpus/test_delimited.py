@@ -1,7 +1,5 @@
 """CSV and TSV as people and programs write them: which records come out, and which are malformed."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

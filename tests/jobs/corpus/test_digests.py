@@ -1,7 +1,5 @@
 """SHA-256 of files of a run, wherever the Python that computes it runs."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import socket
@@ -35,11 +33,9 @@ def on_executors(spark, fails: bool = False) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("where", ["driver", "executors", "neither"])
-def test_of_files_in_a_store(spark, store, where, monkeypatch, capsys):
+def test_of_files_in_a_store(spark, admin, where, capsys):
     """Workers of Python that were started before know nothing of these credentials."""
-    for name, value in store.environment().items():
-        monkeypatch.setenv(name, value)
-    root = f"s3a://{store.BUCKET}/digests"
+    root = f"s3a://{admin.BUCKET}/digests"
     for name, data in CONTENTS.items():
         storage.write(f"{root}/{name}", data)
     session = spark if where == "driver" else on_executors(spark, where == "neither")

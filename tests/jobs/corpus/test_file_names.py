@@ -1,7 +1,5 @@
 """Names of input files that hold characters of patterns and of URIs are taken as they are."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

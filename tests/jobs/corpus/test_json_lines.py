@@ -1,7 +1,5 @@
 """What one look at all lines of JSON shows."""
 
-from __future__ import annotations
-
 from gaixie.jobs.corpus.json_lines import look_at_lines
 from gaixie.jobs.corpus.storage import Storage
 

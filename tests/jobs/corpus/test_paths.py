@@ -1,7 +1,5 @@
 """jobs/corpus/paths.py: an input in the output, or the output in an input."""
 
-from __future__ import annotations
-
 import os
 from contextlib import nullcontext
 from datetime import UTC, datetime

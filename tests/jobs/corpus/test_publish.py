@@ -1,7 +1,5 @@
 """Of many processes one has a run, and nothing of it is lost to the others."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -9,7 +7,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -29,9 +26,7 @@ def run(request, tmp_path, monkeypatch) -> str:
     """A run's folder that is not there yet."""
     if request.param == "local":
         return f"{tmp_path}/out/runs/r"
-    store = request.getfixturevalue("store")
-    for name, value in store.environment().items():
-        monkeypatch.setenv(name, value)
+    store = request.getfixturevalue("admin")
     return f"s3a://{store.BUCKET}/lock/{tmp_path.name}/runs/r"
 
 
@@ -201,7 +196,7 @@ def test_a_store_that_only_hadoop_knows(spark, given, score, mounted, monkeypatc
         start(self, resume)
 
     monkeypatch.setattr(pipeline.ScoreCorpus, "start", look)
-    run = score(Root(f"{uri}/out"), *given)
+    run = score(f"{uri}/out", *given)
     assert run.code == 0, run.stderr
     assert locks == [["000001.json"]]
     published = folder / "out/runs/r"
@@ -210,15 +205,8 @@ def test_a_store_that_only_hadoop_knows(spark, given, score, mounted, monkeypatc
     assert all(file.sha256 for files in manifest.files.values() for file in files)
     assert run_faults(str(published), manifest, storage.sha256) == []
     with held(f"{uri}/out/runs/s", False, Storage(spark)):
-        run = score(Root(f"{uri}/out"), *given, run_id="s")
+        run = score(f"{uri}/out", *given, run_id="s")
     assert run.code == 2
     assert f"error: {uri}/out/runs/s: process " in run.error
     with held(f"{uri}/out/runs/s", False, Storage(spark)):
         pass  # it was released
-
-
-class Root(str):
-    """An output that is no path."""
-
-    def __truediv__(self, name: str) -> Path:
-        return Path(self) / name

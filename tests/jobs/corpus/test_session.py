@@ -1,7 +1,5 @@
 """What a session needs of its host, and how large it may grow."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """A run that is resumed says what is not as it was."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

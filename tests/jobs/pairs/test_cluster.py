@@ -1,7 +1,5 @@
 """Clusters without Spark: signatures and overlap, buckets, components, the guard against chains."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Clusters with models: candidates by embedding, pairs by a classifier."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

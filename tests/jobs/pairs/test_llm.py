@@ -1,7 +1,5 @@
 """llm against a server of its own, without Spark: no sentence lost, none paid twice, no budget exceeded."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """llm: what an answer is split into, why a paraphrase is none, and what a prompt says."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """jobs/build_pairs.py llm, with Spark, against a server of its own: accounts close, whatever happens."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

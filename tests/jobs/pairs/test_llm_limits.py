@@ -1,7 +1,5 @@
 """llm: the pace of requests on a clock of the test's own, the budget, and how long to wait."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta

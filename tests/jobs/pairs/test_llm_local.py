@@ -1,7 +1,5 @@
 """llm with a local model of random weights: what is drawn, where it ends, what does not fit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Which sentences can be in a pair, and their groups."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Pairs of human and machine translation, one group at a time."""
 
-from __future__ import annotations
-
 from gaixie.jobs.pairs.method import REPEATED, Made
 from gaixie.jobs.pairs.parallel import Parallel
 

@@ -1,7 +1,5 @@
 """simplify: translated, simplified, translated back, filtered."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tiny_translators import save_translator

@@ -1,7 +1,5 @@
 """Translation memories, unit by unit."""
 
-from __future__ import annotations
-
 import gzip
 import io
 

@@ -1,7 +1,5 @@
 """Translating with models of transformers, and back-translation, on models of a dozen sentences."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tiny_translators import CORPUS, save_translator
@@ -129,7 +127,6 @@ def test_mistakes(translator, tmp_path, model, pivot, message):
 
 
 def test_the_tokenizer_of_m2m100(tmp_path):
-    pytest.importorskip("sentencepiece")
     from tiny_hub import m2m100
 
     folder, settings = m2m100(tmp_path), TranslationSettings(beams=1, max_ratio=0.1)

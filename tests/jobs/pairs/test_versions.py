@@ -1,7 +1,5 @@
 """Pairs of versions: which come out, and that every version is somewhere."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations, permutations
 

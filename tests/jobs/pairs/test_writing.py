@@ -1,7 +1,5 @@
 """What becomes of the candidates that a model wrote."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

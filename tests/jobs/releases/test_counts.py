@@ -1,7 +1,5 @@
 """What is counted of a release's rows, all at once, and its lineage, which may be any text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """jobs/releases/trace.py on folders that are written here: what is gone, what is older, what was read."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

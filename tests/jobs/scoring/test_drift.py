@@ -1,7 +1,5 @@
 """Drift between runs: the index, what it is compared with, and where it shows."""
 
-from __future__ import annotations
-
 import http.server
 import threading
 

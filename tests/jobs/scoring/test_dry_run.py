@@ -1,7 +1,5 @@
 """What --dry-run says of the time a run would take."""
 
-from __future__ import annotations
-
 import re
 
 import pyarrow as pa

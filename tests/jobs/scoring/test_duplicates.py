@@ -1,7 +1,5 @@
 """All rows of a pair but one are left out, the same ones whether few rows are compared or many."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from pyspark.sql.types import StringType, StructField

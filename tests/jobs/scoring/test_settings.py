@@ -1,7 +1,5 @@
 """The settings files that ship."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -27,10 +25,8 @@ def test_cuts_of_one_origin_leave_the_others(tmp_path):
     assert cuts["human"].scores == DEFAULT_CUTS["human"]
 
 
-def test_settings_in_the_store(store, monkeypatch):
-    for name, value in store.environment().items():
-        monkeypatch.setenv(name, value)
-    root = f"s3a://{store.BUCKET}/settings"
+def test_settings_in_the_store(admin):
+    root = f"s3a://{admin.BUCKET}/settings"
     storage.write(f"{root}/score.yaml", "output: s3://gaixie/out\nmin_characters: 9\n")
     settings = load_settings(f"{root}/score.yaml", {}, [])
     assert (settings.output, settings.min_characters) == ("s3a://gaixie/out", 9)

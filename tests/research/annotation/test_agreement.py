@@ -1,7 +1,5 @@
 """research/annotation/agreement.py against published figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

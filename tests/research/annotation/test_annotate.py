@@ -1,7 +1,5 @@
 """research/annotate.py: tasks out, answers back, careless people named, a table to fit to."""
 
-from __future__ import annotations
-
 import json
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -274,10 +272,8 @@ def test_mistakes_are_one_line(folder, tmp_path, refused):
         refused(annotate.main, line, message)
 
 
-def test_in_an_object_store(folder, plan, known, store, tmp_path, monkeypatch):
-    for name, value in store.environment().items():
-        monkeypatch.setenv(name, value)
-    root = f"s3://{store.BUCKET}/annotation"
+def test_in_an_object_store(folder, plan, known, admin, tmp_path):
+    root = f"s3://{admin.BUCKET}/annotation"
     storage.copy(str(folder / "pairs.parquet"), f"{root}/pairs.parquet")
     line = ["export", f"{root}/pairs.parquet", "--output", f"{root}/tasks", "--pairs", "40"]
     assert annotate.main([*line, "--annotators", *NAMES]) == 0

@@ -1,7 +1,5 @@
 """The experiment: splits, noise, the same chances for every arm, intervals; and a small one to its end."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -11,12 +9,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
-
 import torch
 from accelerate.state import AcceleratorState, GradientState, PartialState
-from manifests import write_manifest
+from manifests import write_scored
 from tiny_run import pairs
 from tiny_seq2seq import tiny_seq2seq
 
@@ -179,25 +174,17 @@ def test_differences_from_the_curriculum():
 # To its end
 
 
-def write_scored(folder: Path) -> str:
-    """A published run of four stages, 0 among them, with judgements and groups."""
-    files = []
-    for stage in range(4):
-        rows = pairs(max(stage, 1), 160 + stage)[stage:]
-        file = folder / f"scored/origin=parallel/stage={stage}/part-00000.parquet"
-        file.parent.mkdir(parents=True)
-        columns = {
-            "pair_id": [f"{stage}-{k}" for k in range(len(rows))],
-            "source": [a for a, _ in rows],
-            "paraphrase": [b for _, b in rows],
-            "group": [f"g{stage}-{k // 2}" for k in range(len(rows))],
-        }
-        judged = {
-            name: [0.5] * len(rows) for name in ("structure", "synonyms", "meaning", "fluency")
-        }
-        pq.write_table(pa.table(columns | judged), file)
-        files.append(file)
-    return write_manifest(folder, files)
+def scored(stage: int) -> pa.Table:
+    """Pairs of a stage with judgements and groups."""
+    rows = pairs(max(stage, 1), 160 + stage)[stage:]
+    columns = {
+        "pair_id": [f"{stage}-{k}" for k in range(len(rows))],
+        "source": [a for a, _ in rows],
+        "paraphrase": [b for _, b in rows],
+        "group": [f"g{stage}-{k // 2}" for k in range(len(rows))],
+    }
+    judged = ("structure", "synonyms", "meaning", "fluency")
+    return pa.table(columns | {name: [0.5] * len(rows) for name in judged})
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +193,7 @@ def prepared(written, tmp_path_factory) -> tuple[Path, Path]:
     root = tmp_path_factory.mktemp("experiment")
     for name in ("test.parquet", "validation.parquet"):
         shutil.copyfile(written / name, root / name)
-    write_scored(root / "runs/pairs")
+    write_scored(root / "runs/pairs", {("parallel", stage): scored(stage) for stage in range(4)})
     return root, Path(tiny_seq2seq(tmp_path_factory.mktemp("start")))
 
 

@@ -1,7 +1,5 @@
 """Statistics of resamples: rows without a score, paired tests, and how often intervals cover."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Counterparts without a rating: their targets, and which groups stay out."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

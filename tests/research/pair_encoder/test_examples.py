@@ -1,7 +1,5 @@
 """What the pair encoder learns from: broken sentences, good versions, drawn examples."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pandas as pd

@@ -3,13 +3,11 @@
 import json
 
 import pytest
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-
-from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
-
-from gaixie.research.pair_encoder.pruning import prune  # noqa: E402
+from gaixie.research.pair_encoder.pruning import prune
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 PIECES = [*SPECIAL, "▁", "hello", "今天", "天气", "今", "天", "气", "好", "wörld", "。"]

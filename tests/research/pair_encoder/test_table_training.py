@@ -1,7 +1,5 @@
 """Training from a file of drawn examples: the table, the loss, the schedule, what comes out."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import lzma
@@ -11,19 +9,16 @@ from random import Random
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from tiny_pair_encoder import CHARACTERS, tiny_pair_bert
+from transformers import AutoTokenizer
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
-from tiny_pair_encoder import CHARACTERS, tiny_pair_bert  # noqa: E402
-from transformers import AutoTokenizer  # noqa: E402
-
-from gaixie.research import train_pair_encoder  # noqa: E402
-from gaixie.research.pair_encoder import drawn, table_training, training  # noqa: E402
-from gaixie.research.pair_encoder.examples import Example, Sets, ranked  # noqa: E402
-from gaixie.research.pair_encoder.parts import read_parts, write_parts  # noqa: E402
-from gaixie.research.pair_encoder.tables import UNKNOWN, Table, table_of  # noqa: E402
-from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder  # noqa: E402
+from gaixie.research import train_pair_encoder
+from gaixie.research.pair_encoder import drawn, table_training, training
+from gaixie.research.pair_encoder.examples import Example, Sets, ranked
+from gaixie.research.pair_encoder.parts import read_parts, write_parts
+from gaixie.research.pair_encoder.tables import UNKNOWN, Table, table_of
+from gaixie.udfs.meaning.pair_encoder import TASKS, PairEncoder
 
 CPU = torch.device("cpu")
 SAME = TASKS.index("same")

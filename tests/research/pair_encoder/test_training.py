@@ -4,16 +4,13 @@ from random import Random
 
 import numpy as np
 import pytest
+import torch
+from tiny_pair_encoder import CHARACTERS, tiny_pair_bert
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
-from tiny_pair_encoder import CHARACTERS, tiny_pair_bert  # noqa: E402
-
-from gaixie.research.pair_encoder import training  # noqa: E402
-from gaixie.research.pair_encoder.examples import Example, ranked  # noqa: E402
-from gaixie.research.pair_encoder.exported import restore, variables  # noqa: E402
-from gaixie.udfs.meaning.pair_encoder import ENCODER, SHIPPED, TASKS, PairEncoder  # noqa: E402
+from gaixie.research.pair_encoder import training
+from gaixie.research.pair_encoder.examples import Example, ranked
+from gaixie.research.pair_encoder.exported import restore, variables
+from gaixie.udfs.meaning.pair_encoder import ENCODER, SHIPPED, TASKS, PairEncoder
 
 
 class Drawn:

@@ -1,7 +1,5 @@
 """GET /v1/run and what is below it; show_run.py --serve as a command."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -16,15 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from manifests import write_manifest
+from manifests import write_scored
 from servers import free_port, wait_for
 from services import serving
-from whole_service import scored_examples, write_run
-
-pytest.importorskip("duckdb", reason="the pairs are looked at with DuckDB")
-pytest.importorskip("fastapi", reason="the service is one of FastAPI")
-
 from starlette.testclient import TestClient
+from whole_service import scored_examples
 
 from gaixie.jobs import show_run
 from gaixie.service.app import make_app
@@ -45,7 +39,7 @@ ROOT = Path(__file__).parents[3]
 def run(tmp_path_factory) -> tuple[Path, pa.Table]:
     """(folder, pairs) of a run of the examples, scored."""
     folder, table = tmp_path_factory.mktemp("root") / "runs" / "examples", scored_examples()
-    write_run(folder, table)
+    write_scored(folder, {("llm", 1): table})
     (folder / "report.html").write_text("<title>A report</title>")
     return folder, table
 
@@ -173,15 +167,13 @@ def test_a_large_export_is_not_held_in_memory(run, tmp_path):
     Pools of Arrow and DuckDB take up to 175 MB of any export, and may give them back in between.
     """
     long = "".join(run[1]["source"].to_pylist())[:150]
-    size, file = 800_000, tmp_path / "runs/large/scored/origin=llm/stage=1/part-0.parquet"
+    size = 800_000
     ids = pa.array([f"{k:032x}" for k in range(size)])
     table = pa.table({"pair_id": ids, "spscore": pa.array([0.5] * size, pa.float32())})
     for side in ("source", "paraphrase"):
         table = table.append_column(side, pc.binary_join_element_wise(ids, long, ""))
-    file.parent.mkdir(parents=True)
-    pq.write_table(table, file)
+    uri = write_scored(tmp_path / "runs/large", {("llm", 1): table})
     del table
-    uri = write_manifest(file.parents[3], [file])
     # In a process of its own: what other tests have left here would grow, too.
     code = f"from {Path(__file__).stem} import export_of; print(*export_of({uri!r}))"
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])

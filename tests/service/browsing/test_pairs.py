@@ -1,22 +1,17 @@
 """Questions about the pairs of a run, against pandas on the same rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from manifests import release_manifest, write_manifest
-
-pytest.importorskip("duckdb", reason="the pairs are looked at with DuckDB")
-
-import duckdb
-import pyarrow.csv
+from manifests import release_manifest, write_scored
 
 import gaixie.service.browsing.pairs
 from gaixie.service.browsing.pairs import BINS, SCORES, Filter, Pairs
@@ -28,13 +23,9 @@ TEXTS = ["图书馆", "公园", "今天%", "_好", "' OR 1=1 --", '"', "天气",
 
 
 def write_run(folder: Path, table: pd.DataFrame) -> str:
-    files = []
-    for (origin, stage), part in table.groupby(["origin", "stage"]):
-        file = folder / f"scored/origin={origin}/stage={stage}/part-0.parquet"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pandas(part.drop(columns=["origin", "stage"])), file)
-        files.append(file)
-    return write_manifest(folder, files)
+    by = table.groupby(["origin", "stage"])
+    tables = {key: pa.Table.from_pandas(part.drop(columns=by.keys)) for key, part in by}
+    return write_scored(folder, tables)
 
 
 @pytest.fixture(scope="module")
@@ -217,10 +208,8 @@ def test_files_that_cannot_be_read(tmp_path, table):
         assert ".parquet" in str(refused.value)
 
 
-def test_a_run_in_a_store(store, table, tmp_path, monkeypatch):
+def test_a_run_in_a_store(admin, table, tmp_path):
     """From s3a://, with the rows that it has on the disk."""
-    for name, value in store.environment().items():
-        monkeypatch.setenv(name, value)
     uri = write_run(tmp_path / "tiny", table)
     for path in Path(uri).rglob("*"):
         if path.is_file():

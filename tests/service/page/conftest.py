@@ -1,7 +1,5 @@
 """The page in a real browser: its service, and a page that complains of nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,17 +1,10 @@
 """The page, clicked through in a real browser: every part, both languages, both themes, a phone, the keyboard."""
 
-from __future__ import annotations
-
 import configparser
 import csv
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("duckdb", reason="the pairs of a run are looked at with DuckDB")
-pytest.importorskip("playwright", reason="playwright drives the browser")
-pytest.importorskip("axe_core_python", reason="axe looks at the page")
-
 from axe_core_python.sync_playwright import Axe
 from pages import BROWSER, TABS, texts, until
 from services import serving
@@ -25,7 +18,10 @@ from gaixie.udfs.meaning import explain
 from gaixie.udfs.spscore import SPScore
 from gaixie.udfs.spscore.stages import ORIGINS
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Debian's chromium")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(BROWSER is None, reason="needs Debian's chromium"),
+]
 
 
 def highlighted(page) -> list[str]:

@@ -1,7 +1,5 @@
 """A run on the page, in a real browser: filters, rows, details, verdicts, downloads, a token."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -9,11 +7,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-
-pytest.importorskip("duckdb", reason="the pairs of a run are looked at with DuckDB")
-pytest.importorskip("playwright", reason="playwright drives the browser")
-pytest.importorskip("axe_core_python", reason="axe looks at the page")
-
 from axe_core_python.sync_playwright import Axe
 from manifests import run_manifest
 from pages import BROWSER, texts, until
@@ -24,7 +17,10 @@ from gaixie.jobs.scoring.report import Report, draw_report, write_report
 from gaixie.jobs.scoring.sample import Sample
 from gaixie.udfs.storage import storage
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Debian's chromium")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(BROWSER is None, reason="needs Debian's chromium"),
+]
 
 
 def test_a_run_shows_what_was_applied(open_page, examples):

@@ -1,20 +1,15 @@
 """Which pairs a stage learns from: floors, partners, weights, degrees."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from manifests import write_manifest
-
-pytest.importorskip("torch", reason="the loader is one of torch")
+from manifests import write_scored
 
 from gaixie.training.data.choosing import choose, columns_of, degree_of
 from gaixie.training.data.corpus import Corpus
@@ -84,15 +79,13 @@ def test_degrees():
 
 def test_the_mix_is_a_share_of_what_is_above_the_floors(tmp_path: Path):
     """200 pairs of stage 2, all above; of stage 1 every other one: a fifth are 50 of them."""
-    folder, files = tmp_path / "runs/r", []
+    tables = {}
     for stage, meanings in ((1, [0.1, 0.9] * 100), (2, [0.9] * 200)):
-        file = folder / f"scored/origin=llm/stage={stage}/part-0.parquet"
-        file.parent.mkdir(parents=True)
         names = [f"第{stage}级第{k}句,{meaning}" for k, meaning in enumerate(meanings)]
-        table = {"source": names, "paraphrase": names, "meaning": meanings}
-        pq.write_table(pa.table(table), file, row_group_size=50)
-        files.append(file)
-    corpus = Corpus(write_manifest(folder, files), validation=0, test=0)
+        columns = {"source": names, "paraphrase": names, "meaning": meanings}
+        tables["llm", stage] = pa.table(columns)
+    uri = write_scored(tmp_path / "runs/r", tables, row_group_size=50)
+    corpus = Corpus(uri, validation=0, test=0)
     pairs = PairSettings(min_meaning=0.5)
     settings = StreamSettings(batch_size=1, mix=0.2, curriculum=((1,), (2,)), pairs=pairs)
     batches = StageStream(corpus, 2, settings).batches()

@@ -1,7 +1,5 @@
 """Denoising: what is hidden and moved, and plain sentences in the place of pairs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import islice, pairwise, takewhile
 from pathlib import Path
@@ -12,9 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from manifests import write_manifest
-
-pytest.importorskip("torch", reason="the loader is one of torch")
+from manifests import write_scored
 
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.denoising import Sentences, add_noise
@@ -64,8 +60,6 @@ def test_about_the_share_is_hidden():
 def corpus(tmp_path_factory) -> Corpus:
     """Sixty pairs of twenty groups: the sentences name their group."""
     folder = tmp_path_factory.mktemp("root") / "runs/monday"
-    file = folder / "scored/origin=parallel/stage=1/part-0.parquet"
-    file.parent.mkdir(parents=True)
     numbers = [k // 3 for k in range(60)]
     table = pa.table(
         {
@@ -75,8 +69,8 @@ def corpus(tmp_path_factory) -> Corpus:
             "group": [f"组{g}" for g in numbers],
         }
     )
-    pq.write_table(table, file, row_group_size=17)
-    return Corpus(write_manifest(folder, [file]), validation=0.2, test=0.1)
+    uri = write_scored(folder, {("parallel", 1): table}, row_group_size=17)
+    return Corpus(uri, validation=0.2, test=0.1)
 
 
 def groups_of(texts) -> set[str]:

@@ -1,7 +1,5 @@
 """The loader: every training pair once, one order for any number of ranks, resumed at any batch."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os
@@ -17,13 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from manifests import release_manifest, write_manifest
-
-pytest.importorskip("torch", reason="the loader is one of torch")
-
-import torch
 
 from gaixie.training.data.corpus import Corpus
 from gaixie.training.data.stage_data import Position, StageStream, cut_batches
@@ -323,7 +318,6 @@ def test_a_position_of_other_data_or_settings(run):
 
 @pytest.fixture(scope="module")
 def encode():
-    pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
     from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer
     from gaixie.training.tokenize_text import CONFIG
     from gaixie.udfs.text.entities import load_settings

@@ -1,7 +1,5 @@
 """Tokens in files: the batches of the texts, made once, whatever is killed while they are made."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import re
@@ -10,14 +8,10 @@ from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from manifests import write_manifest
-from tiny_run import pairs, write_tokenizer
-
-pytest.importorskip("torch", reason="the loader is one of torch")
-
 import torch
+from manifests import write_scored
+from tiny_run import pairs, write_tokenizer
 
 from gaixie.training.data import token_files
 from gaixie.training.data.corpus import Corpus
@@ -37,16 +31,13 @@ FORK = multiprocessing.get_context("fork")
 def corpus(tmp_path_factory) -> Corpus:
     """Two stages of 90 and 60 pairs, judged."""
     folder = tmp_path_factory.mktemp("root") / "runs/monday"
-    files = []
+    tables = {}
     for stage, count in ((1, 90), (2, 60)):
-        file = folder / f"scored/origin=parallel/stage={stage}/part-0.parquet"
-        file.parent.mkdir(parents=True)
         source, paraphrase = zip(*pairs(stage, count), strict=True)
         change = [k / count for k in range(count)]
         table = {"source": source, "paraphrase": paraphrase, "structure": change}
-        pq.write_table(pa.table(table | {"synonyms": change}), file, row_group_size=25)
-        files.append(file)
-    return Corpus(write_manifest(folder, files), 0.1, 0.1)
+        tables["parallel", stage] = pa.table(table | {"synonyms": change})
+    return Corpus(write_scored(folder, tables, row_group_size=25), 0.1, 0.1)
 
 
 @pytest.fixture(scope="module")

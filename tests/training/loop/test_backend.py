@@ -1,14 +1,9 @@
 """What a run computes with: precision by the settings or the device, and the tracker of its curves."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 
 import pytest
-
-pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
-
 import tiny_run
 import torch
 from accelerate.state import PartialState

@@ -1,17 +1,12 @@
 """Checkpoints: whole or not there, pruned but for the best, found again, refused where they do not fit."""
 
-from __future__ import annotations
-
 import json
 import threading
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
-
 import accelerate
+import pytest
 import torch
 
 from gaixie.training.loop.checkpoints import COMPLETE, STATE, Checkpoints, RunState
@@ -107,15 +102,13 @@ def test_what_does_not_fit_is_refused_in_one_line(accelerator, tmp_path, changes
     assert "\n" not in str(error.value)
 
 
-def test_a_mirror_holds_the_same_and_gives_it_back(accelerator, tmp_path, store, monkeypatch):
-    for name, value in store.environment().items():
-        monkeypatch.setenv(name, value)
-    mirror = f"s3://{store.BUCKET}/mirror-{tmp_path.name}"
+def test_a_mirror_holds_the_same_and_gives_it_back(accelerator, tmp_path, admin):
+    mirror = f"s3://{admin.BUCKET}/mirror-{tmp_path.name}"
     of = checkpoints(accelerator, tmp_path / "here", mirror=mirror)
     save(of, state(1), state(2, 1), state(3, 1), state(4, 1))
     of.close()
     kept = ["step-00000001", "step-00000003", "step-00000004"]
-    keys = store.keys(f"mirror-{tmp_path.name}/")
+    keys = admin.keys(f"mirror-{tmp_path.name}/")
     assert sorted({key.split("/")[2] for key in keys}) == kept
     files = storage.children(f"{mirror}/checkpoints/step-00000004")
     assert {*files} == {

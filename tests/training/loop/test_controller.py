@@ -1,7 +1,5 @@
 """The curriculum's state machine: every path of the figure by hand, and against a plain reference."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import hypothesis

@@ -1,17 +1,12 @@
 """An optimiser step: a gradient that is not finite changes nothing; learning rates by group."""
 
-from __future__ import annotations
-
 import math
 from contextlib import nullcontext
 from types import SimpleNamespace
 
-import pytest
-
-pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
-
 import accelerate
 import numpy as np
+import pytest
 import torch
 from accelerate.utils import DistributedType
 from hypothesis import given

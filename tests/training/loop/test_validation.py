@@ -1,14 +1,9 @@
 """Evaluation: all ranks ask the model equally often, whatever the sources."""
 
-from __future__ import annotations
-
 from functools import partial
 
-import pytest
-
-pytest.importorskip("accelerate", reason="the trainer is one of accelerate")
-
 import pyarrow as pa
+import pytest
 from accelerate import Accelerator
 from tiny_seq2seq import tiny_seq2seq
 from two_ranks import on_two_ranks

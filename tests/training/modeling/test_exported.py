@@ -1,12 +1,6 @@
 """An exported paraphraser writes what the model writes."""
 
-from __future__ import annotations
-
 import pytest
-
-pytest.importorskip("transformers", reason="generation needs the models of transformers")
-pytest.importorskip("ctranslate2", reason="the engine of an exported model")
-
 import torch
 from tiny_models import tiny_bart
 from tiny_seq2seq import tiny_seq2seq

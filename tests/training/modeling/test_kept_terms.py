@@ -1,7 +1,5 @@
 """Terms that a paraphrase has to keep become tokens of the sentence, which the search has to write."""
 
-from __future__ import annotations
-
 import pytest
 from tiny_seq2seq import ENTITIES, tiny_seq2seq
 

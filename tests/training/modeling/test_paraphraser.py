@@ -1,15 +1,10 @@
 """Candidates by search and sampling together, ranked by the metric."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 
 import numpy as np
 import pytest
-
-pytest.importorskip("transformers", reason="generation needs the models of transformers")
-
 import torch
 from tiny_seq2seq import tiny_seq2seq
 

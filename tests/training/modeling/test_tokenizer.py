@@ -1,16 +1,11 @@
 """The entity-aligned tokenizer: nothing is lost, pairs are aligned, transformers takes it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-pytest.importorskip("transformers", reason="the tokenizer is one of transformers")
-
 from tiny_seq2seq import WORDS
 
 from gaixie.training.modeling.tokenizer import EntityAlignedTokenizer

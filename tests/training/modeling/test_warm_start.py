@@ -1,13 +1,8 @@
 """An encoder-decoder from a BERT: the encoder's states are BERT's, every other weight has its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("transformers", reason="a BERT is one of transformers")
-
 import torch
 from tiny_models import tiny_bart
 from transformers import BertConfig, BertModel, BertTokenizer

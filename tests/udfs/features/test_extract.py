@@ -1,7 +1,5 @@
 """extract: every feature of every pair equals its reference, whatever the text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Greedy string tiling: by hand, the kernel against Wise's rounds, and what a tiling is."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

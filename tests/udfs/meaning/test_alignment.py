@@ -1,7 +1,5 @@
 """Bit-parallel LCS, edit distance and n-grams: by hand, and against dynamic programming."""
 
-from __future__ import annotations
-
 import numpy as np
 import plain_surface
 import pytest

@@ -1,7 +1,5 @@
 """Reasons: one for each low judgement at least, each of a judgement, with the texts as written."""
 
-from __future__ import annotations
-
 import pytest
 
 from gaixie.udfs.meaning.explain import LOW, Sentence, describe, explain, explain_pairs

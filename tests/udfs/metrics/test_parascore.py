@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from plain_metrics import edit_distance, parascore
 from tiny_models import tiny_bert

@@ -1,7 +1,5 @@
 """Scores against several references: sums as corpus scores, one left out, diversity by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

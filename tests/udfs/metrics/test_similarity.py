@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import plain_metrics
 import pytest
 from tiny_models import tiny_bert

@@ -1,7 +1,5 @@
 """The lexicon: its file, and where its phrases are found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

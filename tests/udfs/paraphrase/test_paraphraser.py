@@ -1,7 +1,5 @@
 """The whole chain, with the pair encoder that ships."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Each rule does what its docstring says, and no rule breaks what it must not touch."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

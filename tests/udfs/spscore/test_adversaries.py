@@ -4,8 +4,6 @@ The rated core shares no sentence with examples/pairs.jsonl. Figures of every ki
 hard (one word of the paraphrase itself is wrong), stand in the models' cards.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

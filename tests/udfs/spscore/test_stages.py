@@ -1,7 +1,5 @@
 """Stages, bins and quantiles, against plain Python."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The cache is a folder that only this user can write to: what lies there is run."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

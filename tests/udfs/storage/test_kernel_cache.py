@@ -1,7 +1,5 @@
 """Kernels are kept by what they are made of, not by where the package lies."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Local copies of what lies in an object store, and uploads of what was made."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -11,10 +9,8 @@ from gaixie.udfs.storage.local_copy import local_copy
 
 
 @pytest.fixture
-def root(store, monkeypatch) -> str:
-    for name, value in store.environment().items():
-        monkeypatch.setenv(name, value)
-    return f"s3a://{store.BUCKET}/on-disk"
+def root(admin) -> str:
+    return f"s3a://{admin.BUCKET}/on-disk"
 
 
 def test_local_paths_stay_what_they_are(tmp_path):

@@ -1,7 +1,5 @@
 """The manifests that jobs write and every reader trusts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Options come from a settings model: their names, types and help."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Annotated, Literal
 

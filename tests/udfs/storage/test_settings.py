@@ -1,7 +1,5 @@
 """Settings: a YAML file under the command line."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import Field
 

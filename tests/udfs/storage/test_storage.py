@@ -1,7 +1,5 @@
 """udfs/storage/storage.py, the same on a file system and on a real S3 server."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

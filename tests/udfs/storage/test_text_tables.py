@@ -1,7 +1,5 @@
 """Text in and out by every kind of file: what is written is read, and what is wrong is one line."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

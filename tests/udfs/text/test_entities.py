@@ -1,7 +1,5 @@
 """Entities: what is found, who wins, and that no text makes it slow."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """normalise_column against the definition: Python's NFKC and str.split, Python's UTF-8."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

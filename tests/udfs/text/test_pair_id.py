@@ -1,7 +1,5 @@
 """pair_id: a stable 128-bit hash of (source, paraphrase, origin)."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import xxhash
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The gazetteer: names with and without a suffix, and no common words."""
 
-from __future__ import annotations
-
 from gaixie.udfs.text.normalise import normalise
 from gaixie.udfs.text.places import gazetteer
 

@@ -1,7 +1,5 @@
 """Full-width punctuation comes back where Chinese print has it."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("transformers", reason="the package of the models needs it")

@@ -1,7 +1,5 @@
 """The split of sources: its hash, its bounds, and what does not change a source's side."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Quarantine: every reason, which comes first, and that the rest is fit."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

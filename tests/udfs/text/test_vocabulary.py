@@ -1,7 +1,5 @@
 """Which words are kept: golden cases by hand, and the fast cut against the plain definition."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Words as numbers."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -151,7 +151,8 @@ def test_legacy_needs_neither_ltp_nor_torch(ltp_folder):
 @pytest.fixture(scope="module")
 def neural_folder(tmp_path_factory):
     """A neural model of random weights: a real one is not at hand without the network."""
-    torch = pytest.importorskip("torch", exc_type=ImportError)
+    import torch
+
     pytest.importorskip("ltp", exc_type=ImportError)
     from ltp_core.models.utils import instantiate
 
@@ -264,7 +265,8 @@ def test_tags_without_a_pos_model(folder):
 
 
 def test_a_name_that_cannot_be_downloaded(monkeypatch):
-    hub = pytest.importorskip("huggingface_hub")
+    import huggingface_hub as hub
+
     offline = OSError("offline\nfor now")
     monkeypatch.setattr(hub, "snapshot_download", Mock(side_effect=offline))
     refused("LTP/small", "ltp:LTP/small: .+without the network give a local folder")

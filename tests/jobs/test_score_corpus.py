@@ -318,16 +318,8 @@ def test_formats_give_the_same_rows(score, examples, tmp_path):
     renamed = table.rename(columns={"source": "原文 1", "paraphrase": "改写.a", "origin": "kind"})
     renamed.to_csv(tmp_path / "g.csv", index=False)
 
-    names = [
-        "a.parquet",
-        "b.jsonl",
-        "c.json.gz",
-        "d.csv",
-        "e.csv.gz",
-        "f.tsv",
-        "pairs.data",
-        "g.csv",
-    ]
+    names = ["a.parquet", "b.jsonl", "c.json.gz", "d.csv", "e.csv.gz", "f.tsv", "pairs.data"]
+    names.append("g.csv")
     inputs = [{"path": str(tmp_path / name), "origin_column": "origin"} for name in names]
     inputs[6]["format"] = "jsonl"
     inputs[7] |= {"source_column": "原文 1", "paraphrase_column": "改写.a", "origin_column": "kind"}

@@ -78,10 +78,7 @@ def test_the_folder_is_a_table(corpus, encoder, tmp_path, capsys):
     [
         (["--input", "none.parquet"], "none.parquet"),
         (["--input", "{corpus}/plain.parquet:body"], "no column 'body', it has: text, number"),
-        (
-            ["--input", "{corpus}/plain.parquet:number"],
-            "is of int64, expected string",
-        ),
+        (["--input", "{corpus}/plain.parquet:number"], "is of int64, expected string"),
         (["--dimensions", "4000"], "expected more than 4000 dimensions"),
     ],
 )

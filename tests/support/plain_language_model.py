@@ -77,9 +77,7 @@ def reference(a: str, b: str, model: LanguageModel) -> dict[str, float]:
 
 
 def _describe(
-    positions: list[Position],
-    bigrams: list[tuple[int, int]],
-    others: list[tuple[int, int]],
+    positions: list[Position], bigrams: list[tuple[int, int]], others: list[tuple[int, int]]
 ) -> dict[str, float]:
     log_p = [p.log_p for p in positions]
     gains = [p.gain for p in positions]

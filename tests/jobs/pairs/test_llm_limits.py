@@ -9,13 +9,7 @@ from typing import Any
 
 import pytest
 
-from gaixie.jobs.pairs.llm.endpoint import (
-    Budget,
-    OverBudget,
-    Pace,
-    backoff,
-    retry_after,
-)
+from gaixie.jobs.pairs.llm.endpoint import Budget, OverBudget, Pace, backoff, retry_after
 from gaixie.jobs.pairs.llm.method import LlmSettings
 from gaixie.jobs.pairs.llm.record import Spent
 

@@ -55,10 +55,7 @@ def test_degrees():
 def test_an_edited_sentence_is_the_source():
     """So what is written is the person's sentence; one that no edit fits is restored instead."""
     collector = collect([], [], [], [(TEXT, OTHER), ("你好吗？", "你好吗？")])
-    assert pairs_of(collector) == {
-        (OTHER, TEXT, "edited"),
-        ("你好吗？", "你好吗？", "plain"),
-    }
+    assert pairs_of(collector) == {(OTHER, TEXT, "edited"), ("你好吗？", "你好吗？", "plain")}
 
 
 def test_edits_depend_on_the_seed_alone_and_change_most_sentences():

@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gaixie.udfs.meaning.vectors import (
-    NAMES,
-    VectorTable,
-    features,
-    losses,
-    write_table,
-)
+from gaixie.udfs.meaning.vectors import NAMES, VectorTable, features, losses, write_table
 from gaixie.udfs.text.code_points import from_strings, word_ends
 
 WORDS = ["医生", "大夫", "病人", "患者", "治疗", "今天", "天", "病", "Apple", "三"]

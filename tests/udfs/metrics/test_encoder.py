@@ -7,10 +7,7 @@ import torch
 from tiny_models import POSITIONS, tiny_bart, tiny_bert
 from transformers import AutoModel, AutoTokenizer
 
-from gaixie.udfs.metrics.encoder import (
-    Encoder,
-    model_signature,
-)
+from gaixie.udfs.metrics.encoder import Encoder, model_signature
 
 TEXTS = ["今天天气很好", "", "我不知道", "你去北京了吗", "好", "他今天不在上海,我很清楚。"]
 

@@ -6,13 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gaixie.udfs.metrics.metric import Pairs
-from gaixie.udfs.metrics.simplification import (
-    FEATURES,
-    Feature,
-    Sentence,
-    reordered,
-    sentence_of,
-)
+from gaixie.udfs.metrics.simplification import FEATURES, Feature, Sentence, reordered, sentence_of
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "mcts"
 OF_TEXT = [*FEATURES]

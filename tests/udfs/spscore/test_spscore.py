@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import spearmanr
 
-from gaixie.research.fitting.fit import (
-    fit_model,
-    group_folds,
-)
+from gaixie.research.fitting.fit import fit_model, group_folds
 from gaixie.udfs.features import FEATURES
 from gaixie.udfs.meaning.extract import Resources
 from gaixie.udfs.spscore import OUTPUTS, SHIPPED, TIERS, Head, SPScore

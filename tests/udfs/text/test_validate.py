@@ -69,8 +69,7 @@ def test_reasons():
 
 
 @pytest.mark.parametrize(
-    ("lengths", "expected"),
-    [((14, 20), "too_short"), ((15, 1000), None), ((20, 1001), "too_long")],
+    ("lengths", "expected"), [((14, 20), "too_short"), ((15, 1000), None), ((20, 1001), "too_long")]
 )
 def test_bounds_are_included(lengths, expected):
     assert reasons([("今" * lengths[0], "好" * lengths[1])], 15, 1000) == [expected]

@@ -15,7 +15,8 @@ from pathlib import Path
 
 SOURCE = "据目击者描述，火势从三楼的一间厨房开始蔓延"
 PARAPHRASE = "目击的人说，火是从三楼一个厨房烧起来的"
-QUICK_START = "-XX:TieredStopAtLevel=1"  # tests end before the rest pays
+VFORK = "-Djdk.lang.Process.launchMechanism=VFORK"  # Hadoop runs chmod for each file that it writes
+QUICK_START = f"-XX:TieredStopAtLevel=1 {VFORK}"  # tests end before the rest pays
 SMALL_HEAP = "-XX:+UseSerialGC"  # less to start; a job in local mode has a collector of its own
 
 INTERPRETED = {

@@ -58,7 +58,6 @@ LONGEST = (
     "tests/training/test_curriculum.py",
     "tests/jobs/test_score_corpus.py",
     "tests/jobs/test_release_dataset.py",
-    "tests/jobs/test_demo.py",
     "tests/jobs/test_build_vocabulary.py",
 )
 """Files that begin first: each is one process's, which would else be the last one at work."""
@@ -134,7 +133,8 @@ def warm() -> None:
 
 @pytest.fixture(scope="session")
 def spark():
-    """One session for all tests in this process; jobs called in it take it over."""
+    """One session for all tests in this process; jobs called in it take it over. Of one core: beside
+    it another process runs tests, and each of its Python workers would import PyTorch."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -149,10 +149,11 @@ def spark():
         "spark.driver.defaultJavaOptions": warm_up.SMALL_HEAP,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
         "spark.python.daemon.module": "gaixie.jobs.corpus.warm_daemon",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
-    session = SparkSession.builder.master("local[2]").appName("tests").config(map=settings)
+    session = SparkSession.builder.master("local[1]").appName("tests").config(map=settings)
     session = session.getOrCreate()
     yield session
     session.stop()

@@ -62,6 +62,7 @@ def files(wheel: Path) -> set[str]:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
+@pytest.mark.long
 def test_the_wheel_has_every_file_of_the_package(wheel):
     tracked = ("git", "ls-files", *ROOMS)
     done = subprocess.run(tracked, cwd=ROOT, capture_output=True, text=True)
@@ -80,6 +81,7 @@ def test_a_source_distribution_gives_the_same_wheel(wheel, source, tmp_path):
     assert files(next(tmp_path.glob("*.whl"))) == files(wheel)
 
 
+@pytest.mark.long
 def test_it_lies_beside_a_project_with_its_own_jobs_and_conf(wheel, tmp_path):
     site, project = tmp_path / "site", tmp_path / "project"
     pip("install", wheel, "--target", site)

@@ -10,6 +10,7 @@ import pytest
 from warm_up import compiling
 
 ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture
@@ -34,16 +35,13 @@ def make(tmp_path):
     return run
 
 
-@pytest.mark.spark
 @pytest.mark.training
-@pytest.mark.long
 def test_demo_train(make, tmp_path):
     printed = make("demo-train", curriculum="--set controller.max_steps=4 --set evaluation.steps=4")
     assert "finished at step 12" in printed
     assert (tmp_path / "out/demo-train/run/model/config.json").is_file()
 
 
-@pytest.mark.spark
 def test_demo(make, tmp_path):
     shown = make("demo")
     [total] = re.findall(r"^total +(\d.*)", shown, re.MULTILINE)

@@ -58,8 +58,7 @@ def assert_nothing_left(group: int) -> None:
     wait_for(lambda: not processes_of(group), "the end of all processes")
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("after", [0.0, 1.5])
+@pytest.mark.parametrize(("how", "after"), [(signal.SIGINT, 0.0), (signal.SIGTERM, 1.5)])
 def test_interrupted_while_java_starts(launch, folder, tmp_path, how, after):
     process = launch(tmp_path / "out", *given(folder), env={"PYTHONFAULTHANDLER": "1"})
     wait_for(lambda: java_of(process), "Java", process)

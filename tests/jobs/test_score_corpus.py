@@ -368,54 +368,43 @@ def test_options(score, examples, tmp_path):
     assert run.scored["stage"].tolist() == expected.tolist()
 
 
-def test_output_files_do_not_show_the_inputs(score, grow, tmp_path):
-    table = grow(10_000)
+def test_output_files_show_neither_the_inputs_nor_a_shuffle(score, grow, tmp_path, monkeypatch):
+    """A large table is not shuffled to be written: the same rows, in files of about their size."""
+    table, target = grow(8_000), 0.05
     (tmp_path / "many").mkdir()
-    pq.write_table(table, tmp_path / "one.parquet")
-    for k in range(100):
-        pq.write_table(table.slice(100 * k, 100), tmp_path / "many" / f"{k:03d}.parquet")
+    parts = [
+        pa.concat_tables([table.slice(n, 400), table.slice(n, 30)]) for n in range(0, 8_000, 400)
+    ]
+    for k, part in enumerate(parts):
+        pq.write_table(part, tmp_path / "many" / f"{k:02d}.parquet")
+    pq.write_table(pa.concat_tables(parts), tmp_path / "one.parquet")
+    calls = []
+    write = pipeline.write_unshuffled
+    monkeypatch.setattr(pipeline, "write_unshuffled", lambda *a: (calls.append(a), write(*a)))
     runs = []
-    target = 0.05
-    for name in ("one.parquet", "many"):
+    for name, run_id in (("one.parquet", "one"), ("many", "many"), ("many", "unshuffled")):
+        if run_id == "unshuffled":
+            monkeypatch.setattr(pipeline, "MIN_UNSHUFFLED", 0)
         given = ("--input", tmp_path / name, "--origin-column", "origin")
         given += ("--target-file-mb", target)
         given += ("--set", "cuts.llm.scores=[0, 0, 0]")  # all of an origin in one stage
-        run = score(tmp_path / "out", *given, run_id=name)
-        assert run.code == 0, run.stderr
-        runs.append(run)
-    same_rows(runs[0].scored, runs[1].scored)
-    folders = [pd.Series([p.parent.name for p in r.files("scored")]).value_counts() for r in runs]
-    assert folders[0].sum() <= 4 * 4 + runs[0].manifest["rows"]["llm"]["scored"] / 100
-    counts = [len(run.files("scored")) for run in runs]
-    assert abs(counts[0] - counts[1]) <= 0.2 * max(counts)
-    sizes = [p.stat().st_size / 1e6 for r in runs for p in r.files("scored") if "llm" in str(p)]
+        runs.append(score(tmp_path / "out", *given, run_id=run_id))
+        assert runs[-1].code == 0, runs[-1].stderr
+        assert len(calls) == (run_id == "unshuffled")
+    assert sum(rows["duplicates"] for rows in runs[0].manifest["rows"].values()) >= 500
+    for run in runs[1:]:
+        same_rows(run.scored, runs[0].scored)
+        assert run.manifest["rows"] == runs[0].manifest["rows"]
+    one, many, unshuffled = (run.files("scored") for run in runs)
+    folders = pd.Series([path.parent.name for path in one]).value_counts()
+    assert folders.sum() <= 4 * 4 + runs[0].manifest["rows"]["llm"]["scored"] / 100
+    assert abs(len(one) - len(many)) <= 0.2 * max(len(one), len(many))
+    sizes = [path.stat().st_size / 1e6 for path in one + many if "llm" in str(path)]
     assert len(sizes) >= 6
     assert max(sizes) < 2 * target
     assert min(sizes) > target / 2
-
-
-def test_a_large_table_is_not_shuffled_to_be_written(score, grow, tmp_path, monkeypatch):
-    """The same rows, with and without; files of about the size they should have."""
-    table = grow(8_000)
-    (tmp_path / "in").mkdir()
-    for k in range(20):
-        part = pa.concat_tables([table.slice(400 * k, 400), table.slice(400 * k, 30)])
-        pq.write_table(part, tmp_path / "in" / f"{k:02d}.parquet")
-    given = ("--input", tmp_path / "in", "--origin-column", "origin", "--target-file-mb", 0.05)
-    runs = [score(tmp_path / "out", *given, run_id="shuffled")]
-    calls = []
-    write = pipeline.write_unshuffled
-    monkeypatch.setattr(pipeline, "MIN_UNSHUFFLED", 0)
-    monkeypatch.setattr(pipeline, "write_unshuffled", lambda *a: (calls.append(a), write(*a)))
-    runs.append(score(tmp_path / "out", *given, run_id="unshuffled"))
-    assert [run.code for run in runs] == [0, 0]
-    assert len(calls) == 1
-    assert sum(rows["duplicates"] for rows in runs[1].manifest["rows"].values()) >= 500
-    same_rows(runs[0].scored, runs[1].scored)
-    assert runs[0].manifest["rows"] == runs[1].manifest["rows"]
-    sizes = [path.stat().st_size / 1e6 for path in runs[1].files("scored")]
-    assert max(sizes) < 2 * 0.05
-    assert 0.5 < len(sizes) / len(runs[0].files("scored")) < 2.5
+    assert max(path.stat().st_size / 1e6 for path in unshuffled) < 2 * target
+    assert 0.5 < len(unshuffled) / len(many) < 2.5
 
 
 def test_a_row_of_100_000_characters(score, grow, examples, tmp_path):
@@ -517,7 +506,11 @@ def test_a_rescoring_run_is_killed_then_resumed(score, launch, unbroken, tmp_pat
     assert (out / "runs/r/manifest.json").exists()
 
 
-def test_resume_with_other_settings_scores_again(score, in_units, tmp_path, monkeypatch):
+def test_resume_with_other_settings_scores_again(score, grow, tmp_path, monkeypatch):
+    (tmp_path / "in").mkdir()
+    for k in range(4):
+        pq.write_table(grow(100, 100 * k), tmp_path / "in" / f"{k}.parquet")
+    given = ("--input", tmp_path / "in", "--origin-column", "origin", "--unit-mb", "0.01")
     write_json = Storage.write_json
 
     def write_and_die(self, path, value):
@@ -527,11 +520,11 @@ def test_resume_with_other_settings_scores_again(score, in_units, tmp_path, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(Storage, "write_json", write_and_die)
-        assert score(tmp_path, *in_units).code == 130
-    run = score(tmp_path, *in_units, "--resume", "--limit", "1500", "--min-characters", "40")
+        assert score(tmp_path, *given).code == 130
+    run = score(tmp_path, *given, "--resume", "--limit", "150", "--min-characters", "40")
     assert run.code == 0, run.stderr
     assert "already done" not in run.stderr
-    assert pd.DataFrame(run.manifest["rows"]).sum(axis=1)["read"] == 1500
+    assert pd.DataFrame(run.manifest["rows"]).sum(axis=1)["read"] == 150
     assert run.scored["source"].str.len().min() >= 40
 
 

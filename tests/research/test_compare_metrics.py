@@ -1,6 +1,10 @@
 """research/compare_metrics.py on small sets: figures against scipy, resume, Spark, bad input."""
 
+import io
 import json
+import shutil
+from contextlib import redirect_stdout
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -30,13 +34,12 @@ def graded(examples) -> pd.DataFrame:
     return table.assign(reference=np.roll(table["source"], 2), human=table["human"] / 5)
 
 
-@pytest.fixture
-def folder(tmp_path, graded):
+def write(folder: Path, graded: pd.DataFrame) -> Path:
     """Data, and settings for it: a set of grades, one of labels."""
     table = graded.assign(number=7)
-    table.to_json(tmp_path / "graded.jsonl", orient="records", lines=True, force_ascii=False)
+    table.to_json(folder / "graded.jsonl", orient="records", lines=True, force_ascii=False)
     labels = graded.assign(human=(graded["human"] > 0.5).astype(int))
-    labels.to_csv(tmp_path / "labels.csv", index=False)
+    labels.to_csv(folder / "labels.csv", index=False)
     config = {
         "metrics": {"zh": METRICS},
         "samples": 50,
@@ -46,13 +49,32 @@ def folder(tmp_path, graded):
         ],
     }
     config["data_sets"][0] |= {"published": {"pinc": 0.5}, "published_extended": {"pinc": 0.25}}
-    (tmp_path / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
-    return tmp_path
+    (folder / "metrics.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path, graded) -> Path:
+    return write(tmp_path, graded)
+
+
+@pytest.fixture(scope="module")
+def compared(graded, tmp_path_factory) -> Path:
+    """A folder with what compare leaves in it. Read only."""
+    folder = write(tmp_path_factory.mktemp("compared"), graded)
+    with redirect_stdout(io.StringIO()) as said:
+        compare(folder)
+    assert "graded: best" in said.getvalue()
+    return folder
 
 
 def compare(folder, *given) -> dict:
     line = ["--config", folder / "metrics.yaml", "--data", folder, "--output", folder / "out"]
     assert main([str(word) for word in [*line, *given]]) == 0
+    return read(folder)
+
+
+def read(folder) -> dict:
     return json.loads((folder / "out" / "comparison.json").read_text("utf-8"))
 
 
@@ -61,8 +83,8 @@ def rows_of(result: dict, name: str) -> dict[str, dict]:
     return {row["name"]: row for row in each["metrics"]}
 
 
-def test_figures_of_the_definition(folder, graded, capsys):
-    result = compare(folder)
+def test_figures_of_the_definition(compared, graded):
+    result = read(compared)
     kept = graded[source_share(graded["source"], "tune") >= 0.1]
     pairs = Pairs.of(list(kept["source"]), list(kept["paraphrase"]), list(kept["reference"]))
     found = rows_of(result, "graded")
@@ -81,7 +103,7 @@ def test_figures_of_the_definition(folder, graded, capsys):
     expected = roc_auc_score(kept["human"] > 0.5, scores)
     assert labels["pinc"]["auc"][0] == pytest.approx(expected, abs=1e-9)
 
-    report = (folder / "out" / "comparison.md").read_text("utf-8")
+    report = (compared / "out" / "comparison.md").read_text("utf-8")
     shown = found["pinc"]["spearman"]
     for text in (
         "## graded-extended",
@@ -89,12 +111,11 @@ def test_figures_of_the_definition(folder, graded, capsys):
         "SPScore-zh|v:",
     ):
         assert text in report
-    assert "graded: best" in capsys.readouterr().out
 
 
-def test_the_best_metric_comes_first(folder):
+def test_the_best_metric_comes_first(compared):
     """By its own direction: Self-BLEU's correlation counts turned round."""
-    result = compare(folder)
+    result = read(compared)
     for each in result["data_sets"]:
         main_one = each["statistic"]
         turned = []
@@ -108,8 +129,8 @@ def test_the_best_metric_comes_first(folder):
         assert all(0 < row["p"] <= 1 for row in each["metrics"][1:])
 
 
-def test_what_is_there_is_not_scored_again(folder):
-    compare(folder)
+def test_what_is_there_is_not_scored_again(compared, tmp_path):
+    folder = Path(shutil.copytree(compared, tmp_path / "folder"))
     path = folder / "out" / "scores" / "graded" / "pinc.parquet"
     table = pq.read_table(path)
     spoiled = table.set_column(0, "score", [np.arange(len(table), dtype=float)])
@@ -210,8 +231,8 @@ def test_meaning_is_judged_by_a_sentence_encoder(graded):
     assert attribution(data_set, scored, every, config)["S_sim"]["pairs"] > 0
 
 
-def test_an_extended_set_is_reported_beside_the_plain_one(folder):
-    plain, extended, _ = compare(folder)["data_sets"]
+def test_an_extended_set_is_reported_beside_the_plain_one(compared):
+    plain, extended, _ = read(compared)["data_sets"]
     assert extended["rows"] - plain["rows"] == extended["added"] > 0
     for own, theirs in ((plain, 0.5), (extended, 0.25)):
         [(_, printed, ours)] = own["published"]

@@ -14,7 +14,7 @@ from schemathesis.checks import (
 from services import serving
 from whole_service import scored_examples, whole_app
 
-EXAMPLES = 40
+EXAMPLES = 20
 CHECKS = [not_a_server_error, status_code_conformance]
 CHECKS += [content_type_conformance, response_schema_conformance]
 PATHS = ("/v1/paraphrase", "/v1/models", "/v1/run", "/v1/run/pairs", "/v1/run/sample")

@@ -70,6 +70,7 @@ def test_mistakes(folder, tmp_path, monkeypatch, capsys, given, environment, mes
     assert "short" not in error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", ["pydantic_core", "_multiarray_umath", "libarrow", "httptools"])
 def test_an_early_interrupt_is_one_line(library):
     """By the command `gaixie`, as people call it, while it imports what is behind a library."""

@@ -98,9 +98,11 @@ def succeed(command: list[str], **changes) -> subprocess.CompletedProcess:
     return done
 
 
-def call(*arguments: str) -> int:
+def call(*arguments: str, drawn: bool = False) -> int:
     """The command in this process, which saves the imports. Its exit code."""
     with pytest.MonkeyPatch.context() as patch:
+        if not drawn:  # drawing takes longer than all else
+            patch.setattr("gaixie.training.loop.plots.draw", lambda output: None)
         patch.setenv("ACCELERATE_USE_CPU", "true")
         torch.set_num_threads(1)  # as in the other processes: sums to the last bit
         for state in (AcceleratorState, GradientState, PartialState):
@@ -147,7 +149,7 @@ def weights(checkpoint: Path) -> dict[str, torch.Tensor]:
 def whole(bench) -> Path:
     """The output of one process that was never stopped. Read only."""
     with redirect_stdout(io.StringIO()) as said:
-        assert call("--config", bench.config("whole")) == 0
+        assert call("--config", bench.config("whole"), drawn=True) == 0
     assert "finished at step 24" in said.getvalue()
     return bench.folder / "whole"
 
@@ -171,7 +173,7 @@ DEEPSPEED = {"DS_ACCELERATOR": "cpu", "ACCELERATE_USE_CPU": "false"}
 
 @pytest.fixture(scope="module")
 def switching(bench) -> Path:
-    assert call("--config", bench.config("switching", **SWITCHING)) == 0
+    assert call("--config", bench.config("switching", **SWITCHING), drawn=True) == 0
     return bench.folder / "switching"
 
 

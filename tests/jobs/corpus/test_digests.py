@@ -22,10 +22,7 @@ def on_executors(spark, fails: bool = False) -> SimpleNamespace:
         given = "\n".join(link for _, link in links)
         assert os.environ["AWS_SECRET_ACCESS_KEY"] not in given
         assert "X-Amz-Signature=" in given
-        gone = [
-            (uri, link.replace(".parquet", "-gone")) if fails else (uri, link)
-            for uri, link in links
-        ]
+        gone = [(uri, "nowhere" if fails else link) for uri, link in links]
         return spark.sparkContext.parallelize(gone, slices)
 
     context = SimpleNamespace(master="spark://host", parallelize=parallelize, defaultParallelism=2)

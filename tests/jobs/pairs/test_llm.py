@@ -165,6 +165,7 @@ def test_a_budget_of_money_and_what_is_left_of_the_sentences(serve, tmp_path):
     assert reasons == {None: len(server.paid()), "over_budget": 60 - len(server.paid())}
 
 
+@pytest.mark.long
 def test_killed_at_random_moments(serve, tmp_path):
     """What was on record at a kill is never paid again, and in the end no sentence is missing."""
     server = serve(300, {sentence(n): ["500"] for n in range(0, 300, 9)})

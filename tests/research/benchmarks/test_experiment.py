@@ -218,6 +218,7 @@ def test_a_small_one(prepared, tmp_path, monkeypatch, capsys, refused):
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     torch.set_num_threads(1)
     monkeypatch.setattr(experiment, "run_script", in_this_process(calls))
+    monkeypatch.setattr("gaixie.training.loop.plots.draw", lambda output: None)
     line = ["--data", str(tmp_path), "--config", str(SMALL), "--output", str(root)]
     line += ["--start", str(start), "--set", "training.workers=0", "--seeds", "1"]
     line += ["--set", "stages=[2, 2, 4]", "--set", "evaluate_every=2"]

@@ -93,6 +93,7 @@ def test_names_of_tokens_in_the_text():
 
 
 @pytest.mark.skipif(not SENTENCES.exists(), reason=f"needs {SENTENCES}")
+@pytest.mark.long
 def test_real_sentences():
     """Every eighth of 490,709."""
     import pyarrow.parquet as pq

@@ -317,7 +317,7 @@ def test_missing_bucket(name, in_store):
     fails(ACTIONS[name], "s3://no-such-bucket/x", FileNotFoundError, "no such")
 
 
-@pytest.mark.parametrize("name", ["exists", "read", "create"])
+@pytest.mark.parametrize("name", ["read", "create"])
 def test_nothing_answers(name, in_store, monkeypatch):
     monkeypatch.setattr(storage, "ATTEMPTS", 2)
     in_store(AWS_ENDPOINT_URL_S3=f"http://127.0.0.1:{free_port()}")

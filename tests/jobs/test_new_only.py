@@ -2,12 +2,15 @@
 --rescore: what a run under another signature takes of earlier runs."""
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scored_runs import Run
 
 from gaixie.jobs.errors import JobError
 from gaixie.jobs.releases.store import unreleased_runs
@@ -18,33 +21,58 @@ OTHER = ("--tier", "paper", "--set", "model=null")
 """Another signature."""
 
 
-@pytest.fixture
-def daily(score, grow, tmp_path):
-    """(run id, options) -> a run over the folder of a growing corpus; the folder is `daily.pairs`."""
+class Daily:
+    """(run id, options) -> a run over the folder of a growing corpus; the folder is `pairs`."""
 
-    class Daily:
-        pairs, root = tmp_path / "pairs", tmp_path / "out"
+    def __init__(self, score: Callable[..., Run], folder: Path):
+        self.score, self.pairs, self.root = score, folder / "pairs", folder / "out"
 
-        def __call__(self, run_id: str, *given, fails: bool = False):
-            given = ("--input", self.pairs, *GIVEN, *given)
-            run = score(self.root, *given, run_id=run_id)
-            assert bool(run.code) == fails, run.stderr
-            return run
+    def __call__(self, run_id: str, *given, fails: bool = False) -> Run:
+        given = ("--input", self.pairs, *GIVEN, *given)
+        run = self.score(self.root, *given, run_id=run_id)
+        assert bool(run.code) == fails, run.stderr
+        return run
 
-        def add(self, name: str, *rows: pa.Table) -> None:
-            self.pairs.mkdir(exist_ok=True)
-            pq.write_table(pa.concat_tables(rows), self.pairs / f"{name}.parquet")
+    def add(self, name: str, *rows: pa.Table) -> None:
+        self.pairs.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.concat_tables(rows), self.pairs / f"{name}.parquet")
 
-        def rows(self, *run_ids: str) -> pd.Series:
-            folders = [self.root / "runs" / run_id / "scored" for run_id in run_ids]
-            files = [file for folder in folders for file in folder.rglob("*.parquet")]
-            columns = ["pair_id", "n"]
-            return pd.concat([pq.ParquetFile(f).read(columns).to_pandas() for f in files])
+    def rows(self, *run_ids: str) -> pd.DataFrame:
+        folders = [self.root / "runs" / run_id / "scored" for run_id in run_ids]
+        files = [file for folder in folders for file in folder.rglob("*.parquet")]
+        return pd.concat([pq.ParquetFile(f).read(["pair_id", "n"]).to_pandas() for f in files])
 
-    daily = Daily()
+
+@pytest.fixture(scope="module")
+def saved(score, grow, tmp_path_factory) -> tuple[Daily, Run, Path]:
+    """With the run `first`, and a copy of the folder as it then was: manifests name their files."""
+    folder = tmp_path_factory.mktemp("daily") / "now"
+    daily = Daily(score, folder)
     daily.add("monday", grow(40))
     daily.add("tuesday", grow(40, 40))
-    return daily
+    first = daily("first")
+    return daily, first, Path(shutil.copytree(folder, folder.with_name("saved")))
+
+
+@pytest.fixture
+def first(saved) -> Run:
+    daily, run, copy = saved
+    shutil.rmtree(daily.root.parent)
+    shutil.copytree(copy, daily.root.parent)
+    return run
+
+
+@pytest.fixture
+def later(saved, first) -> Daily:
+    """With the run `first`."""
+    return saved[0]
+
+
+@pytest.fixture
+def daily(later) -> Daily:
+    """Without a run."""
+    shutil.rmtree(later.root)
+    return later
 
 
 def total(run, key: str) -> int:
@@ -79,10 +107,9 @@ def test_files_and_pairs_of_earlier_runs_are_left_out(daily, grow):
     assert total(daily("all"), "scored") == 110  # without the option a run goes by itself alone
 
 
-def test_a_file_that_changed_is_new(daily, grow):
-    daily("first")
-    daily.add("tuesday", grow(41, 40))
-    second = daily("second", "--new-only")
+def test_a_file_that_changed_is_new(later, grow):
+    later.add("tuesday", grow(41, 40))
+    second = later("second", "--new-only")
     assert [total(second, key) for key in ("read", "scored")] == [41, 1]
 
 
@@ -101,12 +128,12 @@ def test_files_since(daily):
     assert total(daily("all", "--since", "2001-01-01T12:00+02:00"), "scored") == 80
 
 
-def test_a_manifest_that_cannot_be_read_stops_it(daily):
+def test_a_manifest_that_cannot_be_read_stops_it(later, first):
     """It may name the files that are there."""
-    manifest = daily("first").folder / "manifest.json"
+    manifest = first.folder / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format_version": 99}))
     assert (
-        f"{manifest}: a manifest of format_version 99" in daily("b", "--new-only", fails=True).error
+        f"{manifest}: a manifest of format_version 99" in later("b", "--new-only", fails=True).error
     )
 
 
@@ -131,52 +158,50 @@ def test_of_two_inputs_one_may_have_nothing_new(daily, score, grow, tmp_path):
     assert "nothing new to score" in dry.stdout
 
 
-def rescored(daily, score, run_id: str, *given, fails: bool = False):
+def rescored(later, score, run_id: str, *given, fails: bool = False):
     """A run under the other signature."""
-    run = score(daily.root, "--rescore", *given, *OTHER, run_id=run_id)
+    run = score(later.root, "--rescore", *given, *OTHER, run_id=run_id)
     assert bool(run.code) == fails, run.stderr
     return run
 
 
-def test_a_new_signature_scores_what_earlier_runs_have(daily, score, grow):
-    daily("first")
+def test_a_new_signature_scores_what_earlier_runs_have(later, score, grow):
     short = pa.table({"n": [-1], "source": ["短句"], "paraphrase": ["句短"], "origin": ["llm"]})
-    daily.add("wednesday", grow(30, 80), grow(10, 35), short)
-    second = daily("second")
-    refused = daily("again", "--new-only", *OTHER, fails=True)
+    later.add("wednesday", grow(30, 80), grow(10, 35), short)
+    second = later("second")
+    refused = later("again", "--new-only", *OTHER, fails=True)
     assert (
         "monday.parquet: run 'second' scored it under another signature: --rescore" in refused.error
     )
 
-    dry = rescored(daily, score, "again", "unreleased", "--dry-run")
+    dry = rescored(later, score, "again", "unreleased", "--dry-run")
     assert "dry run: nothing was written" in dry.stdout
     assert not dry.folder.exists()
-    again = rescored(daily, score, "again", "unreleased")
+    again = rescored(later, score, "again", "unreleased")
     assert again.manifest["rescored"] == ["first", "second"]
     counts = [total(again, key) for key in ("read", "scored", "duplicates", "quarantined")]
     assert counts == [190, 110, 80, 0]  # not the short one
     assert again.manifest["signature"] != second.manifest["signature"]
-    both = daily.rows("first", "second").drop_duplicates()
+    both = later.rows("first", "second").drop_duplicates()
     key = {"by": "pair_id", "ignore_index": True}
-    assert daily.rows("again").sort_values(**key).equals(both.sort_values(**key))
+    assert later.rows("again").sort_values(**key).equals(both.sort_values(**key))
     assert [*again.scored.columns] == [*second.scored.columns]
     assert not again.scored["spscore"].equals(second.scored["spscore"])
-    assert "nothing new to score" in rescored(daily, score, "none", "unreleased", "first").stdout
-    assert unreleased_runs(str(daily.root)) == ["again"]
+    assert "nothing new to score" in rescored(later, score, "none", "unreleased", "first").stdout
+    assert unreleased_runs(str(later.root)) == ["again"]
 
-    daily.add("thursday", grow(5, 110), grow(5))
-    thursday = daily("thursday", "--new-only", *OTHER)
+    later.add("thursday", grow(5, 110), grow(5))
+    thursday = later("thursday", "--new-only", *OTHER)
     assert [total(thursday, key) for key in ("read", "scored", "duplicates")] == [10, 5, 5]
-    assert unreleased_runs(str(daily.root)) == ["again", "thursday"]
-    daily("tomorrow")
+    assert unreleased_runs(str(later.root)) == ["again", "thursday"]
+    later("tomorrow")
     with pytest.raises(
         JobError, match=r"than run 'tomorrow': thursday; score_corpus\.py --rescore th"
     ):
-        unreleased_runs(str(daily.root))
+        unreleased_runs(str(later.root))
 
 
-def test_rescoring_goes_on_where_it_was_killed(daily, score, monkeypatch):
-    daily("first")
+def test_rescoring_goes_on_where_it_was_killed(later, score, monkeypatch):
     with monkeypatch.context() as patch:
         work = ChunkScorer._score_chunk
 
@@ -184,23 +209,21 @@ def test_rescoring_goes_on_where_it_was_killed(daily, score, monkeypatch):
             return work(self, chunk, *given) if chunk.number < 2 else 1 / 0
 
         patch.setattr(ChunkScorer, "_score_chunk", killed)
-        dead = rescored(daily, score, "again", "first", fails=True)
-    print(dead.stderr, [*daily.root.rglob("*.json")])
+        dead = rescored(later, score, "again", "first", fails=True)
     assert not (dead.folder / "manifest.json").exists()
-    again = rescored(daily, score, "again", "first", "--resume")
+    again = rescored(later, score, "again", "first", "--resume")
     assert again.stderr.count(": already done") == 2
     assert [total(again, key) for key in ("read", "scored")] == [80, 80]
 
 
-def test_mistakes_in_rescoring(daily, score):
-    first = daily("first")
+def test_mistakes_in_rescoring(later, first, score):
     for given, fault in (
         (("firts",), "--rescore firts: no published run; there are: first"),
         (("1.0",), "no release '1.0'; published: none"),
         (("first", "--limit", "5"), "--limit: it does not go with --rescore"),
-        (("first", "--input", daily.pairs, *GIVEN), "--input: it does not go with --rescore"),
+        (("first", "--input", later.pairs, *GIVEN), "--input: it does not go with --rescore"),
     ):
-        assert fault in rescored(daily, score, "again", *given, fails=True).error
+        assert fault in rescored(later, score, "again", *given, fails=True).error
     first.files("scored")[0].unlink()
-    fault = rescored(daily, score, "again", "first", fails=True).error
+    fault = rescored(later, score, "again", "first", fails=True).error
     assert "first/scored: its files are not those of the run's manifest" in fault

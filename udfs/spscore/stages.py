@@ -21,8 +21,8 @@ STAGES = (0, 1, 2, 3)
 DEFAULT_CUTS = {
     "parallel": (0.23, 0.52, 0.67),
     "back_translation": (0.23, 0.52, 0.67),
-    "llm": (0.24, 0.43, 0.52),
-    "human": (0.22, 0.47, 0.60),
+    "llm": (0.24, 0.43, 0.53),
+    "human": (0.21, 0.46, 0.60),
 }
 """Scores at which stages 1, 2 and 3 begin, unless conf/score.yaml says otherwise.
 

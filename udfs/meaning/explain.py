@@ -155,6 +155,9 @@ def in_chinese(reason: str) -> str:
     return reason
 
 
+BEFORE_NUMBERS = re.compile("(?:第|周|星期|礼拜)?$")
+
+
 class Sentence:
     """A sentence as it was written, and as the metric reads it."""
 
@@ -185,7 +188,8 @@ class Sentence:
         return touched[0][0], touched[-1][1]
 
     def with_measure(self, start: int, end: int) -> tuple[int, int]:
-        """Returns a number's span with the measure behind it: 3000元."""
+        """Returns a number's span with what orders it and the measure behind it: 第二天, 3000元."""
+        start -= len(BEFORE_NUMBERS.findall(self.text[:start])[0])
         for first, last in self.spans:
             if first >= end and set(self.text[first:last]) <= set(MEASURES):
                 return start, last

@@ -48,6 +48,11 @@ def test_a_number_is_named_once_and_strangers_have_no_order():
     found = reasons(source, "今天上午在火车站警方抓住了嫌犯，还缴获大量毒品。")
     numbers = [reason for reason in found if "四百" in reason]
     assert numbers == ["meaning: the number “四百名” is missing"]
+    found = reasons("会议第二天才结束，定在星期五总结。", "会议结束了，大家各自回家。")
+    assert [reason for reason in found if "number" in reason] == [
+        "meaning: the number “第二天” is missing",
+        "meaning: the number “星期五” is missing",
+    ]
     found = reasons(source, "候鸟在迁徙途中能够利用太阳、星辰以及地球磁场来确定自己的方位。")
     assert "structure: the sentences have too little in common to compare" in found
 

@@ -58,7 +58,9 @@ LONGEST = (
     "tests/training/test_curriculum.py",
     "tests/jobs/test_score_corpus.py",
     "tests/jobs/test_release_dataset.py",
+    "tests/jobs/test_demo.py",
     "tests/jobs/test_build_vocabulary.py",
+    "tests/service/page/test_page.py",
 )
 """Files that begin first: each is one process's, which would else be the last one at work."""
 

@@ -1,6 +1,6 @@
-"""Everything that maps columns to columns: text, features, the metric, stages, Spark functions."""
+"""Maps columns to columns: text, features, the metric, stages and the Spark functions."""
 
-if __name__ != "gaixie.udfs":  # under two names every class would be there twice
+if __name__ != "gaixie.udfs":  # a second name would define every class twice
     raise ImportError("import gaixie.udfs, not udfs")
 
 from gaixie.udfs.storage.cache import keep_kernels, keep_settings

@@ -24,7 +24,7 @@ PASSED, FAILED = 0, 1
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command, and returns the exit code."""
+    """Runs the command and returns its exit code."""
     return run_command("check", lambda: check(_arguments(argv)))
 
 
@@ -44,7 +44,7 @@ def check(args: argparse.Namespace) -> int:
     metric = SPScore.load(args.tier)
     sources, paraphrases = zip(*rows, strict=True)
     outputs = metric.outputs(sources, paraphrases)
-    # A pair without a score is no good pair.
+    # A pair without a score fails.
     below = np.array([~(outputs[:, OUTPUTS.index(name)] >= own) for name, own in floors.items()])
     short = np.flatnonzero(below.any(axis=0))
     order = short[np.argsort(outputs[short, -1], kind="stable")]

@@ -1,4 +1,4 @@
-"""What every command line of the project shares."""
+"""Helpers that every command line of the project shares."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ EXTRAS = {
     "snownlp": "segmenter",
     **dict.fromkeys(["fastapi", "uvicorn", "prometheus_client", "openpyxl"], "serve"),
 }
-"""Package -> the extra of ours that brings it."""
+"""Maps a package to the extra of gaixie that installs it."""
 
 
 def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
-    """A parser whose help shows the description, usually a script's docstring, as it is written."""
+    """Returns a parser whose help shows the description (usually a docstring) unwrapped."""
     kind = argparse.RawDescriptionHelpFormatter
     return Parser(prog=name, description=description, formatter_class=kind)
 
 
 class Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong: a wrong option before one that is missing."""
+    """Reports errors in one line, and reports a wrong option before a missing one."""
 
     given: Sequence[str] = ()
 
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def positive(text: str) -> int:
-    """The type of an option that is 1 or more."""
+    """Parses an integer option that must be 1 or more."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
@@ -58,7 +58,7 @@ def positive(text: str) -> int:
 
 
 def above_zero(text: str) -> float:
-    """The type of an option that is a number above 0."""
+    """Parses a number option that must be above 0."""
     value = float(text)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
@@ -66,25 +66,23 @@ def above_zero(text: str) -> float:
 
 
 def in_time(seconds: float, of: str = "") -> str:
-    """A time in hours or minutes, of which a short one has a tenth. of: what is before the unit."""
+    """Formats a time in hours or minutes, short ones to a tenth. of: text before the unit."""
     if seconds >= 3600:
         return f"{seconds / 3600:,.2f} {of}hours"
     return f"{max(seconds / 60, 0.1):,.1f} {of}minutes"
 
 
 def say(line: str) -> None:
-    """A line of progress, on standard error: in one write, so that no other thread's line gets
-    into it.
-    """
+    """Prints a line of progress on standard error, in one write so that threads do not mix."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
 
 def in_words(error: Exception) -> str:
-    """An error in one line; what to install where a package is missing."""
+    """Describes an error in one line; for a missing package, says what to install."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         return missing_package(error.name, EXTRAS.get(error.name, "metrics"))
-    if type(error).__name__ == "ValidationError":  # of pydantic, which is not imported for this
+    if type(error).__name__ == "ValidationError":  # pydantic's, without importing pydantic
         from gaixie.udfs.storage.settings import first_fault
 
         return first_fault(error)  # type: ignore[arg-type]
@@ -92,14 +90,14 @@ def in_words(error: Exception) -> str:
 
 
 def missing_package(name: str, extra: str) -> str:
-    """What to say of a package that an extra of ours brings."""
+    """Returns the message for a missing package that an extra of gaixie installs."""
     return f"the package {name} is missing; pip install 'gaixie[{extra}]' brings it"
 
 
 def name_missing_package(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Ends a script that cannot import a package of an extra with one line and exit code 2."""
+    """Exits with one line and code 2 when a script cannot import a package of an extra."""
     missing = getattr(error, "name", None) or "gaixie"
     if not issubclass(kind, ModuleNotFoundError) or missing.startswith("gaixie"):
         sys.__excepthook__(kind, error, trace)
@@ -113,20 +111,20 @@ def name_missing_package(
 
 
 def _nobody_reads() -> bool:
-    """Says whether standard output is a pipe without a reader; if so, what is left goes nowhere."""
+    """Tells whether stdout is a pipe without a reader; if so, discards the remaining output."""
     watch = select.poll()
-    watch.register(1, 0)  # a missing reader is an error, and errors are always reported
+    watch.register(1, 0)  # a missing reader is an error, which poll always reports
     if left := bool(watch.poll(0)):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return left
 
 
 def run_command(name: str, work: Callable[[], object], *errors: type[Exception]) -> int:
-    """Runs a command, and returns its exit code: what work returns where that is a number, else 0.
+    """Runs a command and returns its exit code: the number that work returns, else 0.
 
-    A user error is one line on standard error and 2, Ctrl-C and SIGTERM one line and 130 and 143.
-    A command whose reader leaves, such as head, ends with 0.
-    errors: what else is a user error, beside ValueError, OSError and ImportError.
+    A user error prints one line on standard error and returns 2; Ctrl-C and SIGTERM print one line
+    and return 130 and 143. If the reader of the output leaves, as head does, the code is 0.
+    errors: further user errors, beside ValueError, OSError and ImportError.
     """
 
     def main() -> int:
@@ -142,7 +140,7 @@ def run_command(name: str, work: Callable[[], object], *errors: type[Exception])
 
 
 def _ending(name: str, error: BaseException, expected: tuple[type[Exception], ...]) -> int:
-    """Says how an error ended a command, and returns the exit code; raises what nobody expects."""
+    """Reports the error that ended a command and returns the exit code; re-raises other errors."""
     if number := interrupts.of(error):
         if interrupts.tells():
             say(f"{name}: {interrupts.WORDS[number]}")

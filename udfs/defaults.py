@@ -1,9 +1,7 @@
-"""What decides a score unless a setting says otherwise; imported before anything that takes
-time."""
+"""Defaults that decide a score. This module imports nothing slow."""
 
 TIER_NAMES = ("paper", "core", "full")
-"""From what reads least of a pair to what reads all; gaixie.udfs.spscore.TIERS says what each
-sees."""
+"""The tiers, in the order of how much they see; gaixie.udfs.spscore.TIERS lists their columns."""
 
 MIN_CHARACTERS, MAX_CHARACTERS = 15, 1000
-"""Lengths of a sentence that is fit to be scored, normalised."""
+"""Limits on the length of a normalised sentence; pairs outside them go to quarantine."""

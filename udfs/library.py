@@ -1,4 +1,4 @@
-"""The library in one call each: ``gaixie.score``, ``gaixie.compare``, ``gaixie.paraphrase``.
+"""The library's three calls: ``gaixie.score``, ``gaixie.compare`` and ``gaixie.paraphrase``.
 
     import gaixie
 
@@ -7,8 +7,7 @@
     gaixie.compare(ours, theirs)                 # two systems on the same sources
     gaixie.paraphrase("会议因为暴雨推迟到了下周。")
 
-Tables are read and made by the Arrow C interface; the strings of a column are not copied row by
-row.
+Tables pass through the Arrow C interface, so strings are not copied row by row.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ def score(
 ) -> Any:
     """Returns data with the columns structure, synonyms, meaning, fluency and spscore, in [0, 1].
 
-    data: a list of (source, paraphrase), which comes back as a list of dicts; a list of dicts; a
-    pandas or Polars data frame, an Arrow table, a DuckDB relation, or a data set of the hub, each
-    of which comes back as its own kind. source, paraphrase: names of its columns. tier: paper, core
-    or full (see SPScore.load). A row in which one is null has null judgements (NaN in pandas).
+    data: a list of (source, paraphrase), which comes back as a list of dicts; or a list of dicts, a
+    pandas or Polars data frame, an Arrow table, a DuckDB relation or a Hugging Face data set, which
+    comes back as the same type. source, paraphrase: names of its columns. tier: paper, core or full
+    (see SPScore.load). A row with a null sentence has null judgements (NaN in pandas).
 
-    Raises TypeError for other data, and ValueError for a column that is missing, is not of strings,
+    Raises TypeError for other data, and ValueError if a column is missing, does not hold strings,
     or has the name of a judgement.
     """
     if _is_list(data):
@@ -61,9 +60,9 @@ def compare(
 ) -> pd.DataFrame:
     """Compares two systems on the same sources, in the same order.
 
-    a, b: data as score takes them. Returns a row for each judgement: the means of a and b, their
+    a, b: data that score accepts. Returns a row for each judgement: the means of a and b, the
     difference b - a with its 95 % interval and p (paired t test), and the share of pairs on which b
-    is higher. Raises what score raises, and ValueError where the sources differ.
+    is higher. Raises what score raises, and ValueError if the sources differ.
     """
     import pandas as pd
     from scipy.stats import ttest_rel
@@ -100,11 +99,11 @@ def paraphrase(
     keep: Sequence[str] = (),
     seed: int = 0,
 ) -> list[str] | list[list[str]]:
-    """Returns the paraphrases of a text, the best first, at most n; of several texts, a list each.
+    """Returns at most n paraphrases of a text, best first; for several texts, one list each.
 
-    The list is empty where no paraphrase is good enough. degree: 1 is a light touch, 5 as much as
-    passes the gates. keep: terms that must not change. Raises ValueError for n or degree out of
-    range.
+    The list is empty if no paraphrase is good enough. degree: from 1, a light touch, to 5, as much
+    change as the checks allow. keep: terms that must not change. Raises ValueError if n or degree
+    is out of range.
     """
     from gaixie.udfs.paraphrase.paraphraser import Wanted
 
@@ -127,7 +126,7 @@ def _paraphraser() -> Paraphraser:
 
 
 def _judge(source: Any, paraphrase: Any, tier: str) -> pa.Table:
-    """Returns the judgements as Arrow columns of float32, null where a side is null."""
+    """Returns the judgements as float32 Arrow columns, null if either sentence is null."""
     outputs = _metric(tier).outputs(source, paraphrase)
     columns = [pa.array(own, pa.float32(), from_pandas=True) for own in outputs.T.copy()]
     return pa.table(columns, names=list(OUTPUTS))
@@ -138,7 +137,7 @@ def _is_list(data: Any) -> bool:
 
 
 def _rows(data: Any, source: str, paraphrase: str) -> tuple[list[dict[str, Any]], str, str]:
-    """Returns the dicts of a list of dicts or of pairs, and the names of their texts."""
+    """Returns a list of dicts or of pairs as dicts, and the keys of the two sentences."""
     rows = list(data)
     if rows and all(isinstance(row, dict) for row in rows):
         return rows, source, paraphrase
@@ -175,7 +174,7 @@ def _is_pair(row: Any) -> bool:
 
 
 def _library(data: Any) -> str:
-    """Returns the package of a table: pandas, polars, pyarrow, duckdb, datasets, or another."""
+    """Returns the package that a table's type is from, such as pandas, polars or datasets."""
     return type(data).__module__.partition(".")[0].lstrip("_")
 
 
@@ -201,7 +200,7 @@ def _arrow(data: Any) -> pa.Table:
 
 
 def _joined(data: Any, table: pa.Table, judged: pa.Table) -> Any:
-    """Returns data's own kind with the judgements behind its columns."""
+    """Returns data, as its own type, with the judgements appended as columns."""
     library = _library(data)
     if library == "pandas":
         return data.assign(**{name: judged[name].to_numpy() for name in OUTPUTS})

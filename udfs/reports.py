@@ -1,6 +1,4 @@
-"""What reports are made of: jinja2 templates, which lie beside the code that fills them in, and
-JSON.
-"""
+"""Writes reports: jinja2 templates, stored beside the code that fills them in, and JSON."""
 
 from __future__ import annotations
 
@@ -17,14 +15,14 @@ HUB_LICENSES = {
     *("cc-by-3.0", "cc-by-sa-3.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nd-4.0"),
     *("cc-by-nc-4.0", "cc-by-nc-sa-4.0", "cc-by-nc-nd-4.0"),
 }
-"""Licences that the hub knows by name; any other is 'other' with its own name beside it."""
+"""Licences that the Hugging Face hub knows by name; any other is 'other', with a name beside."""
 
 
 def render(template: Path, **values: Any) -> str:
-    """The text of a template; values are escaped in .html.j2 alone.
+    """Fills in a template; escapes values only in .html.j2 files.
 
-    Filters besides jinja2's own: number (a float, see below), thousands (1,234) and cell (a text in
-    a table of Markdown).
+    Adds three filters to jinja2's: number (a float, see below), thousands (1,234) and cell (text in
+    a Markdown table).
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(template.parent),
@@ -40,7 +38,7 @@ def render(template: Path, **values: Any) -> str:
 
 
 def license_head(name: str) -> dict[str, str]:
-    """The keys of a card's head that state a licence, by its name in any case."""
+    """Returns the keys of a card's header that state a licence, given its name in any case."""
     name = name.lower()
     if name in HUB_LICENSES:
         return {"license": name}
@@ -48,12 +46,12 @@ def license_head(name: str) -> dict[str, str]:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A float with so many decimals; a dash where there is none."""
+    """Formats a float with the given decimals; a missing one is a dash."""
     return "–" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes a report as JSON; floats that are not finite as null."""
+    """Writes a report as JSON, with floats that are not finite as null."""
     text = json.dumps(_finite(value), ensure_ascii=False, indent=1)
     path.write_text(text + "\n", "utf-8")
 

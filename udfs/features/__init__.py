@@ -1,4 +1,4 @@
-"""The eight features of SPScore-zh, a file each, and :func:`extract`, which computes them at once.
+"""The eight features of SPScore-zh, one file each. :func:`extract` computes all of them.
 
     structure     acs    appositive character similarity
                   spa    substring positional alignment
@@ -9,9 +9,8 @@
     consistency   sl     sentence length
                   lr     length ratio
 
-Each file states its feature and computes it in ``kernel``. tests/support/plain_features.py has
-the same in plain Python.
-Neither pyspark nor torch is imported from here.
+Each file defines its feature and computes it in ``kernel``. tests/support/plain_features.py
+computes the same in plain Python. This package imports neither pyspark nor torch.
 """
 
 from gaixie.udfs.features.extract import FEATURES, extract, extract_code_points

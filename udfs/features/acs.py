@@ -1,10 +1,10 @@
-"""ACS, appositive character similarity: how many characters stand at the same place in both.
+"""ACS, appositive character similarity: the share of characters that are equal in place.
 
     ACS = |{k : A_k = B_k}| / max(n, m)
 
 Source: *Chinese Sentence Paraphrasing*, section 4 (structure). The paper does not print the
-divisor; here it is the longer side, so that ACS lies in [0, 1] and is symmetric. NaN where both
-sentences are empty. Unit: share.
+divisor. We divide by the longer sentence, so that ACS lies in [0, 1] and is symmetric. ACS is NaN
+if both sentences are empty. Unit: share.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def kernel(a, b):
-    """ACS of two rows of code points (uint32)."""
+    """Returns the ACS of two rows of code points (uint32)."""
     n, m = len(a), len(b)
     if n == 0 and m == 0:
         return np.nan

@@ -1,4 +1,4 @@
-"""All eight features of many pairs at once: one pass over the code points of both columns."""
+"""Computes all eight features of many pairs in one pass over the code points of both columns."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ACS, SPA, PMD, WPA, LIS, SBLEU, SL, LR = range(len(FEATURES))
 
 
 def extract(source: pa.Array, paraphrase: pa.Array, segmenter: Segmenter) -> np.ndarray:
-    """Features of pairs: float32, shape (rows, 8), columns as in FEATURES, NaN for missing.
+    """Returns the features: float32, shape (rows, 8), columns as in FEATURES, NaN for missing.
 
-    source, paraphrase: Arrow string arrays of the same length, as they come; they are normalised
-    here. A null or undecodable sentence on either side makes the whole row NaN. Raises ValueError
-    where the lengths differ, TypeError where a column is not of strings.
+    source, paraphrase: Arrow string arrays of the same length, which this function normalises. A
+    null or undecodable sentence on either side makes the whole row NaN. Raises ValueError if the
+    lengths differ, and TypeError if a column does not hold strings.
     """
     if len(source) != len(paraphrase):
         raise ValueError(f"{len(source)} sources, but {len(paraphrase)} paraphrases")
@@ -35,7 +35,7 @@ def extract(source: pa.Array, paraphrase: pa.Array, segmenter: Segmenter) -> np.
 
 
 def extract_code_points(a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
-    """Features of normalised, segmented pairs: float32, shape (rows, 8).
+    """Returns the features of normalised, segmented pairs: float32, shape (rows, 8).
 
     Raises ValueError for a sentence of more than tiles.MAXIMUM_CHARACTERS.
     """
@@ -53,7 +53,7 @@ def extract_code_points(a: CodePoints, b: CodePoints, words_a: Words, words_b: W
 def _extract_rows(texts_a, texts_b, words_a, words_b, alnum, longest):
     rows = len(texts_a.offsets) - 1
     features = np.empty((rows, LR + 1), np.float32)
-    # Scratch for the longest row; every kernel leaves it as it found it.
+    # Scratch space for the longest row; every kernel restores it.
     buckets = np.full(tiles.BUCKETS, -1, np.int32)
     chain = np.empty(longest, np.int32)
     runs = np.empty(256, np.int64)

@@ -1,9 +1,9 @@
-"""LIS, longest identical substring.
+"""LIS, longest identical substring, relative to the source.
 
     LIS = length of the longest common substring of A and B / n
 
-Source: *Chinese Sentence Paraphrasing*, section 4 (synonym replacement); here the divisor is the
-source's length. NaN where the source is empty. Unit: share of the source.
+Source: *Chinese Sentence Paraphrasing*, section 4 (synonym replacement). We divide by the length
+of the source. LIS is NaN if the source is empty. Unit: share of the source.
 """
 
 from __future__ import annotations
@@ -14,5 +14,5 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def kernel(longest_run, n):
-    """LIS from the longest run that gaixie.udfs.features.tiles.shared_runs found."""
+    """Returns LIS, given the longest run that gaixie.udfs.features.tiles.shared_runs found."""
     return longest_run / n if n else np.nan

@@ -1,6 +1,6 @@
-"""LR, length ratio: m / n, the paraphrase's characters for each of the source's.
+"""LR, length ratio: m / n, the characters of the paraphrase divided by those of the source.
 
-Source: *Chinese Sentence Paraphrasing*, section 4 (consistency). NaN where the source is empty.
+Source: *Chinese Sentence Paraphrasing*, section 4 (consistency). LR is NaN if the source is empty.
 """
 
 from __future__ import annotations
@@ -11,5 +11,5 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def kernel(n, m):
-    """LR of a source of n and a paraphrase of m characters."""
+    """Returns the LR of a source of n and a paraphrase of m characters."""
     return m / n if n else np.nan

@@ -1,20 +1,19 @@
-"""PMD, phrase mixing degree: how differently far apart the clauses stand that both sentences hold.
+"""PMD, phrase mixing degree: how much the distances between shared clauses differ.
 
     MD(S) = (1 / |S|) Σ_i Σ_{j ≥ i} |D_S(I_i, I_j)|        PMD = |MD(A) − MD(B)| / |I|
 
-Source: *Chinese Sentence Paraphrasing*, section 4 (structure), Equation (2). I are the clauses that
-A and B share (k-th occurrence with k-th occurrence), |S| is the number of clauses of S, and D_S the
-distance of two clauses of I in S. Design section 3: clauses are cut at commas and sentence
-punctuation (udfs/text/clauses.py), and D counts characters between the clauses' starts. NaN where
-no clause is shared. Unit: characters.
+Source: *Chinese Sentence Paraphrasing*, section 4 (structure), Equation (2). I is the set of
+clauses that A and B share (the k-th occurrence matches the k-th occurrence), |S| is the number of
+clauses of S, and D_S is the distance of two clauses of I in S. Decided here: clauses are cut at
+commas and sentence punctuation (udfs/text/clauses.py), and D counts the characters between the
+starts of two clauses. PMD is NaN if no clause is shared. Unit: characters.
 
-What this measures, taken literally, is not order. An exchange of clauses that leaves the set of
-places as it was gives 0, the first two of three among them, since a sum over all pairs does not see
-who stands where; and a clause that is inserted where nothing moved gives more than 0, since it
-moves starts apart and adds to |S|. The feature stays what Equation (2) says, for tier ``paper``.
-The share of shared clauses that changed their order is the column ``clauses_inverted`` of
-udfs/meaning/surface.py, which the tiers ``core`` and ``full`` see: 1/3 for the exchange, 0 for the
-insertion.
+Taken literally, Equation (2) does not measure order. Swapping clauses gives 0 if the set of their
+positions stays the same (for example the first two of three), because a sum over all pairs does not
+see which clause is where. Inserting a clause gives more than 0 although nothing moves, because it
+pushes starts apart and adds to |S|. The feature follows Equation (2) anyway, for tier ``paper``.
+Tiers ``core`` and ``full`` also see the share of shared clauses that change their order: the column
+``clauses_inverted`` of udfs/meaning/surface.py, 1/3 for this swap and 0 for the insertion.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from gaixie.udfs.text.words import same_text
 
 @njit(cache=True, nogil=True)
 def kernel(a, b, scratch):
-    """PMD of two rows of code points (uint32).
+    """Returns the PMD of two rows of code points (uint32).
 
-    scratch: int32, shape (6, cells), a cell for each two characters and one more.
+    scratch: int32, shape (6, cells), one cell for every two characters and one more.
     """
     starts_a, ends_a, starts_b, ends_b, shared_a, shared_b = scratch
     count_a = clause_spans(a, starts_a, ends_a)
@@ -45,7 +44,7 @@ def kernel(a, b, scratch):
                 shared_a[shared] = begin
                 shared_b[shared] = other
                 shared += 1
-                ends_b[j] = other  # taken: no clause is empty
+                ends_b[j] = other  # marks it as taken: no clause is empty
                 break
     if shared == 0:
         return np.nan

@@ -1,13 +1,13 @@
-"""SBLEU, self-BLEU: BLEU of the paraphrase against its source, on long character n-grams only.
+"""SBLEU, self-BLEU: BLEU of the paraphrase against its source, over long character n-grams only.
 
     SBLEU = BP · exp(¼ Σ_{k=4..7} log p_k),   BP = min(1, exp(1 − n / m))
 
 Source: *Chinese Sentence Paraphrasing*, section 4 (synonym replacement: n-grams longer than three).
 Decided here: orders 4–7, the brevity penalty, and sacrebleu's ``exp`` smoothing: the k-th order
-without a match counts 1 / (2^k · number of its n-grams). Characters as sacrebleu's ``char``
-tokenizer has them: spaces do not count. Orders that the paraphrase is too short for are left out
-(sacrebleu's effective order); without any order, NaN. No n-gram shared at all is 0, as there.
-Unit: share (sacrebleu's score / 100).
+without a match counts 1 / (2^k · number of its n-grams). Characters follow sacrebleu's ``char``
+tokenizer: spaces do not count. Orders longer than the paraphrase are left out (sacrebleu's
+effective order); if no order is left, SBLEU is NaN. If no n-gram is shared, SBLEU is 0, as in
+sacrebleu. Unit: share (sacrebleu's score / 100).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gaixie.udfs.features.tiles import unpack
 
 @njit(cache=True, nogil=True)
 def kernel(runs, count, n, m, used_a, used_b):
-    """SBLEU from the runs of two rows without spaces, n and m characters long.
+    """Returns SBLEU, given the runs of two rows without spaces, n and m characters long.
 
-    used_a, used_b: uint8, all 0 on entry and on return, a cell for each character.
+    used_a, used_b: uint8, one cell for each character, all 0 on entry and on return.
 
-    Every shared n-gram lies in a run. Occurrences of one n-gram in A and in B are all joined to
-    each other, so pairing them greedily gives min(occurrences in A, in B): BLEU's clipped count.
-    A cell's bit k says that the n-gram of order 4 + k that starts there is paired.
+    Every shared n-gram lies in a run. Runs join each occurrence of an n-gram in A to each one in B,
+    so pairing them greedily gives min(occurrences in A, in B): BLEU's clipped count.
+    Bit k of a cell says that the n-gram of order 4 + k that starts there is paired.
     """
     if m < 4:
         return np.nan
@@ -40,7 +40,7 @@ def kernel(runs, count, n, m, used_a, used_b):
                     used_a[i + k] |= bit
                     used_b[j + k] |= bit
                     matches[order] += 1
-    if matches[0] == 0:  # then no longer n-gram matches either
+    if matches[0] == 0:  # then no longer n-gram matches
         return 0.0
     for r in range(count):
         i, j, length = unpack(runs[r])

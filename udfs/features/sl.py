@@ -1,4 +1,4 @@
-"""SL, sentence length: n, the characters of the source.
+"""SL, sentence length: n, the number of characters in the source.
 
 Source: *Chinese Sentence Paraphrasing*, section 4 (consistency). Unit: characters.
 """
@@ -10,5 +10,5 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def kernel(n):
-    """SL of a source of n characters."""
+    """Returns the SL of a source of n characters."""
     return float(n)

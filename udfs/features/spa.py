@@ -4,12 +4,12 @@ Equation (1) of *Chinese Sentence Paraphrasing*, section 4 (structure):
 
     PA(A, B) = (1 / |I|²) Σ_i Σ_{j ≥ i} |RD_A(I_i) − RD_B(I_i)|
 
-with RD_α(I_i) = start of I_i in α / length of α, in characters. The inner sum does not depend on j,
-so an item counts as often as shared items stand at or behind it: the source's front weighs most.
+with RD_α(I_i) = start of I_i in α / length of α, in characters. The summand does not depend on j,
+so item i counts once for each shared item from i on: the front of the source weighs most.
 
-The paper does not say how I is found; design section 3 takes the greedy string tiling of A and B
-(udfs/features/tiles.py), tiles of two characters or more, in the order of A. NaN where nothing is
-shared. 0 means that nothing moved.
+The paper does not say how to find I. We take the greedy string tiling of A and B
+(udfs/features/tiles.py), with tiles of two characters or more, in the order of A. SPA is NaN if
+nothing is shared, and 0 if nothing moved.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def positional_alignment_kernel(partner, size, n, m):
-    """Equation (1) where partner[i] is the start in B of the item that starts at i in A, or -1.
+    """Computes Equation (1). partner[i]: start in B of the item that starts at i in A, or -1.
 
-    Sets partner back to -1.
+    Resets partner to -1.
     """
     if size == 0:
         return np.nan

@@ -1,8 +1,8 @@
-"""Shared runs and greedy string tiling: what SPA, LIS and SBLEU read from a pair of sentences.
+"""Finds shared runs and greedy string tilings, from which SPA, LIS and SBLEU are computed.
 
 A *run* is a maximal stretch of equal characters on one diagonal: ``a[i + k] == b[j + k]`` for
-``0 <= k < length``, not extendable at either end. Every substring that two sentences share lies in
-a run, so the runs are found once and serve three features.
+``0 <= k < length``, and neither end can be extended. Every substring that two sentences share lies
+in a run, so the runs are found once for all three features.
 
 Greedy string tiling (Michael J. Wise, 1993, "String similarity via greedy string tiling and running
 Karp-Rabin matching") covers both sentences with the longest unmarked matches, one after another.
@@ -14,22 +14,22 @@ import numpy as np
 from numba import njit
 
 MINIMUM_TILE = 2
-"""Length of the shortest tile: a single shared character is no shared substring."""
+"""Length of the shortest tile: a single shared character does not count as a substring."""
 
 MAXIMUM_CHARACTERS = 2**21 - 1
-"""Longest sentence that the kernels take."""
+"""Length of the longest sentence that the kernels accept."""
 
 BUCKETS = 1024
 
 
 @njit(cache=True, nogil=True)
 def shared_runs(a, b, buckets, chain, runs):
-    """Runs of two characters or more of code points a and b.
+    """Finds the runs of two characters or more that the code points a and b share.
 
     buckets: int32 (BUCKETS,), all -1 on entry and on return. chain: int32, at least len(b) cells.
-    runs: int64 (capacity,) to fill with runs as :func:`pack` writes them. Returns (runs, a larger
-    array where they do not fit; how many; length of the longest run, 1 included). What is returned
-    has room for :func:`kernel` too: a run of length L falls into at most L / 2 runs.
+    runs: int64 (capacity,), filled with runs as :func:`pack` writes them. Returns (runs, or a
+    larger array if they do not fit; their number; length of the longest run, which may be 1). The
+    array also has room for :func:`kernel`, which splits a run of length L into at most L / 2 runs.
     """
     count, longest, characters = _fill_runs(a, b, buckets, chain, runs)
     if characters // 2 > len(runs):
@@ -40,7 +40,7 @@ def shared_runs(a, b, buckets, chain, runs):
 
 @njit(cache=True, nogil=True)
 def _fill_runs(a, b, buckets, chain, runs):
-    """shared_runs, as far as runs reaches; also returns the characters in all runs together."""
+    """Does shared_runs as far as runs has room; also returns the total length of all runs."""
     n, m, capacity = len(a), len(b), len(runs)
     mask = np.uint32(BUCKETS - 1)
     count, longest, characters = 0, 0, 0
@@ -71,26 +71,26 @@ def _fill_runs(a, b, buckets, chain, runs):
 
 @njit(cache=True, nogil=True)
 def pack(i, j, length):
-    """A run as one number: the smallest is the longest run, and of those the first in a, then b."""
+    """Packs a run into one number. Longer runs are smaller; ties go by place in a, then in b."""
     return ((MAXIMUM_CHARACTERS - length) << 42) | (i << 21) | j
 
 
 @njit(cache=True, nogil=True)
 def unpack(run):
-    """(i, j, length) of a run."""
+    """Returns (i, j, length) of a packed run."""
     return (run >> 21) & (2**21 - 1), run & (2**21 - 1), MAXIMUM_CHARACTERS - (run >> 42)
 
 
 @njit(cache=True, nogil=True)
 def kernel(runs, count, marked_a, marked_b, partner):
-    """Tiles from the runs of :func:`shared_runs`: greedy string tiling.
+    """Chooses tiles from the runs of :func:`shared_runs` by greedy string tiling.
 
-    marked_a, marked_b: uint8, all 0 on entry, a cell for each character; left marked under tiles.
-    partner: int32; partner[i] = start in b of the tile that starts at i in a; not set elsewhere.
-    Uses up runs. Returns the number of tiles.
+    marked_a, marked_b: uint8, one cell for each character, all 0 on entry; tiles stay marked.
+    partner: int32; partner[i] becomes the start in b of the tile that starts at i in a; other cells
+    are not set. Overwrites runs. Returns the number of tiles.
 
-    The longest run left is a tile if no tile covers a part of it; otherwise its uncovered stretches
-    are shorter runs, to be looked at in their turn. The runs left are a binary heap.
+    The longest remaining run is a tile unless another tile covers a part of it. If so, its
+    uncovered stretches go back as shorter runs. The remaining runs are a binary heap.
     """
     for slot in range(count // 2 - 1, -1, -1):
         _sift_down(runs, count, slot)
@@ -137,7 +137,7 @@ def _sift_down(heap, count, slot):
 
 @njit(cache=True, nogil=True)
 def _push(heap, count, run):
-    """Adds a run to a heap of count."""
+    """Adds a run to a heap that holds count runs."""
     slot = count
     while slot > 0 and run < heap[(slot - 1) // 2]:
         heap[slot] = heap[(slot - 1) // 2]

@@ -1,9 +1,9 @@
 """WPA, word positional alignment: how far the shared words moved.
 
-Equation (1) of *Chinese Sentence Paraphrasing*, section 4 (see udfs/features/spa.py), with I = the
-words that A and B share, k-th occurrence with k-th occurrence, in the order of A. Punctuation is no
-word: a word has at least one letter, digit or Han character. RD counts characters, as in SPA. NaN
-where no word is shared.
+Equation (1) of *Chinese Sentence Paraphrasing*, section 4 (see udfs/features/spa.py), where I is
+the words that A and B share, in the order of A; the k-th occurrence matches the k-th occurrence. A
+word has at least one letter, digit or Han character, so punctuation does not count. RD counts
+characters, as in SPA. WPA is NaN if no word is shared.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from gaixie.udfs.text.words import is_word, same_text, word_key
 
 @njit(cache=True, nogil=True)
 def match_words(a, ends_a, b, ends_b, alnum, keys, starts, partner):
-    """Matches the words of code points a and b; their ends as in text.code_points.Words.
+    """Matches the words of code points a and b, whose ends are as in text.code_points.Words.
 
-    keys: uint64, starts: int32 (cells,): room for every word of b. partner: as in
-    positional_alignment_kernel, -1 on entry. Returns the number of shared words.
+    keys: uint64, starts: int32, shape (cells,): scratch space, a cell for every word of b. partner:
+    as in positional_alignment_kernel, -1 on entry. Returns the number of shared words.
     """
     count_b = 0
     begin = np.int64(0)
@@ -40,7 +40,7 @@ def match_words(a, ends_a, b, ends_b, alnum, keys, starts, partner):
                 if keys[j] == key and same_text(a, begin, b, np.int64(starts[j]), end - begin):
                     partner[begin] = starts[j]
                     shared += 1
-                    keys[j] = 0  # taken
+                    keys[j] = 0  # marks it as taken
                     break
         begin = end
     return shared

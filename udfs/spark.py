@@ -1,6 +1,6 @@
 """SPScore-zh as Spark functions.
 
-For any Spark user, as pandas UDFs over string columns:
+Pandas UDFs over string columns, for any Spark user:
 
     from gaixie.udfs.spark import features, judgements, spscore, stage
     df.select(spscore("source", "paraphrase"))             # float in [0, 1]
@@ -13,15 +13,14 @@ For any Spark user, as pandas UDFs over string columns:
     register(spark)                                        # the same names in SQL
     spark.sql("SELECT spscore(source, paraphrase) FROM pairs")
 
-All of these also work under Spark Connect, where the server's Python has gaixie.
+All of these also work under Spark Connect if the server's Python has gaixie.
 
-:func:`score_columns` is what the job runs: one Arrow-native function for the reason of quarantine,
-the pair's identity, the features, the judgements and the score, so that a sentence crosses to
-Python once.
+The scoring job runs :func:`score_columns`. This one Arrow UDF returns the quarantine reason, the
+pair id, the features, the judgements and the score, so each sentence crosses to Python once.
 
-The model, the segmenter's dictionary and the compiled kernels load once in a worker process; the
-tables of vectors and the language model are memory-mapped from the installed package, so the
-workers of a machine share them.
+Each worker process loads the model, the segmenter's dictionary and the compiled kernels once. The
+vector tables and the language model are memory-mapped from the installed package, so the workers
+of a machine share them.
 """
 
 from __future__ import annotations
@@ -69,10 +68,10 @@ JUDGED_FIELDS = StructType([*OUTPUT_FIELDS, StructField("reason", StringType())]
 
 
 def use_this_python() -> None:
-    """Has the workers of a local session run this Python, unless PYSPARK_PYTHON names one.
+    """Makes the workers of a local session run this Python, unless PYSPARK_PYTHON names one.
 
-    They would run the python3 of PATH, which lacks gaixie where no environment is activated. What
-    was made of the session before, such as a data frame of rows, keeps that one.
+    By default they run the python3 of PATH, which lacks gaixie if no environment is activated. Data
+    frames that the session made from rows before this call keep the old Python.
     """
     context = SparkContext._active_spark_context
     if not context or "PYSPARK_PYTHON" in os.environ:
@@ -82,13 +81,13 @@ def use_this_python() -> None:
 
 
 def _in_this_python(kind: Callable[..., Any]) -> Callable[..., Any]:
-    """pandas_udf and its like, for functions whose workers need gaixie."""
+    """Wraps pandas_udf and its like, so that the workers run a Python that has gaixie."""
 
     def decorate(returned: Any, **options: Any) -> Callable[[Any], Callable[..., Column]]:
         def make(function: Any) -> Callable[..., Column]:
             @cache
             def made(remote: bool) -> Callable[..., Column]:
-                return kind(returned, **options)(function)  # Spark Connect has a kind of its own
+                return kind(returned, **options)(function)  # Spark Connect has its own kind
 
             @wraps(made(is_remote()))  # with the attributes that spark.udf.register reads
             def call(*columns: Any) -> Column:
@@ -110,7 +109,7 @@ use_this_python()
 
 @cache
 def worker_segmenter(spec: str) -> Segmenter:
-    """load_segmenter, once in a worker process."""
+    """Loads a segmenter once in each worker process."""
     return load_segmenter(spec)
 
 
@@ -121,7 +120,7 @@ def _default_model() -> SPScore:
 
 @pandas_udf(StructType(FEATURE_FIELDS))
 def features(source: pd.Series, paraphrase: pd.Series) -> pd.DataFrame:
-    """The eight features of each pair, as a struct of floats; null for missing."""
+    """Returns the eight features of each pair as a struct of floats, null for missing."""
     values = extract(_strings(source), _strings(paraphrase), worker_segmenter("jieba"))
     return pd.DataFrame(values, columns=list(FEATURES))
 
@@ -132,10 +131,10 @@ def judgements_udf(
     min_characters: int = MIN_CHARACTERS,
     max_characters: int = MAX_CHARACTERS,
 ) -> Callable[..., Column]:
-    """A pandas UDF (source, paraphrase) -> struct of JUDGED_FIELDS: what the scoring job finds.
+    """Returns a pandas UDF (source, paraphrase) -> struct of JUDGED_FIELDS, as the job scores.
 
-    model: by default the one that ships. A pair that the job would put into quarantine has a
-    reason, one of gaixie.udfs.text.validate.REASONS, and no judgements.
+    model: by default the one that ships. A pair that the job would quarantine has a reason, one of
+    gaixie.udfs.text.validate.REASONS, and no judgements.
     """
 
     @pandas_udf(JUDGED_FIELDS)
@@ -147,8 +146,7 @@ def judgements_udf(
 
 @pandas_udf(FloatType())
 def spscore(source: pd.Series, paraphrase: pd.Series) -> pd.Series:
-    """SPScore-zh of each pair under the defaults of judgements_udf; null for one that is not
-    fit."""
+    """Scores each pair with the defaults of judgements_udf; null for a pair that is not fit."""
     return _judge(source, paraphrase)["spscore"]
 
 
@@ -160,7 +158,7 @@ def _judge(
     min_characters: int = MIN_CHARACTERS,
     max_characters: int = MAX_CHARACTERS,
 ) -> pd.DataFrame:
-    """A row of JUDGED_FIELDS for each pair."""
+    """Returns a row of JUDGED_FIELDS for each pair."""
     model, cut = model or _default_model(), worker_segmenter(segmenter)
     texts = _strings(source), _strings(paraphrase)
     codes, fit, values = validated_features(*texts, model, cut, min_characters, max_characters)
@@ -173,10 +171,10 @@ def _judge(
 def stage_udf(
     cuts: Mapping[str, Sequence[float]], min_meaning: Mapping[str, float] | None = None
 ) -> Callable[..., Column]:
-    """A pandas UDF (score, origin, meaning) -> stage under the thresholds of each origin.
+    """Returns a pandas UDF (score, origin, meaning) -> stage under the cut points of each origin.
 
-    min_meaning: least meaning in stages 2 and 3 by origin, 0 where there is none; it does not hold
-    where the UDF is called without meaning.
+    min_meaning: the least meaning for stages 2 and 3 by origin, 0 by default. It has no effect if
+    the UDF is called without meaning.
     """
 
     @pandas_udf(IntegerType())
@@ -199,9 +197,9 @@ def stage_udf(
 def stage_column(
     thresholds: Mapping[str, Sequence[float]], min_meaning: Mapping[str, float]
 ) -> Column:
-    """gaixie.udfs.spscore.stages.stage as an expression of the columns spscore, origin and meaning.
+    """Returns gaixie.udfs.spscore.stages.stage as an expression of spscore, origin and meaning.
 
-    thresholds, min_meaning: by origin. 0 for any other origin.
+    thresholds, min_meaning: by origin. Any other origin gets stage 0.
     """
     stage = F.lit(0)
     for origin, points in thresholds.items():
@@ -211,7 +209,7 @@ def stage_column(
 
 
 def held_back_column(min_meaning: Mapping[str, float]) -> Column:
-    """Whether the meaning of a pair keeps it out of stages 2 and 3; columns origin and meaning."""
+    """Tells, from origin and meaning, whether low meaning keeps a pair out of stages 2 and 3."""
     held = F.lit(False)
     for origin, least in min_meaning.items():
         low = F.col("meaning") < F.lit(least).cast("float")
@@ -220,15 +218,16 @@ def held_back_column(min_meaning: Mapping[str, float]) -> Column:
 
 
 def score_bin_column() -> Column:
-    """gaixie.udfs.spscore.stages.score_bin as an expression of the column spscore."""
+    """Returns gaixie.udfs.spscore.stages.score_bin as an expression of the column spscore."""
     return F.floor(F.col("spscore").cast("double") * SCORE_BINS + 0.5).cast("int")
 
 
 def metric(spec: str, **defaults: str) -> Callable[..., Column]:
-    """A pandas UDF (source, paraphrase, further columns: references) -> score of a metric.
+    """Returns a pandas UDF (source, paraphrase, *references) -> score of a metric.
 
-    Null where the metric has none. spec, defaults: as for gaixie.udfs.metrics.load_metric, whose
-    ValueError comes at once. Files of models are read on the executors.
+    The score is null where the metric gives none. spec, defaults: as for
+    gaixie.udfs.metrics.load_metric, whose ValueError this call raises. The executors read the model
+    files.
     """
     _worker_metric(spec, **defaults)
 
@@ -244,14 +243,14 @@ def metric(spec: str, **defaults: str) -> Callable[..., Column]:
 
 @cache
 def _worker_metric(spec: str, **defaults: str) -> Metric:
-    from gaixie.udfs.metrics import load_metric  # what only scores SPScore-zh starts without it
+    from gaixie.udfs.metrics import load_metric  # not needed to score SPScore-zh
 
     return load_metric(spec, **defaults)
 
 
 @udf(StringType(), useArrow=False)
 def escape_bytes(data: bytes | None) -> str | None:
-    """Text whose undecodable bytes read \\xNN: nothing of the row is lost."""
+    """Decodes bytes as text; undecodable bytes become \\xNN, so that nothing is lost."""
     return None if data is None else bytes(data).decode("utf-8", "backslashreplace")
 
 
@@ -267,8 +266,8 @@ SCORED_FIELDS = StructType(
         *OUTPUT_FIELDS,
     ]
 )
-"""What score_columns adds to a pair. reason is null for a pair that is scored; for one that is
-quarantined all else is null."""
+"""The columns that score_columns adds. A scored pair has a null reason; in a quarantined pair all
+other columns are null."""
 
 
 def score_columns(
@@ -278,9 +277,9 @@ def score_columns(
     max_characters: int,
     read_by: Accumulator[Counter[str]] | None = None,
 ) -> Callable[..., Column]:
-    """An Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS.
+    """Returns an Arrow UDF (source, paraphrase, origin) -> struct of SCORED_FIELDS.
 
-    A task that has a GPU uses it where the model can. read_by: takes pairs by what read them.
+    A task that has a GPU uses it if the model can. read_by: counts the pairs that each reader read.
     """
 
     @arrow_udf(SCORED_FIELDS)
@@ -316,7 +315,7 @@ def score_batch(
     columns += [pa.array(column) for column in values[:, : len(FEATURES)].T]
     columns += [pa.array(column) for column in model.predict(values).T]
     if not fit.all():
-        places = pa.array(np.cumsum(fit) - 1, mask=~fit)  # null where there is nothing to take
+        places = pa.array(np.cumsum(fit) - 1, mask=~fit)  # null for pairs that are not fit
         columns = [column.take(places) for column in columns]
     reasons = pa.array(REASONS).take(pa.array(codes.astype(np.int32) - 1, mask=fit))
     return pa.StructArray.from_arrays([reasons, *columns], names=SCORED_FIELDS.names)
@@ -329,7 +328,7 @@ def register(
 ) -> None:
     """Registers ``features``, ``judgements``, ``spscore`` and ``stage`` for SQL in this session.
 
-    The workers of a local session run this Python from now on, unless PYSPARK_PYTHON names one.
+    From then on the workers of a local session run this Python, unless PYSPARK_PYTHON names one.
     cuts, min_meaning: as for stage_udf; by default those of gaixie.udfs.spark.stage.
     """
     use_this_python()
@@ -340,7 +339,7 @@ def register(
 
 
 stage = stage_udf(DEFAULT_CUTS, DEFAULT_MIN_MEANING)
-"""(score, origin, meaning) -> stage under the defaults of gaixie.udfs.spscore.stages."""
+"""UDF (score, origin, meaning) -> stage under the defaults of gaixie.udfs.spscore.stages."""
 
 judgements = judgements_udf()
-"""(source, paraphrase) -> judgements and reason under the default model and segmenter."""
+"""UDF (source, paraphrase) -> judgements and reason, with the default model and segmenter."""

@@ -1,6 +1,6 @@
 """SPScore-zh: from a sentence pair to four judgements and one score, each in [0, 1].
 
-The metric is in model.py, which loads when one of its names is first asked for: stages.py and its
+The metric is in model.py, which loads when one of its names is first used: stages.py and its
 constants do not need it.
 """
 

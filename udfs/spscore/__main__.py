@@ -3,8 +3,9 @@
     python -m gaixie.udfs.spscore
     python -m gaixie.udfs.spscore --levels    for levels of processors, into the package
 
-Run it where an environment or an image is made: the first scoring then begins at once. --levels is
-for what goes to many machines: x86-64-v2, -v3 and -v4, as far as this machine goes.
+Run it when you build an environment or an image, so that the first scoring starts at once. Use
+--levels for an image that many machines run: it compiles for x86-64-v2, -v3 and -v4, as far as
+this machine supports them.
 """
 
 import sys

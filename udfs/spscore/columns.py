@@ -1,4 +1,4 @@
-"""What SPScore-zh gives, and what each of its tiers sees: the names of columns."""
+"""Names the columns that SPScore-zh returns and those that each of its tiers sees."""
 
 import hashlib
 
@@ -16,11 +16,11 @@ TIERS = {
     "core": CORE_FEATURES,
     "full": (*CORE_FEATURES, *CORE_OUTPUTS, *ENCODER_FEATURES),
 }
-"""What each tier sees: the columns of its features."""
+"""The feature columns that each tier sees."""
 
 
 def named(columns: tuple[str, ...]) -> str:
-    """The columns of a signature: by name where they are few."""
+    """Returns the columns as a signature states them: by name if they are few."""
     if columns == FEATURES:
         return ",".join(columns)
     return f"{len(columns)}-{hashlib.sha256(','.join(columns).encode()).hexdigest()[:8]}"

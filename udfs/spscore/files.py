@@ -1,4 +1,4 @@
-"""The folder of a fitted SPScore-zh: ``spscore.json``, which describes it, and files of each head.
+"""Reads and writes the folder of a fitted SPScore-zh: ``spscore.json`` and the files of each head.
 
 spscore.json            tier, columns of each head, digests; version 3 of the format
 structure/lightgbm-0.txt, synonyms/…, meaning/…, fluency/…, spscore/…
@@ -23,7 +23,7 @@ KEYS = (
 
 
 class Head(NamedTuple):
-    """What predicts an output."""
+    """A model that predicts one output."""
 
     model: TreeModel
     columns: tuple[str, ...]
@@ -31,7 +31,7 @@ class Head(NamedTuple):
 
 
 def pack(heads: Mapping[str, Head]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Returns the description of each head, and the content of each of their files by name."""
+    """Returns the description of each head, and the contents of their files by name."""
     descriptions: dict[str, Any] = {}
     contents: dict[str, bytes] = {}
     for name, head in heads.items():
@@ -43,7 +43,7 @@ def pack(heads: Mapping[str, Head]) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def unpack(descriptions: Mapping[str, Any], contents: Mapping[str, bytes]) -> dict[str, Head]:
-    """Returns the heads of what pack gives. Raises ValueError for an unknown back-end."""
+    """Restores the heads from what pack returns. Raises ValueError for an unknown back-end."""
     heads = {}
     for name, head in descriptions.items():
         if head["backend"] != TreeModel.backend:
@@ -54,10 +54,10 @@ def unpack(descriptions: Mapping[str, Any], contents: Mapping[str, bytes]) -> di
 
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """(what spscore.json says, the content of each file that it names).
+    """Returns (the description in spscore.json, the contents of the files that it names).
 
-    Raises FileNotFoundError where the folder or one of its files is missing, and ValueError for a
-    description that is none, is of another format, or has another digest. Each names the file.
+    Raises FileNotFoundError if the folder or one of its files is missing, and ValueError if the
+    description is invalid, has another format or another digest. Each error names the file.
     """
     path = folder / DESCRIPTION
     try:
@@ -93,7 +93,7 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def write(folder: Path, description: dict[str, Any], contents: dict[str, bytes]) -> None:
-    """Writes what ``read`` reads; the description last. Removes files of the heads before it."""
+    """Writes what ``read`` reads, the description last. First removes the files of older heads."""
     for name in description["heads"]:
         (folder / name).mkdir(parents=True, exist_ok=True)
         for stale in (folder / name).glob("lightgbm-*.txt"):
@@ -105,7 +105,7 @@ def write(folder: Path, description: dict[str, Any], contents: dict[str, bytes])
 
 
 def digest(description: dict[str, Any], contents: dict[str, bytes]) -> str:
-    """Ten hexadecimal digits of SHA-256 over heads, penalties, and the files of the heads."""
+    """Returns ten hexadecimal digits of SHA-256 over the heads, the penalties and the files."""
     decisive = [description["heads"], description["penalties"]]
     checksum = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode())
     for name, content in sorted(contents.items()):

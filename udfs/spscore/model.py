@@ -6,14 +6,14 @@
     metric.explain(source, paraphrase)             # ["meaning: the number “3,000” is missing"]
     metric.signature()                             # print it with every score that you report
 
-The judgements are the criteria by which *Chinese Sentence Paraphrasing* has its annotators rate a
-pair: change of structure, replacement by synonyms, meaning kept, and readability. Each output has a
-head of its own: a regression on the features that the tier sees, fitted to ratings from 0 to 5
+The judgements are the criteria by which the annotators of *Chinese Sentence Paraphrasing* rate a
+pair: change of structure, replacement by synonyms, meaning kept, and readability. Each output has
+its own head: a regression on the features that the tier sees, fitted to ratings from 0 to 5
 divided by 5.
 
-Tiers: ``paper`` sees the eight features of the paper; ``core`` (the default) sees the families of
-udfs/meaning too; ``full`` also reads both sentences with a fine-tuned encoder. Neither pyspark nor
-torch is imported, nor LightGBM or scikit-learn unless a model is fitted.
+Tier ``paper`` sees the eight features of the paper. Tier ``core`` (the default) also sees the
+features of udfs/meaning. Tier ``full`` also reads both sentences with a fine-tuned encoder. This
+module imports neither pyspark nor torch, and LightGBM and scikit-learn only to fit a model.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["JUDGEMENTS", "OUTPUTS", "SHIPPED", "TIERS", "VERSION", "Head", "SPScore"]
 
 VERSION = "0.3.1"
-"""Version of the metric's definition: what is computed, apart from the fitted model."""
+"""Version of the metric's definition, which does not include the fitted model."""
 SHIPPED = Path(__file__).parents[1] / "models" / "spscore-zh"
 """Holds a folder for each tier."""
 
@@ -67,14 +67,15 @@ class SPScore:
         penalties: Mapping[str, float] | None = None,
         core: str = "core",
     ):
-        """core: folder of the model of tier core that tier full reads beside it, or its name.
-        penalties: for columns that count facts lost or invented, what each multiplies PENALISED by.
-        heads: one for each of OUTPUTS, in their order. segmenter: name and version used to fit.
-        resources: digests of the tables that the features came from (Resources.digests).
-        summary: how it was fitted (anything that JSON holds).
+        """Makes a metric from its heads: one for each of OUTPUTS, in that order.
 
-        Raises ValueError for an unknown tier, a head that is missing, and one that reads a column
-        which neither the tier nor an earlier head gives.
+        segmenter: name and version used to fit. resources: digests of the tables that the features
+        came from (Resources.digests). summary: how it was fitted (anything that JSON holds).
+        penalties: by column that counts lost or invented facts, the factor on PENALISED for each.
+        core: name or folder of the model of tier core that tier full reads.
+
+        Raises ValueError for an unknown tier, a missing head, or a head that reads a column which
+        neither the tier nor an earlier head gives.
         """
         if tier not in TIERS:
             raise ValueError(f"tier {tier!r}: expected one of {', '.join(TIERS)}")
@@ -89,9 +90,9 @@ class SPScore:
         self.penalties = dict(penalties or {})
         self.core = core
         self.read_from = 0.0
-        """Tier full reads pairs from this score of tier core up; others keep the core's outputs."""
+        """Tier full reads pairs with at least this core score; the others keep core's outputs."""
         self.gpu: str | None = None
-        """The number of the GPU on which tier full reads, if it can."""
+        """The number of the GPU on which tier full reads pairs, if it can."""
         for name, factor in self.penalties.items():
             if name not in self.columns or not 0 < factor <= 1:
                 raise ValueError(
@@ -108,10 +109,10 @@ class SPScore:
             self._places.append(np.array([given.index(c) for c in head.columns], np.int64))
 
     def predict(self, features: np.ndarray) -> np.ndarray:
-        """The outputs: float32 in [0, 1], shape (rows, 5), columns as in OUTPUTS.
+        """Returns the outputs: float32 in [0, 1], shape (rows, 5), columns as in OUTPUTS.
 
-        features: float, shape (rows, len(self.columns)); NaN is a missing value, and any other
-        value, infinite ones too, gives a score. Raises ValueError for another shape.
+        features: float, shape (rows, len(self.columns)). NaN means missing; any other value, even
+        an infinite one, gives a score. Raises ValueError for another shape.
         """
         features = np.asarray(features, np.float32)
         width = len(self.columns)
@@ -125,7 +126,7 @@ class SPScore:
                 if not unread.all():
                     outputs[~unread] = self.predict(features[~unread])
                 return outputs
-        # A column after the other: heads read many rows of one at a time.
+        # Column-major: heads read many rows of one column at a time.
         values = np.empty((width + len(OUTPUTS), len(features)), np.float32)
         values[:width] = features.T
         penalties = penalty(features, self.columns, self.penalties)
@@ -137,10 +138,10 @@ class SPScore:
         return values[width:].T
 
     def features(self, a: CodePoints, b: CodePoints, words_a: Words, words_b: Words) -> np.ndarray:
-        """What the tier sees of normalised, segmented pairs: float32, shape (rows, columns).
+        """Returns the tier's features of normalised, segmented pairs: float32, (rows, columns).
 
-        The first eight columns are FEATURES. Raises ValueError for a sentence that the kernels do
-        not take (udfs.features.extract_code_points), and what Resources.load raises.
+        The first eight columns are FEATURES. Raises ValueError for a sentence that the kernels
+        reject (udfs.features.extract_code_points), and what Resources.load raises.
         """
         if self.tier == "paper":
             return extract_code_points(a, b, words_a, words_b)
@@ -162,10 +163,10 @@ class SPScore:
     def extract(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(features of pairs as they come, flags of udfs.text.normalise that both sides have).
+        """Returns (features of raw pairs, the udfs.text.normalise flags that both sides have).
 
-        A null or undecodable side makes a row of features NaN. segmenter: by default jieba. Raises
-        ValueError where the lengths differ.
+        A null or undecodable sentence makes its row of features NaN. segmenter: by default jieba.
+        Raises ValueError if the lengths differ.
         """
         source, paraphrase = _strings(source), _strings(paraphrase)
         if len(source) != len(paraphrase):
@@ -179,9 +180,9 @@ class SPScore:
     def outputs(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
     ) -> np.ndarray:
-        """The outputs of pairs as they come: see predict. NaN where a side is null or undecodable.
+        """Returns the outputs of raw pairs (see predict), NaN for a null or undecodable sentence.
 
-        0 where a side has no Han character: there is no Chinese sentence to judge.
+        The outputs are 0 if a sentence has no Han character: it is not Chinese.
         """
         features, of_both = self.extract(source, paraphrase, segmenter)
         outputs = self.predict(features)
@@ -192,16 +193,16 @@ class SPScore:
     def score(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
     ) -> np.ndarray:
-        """Scores of sentence pairs: float32 in [0, 1], shape (rows,), NaN where a side is null.
+        """Returns scores of pairs: float32 in [0, 1], shape (rows,), NaN if a sentence is null.
 
-        segmenter: by default jieba. Raises ValueError where the lengths differ.
+        segmenter: by default jieba. Raises ValueError if the lengths differ.
         """
         return self.outputs(source, paraphrase, segmenter)[:, -1]
 
     def judge(
         self, source: Texts, paraphrase: Texts, segmenter: Segmenter | None = None
     ) -> pd.DataFrame:
-        """The four judgements and the score of each pair: a row each, columns as in OUTPUTS."""
+        """Returns a row for each pair: four judgements and the score, columns as in OUTPUTS."""
         import pandas as pd
 
         return pd.DataFrame(self.outputs(source, paraphrase, segmenter), columns=list(OUTPUTS))
@@ -213,10 +214,10 @@ class SPScore:
         segmenter: Segmenter | None = None,
         language: str = "en",
     ) -> list[str]:
-        """Returns sentences that say what pulls the low ones of a pair's judgements down.
+        """Returns sentences that say why some judgements of a pair are low.
 
-        Each begins with its judgement and quotes the texts as they were written; language: ``en``
-        or ``zh``. Nothing for the tier ``paper``, which sees too little.
+        Each begins with its judgement and quotes the texts as written. language: ``en`` or ``zh``.
+        Tier ``paper`` returns none, because it sees too little.
         """
         if self.tier == "paper":
             return []
@@ -229,11 +230,12 @@ class SPScore:
 
     @cached_property
     def digest(self) -> str:
-        """Ten hexadecimal digits of SHA-256 over the heads: what they read, and their files."""
+        """Returns ten hexadecimal digits of SHA-256 over the heads' columns and files."""
         return self._packed()[0]["digest"]
 
     def signature(self, segmenter: Segmenter | None = None) -> str:
-        """What decides a score, in sacrebleu's manner. Scores compare only under one signature."""
+        """Returns all that decides a score, as sacrebleu does. Compare scores under one signature
+        only."""
         segmenter = segmenter or load_segmenter()
         return "|".join(
             (
@@ -249,23 +251,22 @@ class SPScore:
         )
 
     def bind(self, core: str | Path = "core") -> None:
-        """Sets the model of tier core that a model of tier full reads beside the shipped
-        encoder."""
+        """Sets the core model that a model of tier full reads beside the shipped encoder."""
         self.core = str(core)
         self.resources |= _read_beside(self.core)
 
     def save(self, folder: str | Path) -> None:
-        """Writes the model: a folder of plain text or .npz a head, and ``spscore.json``."""
+        """Writes ``spscore.json`` and, for each head, a folder of plain text or .npz files."""
         files.write(Path(folder), *self._packed())
 
     @classmethod
     def load(cls, folder: str | Path | None = None) -> SPScore:
-        """The model of a folder, or of a tier by its name: by default ``core``, which ships.
+        """Loads a model from a folder, or the shipped one of a tier; by default ``core``.
 
-        Raises FileNotFoundError where the folder or one of its files is missing, and ValueError
-        for a format or a feature list that this version does not know, a model of version 0.1, a
-        file that is not the one that was saved, or tables of vectors or the language model that are
-        damaged or not those that it was fitted with. Each names the file.
+        Raises FileNotFoundError if the folder or one of its files is missing. Raises ValueError for
+        an unknown format or feature list, a model of version 0.1, a file that changed since it was
+        saved, or vector tables or a language model that are damaged or not those used to fit. Each
+        error names the file.
         """
         announce_compiling()
         folder = "core" if folder is None else folder
@@ -290,7 +291,7 @@ class SPScore:
         return model
 
     def _packed(self) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """(description, contents) of udfs.spscore.files."""
+        """Returns (description, contents) as in udfs.spscore.files."""
         heads, contents = pack(self.heads)
         description = {
             "format": files.FORMAT_VERSION,
@@ -309,7 +310,7 @@ class SPScore:
 
     @classmethod
     def _unpacked(cls, description: dict[str, Any], contents: dict[str, bytes]) -> SPScore:
-        """The model of what _packed gives. Raises ValueError for what this version cannot read."""
+        """Restores a model from _packed. Raises ValueError for what this version cannot read."""
         tier = description["tier"]
         if tier not in TIERS:
             raise ValueError(f"tier {tier!r}, expected one of {', '.join(TIERS)}")
@@ -330,7 +331,7 @@ class SPScore:
 
 @cache
 def _load_core(folder: str) -> SPScore:
-    """The model of tier core that tier full reads, once in a process."""
+    """Loads the core model that tier full reads, once in a process."""
     model = SPScore.load(folder)
     if model.tier != "core":
         raise ValueError(f"{folder}: a model of tier {model.tier}, expected core")
@@ -338,7 +339,7 @@ def _load_core(folder: str) -> SPScore:
 
 
 def _read_beside(core: str) -> dict[str, str]:
-    """Digests of what tier full reads beside the features: the encoder, the model of tier core."""
+    """Returns digests of what tier full reads beside the features: the encoder, the core model."""
     return {"enc": check_folder(SHIPPED_ENCODER), "core": _load_core(core).digest}
 
 

@@ -1,4 +1,4 @@
-"""Facts lost or invented lower meaning and score, whatever else the pair has."""
+"""Computes penalties: lost or invented facts lower meaning and score, whatever else a pair has."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 PENALISED = ("meaning", "spscore")
-"""The outputs that a lost or an invented fact lowers, whatever else the pair has."""
+"""The outputs that a lost or invented fact lowers."""
 COUNTED = 2
-"""A penalty counts so many of a kind at most."""
+"""The most facts of one kind that a penalty counts."""
 
 
 def penalty(
     features: np.ndarray, columns: Sequence[str], factors: Mapping[str, float]
 ) -> np.ndarray:
-    """The product of factor ** count over the counted columns: float32 in [0, 1], shape (rows,).
+    """Returns the product of factor ** count over the counted columns: float32, shape (rows,).
 
-    features: shape (rows, len(columns)). NaN counts as none, and more than COUNTED as COUNTED.
+    The product is in [0, 1]. features: shape (rows, len(columns)). NaN counts as 0, and more than
+    COUNTED as COUNTED.
     """
     total = np.ones(len(features), np.float32)
     for name, factor in factors.items():

@@ -1,4 +1,4 @@
-"""How a model travels to other processes: packed small, and restored once in each of them."""
+"""Sends a model to other processes: packs it small, and restores it once in each process."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from gaixie.udfs.spscore import SPScore
 
 Identity: TypeAlias = tuple[str, str, float]
-"""SHA-256 of what is packed; and where the model finds the rest: core, read_from."""
+"""SHA-256 of the packed model, and its settings core and read_from."""
 
 _restored: dict[Identity, SPScore] = {}
-"""The models of this process: made once, however many tasks they come with."""
+"""The models of this process, each restored once however many tasks bring it."""
 
 
 def reduce(model: SPScore) -> tuple[Any, ...]:
-    """Returns what pickle's __reduce__ gives: the model's files, a tenth of its tables."""
+    """Returns what __reduce__ must: the model's files, a tenth the size of its tables."""
     identity, content = _identify(model)
     return _restore, (identity, zlib.compress(content, 1))
 
 
 def share(model: SPScore) -> SPScore:
-    """Returns the model, which this process and its forks now take for every equal one."""
+    """Returns the model; this process and its forks now use it in place of every equal one."""
     return _restored.setdefault(_identify(model)[0], model)
 
 

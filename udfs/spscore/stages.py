@@ -1,12 +1,12 @@
-"""Stages: the score and the origin of a pair decide when the curriculum trains on it.
+"""Assigns stages: the score and the origin of a pair decide when the curriculum trains on it.
 
-Low scores are easy and come first: stage 1 holds the pairs from the lowest cut point up, stage 3
-the best; 0 is below the cut. Cut points are per origin, because at the same score LLM pairs are
-better than back-translations, and those better than pairs of a parallel corpus (*Chinese Sentence
-Paraphrasing*, section 3). They are scores, or quantiles of the scores that a run finds.
+Training starts with low scores, which are easy: stage 1 begins at the lowest cut point, and stage 3
+holds the best pairs; stage 0 is below the cut. Cut points are per origin, because at the same score
+LLM pairs are better than back-translations, and those better than pairs of a parallel corpus
+(*Chinese Sentence Paraphrasing*, section 3). They are scores, or quantiles of a run's scores.
 
-A pair that changes much may score well though it says something else. So stages 2 and 3 may want a
-least judged meaning besides; a pair below it stays in stage 1.
+A pair that changes much may score well although its meaning differs. So stages 2 and 3 may also
+require a least judged meaning; a pair below it stays in stage 1.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ DEFAULT_CUTS = {
 }
 """Scores at which stages 1, 2 and 3 begin, unless conf/score.yaml says otherwise.
 
-They are the scores of tier core that are worth a rating of 1.25, 2.4 and 3.0 of 5 in their origin
-(the model's card has the table). No back-translation was rated, so these take the scores of
-parallel pairs. Few real translations reach stage 3: ``--dry-run`` shows the quantiles of an
-input."""
+They are the scores of tier core that correspond to a rating of 1.25, 2.4 and 3.0 of 5 in each
+origin (the model's card has the table). No back-translation was rated, so back-translations take
+the scores of parallel pairs. Few real translations reach stage 3; ``--dry-run`` shows the quantiles
+of an input."""
 
 DEFAULT_MIN_MEANING = {"parallel": 0.8, "back_translation": 0.8, "llm": 0.65, "human": 0.8}
-"""Least judged meaning in stages 2 and 3. The model's card says how many pairs that
-lost meaning reach these stages all the same."""
+"""Least judged meaning in stages 2 and 3. The model's card says how many pairs that lost meaning
+reach these stages anyway."""
 
 SCORE_BINS = 10_000
-"""Quantiles are read from counts of scores in bins of 1 / SCORE_BINS: exact to one bin, and the
-same however the rows were spread over machines."""
+"""Quantiles come from score counts in bins of 1 / SCORE_BINS: exact to one bin, and the same
+however the rows are spread over machines."""
 
 
 def stage(
@@ -46,9 +46,9 @@ def stage(
     meaning: np.ndarray | None = None,
     min_meaning: float = 0.0,
 ) -> np.ndarray:
-    """Stage of each score, int8: how many of the three ascending cut points it reaches.
+    """Returns the stage of each score, int8: how many of the three ascending cut points it reaches.
 
-    NaN reaches none. With a meaning below min_meaning, at most 1.
+    NaN reaches none. If meaning is below min_meaning, the stage is at most 1.
     """
     score = np.asarray(score, np.float32)
     stages = np.zeros(score.shape, np.int8)
@@ -61,15 +61,15 @@ def stage(
 
 
 def score_bin(score: np.ndarray) -> np.ndarray:
-    """Bin of each score, int32 in [0, SCORE_BINS]: the nearest multiple of 1 / SCORE_BINS."""
+    """Returns each score's bin: int32 in [0, SCORE_BINS], the score times SCORE_BINS, rounded."""
     return np.floor(np.asarray(score, np.float64) * SCORE_BINS + 0.5).astype(np.int32)
 
 
 def quantile(bins: Mapping[int, int], share: float) -> float:
-    """Lowest score below which at least `share` of the pairs lie, from counts by score_bin.
+    """Returns the lowest score below which at least `share` of the pairs lie. bins: by score_bin.
 
-    The score is the first float32 of the next bin, so that a cut there never divides a bin. 0 where
-    share is 0, NaN where nothing was counted.
+    The score is the first float32 of the next bin, so that a cut there never divides a bin. It is 0
+    if share is 0, and NaN if nothing was counted.
     """
     total = sum(bins.values())
     if total == 0:

@@ -1,11 +1,11 @@
-"""The back-end ``lightgbm``: the numbers of ``Booster.predict``, many times faster.
+"""The back-end ``lightgbm``: computes what ``Booster.predict`` returns, many times faster.
 
-A saved LightGBM model is text. Each of its splits compares one feature with a threshold, and says
-of the leaves under it, one bit a leaf, which a row can still reach: those on its side and all that
-are not under the split. The bitwise *and* over all splits of a tree leaves one leaf, whether or not
-the row comes by them. No branch depends on a value, so a split takes many rows at once in the
-processor's vector registers. (Bit sets of leaves are QuickScorer's idea, Lucchese et al. 2015; many
-rows at once, V-QuickScorer's, 2016.) LightGBM itself is not imported.
+A saved LightGBM model is text. Each of its splits compares one feature with a threshold. Its result
+is a bit set, one bit a leaf, of the leaves that a row can still reach: those on the row's side, and
+all that are not under the split. The bitwise *and* over all splits of a tree leaves one leaf, even
+if the row never visits some of them. No branch depends on a value, so the processor's vector
+registers compare many rows at once. (Bit sets of leaves come from QuickScorer, Lucchese et al.
+2015; many rows at once, from V-QuickScorer, 2016.) This module does not import LightGBM.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _MISSING_ZERO, _MISSING_NAN = 1, 2
 
 _HIGHEST = np.finfo(np.float32).max
 _ROWS = 256
-"""At a time: enough for the vector registers, few enough for the nearer caches."""
+"""Rows in a batch: enough for the vector registers, few enough for the nearer caches."""
 
 _DE_BRUIJN = {8: 0x1D, 16: 0x09AF, 32: 0x077CB531, 64: 0x03F79D71B4CB0A89}
-"""By the width of a bit set: multiplied by a lone bit, the top bits are another number for each."""
+"""By the width of a bit set: times a single bit, the top bits are a different number for each."""
 
 
 class TreeModel:
@@ -32,27 +32,27 @@ class TreeModel:
     backend = "lightgbm"
 
     def __init__(self, texts: list[str]):
-        """texts: LightGBM models as text. Raises ValueError for what read_trees does not read."""
+        """Reads LightGBM models saved as text. Raises what read_trees raises."""
         self.texts = texts
         self.tables = read_trees(texts)
 
     def predict(self, features: np.ndarray) -> np.ndarray:
-        """float64, shape (rows,), unbounded. features: shape (rows, columns), NaN for missing."""
+        """Returns float64, shape (rows,), unbounded. features: (rows, columns), NaN for missing."""
         return predict_trees(np.ascontiguousarray(features.T, np.float32), *self.tables)
 
 
 class Tables(NamedTuple):
     """Trees as lists of splits.
 
-    columns: int64, shape (views,): the features that some split looks at, a *view* each; two views
-        where NaN goes left at one split and right at another.
-    missing: float32, shape (views,): what stands for NaN there: the lowest or the highest value.
+    columns: int64, shape (views,): the feature of each *view*. A feature that splits use has one
+        view, or two if NaN goes left at one split and right at another.
+    missing: float32, shape (views,): the value that replaces NaN: the lowest or the highest.
     starts: int64, shape (trees + 1,): where the splits of each tree start.
     views: int32, thresholds: float32, shape (splits,): what each split compares.
     at_most, above: unsigned, shape (splits,): leaves that a value can reach, bit l for leaf l.
     leaves: unsigned, shape (trees,): all leaves of each tree.
-    values: float64, shape (trees * bits of a set,): what each leaf adds, in its slot.
-    multiplier, shift: a lone bit times the multiplier, shifted down, is the leaf's slot.
+    values: float64, shape (trees * bits of a set,): what each leaf adds, at its slot.
+    multiplier, shift: a single bit times the multiplier, shifted down, is the leaf's slot.
     """
 
     columns: np.ndarray
@@ -81,11 +81,11 @@ class Split(NamedTuple):
 
 
 def read_trees(models: list[str]) -> Tables:
-    """The tables of LightGBM models saved as text, for the mean of their predictions.
+    """Builds the tables for the mean prediction of LightGBM models saved as text.
 
-    Plain regression only: raises ValueError for anything else (several outputs, categorical
-    splits, linear leaves, zero as a missing value, an objective that transforms its output, more
-    than 64 leaves).
+    Reads plain regression only. Raises ValueError for anything else: several outputs, categorical
+    splits, linear leaves, zero as a missing value, an objective that transforms its output, or more
+    than 64 leaves.
     """
     splits: list[Split] = []
     leaf_values: list[np.ndarray] = []
@@ -131,7 +131,7 @@ def read_trees(models: list[str]) -> Tables:
 
 
 def _splits(tree: int, fields: dict[str, str]) -> list[Split]:
-    """The splits of one tree, from the fields of its block."""
+    """Returns the splits of one tree, from the fields of its block."""
     left, right, feature, decision_type = (
         [int(number) for number in fields.get(name, "").split()]
         for name in ("left_child", "right_child", "split_feature", "decision_type")
@@ -140,7 +140,7 @@ def _splits(tree: int, fields: dict[str, str]) -> list[Split]:
     with np.errstate(over="ignore"):
         rounded = exact.astype(np.float32)
     # Features are float32: at most the threshold means at most the float32 at or below it. An
-    # infinite threshold parts NaN from all else: no value is above the highest.
+    # infinite threshold separates NaN from all else: no value is above the highest.
     lower = np.nextafter(rounded, np.float32(-np.inf))
     thresholds = np.minimum(np.where(rounded > exact, lower, rounded), _HIGHEST)
     under = [0] * len(left)
@@ -174,9 +174,9 @@ def predict_trees(
     multiplier,
     shift,
 ):
-    """Sum of the leaves that each row reaches: float64, shape (rows,).
+    """Returns the sum of the leaves that each row reaches: float64, shape (rows,).
 
-    features: float32, shape (columns, rows), in C order; the rest as in Tables.
+    features: float32, shape (columns, rows), in C order; the other arguments are as in Tables.
     """
     rows, trees = features.shape[1], len(leaves)
     width = len(values) // max(trees, 1)
@@ -200,7 +200,7 @@ def predict_trees(
                 threshold, low, high = thresholds[split], at_most[split], above[split]
                 for row in range(_ROWS):
                     reached[row] &= high if x[row] > threshold else low
-            # Unsigned throughout: numba asks of a signed index whether it counts from the end.
+            # Unsigned throughout: numba checks whether a signed index counts from the end.
             for row in range(_ROWS):
                 slots[row] = reached[row] * factor  # its low bits, as wide as the set
             first = np.uint64(tree * width)

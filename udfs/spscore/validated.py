@@ -1,4 +1,4 @@
-"""What the scoring job sees of a pair: the reason why it is set aside, or its features."""
+"""Gives what the scoring job needs of a pair: its quarantine reason, or its features."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def validated_features(
     max_characters: int = MAX_CHARACTERS,
     read_short: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(codes of quarantine_reasons, which pairs are read, the features of those).
+    """Returns (codes of quarantine_reasons, which pairs are read, the features of those).
 
-    Shapes (rows,) uint8, (rows,) bool, (pairs read, columns of the model). read_short: those are
-    read too that are fit but for their length; the code of each still says too_short.
+    Shapes (rows,) uint8, (rows,) bool, (pairs read, columns of the model). read_short: also read
+    pairs that are only too short; their code still says too_short.
     """
     a, flags_a = normalise_column(source)
     b, flags_b = normalise_column(paraphrase)

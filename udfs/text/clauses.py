@@ -1,8 +1,8 @@
-"""Clauses: a sentence cut at commas and sentence punctuation.
+"""Cuts a sentence into clauses at commas and sentence punctuation.
 
-On normalised text: ``, ; : ! ? . 。``. The enumeration comma 、 joins the members of one list and
-does not cut. A full stop, comma or colon between two ASCII letters or digits belongs to a number, a
-time or an address (3.14, 1,000, 12:30, a.cn) and does not cut either.
+In normalised text these marks cut: ``, ; : ! ? . 。``. The enumeration comma 、 joins the members of
+one list and does not cut. Nor does a full stop, comma or colon between two ASCII letters or digits:
+it belongs to a number, a time or an address (3.14, 1,000, 12:30, a.cn).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def clause_spans(text, starts, ends):
-    """The same cuts for uint32 code points: fills starts and ends, returns their number.
+    """Cuts uint32 code points: fills starts and ends, and returns the number of clauses.
 
-    starts and ends need one cell for each two characters, and one more.
+    starts and ends need one cell for every two characters, and one more.
     """
     count = 0
     start = 0
@@ -23,7 +23,7 @@ def clause_spans(text, starts, ends):
     for position in range(n + 1):
         if position < n:
             code = text[position]
-            if code > 0x3F and code != 0x3002:  # nothing above "?" cuts but 。: the usual character
+            if code > 0x3F and code != 0x3002:  # fast path: above "?" only 。 cuts
                 continue
             if not cuts_code(text, position):
                 continue
@@ -42,7 +42,7 @@ def clause_spans(text, starts, ends):
 
 @njit(cache=True, nogil=True)
 def cuts_code(text, position):
-    """Whether the character at a position cuts."""
+    """Tells whether the character at a position cuts."""
     code = text[position]
     if code == 0x3002 or code == 0x3B or code == 0x21 or code == 0x3F:  # 。 ; ! ?
         return True

@@ -1,8 +1,8 @@
-"""Sentences as code points: the form in which every kernel reads text.
+"""Converts sentences to code points, the form in which every kernel reads text.
 
 A character is a Unicode code point. A column of sentences becomes one flat buffer of code points
-and the offsets of its rows, exactly as Arrow lays out strings, but with one cell for one character,
-so that "the character at position 7" is an array access.
+and the offsets of its rows. Arrow lays out strings the same way, but here one cell holds one
+character, so "the character at position 7" is an array access.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Words(NamedTuple):
 
 
 def from_strings(texts: list[str]) -> CodePoints:
-    """Code points of Python strings, as they are (nothing is normalised). Lone surrogates pass."""
+    """Converts Python strings without normalising them. Lone surrogates are allowed."""
     data = "".join(texts).encode("utf-32-le", "surrogatepass")
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([len(text) for text in texts], out=offsets[1:])
@@ -48,7 +48,7 @@ def from_strings(texts: list[str]) -> CodePoints:
 
 
 def word_ends(rows: Sequence[Sequence[str]]) -> Words:
-    """Where the words of each row end, from the words themselves."""
+    """Returns where the words of each row end, given the words."""
     offsets = np.zeros(len(rows) + 1, np.int64)
     np.cumsum([len(words) for words in rows], out=offsets[1:])
     ends = [np.cumsum([len(word) for word in words], dtype=np.int32) for words in rows]
@@ -56,7 +56,7 @@ def word_ends(rows: Sequence[Sequence[str]]) -> Words:
 
 
 def to_strings(text: CodePoints) -> list[str]:
-    """The rows as Python strings."""
+    """Returns the rows as Python strings."""
     whole = text.values.tobytes().decode("utf-32-le", "surrogatepass")
     offsets = text.offsets
     return [whole[start:end] for start, end in pairwise(offsets.tolist())]

@@ -1,7 +1,7 @@
-"""How the kernels of udfs/text and udfs/meaning are compiled, and what arrays they take.
+"""Compiles the kernels of udfs/text and udfs/meaning, and prepares their arrays.
 
-Without numba's reference counts (``_nrt``): these kernels make no arrays, their callers keep the
-ones that they hand over, and counting every view of a row took a third of the time.
+numba's reference counts (``_nrt``) are off. These kernels allocate no arrays and their callers keep
+the arrays that they pass, and counting references to every view of a row took a third of the time.
 """
 
 from __future__ import annotations
@@ -21,40 +21,42 @@ entry = njit(cache=True, nogil=True, _nrt=False)
 """A kernel that Python calls."""
 
 inner = njit(nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""A kernel that only kernels call: without the code that Python would call it by."""
+"""A kernel that only kernels call, compiled without wrappers for Python."""
 
 summing = njit(
     nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc"}
 )
-"""A kernel of which the compiler may add floats up in any order, so many at a time."""
+"""A kernel in which the compiler may add floats in any order, and so several at a time."""
 
 Column = TypeVar("Column", bound="tuple[np.ndarray, ...]")
 
 inlined = njit(nogil=True, _nrt=False, inline="always")
-"""A kernel that is copied into those that call it."""
+"""A kernel that is inlined into its callers."""
 
 
 def read_only(array: np.ndarray, dtype: Any = None) -> np.ndarray:
-    """The array as the one type that the kernels are compiled for: numba tells writable ones."""
+    """Returns the array read-only, so that numba, which distinguishes writable arrays, compiles
+    each kernel for one type only."""
     view: np.ndarray = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view
 
 
 def frozen(*columns: Column) -> list[Column]:
-    """Named tuples of arrays, such as CodePoints and Words, with their arrays read-only."""
+    """Returns named tuples of arrays, such as CodePoints and Words, with read-only arrays."""
     return [type(column)(*map(read_only, column)) for column in columns]
 
 
 @inlined
 def row_of(column, row):
-    """A row of CodePoints, or of Words."""
+    """Returns a row of CodePoints or of Words."""
     return column[0][column[1][row] : column[1][row + 1]]
 
 
 @cache
 def announce_compiling() -> None:
-    """Says on standard error, once in a process, that kernels are compiled where none are kept."""
+    """Says on standard error, once in a process, that kernels are being compiled, if none are
+    cached."""
     folder = os.environ.get("NUMBA_CACHE_DIR")
     if folder and not any(Path(folder).rglob("*.nbi")):
         print("gaixie: compiling kernels, once on this machine: about 30 s", file=sys.stderr)

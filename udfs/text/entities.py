@@ -1,19 +1,19 @@
-"""Entities of fixed form: book titles, dates, quotations, numbers with units and the like.
+"""Finds entities of fixed form: book titles, dates, quotations, numbers with units and the like.
 
-Source: Chinese Sentence Paraphrasing, section 5.2 and Table 6 (book titles, dates, explanations in
-brackets, quotations); times, quantities, percentages, money, telephone numbers, e-mail, URLs and
-Latin names are what the same section's text asks for beside them. conf/entities.yaml has the
-settings.
+Source: Chinese Sentence Paraphrasing, section 5.2. Its Table 6 lists book titles, dates,
+explanations in brackets and quotations; its text adds times, quantities, percentages, money,
+telephone numbers, e-mail, URLs and Latin names. conf/entities.yaml holds the settings.
 
-Texts are normalised (gaixie.udfs.text.normalise): full-width forms are ASCII. Of several wins:
+Texts are normalised (gaixie.udfs.text.normalise): full-width forms are ASCII. If several entities
+match, the winner is
 
 1. the one that begins first,
 2. of those, the longest,
-3. of those, the kind that stands first in the settings.
+3. of those, the kind that comes first in the settings.
 
-So an outer pair of brackets wins over what is inside it, and ``2024年3月5日`` over ``2024年``. Brackets
-and quotation marks count only where they close within the settings' length, without another of
-their kind and without the end of a sentence in between: an unbalanced one is text.
+So an outer pair of brackets wins over its content, and ``2024年3月5日`` over ``2024年``. Brackets and
+quotation marks count only if they close within the length in the settings, with no other mark of
+their kind and no end of a sentence in between; an unbalanced mark is plain text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Entity(NamedTuple):
 
     kind: str
     start: int
-    """Place of the first character in the text, and of the one behind the last."""
+    """Index of the first character in the text; end is the index after the last."""
     end: int
 
 
@@ -73,23 +73,23 @@ class EntitySettings(settings.Strict):
 
 
 def load_settings(path: str | Path) -> EntitySettings:
-    """The settings of a YAML file. Raises ValueError or OSError, in one line that names it."""
+    """Loads the settings from a YAML file. Raises ValueError or OSError with one line naming it."""
     return settings.load_settings(EntitySettings, path)
 
 
 class EntityFinder:
-    """Finds the entities of texts under given settings."""
+    """Finds the entities in texts under given settings."""
 
     def __init__(self, settings: EntitySettings):
         self.settings = settings
 
     def find(self, text: str) -> list[Entity]:
-        """The entities of a normalised text, in order, none overlapping another."""
+        """Returns the entities of a normalised text, in order and without overlaps."""
         entities, position = [], 0
         search = self._first.search
         while match := search(text, position):
             start = match.start()
-            # The longest of all kinds; max keeps the first of equals.
+            # The longest of any kind; max keeps the first of equals.
             ends = [
                 (other.end(), kind)
                 for kind, pattern in self._patterns
@@ -107,14 +107,14 @@ class EntityFinder:
 
     @cached_property
     def _first(self) -> re.Pattern[str]:
-        """Where the next entity begins, whichever it is."""
+        """Matches where the next entity of any kind begins."""
         return re.compile(
             "|".join(f"(?:{pattern.pattern})" for _, pattern in self._patterns) or "(?!)"
         )
 
 
 def patterns(settings: EntitySettings) -> dict[str, str]:
-    """The regular expression of each kind, from entities.ini and the settings."""
+    """Builds the regular expression of each kind from entities.ini and the settings."""
     parser = ConfigParser(delimiters=("=",), interpolation=ExtendedInterpolation())
     parser.read(Path(__file__).with_suffix(".ini"), "utf-8")
     units = [unit for row in settings.units for unit in row]
@@ -139,13 +139,13 @@ _MARKS = {
 
 
 def _one_of(words: Sequence[str]) -> str:
-    """Any of the words, the longest first; one in Latin letters only where the letters end."""
+    """Matches any of the words, longest first; one in Latin letters must end where they end."""
     ordered = sorted(set(words), key=lambda word: (-len(word), word))
     ends = [re.escape(word) + ("(?![A-Za-z])" if word.isascii() else "") for word in ordered]
     return f"(?:{'|'.join(ends)})" if ends else "(?!)"
 
 
 def _between(opening: str, closing: str, longest: int) -> str:
-    """From an opening to its closing mark, with neither of them nor a sentence's end between."""
+    """Matches from an opening to its closing mark, with neither mark nor a sentence end between."""
     marks = re.escape(opening + closing)
     return rf"{re.escape(opening)}[^{marks}。!?\n]{{1,{longest}}}[。!?]?{re.escape(closing)}"

@@ -1,4 +1,4 @@
-"""Gold corpora: text whose words and parts of speech people have marked, as word/tag.
+"""Reads gold corpora: text in which people marked words and parts of speech, as word/tag.
 
 Source: the People's Daily corpus of Peking University (Yu et al., 2002), in its several releases.
 """
@@ -18,14 +18,14 @@ _PARAGRAPH_NUMBER = re.compile(r"\d{8}-\d{2}-\d{3}-\d{3}")
 
 
 class Paragraph(NamedTuple):
-    """One line of the corpus: NFKC words and their tags, of one length."""
+    """One line of the corpus: its NFKC words and as many tags."""
 
     words: list[str]
     tags: list[str]
 
 
 def parse_paragraph(tokens: Sequence[str]) -> Paragraph:
-    """Words under NFKC, and tags. Raises ValueError for a token that is not word/tag."""
+    """Returns the words under NFKC and the tags. Raises ValueError for a token not word/tag."""
     words, tags = [], []
     for position, token in enumerate(tokens):
         match = _TOKEN.fullmatch(token)
@@ -33,7 +33,7 @@ def parse_paragraph(tokens: Sequence[str]) -> Paragraph:
             raise ValueError(f"{token!r} is not word/tag")
         if position == 0 and _PARAGRAPH_NUMBER.fullmatch(match["word"]):
             continue
-        # The NFKC form of a free-standing accent is a space and a mark; words have no spaces.
+        # NFKC turns a free-standing accent into a space and a mark; words have no spaces.
         word = "".join(unicodedata.normalize("NFKC", match["word"]).split())
         if word:
             words.append(word)

@@ -1,13 +1,13 @@
-"""Normalisation: Unicode NFKC, then every run of whitespace one space, ends stripped.
+"""Normalises text: Unicode NFKC, then each run of whitespace becomes one space, ends stripped.
 
 Definition: Gaixie design, section 3; NFKC is Unicode Standard Annex #15.
 
-:func:`normalise` is the definition, on one Python string. :func:`normalise_column` gives the same
-characters for an Arrow column at kernel speed: it decodes UTF-8, looks each code point's NFKC form
-up in a table and writes code points. That is exact as long as no character composes with, or is
-reordered around, the one before it; rows that have such a character (combining marks, conjoining
-Hangul) take the definition itself. NFKC is stable for assigned characters, so the Unicode version
-of the interpreter does not change a score.
+:func:`normalise` is the definition, on one Python string. :func:`normalise_column` returns the same
+characters for an Arrow column at kernel speed: it decodes UTF-8, looks up each code point's NFKC
+form in a table and writes code points. The table is exact unless a character composes with, or is
+reordered around, the one before it; rows with such a character (combining marks, conjoining
+Hangul) go through the definition. NFKC is stable for assigned characters, so the interpreter's
+Unicode version does not change a score.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from numba import njit
 from gaixie.udfs.text.code_points import CodePoints, from_strings, to_strings
 
 NORMALISATION = "nfkc+ws"
-"""Name of this normalisation in the metric's signature."""
+"""The name of this normalisation in the metric's signature."""
 
 # What normalise_column says of a row; flags are or-ed together.
 NULL = 1
-UNDECODABLE = 2  # not UTF-8, or a U+FFFD left by a reader that met bytes it could not decode
+UNDECODABLE = 2  # not UTF-8, or has a U+FFFD, which a reader puts for bytes it cannot decode
 HAN = 4  # has at least one Han character
 _NEEDS_DEFINITION = 128
 
-# Cells of the character table above the last code point: what a plain mapping cannot say.
+# Cells of the character table above the last code point, for what a plain mapping cannot say.
 _EXPANSION = np.uint32(0x80000000)  # | index of the expansion
 _SPACE = np.uint32(0x40000000)
 _COMPOSES = np.uint32(0x20000000)
@@ -54,15 +54,15 @@ _CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u1161-\u11ff\u3099\u309a\uff9e\uff9f
 
 
 def normalise(text: str) -> str:
-    """The text under NFKC with whitespace collapsed: the form that every feature reads."""
+    """Returns the text under NFKC with whitespace collapsed, the form that every feature reads."""
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
 def written_places(written: str) -> list[int] | None:
-    """Returns where each character of the normalised text begins in what was written.
+    """Returns where each character of the normalised text begins in the written text.
 
-    None where characters were composed over the bounds that are cut here: a character, and the
-    marks that combine with it.
+    The text is cut into clusters: a character, and the marks that combine with it. Returns None if
+    NFKC composes characters across two clusters.
     """
     clusters = [match.span() for match in _CLUSTER.finditer(written)]
     forms = [(unicodedata.normalize("NFKC", written[a:b]), a) for a, b in clusters]
@@ -82,7 +82,7 @@ def written_places(written: str) -> list[int] | None:
 
 
 def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
-    """Normalised code points of an Arrow string or binary array, and a uint8 flag for each row.
+    """Returns an Arrow string or binary array as normalised code points, and uint8 flags by row.
 
     A null or undecodable row has no characters. Raises TypeError for any other type.
     """
@@ -119,7 +119,7 @@ def normalise_column(texts: pa.Array) -> tuple[CodePoints, np.ndarray]:
 
 @cache
 def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """NFKC of every code point: cells, and the expansions' characters and offsets."""
+    """Returns NFKC of every code point: cells, and the expansions' characters and offsets."""
     cells = np.arange(_UNICODE_END, dtype=np.uint32)
     expansions: list[str] = []
     composes_backwards = {*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)}  # Hangul vowels, finals
@@ -152,7 +152,7 @@ def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @njit(cache=True, nogil=True)
 def is_han(code):
-    """Whether a code point is a CJK ideograph (unified, extension or compatibility; 〇 counts)."""
+    """Tells whether a code point is a CJK ideograph (unified, extension, compatibility or 〇)."""
     if code < 0x3007:
         return False
     return (
@@ -166,9 +166,10 @@ def is_han(code):
 
 @njit(cache=True, nogil=True)
 def _normalise_rows(data, byte_offsets, flags, cells, expanded, expansion_offsets):
-    """Decode, map and collapse every row; rows that need the definition are flagged.
+    """Decodes, maps and collapses every row, and flags rows that need the definition.
 
-    One long function: with the decoding in one of its own, it takes two to four times as long.
+    This is one long function because decoding in a function of its own takes two to four times as
+    long.
     """
     rows = len(flags)
     values = np.empty(byte_offsets[rows] - byte_offsets[0], np.uint32)

@@ -1,4 +1,4 @@
-"""Numbers by their value, in Arabic digits and in Chinese numerals: 3,000 and 三千, 30% and 百分之三十.
+"""Finds numbers by value, in digits or Chinese numerals: 3,000 and 三千, 30% and 百分之三十.
 
 Grammar, over normalised text:
 
@@ -8,17 +8,17 @@ Grammar, over normalised text:
     chinese  = one or more of 零〇一二两三四五六七八九 and units
     units    = 十百千万亿, which multiply; before them, 多 or 余 may stand (30多万)
 
-In a Chinese numeral a row of digits counts the unit behind it (一, where there is none). 万 and 亿
-take all that stands before them since the last 亿. A single digit at the end counts the next smaller
-unit (三万五). Of a row of two that follow one upon another the value lies between (七八 is 7.5). 点 with
-digits and 分 tells the time. 成 is a tenth, with a digit behind it for hundredths (三成五), of a numeral
-up to 十, where a word ends behind it (not 一成不变). 半 is a number only before a unit of
+In a Chinese numeral a row of digits counts the unit behind it; a unit without digits counts once.
+万 and 亿 multiply all that precedes them since the last 亿. A single digit at the end counts the next
+smaller unit (三万五). Two consecutive digits mean the value between them (七八 is 7.5). 点 with digits
+and 分 tells the time. 成 means tenths, and a digit behind it hundredths (三成五); it needs a numeral up
+to 十 before it and the end of a word behind it (not 一成不变). 半 is a number only before a unit of
 udfs/text/quantities.py (半小时, 半个月).
 
-A number is *weak*, possibly none, where 一 or 十 stands alone (一个, 十分), where 百, 千, 万 or 亿 begins
-it (百姓, 万一), or where its word has characters other than numerals and measures (四川, 一心一意). A
-fraction never is, nor what has 第, 周, 期 or 拜 before it or 年, 月, 日 or 号 behind it. Digits behind a
-Latin letter belong to a code (A380).
+A number is *weak*, that is, possibly not a number, if 一 or 十 stands alone (一个, 十分), if it begins
+with 百, 千, 万 or 亿 (百姓, 万一), or if its word has characters other than numerals and measures (四川,
+一心一意). A fraction is never weak, nor is a number behind 第, 周, 期 or 拜 or before 年, 月, 日 or 号.
+Digits behind a Latin letter belong to a code (A380).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MEASURES = (
     "组批套世纪初旬底多余几半整支枚吨斤亩公里厘毫美英欧折星期"
 )
 BEFORE, BEHIND = "第周期拜", "年月日号"
-"""Next to these a numeral is a number."""
+"""A numeral next to one of these is a number."""
 
 CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
@@ -55,13 +55,13 @@ class Number(NamedTuple):
     weak: bool
     start: int
     end: int
-    """Place of the first character in the text, and of the one behind the last."""
+    """Index after the last character in the text; start is the index of the first."""
     dimension: int = quantities.NOTHING
     amount: float = 0.0
-    """What it counts, and how much of it: udfs/text/quantities.py."""
+    """How much it counts, in the unit of its dimension (udfs/text/quantities.py)."""
 
     def same(self, other: Number) -> bool:
-        """Whether both say the same."""
+        """Tells whether two numbers mean the same."""
         own, others = ((n.value, n.dimension, n.amount) for n in (self, other))
         return bool(quantities.same(own, others))
 
@@ -76,7 +76,7 @@ _SIZES = np.array([1.0, *UNITS.values()])
 
 
 def cells() -> dict[str, int]:
-    """The cell of each character that has one: what the table must hold in its low twelve bits."""
+    """Returns each character's cell, which the table must hold in its low twelve bits."""
     table = {str(digit): digit + 1 | ARABIC for digit in range(10)}
     table |= {character: digit + 1 for character, digit in DIGITS.items()}
     table |= {character: k << UNIT_SHIFT for k, character in enumerate(UNITS, 1)}
@@ -93,16 +93,16 @@ def cells() -> dict[str, int]:
 
 @inner
 def cell_at(text, k, table):
-    """The cell of a character; 0 beyond the text's end. The table's last cell must be 0."""
+    """Returns a character's cell, 0 beyond the end of the text. The table's last cell must be 0."""
     return np.int64(table[min(np.int64(text[k]), len(table) - 1)]) if k < len(text) else 0
 
 
 @entry
 def kernel(text, start, table, edges):
-    """The number at start, a numeral or 半, not in a code: (value, weak, end, dimension, amount).
+    """Reads the numeral or 半 at start: (value, weak, end, dimension, amount). It is not in a code.
 
-    table: see :func:`cells`. edges: 1 where a word begins or ends, a cell more than the text has.
-    Where 半 is none, end is start.
+    table: see :func:`cells`. edges: 1 where a word begins or ends; one cell more than characters.
+    If 半 is not a number, end is start.
     """
     first = cell_at(text, start, table)
     if first & HALF:
@@ -133,7 +133,7 @@ def kernel(text, start, table, edges):
 
 @inner
 def _share(text, number, end, table, edges):
-    """(value, end, whether it is a share) of a numeral with what makes it one behind it."""
+    """Returns (value, end, whether it is a share), given a numeral; reads the share sign behind."""
     sign = np.int64(text[end]) if end < len(text) else 0
     if sign == _PERCENT:
         return number / 100, end + 1, True
@@ -155,7 +155,7 @@ def _share(text, number, end, table, edges):
 
 @inner
 def _numeral(text, start, table):
-    """(value, end)"""
+    """Returns (value, end) of the numeral at start."""
     end = start
     if cell_at(text, start, table) & ARABIC:
         number = 0.0
@@ -252,7 +252,7 @@ def _chinese_kernel(text, start, end, table):
 
 @inner
 def _goes_on(text, k, end, table):
-    """Whether another digit follows in the row."""
+    """Tells whether another digit follows in the row."""
     return k + 1 < end and np.int64(table[text[k + 1]]) & DIGIT_MASK != 0
 
 

@@ -1,8 +1,8 @@
-"""The identity of a pair: a stable 128-bit hash of (source, paraphrase, origin).
+"""Computes the identity of a pair: a stable 128-bit hash of (source, paraphrase, origin).
 
-XXH3-128 (Yann Collet's xxHash, canonical digest) of the three texts' UTF-8 bytes joined by U+001F,
-as 32 hexadecimal digits. The texts are taken as they came but for white space around them, so
-anyone can compute it again:
+The hash is XXH3-128 (Yann Collet's xxHash, canonical digest) of the three texts' UTF-8 bytes joined
+by U+001F, as 32 hexadecimal digits. The texts are only stripped of surrounding white space, so
+anyone can compute the hash again:
 
     parts = [source.strip(), paraphrase.strip(), origin]
     xxhash.xxh3_128_hexdigest("\\x1f".join(parts).encode())
@@ -23,12 +23,12 @@ _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
 def _stripped(texts: pa.Array) -> pa.Array:
     try:
         return pc.utf8_trim_whitespace(texts.cast(pa.large_string()))
-    except pa.ArrowInvalid:  # some are not UTF-8, and go to quarantine
+    except pa.ArrowInvalid:  # some texts are not UTF-8; they go to quarantine
         return texts
 
 
 def pair_ids(source: pa.Array, paraphrase: pa.Array, origin: pa.Array) -> pa.Array:
-    """pair_id of each row: Arrow strings of 32 characters; null where a part is null."""
+    """Returns the pair_id of each row: Arrow strings of 32 characters, null if a part is null."""
     texts = [_stripped(source), _stripped(paraphrase), origin]
     parts = [text.cast(pa.large_binary()) for text in texts]
     joined = pc.binary_join_element_wise(*parts, pa.scalar(b"\x1f", pa.large_binary()))

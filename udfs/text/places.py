@@ -1,8 +1,8 @@
-"""Names of places, for a tokenizer that has no tagger at hand.
+"""Lists names of places for a tokenizer that has no tagger.
 
-The gazetteer is a list of provinces, cities, countries and the like (places.ini), with the names in
-jieba's dictionary that it tags ``ns`` and that end in what names a kind of place: 洪山区, 额尔齐斯河. Its
-other ``ns`` are left out, for too many of them are words like any other: 东西, 城市, 新鲜, 英雄.
+The gazetteer is a list of provinces, cities, countries and the like (places.ini), plus the words of
+jieba's dictionary that are tagged ``ns`` and end in a kind of place: 洪山区, 额尔齐斯河. Its other ``ns``
+words are left out because too many are ordinary words: 东西, 城市, 新鲜, 英雄.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 
 SUFFIXES = tuple("省市县区州镇乡村盟旗岛山河江湖海湾洋港峡")
 LEAST = 3
-"""Characters of a name with a suffix: 海岛 and 山区 are none."""
+"""Least characters of a name with a suffix: 海岛 and 山区 are not names."""
 
 
 @cache
 def gazetteer() -> frozenset[str]:
-    """All names, normalised, of two characters or more."""
+    """Returns all names, normalised, of two characters or more."""
     lists = configparser.ConfigParser()
     lists.read(Path(__file__).with_suffix(".ini"), encoding="utf-8")
     names = {

@@ -1,5 +1,4 @@
-"""Full-width punctuation, which the tokenizer's normalisation (NFKC) takes from a sentence, put
-back."""
+"""Restores full-width punctuation, which the tokenizer's normalisation (NFKC) removes."""
 
 from __future__ import annotations
 
@@ -13,17 +12,15 @@ ELLIPSIS = {"......": "……", "...": "…"}
 BESIDE = re.compile(
     rf"(?<=[{CHINESE}])[!(),:;?]+|[!(),:;?]+(?=[{CHINESE}])|(?<=[A-Za-z0-9%])[!,;?]+$"
 )
-"""Marks next to something Chinese; at the end of a sentence also behind a number or a Latin
-word."""
+"""Marks next to Chinese text; at the end of a sentence also behind a number or a Latin word."""
 HALF_WIDTH = re.compile(rf"(?<=[{HAN}])[!(),:;?]|[!(),:;?](?=[{HAN}])")
 FULL_WIDTH = re.compile(f"[{''.join(MARKS.values())}]")
 
 
 def restore(text: str, source: str) -> str:
-    """A normalised text with the punctuation of Chinese print, unless its source is written
-    without.
+    """Gives a normalised text Chinese punctuation again, unless its source has none.
 
-    Marks between digits and Latin letters stay as they are: 3:1, (COVID-19), 1,200.
+    Marks between digits and Latin letters do not change: 3:1, (COVID-19), 1,200.
     """
     if HALF_WIDTH.search(source) and not FULL_WIDTH.search(source):
         return text

@@ -1,4 +1,4 @@
-"""What a number counts: 72小时 is 三天, and to cut by 三分之一 leaves 三分之二.
+"""Finds what a number counts: 72小时 is 三天, and a cut by 三分之一 leaves 三分之二.
 
     quantity = number ["多" | "余" | "来"] ["个" ["半" | "多"]] unit ["半"]
 
@@ -11,8 +11,8 @@
 | the part that is left | a share (30%, 三成, 三分之一) behind a word of cutting (减少) or of leaving |
 | | (剩下, 降至, 只有) |
 
-Two numbers that count in one dimension are the same where their amounts are; any others, where
-their values are: 2018年 is 2018, and 3日 is 3号.
+Two numbers in one dimension are equal if their amounts are equal. Any other two are equal if their
+values are: 2018年 is 2018, and 3日 is 3号.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ UNITS: dict[int, dict[str, float]] = {
     WEIGHT: {"克": 1, "斤": 500, "公斤": 1000, "吨": 1e6},
     NOTHING: dict.fromkeys(("周年", "周岁", "年级", "年代", "年度", "克拉"), 1),
 }
-"""The units of each dimension and their sizes in its smallest or plainest one."""
+"""The units of each dimension and their sizes in its smallest or most common unit."""
 
 SOME, CUT, KEPT, BETWEEN = "多余来", "减降跌缩少低滑", "剩余至到为仅只", "了近约下的有原来"
-"""Behind a number: about. Before a share: it went, it stayed, and what may stand between."""
+"""SOME behind a number means "about". Before a share, CUT means that it is gone, KEPT that it is
+left, and BETWEEN may come between."""
 
 _ROWS = sorted(
     ((unit, dimension, size) for dimension, own in UNITS.items() for unit, size in own.items()),
@@ -47,12 +48,12 @@ _SOME, _CUT, _KEPT, _BETWEEN = (
 )
 _EACH, _HALF, _MONTH = map(ord, "个半月")
 _FAR = 5
-"""How many characters may stand between a share and its word."""
+"""The most characters between a share and its word."""
 
 
 @inner
 def kernel(text, start, end, value, share):
-    """(dimension, amount) of the number text[start:end]; share: whether it is one, such as 30%."""
+    """Returns (dimension, amount) of the number text[start:end]. share: is it one, like 30%?"""
     if share:
         return _left(text, start, value)
     counted, k, each = value, end, False
@@ -87,7 +88,7 @@ def _is_one(text, k, characters):
 
 @inner
 def _left(text, start, share):
-    """What a share leaves, by the word before it."""
+    """Returns what a share leaves, by the word before it."""
     k = start - 1
     while start - k <= _FAR and _is_one(text, k, _BETWEEN):
         k -= 1
@@ -99,7 +100,7 @@ def _left(text, start, share):
 
 
 def same(number, other):
-    """Whether two numbers, each (value, dimension, amount), say the same."""
+    """Tells whether two numbers, each (value, dimension, amount), mean the same."""
     if number[1] == NOTHING or number[1] != other[1]:
         return number[0] == other[0]
     return abs(number[2] - other[2]) <= 1e-9 * max(1.0, abs(number[2]))

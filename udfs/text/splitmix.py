@@ -1,5 +1,6 @@
-"""SplitMix64, which makes evenly spread numbers out of any: Steele, Lea, Flood 2014, *Fast
-Splittable Pseudorandom Number Generators*, figure 17.
+"""SplitMix64 turns any numbers into evenly spread ones.
+
+Source: Steele, Lea, Flood 2014, *Fast Splittable Pseudorandom Number Generators*, figure 17.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def mix(values: np.ndarray) -> np.ndarray:
-    """mix64 of each uint64: one to one, so that different values stay different."""
+    """Returns mix64 of each uint64. It is one to one, so different values stay different."""
     values = (values ^ (values >> np.uint64(30))) * MIX_1
     values = (values ^ (values >> np.uint64(27))) * MIX_2
     return values ^ (values >> np.uint64(31))

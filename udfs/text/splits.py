@@ -1,10 +1,10 @@
-"""Decides on which side of a split a pair is, by a hash of its group, or else of its source.
+"""Assigns a pair to a split by a hash of its group, or of its source if it has no group.
 
     place = XXH3-64(normalised text in UTF-32, seed) / 2⁶⁴;  train, validation and test share [0, 1)
 
-A group, the column GROUP of a table of pairs, names what their sentences share: an English
-sentence, a document, a cluster. All pairs of a group are on one side, and all pairs of a source
-without a group, in every run, release and trainer that has the same seed.
+The column GROUP of a table of pairs names what their sentences share: an English sentence, a
+document, a cluster. All pairs of a group are in one split, and so are all pairs of a source without
+a group, in every run, release and trainer that has the same seed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ GROUP = "group"
 
 
 def source_hash(text: str, seed: int) -> int:
-    """XXH3-64 of a normalised sentence in UTF-32."""
+    """Returns XXH3-64 of a normalised sentence in UTF-32."""
     return xxh3_64_intdigest(normalise(text).encode("utf-32-le"), seed)
 
 
 def source_hashes(source: pa.Array | pa.ChunkedArray, seed: int) -> np.ndarray:
-    """source_hash of a column: uint64, shape (rows,)."""
+    """Returns source_hash of each row: uint64, shape (rows,)."""
     text, _ = normalise_column(source)
     data = np.ascontiguousarray(text.values, np.dtype("<u4")).view(np.uint8).data
     ends = (4 * text.offsets).tolist()
@@ -36,16 +36,16 @@ def source_hashes(source: pa.Array | pa.ChunkedArray, seed: int) -> np.ndarray:
 
 
 def bounds(shares: Sequence[float]) -> list[tuple[int, float]]:
-    """(number of the split, place up to which it reaches), without splits of share 0.
+    """Returns (number of the split, its upper bound), without splits of share 0.
 
-    The last one reaches to the end, whatever rounding makes of the sum.
+    The last split reaches the end, however the sum rounds.
     """
     taken = [number for number, share in enumerate(shares) if share > 0]
     return [*zip(taken, accumulate(shares[number] for number in taken), strict=True)]
 
 
 def splits_of(source: pa.Array | pa.ChunkedArray, shares: Sequence[float], seed: int) -> np.ndarray:
-    """Number in SPLITS of each sentence: int64, shape (rows,). shares: add up to 1."""
+    """Returns each sentence's number in SPLITS: int64, shape (rows,). shares: add up to 1."""
     taken, ends = zip(*bounds(shares), strict=True)
     position = (source_hashes(source, seed) >> np.uint64(11)) / 2**53
     return np.array(taken)[np.searchsorted(ends[:-1], position, side="right")]

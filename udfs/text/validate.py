@@ -1,8 +1,7 @@
-"""Which pairs are fit to be scored, and the reason for each that is not.
+"""Finds the pairs that cannot be scored, and the reason for each.
 
-A row that is not fit goes to quarantine under the first reason that holds for either of its
-sentences, in the order of REASONS; nothing is dropped silently. Lengths are in characters of the
-normalised sentence.
+Such a row goes to quarantine under the first of REASONS that holds for either of its sentences;
+nothing is dropped silently. Lengths are in characters of the normalised sentence.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from gaixie.udfs.text.normalise import HAN, NULL, UNDECODABLE
 from gaixie.udfs.text.words import same_text
 
 REASONS = ("null", "undecodable", "empty", "too_short", "too_long", "no_han", "identical")
-"""Names of the reasons, and of the quarantine's folders; index + 1 is the code of a reason."""
+"""Names of the reasons and of the quarantine's folders; the code of a reason is its index + 1."""
 
 MALFORMED = "malformed"
-"""Reason of a line that the reader could not split into columns: no sentence to look at."""
+"""Reason of a line that the reader could not split into columns, so it has no sentences."""
 
 
 def quarantine_reasons(
@@ -30,7 +29,7 @@ def quarantine_reasons(
     min_characters: int = MIN_CHARACTERS,
     max_characters: int = MAX_CHARACTERS,
 ) -> np.ndarray:
-    """Code of each pair's reason: uint8, shape (rows,); 0 for a pair that is fit.
+    """Returns the code of each pair's reason: uint8, shape (rows,); 0 for a pair that is fit.
 
     a, b and their flags come from gaixie.udfs.text.normalise.normalise_column.
     """
@@ -61,7 +60,7 @@ def _identical(values_a, offsets_a, values_b, offsets_b):
 
 
 def take_rows(text: CodePoints, rows: np.ndarray) -> CodePoints:
-    """The rows of a column where the boolean mask holds."""
+    """Returns the rows of a column for which the boolean mask is true."""
     if rows.all():
         return text
     lengths = np.diff(text.offsets)

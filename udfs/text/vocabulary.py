@@ -1,15 +1,13 @@
-"""The vocabulary: the frequent words of each part of speech.
+"""Selects the vocabulary: the frequent words of each part of speech.
 
-Source: Chinese Sentence Paraphrasing, section 5.1, Table 5. A word with several tags counts, with
-all its occurrences, under the class in which it is most frequent. Within a class words are ordered
-by their counts, the more frequent first, and equals by their code points; each class keeps a front
-part of that order:
+Source: Chinese Sentence Paraphrasing, section 5.1, Table 5. All occurrences of a word with several
+tags count under the class in which it is most frequent; ties go to the class that comes first in
+parts_of_speech.CLASSES. Within a class words are ordered by count, the most frequent first, and
+then by code points. Each class keeps the front of that order:
 
-* ``share``: so many of its distinct words (the paper's way), rounded half up;
-* ``min_count``: those that occur so often;
-* ``coverage``: the fewest that make up such a part of its running words.
-
-Ties in the class of a word go to the class that stands first in parts_of_speech.CLASSES.
+* ``share``: this share of its distinct words (the paper's way), rounded half up;
+* ``min_count``: the words that occur at least this often;
+* ``coverage``: the fewest words that make up this share of its running words.
 """
 
 from __future__ import annotations
@@ -44,26 +42,26 @@ class Rule:
 
 
 PAPER = {name: Rule(share=share) for name, share in CLASSES.items()}
-"""Table 5."""
+"""The rules of Table 5."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Kept are the words of a class that occur more than ``above`` times, and the first ``ties`` of
-    those that occur just so often."""
+    """Keeps the words of a class that occur more than ``above`` times, and the first ``ties`` of
+    those that occur exactly ``above`` times."""
 
     above: int
     ties: int
 
     def keeps(self, count: int, rank_among_equals: int) -> bool:
-        """Whether a word is kept. rank_among_equals: from 0, in the order of code points."""
+        """Tells whether a word is kept. rank_among_equals: from 0, in the order of code points."""
         return count > self.above or (count == self.above and rank_among_equals < self.ties)
 
 
 def find_cut(words_by_count: Mapping[int, int], rule: Rule) -> Cut:
-    """Where a class is cut, from how many of its words occur how often.
+    """Finds where to cut a class, given how many of its words occur how often.
 
-    So a class of millions of words is cut without sorting them.
+    A class of millions of words is thus cut without sorting them.
     """
     counts = sorted(words_by_count, reverse=True)
     if rule.min_count is not None:

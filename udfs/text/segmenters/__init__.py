@@ -1,4 +1,4 @@
-"""Words: one small interface, two segmenters behind it.
+"""Cuts text into words: one small interface with two segmenters.
 
 * ``jieba``: dictionary and hidden Markov model, the default at scale
   (``udfs/text/segmenters/jieba.py``).
@@ -17,30 +17,30 @@ from gaixie.udfs.text.code_points import CodePoints, Words
 
 
 class Segmenter(Protocol):
-    """Cuts sentences into words. Words cover the sentence without gaps."""
+    """Cuts sentences into words, which cover the sentence without gaps."""
 
     name: str
-    """What stands in the signature: ``jieba``, ``ltp-legacy``, ``ltp-small``…"""
+    """The name in the signature: ``jieba``, ``ltp-legacy``, ``ltp-small``…"""
     version: str
-    """Whatever decides the cuts: the back-end's version, or a digest of the model."""
+    """The back-end's version or a digest of the model: whatever decides the cuts."""
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
-        """Words of each text; ``"".join(words) == text``."""
+        """Returns the words of each text; ``"".join(words) == text``."""
         ...
 
     def tag(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
-        """(word, part of speech) of each text: the words of ``cut``."""
+        """Returns (word, part of speech) for each text; the words are those of ``cut``."""
         ...
 
     def word_ends(self, text: CodePoints) -> Words:
-        """The same cuts for a column of code points."""
+        """Makes the same cuts in a column of code points."""
         ...
 
 
 def load_segmenter(spec: str = "jieba") -> Segmenter:
-    """The segmenter that a setting names: ``jieba`` or ``ltp:NAME_OR_FOLDER``.
+    """Loads the segmenter that a setting names: ``jieba`` or ``ltp:NAME_OR_FOLDER``.
 
-    Raises ValueError for any other spec, and what the back-end raises where its model is missing.
+    Raises ValueError for any other spec, and what the back-end raises if its model is missing.
     """
     if spec == "jieba":
         from gaixie.udfs.text.segmenters.jieba import JiebaSegmenter

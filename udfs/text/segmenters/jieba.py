@@ -1,7 +1,7 @@
 """jieba, the default segmenter: a dictionary, and a hidden Markov model for what it does not know.
 
-Source: the algorithm of jieba (Sun Junyi, https://github.com/fxsjy/jieba) as jieba-rs 0.11 runs it,
-which the package rjieba embeds. Two back-ends give the same cuts:
+Source: the algorithm of jieba (Sun Junyi, https://github.com/fxsjy/jieba) as implemented by
+jieba-rs 0.11, which the package rjieba embeds. Two back-ends make the same cuts:
 
 * ``cut``: rjieba itself, the reference.
 * ``word_ends``: numba kernels over code points, several times as fast. A row goes through
@@ -10,11 +10,10 @@ which the package rjieba embeds. Two back-ends give the same cuts:
      is a word of its own (``\\r\\n`` is one word);
   2. the route of greatest probability through each block, over the dictionary words in it;
   3. runs of single characters on that route: Han characters are cut again, by the most probable
-     state sequence of the hidden Markov model (Viterbi); of the rest, letters and digits joined
-     by single ``.``, ``_`` or ``-`` make one word.
+     state sequence of the hidden Markov model (Viterbi); letters and digits joined by single
+     ``.``, ``_`` or ``-`` make one word.
 
-Between routes that are equally good but for rounding the last bit decides, so sums are taken in
-jieba-rs's order.
+If two routes differ only by rounding, the last bit decides, so sums follow jieba-rs's order.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ HYPHEN, FULL_STOP, UNDERSCORE, PERCENT = ord("-"), ord("."), ord("_"), ord("%")
 
 
 class JiebaSegmenter:
-    """Cuts sentences as rjieba does (``segment.Segmenter``). Stateless: the tables are shared."""
+    """A Segmenter that cuts sentences as rjieba does. It has no state: the tables are shared."""
 
     name = "jieba"
 
@@ -52,13 +51,13 @@ class JiebaSegmenter:
         self.version = f"rjieba-{importlib.metadata.version('rjieba')}"
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
-        """Words of each text, by rjieba. Raises UnicodeEncodeError for lone surrogates."""
-        import rjieba  # here, as it loads a dictionary of its own, which ``word_ends`` does without
+        """Cuts each text by rjieba. Raises UnicodeEncodeError for lone surrogates."""
+        import rjieba  # here: it loads its own dictionary, which ``word_ends`` does not need
 
         return [rjieba.cut(text) for text in texts]
 
     def tag(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
-        """(word, part of speech) of each text: the words of :meth:`cut`, tags of the dictionary.
+        """Returns (word, tag) for each text: the words of :meth:`cut`, the dictionary's tags.
 
         Words that the dictionary does not have are ``x``, ``m`` (digits) or ``eng``.
         """
@@ -67,7 +66,7 @@ class JiebaSegmenter:
         return [rjieba.tag(text) for text in texts]
 
     def word_ends(self, text: CodePoints) -> Words:
-        """The same cuts for a column of code points. Any uint32 value is accepted.
+        """Makes the same cuts in a column of code points. Accepts any uint32 value.
 
         Raises ModuleNotFoundError if the package ``jieba``, whose dictionary it reads, is missing.
         """
@@ -98,10 +97,10 @@ def _cut_rows(values, offsets, tables, ends, word_offsets):
 
 @njit(cache=True, nogil=True)
 def _route(chars, tables, ids, score, step):
-    """The most probable words of each block, from its end to its start.
+    """Finds the most probable words of each block, from its end to its start.
 
-    Sets, for each character of a row, its id; score, the log probability of the best route from it
-    to the end of its block; and step, the end of that route's first word, or 0 outside of blocks.
+    Sets for each character of a row: its id; score, the log probability of the best route from it
+    to the end of its block; and step, the end of that route's first word, or 0 outside blocks.
     """
     characters, trie, weights = tables.characters, tables.trie, tables.weights
     unknown = weights[len(weights) - 1]
@@ -160,7 +159,7 @@ def _emit(chars, tables, ids, step, states, ends, count):
 
 @njit(cache=True, nogil=True)
 def _emit_singles(chars, tables, ids, states, start, stop, ends, count):
-    """Words of a run of single characters that the route has left; at least two."""
+    """Emits the words of a run of at least two single characters that the route left."""
     if _is_word(tables.trie, ids, start, stop):  # a word less probable than its characters
         for i in range(start, stop):
             ends[count] = i + 1
@@ -192,7 +191,7 @@ def _is_word(trie, ids, start, stop):
 
 @njit(cache=True, nogil=True)
 def _emit_latin(chars, start, stop, ends, count):
-    """Words such as FZ-35, 1.2.3 and 50%; whatever lies between two of them is one word."""
+    """Emits words such as FZ-35, 1.2.3 and 50%; whatever lies between two of them is one word."""
     i = start
     while i < stop:
         first = i
@@ -224,11 +223,11 @@ def _is_alphanumeric(char):
 
 @njit(cache=True, nogil=True)
 def _emit_by_states(tables, ids, states, start, stop, ends, count):
-    """Words of a run of Han characters by the Viterbi algorithm.
+    """Cuts a run of Han characters into words by the Viterbi algorithm.
 
     A word is begin, middle…, end or a single character, so each state has two possible
-    predecessors. Of two equally probable ones jieba-rs takes the later in the order begin, end,
-    middle, single: the one called ``late`` below.
+    predecessors. If both are equally probable, jieba-rs takes the later in the order begin, end,
+    middle, single, called ``late`` below.
     """
     emissions, start_of, to = tables.emissions, tables.start, tables.transitions
     char = ids[start]
@@ -258,9 +257,9 @@ def _emit_by_states(tables, ids, states, start, stop, ends, count):
         middle = max(middle_early, middle_late)
         single = max(single_early, single_late)
 
-    # Backwards: states[i] becomes 1 where a word ends at character i, 0 elsewhere. Arithmetic, as
-    # the processor would mispredict branches here: end and single have odd numbers, and so has what
-    # comes before begin (0) and single (3).
+    # Backwards: states[i] becomes 1 if a word ends at character i, else 0. Arithmetic replaces
+    # branches, which the processor would mispredict: end and single have odd numbers, and so have
+    # the states before begin (0) and single (3).
     state = 3 if single >= end else 1
     for i in range(stop - 1, start, -1):
         late = states[i] >> state & 1

@@ -1,18 +1,18 @@
-"""jieba's dictionary and hidden Markov model as flat arrays for the kernels in ``jieba.py``.
+"""Builds and caches jieba's dictionary and hidden Markov model as flat arrays for ``jieba.py``.
 
 Source: the data files of the ``jieba`` package (Sun Junyi, https://github.com/fxsjy/jieba, MIT):
-``dict.txt``, 349,046 lines ``word frequency tag``, and ``finalseg/prob_*.py``. The package itself
-is not imported, as that sets up logging handlers.
+``dict.txt``, 349,046 lines ``word frequency tag``, and ``finalseg/prob_*.py``. The package is not
+imported, because importing it sets up logging handlers.
 
 The dictionary becomes a double-array trie (Aoe 1989): the children of a node lie at
 ``trie[base + character id]``, and each cell repeats the base of its parent, so that one load says
 whether the child exists. Characters are numbered by how common they are, so that the cells that
 ordinary text touches lie close together.
 
-Two facts of jieba-rs decide between routes that are equally good but for rounding: the one word
-that stands twice in ``dict.txt`` counts once in the total, and emissions have six decimals.
+Two details of jieba-rs decide between routes that differ only by rounding: the one word that occurs
+twice in ``dict.txt`` counts once in the total, and emissions have six decimals.
 
-Building takes about a second, reading the cached arrays a few hundredths.
+Building takes about a second, and reading the cached arrays a few hundredths.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from numba import njit
 from gaixie.udfs.storage.cache import cache_folder
 
 FORMAT = 1
-"""Raise it with every change to what the arrays hold: it is part of the cache file's name."""
+"""Raise it whenever the contents of the arrays change: it is part of the cache file's name."""
 
-# The kernels in jieba.py are compiled with these values, and numba's cache of them heeds only that
-# file's own changes: after a change here, touch it.
+# The kernels in jieba.py are compiled with these values, but numba's cache notices changes to that
+# file only: after a change here, touch jieba.py.
 
 # A cell of the trie: base of the parent (22 bits), own base (22), weight (16).
 PARENT_SHIFT = 38
@@ -46,10 +46,10 @@ BASE_SHIFT = 16
 BASE_MASK = (1 << 22) - 1
 WEIGHT_MASK = (1 << 16) - 1
 
-# Base of every node without children. No node has it as its own, so a step from it always fails,
-# as any other failing step does; the kernel needs no test for leaves.
+# Base of every node without children. No other node has it, so a step from it always fails and the
+# kernel needs no test for leaves.
 LEAF = 1
-NO_PARENT = BASE_MASK  # in cells that are not taken
+NO_PARENT = BASE_MASK  # in free cells
 
 # A cell of Tables.characters.
 IN_BLOCK = 1 << 15
@@ -58,8 +58,8 @@ ID_MASK = IN_BLOCK - 1
 STATES = "BEMS"  # begin, end, middle of a word; single-character word
 IMPOSSIBLE = -3.14e100  # jieba's logarithm of zero
 
-# Effort against compactness of the trie (see _place): 0.3 seconds and 0.85 million cells, of which
-# 0.5 are taken.
+# Trades build time against the size of the trie (see _place): 0.3 seconds and 0.85 million cells,
+# of which 0.5 million are taken.
 MAX_TRIES = 50
 
 # What jieba looks up in the dictionary; any other character is a word of its own.
@@ -78,7 +78,7 @@ _LATIN = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+#&._%-"
 
 
 class Tables(NamedTuple):
-    """Everything that decides the cuts. Log probabilities are natural logarithms.
+    """All that decides the cuts. Log probabilities are natural logarithms.
 
     characters: uint16, shape (0x2FA20,), by code point: the character's id, 0 for one that occurs
         in no table, and the bit IN_BLOCK.
@@ -100,7 +100,7 @@ class Tables(NamedTuple):
 
 @functools.cache
 def load() -> Tables:
-    """The tables, once per process: from the cache file, or else built and, if possible, cached.
+    """Loads the tables once per process from the cache file, or builds and tries to cache them.
 
     Raises ModuleNotFoundError if the package ``jieba`` is not installed.
     """
@@ -113,7 +113,7 @@ def load() -> Tables:
 
 
 def cache_path() -> Path:
-    """Where the tables are cached (see udfs/storage/cache.py)."""
+    """Returns where the tables are cached (see udfs/storage/cache.py)."""
     return cache_folder() / f"jieba-{_version('jieba')}-tables-{FORMAT}.npz"
 
 
@@ -125,17 +125,17 @@ def _version(package: str) -> str:
 
 
 def _read(path: Path) -> Tables | None:
-    """The cached tables; None if the file is absent, unreadable, cut short or damaged."""
+    """Reads the cached tables; None if the file is absent, unreadable, truncated or damaged."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:  # which compares checksums
+        with np.load(path, allow_pickle=False) as arrays:  # checks checksums
             return Tables(*(arrays[name] for name in Tables._fields))
     except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         return None
 
 
 def _write(path: Path, tables: Tables) -> None:
-    """Caches the tables, or does nothing where the folder cannot be written."""
-    # Several workers may start at once: each writes a file of its own, the last rename wins.
+    """Caches the tables, or does nothing if the folder is not writable."""
+    # Several workers may start at once: each writes its own file, and the last rename wins.
     scratch = path.with_name(f"{path.name}.{uuid.uuid4().hex}.npz")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -147,8 +147,8 @@ def _write(path: Path, tables: Tables) -> None:
 
 
 def build() -> Tables:
-    """The tables from jieba's data files. Raises ModuleNotFoundError if jieba is not installed."""
-    # A dictionary, as one word stands there twice, and the total must count it once.
+    """Builds the tables from jieba's data files. Raises ModuleNotFoundError without jieba."""
+    # A dict, because one word occurs twice and the total must count it once.
     entries = {word: frequency for word, frequency, _ in dictionary()}
     words, frequencies = list(entries), np.array(list(entries.values()))
     emissions = _probabilities("emit")
@@ -157,7 +157,7 @@ def build() -> Tables:
     characters, ids = _number_characters(words, lengths, frequencies, emissions)
     log_total = math.log(int(frequencies.sum()))
     distinct, weight = np.unique(-frequencies, return_inverse=True)
-    # math.log, as numpy's may differ in the last bit, and ties between routes depend on that bit.
+    # math.log, because numpy's may differ in the last bit, which decides ties between routes.
     logs = [math.log(-frequency) - log_total for frequency in distinct.tolist()]
     start, transitions = _probabilities("start"), _probabilities("trans")
     return Tables(
@@ -171,7 +171,7 @@ def build() -> Tables:
 
 
 def _folder() -> Path:
-    """Of the package jieba, found without importing it."""
+    """Returns the folder of the package jieba without importing it."""
     spec = importlib.util.find_spec("jieba")
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("the package 'jieba' is missing", name="jieba")
@@ -179,20 +179,20 @@ def _folder() -> Path:
 
 
 def dictionary() -> Iterator[tuple[str, int, str]]:
-    """(word, frequency, tag) of each line of the dictionary. ModuleNotFoundError without jieba."""
+    """Yields the dictionary's (word, frequency, tag). Raises ModuleNotFoundError without jieba."""
     fields = (_folder() / "dict.txt").read_text("utf-8").split()
     return zip(fields[::3], map(int, fields[1::3]), fields[2::3], strict=True)
 
 
 def _probabilities(name: str) -> dict[str, Any]:
-    """The dictionary P of ``finalseg/prob_NAME.py``: a module that holds only that literal."""
+    """Reads the dict P of ``finalseg/prob_NAME.py``, a module that holds only that literal."""
     return runpy.run_path(str(_folder() / "finalseg" / f"prob_{name}.py"))["P"]
 
 
 def _number_characters(
     words: list[str], lengths: np.ndarray, frequencies: np.ndarray, emissions: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Tables.characters, and the ids of all words' characters, one word after another."""
+    """Returns Tables.characters, and the ids of all words' characters, one word after another."""
     points = np.frombuffer("".join(words).encode("utf-32-le"), np.uint32)
     characters = np.zeros(_HAN_RANGES[-1][1] + 1, np.uint16)
     for first, last in _HAN_RANGES:
@@ -202,7 +202,7 @@ def _number_characters(
     count: Any = np.bincount(points, np.repeat(frequencies, lengths), len(characters))
     emitted = [ord(character) for state in emissions.values() for character in state]
     count[emitted] += 0.5
-    count[characters == 0] = 0  # γ射线 can not be found, as γ is no part of a block
+    count[characters == 0] = 0  # no block contains γ, so γ射线 can never match
     common = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
     characters[common] |= np.arange(1, len(common) + 1, dtype=np.uint16)
     return characters, (characters[points] & ID_MASK).astype(np.int64)
@@ -222,7 +222,7 @@ def _emission_table(characters: np.ndarray, emissions: dict[str, Any]) -> np.nda
 def _build_trie(
     ids: np.ndarray, lengths: np.ndarray, weight: np.ndarray, largest_id: int
 ) -> np.ndarray:
-    """Tables.trie. ids: all words' characters; weight, shape (words,): their cells in weights."""
+    """Builds Tables.trie. ids: of all words' characters. weight: each word's cell in weights."""
     starts = np.cumsum(lengths) - lengths
     alive = np.flatnonzero(np.minimum.reduceat(ids, starts))  # words without an id-less character
     node = np.zeros(len(lengths), np.int64)  # the node that each word has reached; 0 is the root
@@ -260,10 +260,10 @@ def _build_trie(
 
 @njit(cache=True, nogil=True)
 def _place(first_child, labels, order, nodes):
-    """A base for each node, such that all its children fall on free cells.
+    """Finds a base for each node, such that all its children fall on free cells.
 
     No two nodes share a base. Nodes are placed in the given order, most children first (so the root
-    before all); those that it leaves out are leaves.
+    comes first). Nodes not in the order are leaves.
     """
     bases = np.full(nodes, LEAF)
     room = 4 * len(labels) + labels.max() + 2
@@ -277,7 +277,7 @@ def _place(first_child, labels, order, nodes):
         children = labels[first_child[node] : first_child[node + 1]]
         while taken[head]:
             head += 1
-        if 10 * len(children) <= 9 * size:  # narrower nodes may fit where the wider did not
+        if 10 * len(children) <= 9 * size:  # narrower nodes may fit where wider ones did not
             size = len(children)
             search_from = head
         base = 0

@@ -1,4 +1,4 @@
-"""Words by LTP: the segmenter behind ``ltp:NAME_OR_FOLDER``.
+"""Cuts words with LTP: the segmenter behind ``ltp:NAME_OR_FOLDER``.
 
 A spec names a local model folder (``research/train_segmenter.py`` writes one) or a model of the
 Hugging Face hub (``LTP/small``, ``LTP/legacy``). Two kinds exist, and ``config.json`` says which:
@@ -28,10 +28,10 @@ from gaixie.udfs.text.code_points import CodePoints, Words, to_strings, word_end
 
 CONFIG = "config.json"
 NEURAL_WEIGHTS = "pytorch_model.bin"
-# What decides a neural model's cuts, where the folder has it.
+# The files that decide a neural model's cuts, if the folder has them.
 _NEURAL_FILES = (CONFIG, NEURAL_WEIGHTS, "vocab.txt", "tokenizer.json", "tokenizer_config.json")
 _NEURAL_BATCH = 32
-# LTP truncates at 512 tokens, two of them its own, and glues all that follows to the last word.
+# LTP truncates at 512 tokens, two of them its own, and appends all that follows to the last word.
 _NEURAL_CHARACTERS = 500
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
@@ -46,13 +46,13 @@ class LtpSegmenter:
 
     model: a local folder, or OWNER/NAME (optionally @REVISION) on the Hugging Face hub.
 
-    The constructor checks the folder and digests the model. The model itself is loaded at the first
-    cut, once per process: a pickled segmenter carries only where its model is and which version it
-    must have. On a Spark worker a local folder must stand at the same path as on the driver.
+    The constructor checks the folder and digests the model. The first cut loads the model, once per
+    process: a pickled segmenter holds only the model's path and required version. On a Spark worker
+    a local folder must be at the same path as on the driver.
 
-    Raises ValueError or OSError, in one line, where the folder, its config.json or a model file is
-    missing or not what it should be, a name cannot be downloaded, or ``ltp`` is not installed for a
-    neural model. Unpickling raises ValueError where the model is another one than was pickled.
+    Raises ValueError or OSError, in one line, if the folder, its config.json or a model file is
+    missing or invalid, if a name cannot be downloaded, or if ``ltp`` is not installed for a neural
+    model. Unpickling raises ValueError if the model has changed.
     """
 
     name: str
@@ -80,11 +80,11 @@ class LtpSegmenter:
         return _reopen, (self._model, self.version)
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
-        """Words of each text; ``"".join(words) == text``, and a run of spaces is a word."""
+        """Returns the words of each text: ``"".join(words) == text``. A run of spaces is a word."""
         if self._neural:
             return [[word for word, _ in row] for row in self._run_neural(texts, ["cws"])]
-        # One call for each text: memory that grows with every call on a list has been reported
-        # (HIT-SCIR/ltp issue 623, release 4.2.11); calls on one string are free of it.
+        # One call for each text: calls on a list leak memory (HIT-SCIR/ltp issue 623, release
+        # 4.2.11); calls on one string do not.
         predict = self._legacy("CWSModel", "cws").predict
         rows = []
         for text in texts:
@@ -95,13 +95,13 @@ class LtpSegmenter:
         return rows
 
     def word_ends(self, text: CodePoints) -> Words:
-        """The same cuts for a column of code points."""
+        """Makes the same cuts in a column of code points."""
         return word_ends(self.cut(to_strings(text)))
 
     def tag(self, texts: Sequence[str]) -> list[list[tuple[str, str]]]:
-        """(word, part of speech) of each text: the words of :meth:`cut`, the tags of the model.
+        """Returns (word, tag) for each text: the words of :meth:`cut`, the tags of the model.
 
-        A run of spaces has the tag ``""``. Raises ValueError where the folder has no pos model.
+        A run of spaces has the tag ``""``. Raises ValueError if the folder has no pos model.
         """
         if self._neural:
             return self._run_neural(texts, ["cws", "pos"])
@@ -115,7 +115,7 @@ class LtpSegmenter:
         return rows
 
     def _legacy_file(self, task: str) -> Path:
-        """The checked file of the folder's model for a task."""
+        """Returns the checked file of the folder's model for a task."""
         config, tasks = self._folder / CONFIG, self._config.get("tasks")
         if not isinstance(tasks, dict) or not isinstance(tasks.get(task), str):
             raise ValueError(f'{config}: no {task} task; expected "tasks": {{"{task}": FILE}}')
@@ -156,7 +156,7 @@ class LtpSegmenter:
         return digest.hexdigest()
 
     def _run_neural(self, texts: Sequence[str], tasks: list[str]) -> list[list[tuple[str, str]]]:
-        """(word, tag) of each text; the tag is ``""`` for gaps and without the pos task."""
+        """Returns (word, tag) for each text; the tag is ``""`` for gaps or without a pos task."""
         if "neural" not in self._models:
             self._models["neural"] = open_neural(self._folder)
         model = self._models["neural"]
@@ -184,7 +184,7 @@ class LtpSegmenter:
 
 
 def open_neural(folder: Path) -> Any:
-    """A neural model of the package ltp. Raises ImportError without it."""
+    """Opens a neural model with the package ltp. Raises ImportError without it."""
     from ltp import LTP
 
     # ltp prints as it loads; standard output belongs to the caller.
@@ -198,7 +198,7 @@ def open_neural(folder: Path) -> Any:
 
 @lru_cache(maxsize=4)
 def _reopen(model: str, version: str) -> LtpSegmenter:
-    """The segmenter that was pickled; cached, so that a Spark worker loads its model once."""
+    """Reopens a pickled segmenter; cached, so that a Spark worker loads its model once."""
     segmenter = LtpSegmenter(model)
     if segmenter.version != version:
         raise ValueError(
@@ -213,7 +213,7 @@ def _is_hub_name(model: str) -> bool:
 
 
 def _find_folder(model: str) -> Path:
-    """The local folder of a model, downloaded where the model is named by its hub name."""
+    """Returns the local folder of a model; downloads a model that has a hub name."""
     folder = Path(model).expanduser()
     if folder.is_dir():
         return folder.resolve()
@@ -258,8 +258,8 @@ def _read_config(folder: Path) -> dict[str, Any]:
 def _check_avro(path: Path, task: str) -> None:
     """Raises ValueError unless the file is a whole Avro container of this task's model.
 
-    ltp_extension does not raise on a truncated model: it aborts the process, and a Spark worker
-    would die without a word. The header of a container ends with a zero and a marker of 16 bytes,
+    ltp_extension does not raise on a truncated model but aborts the process, so a Spark worker
+    would die without a message. The header of a container ends with a zero and a 16-byte marker,
     which also ends each block.
     """
     data = path.read_bytes()
@@ -274,11 +274,11 @@ def _check_avro(path: Path, task: str) -> None:
 
 
 def _cover(text: str, words: list[str]) -> list[tuple[str, int]]:
-    """Words that cover a text without gaps, each with the index of LTP's word, or -1 for a gap.
+    """Covers a text with words, without gaps; each has the index of LTP's word, or -1 for a gap.
 
-    LTP reads past spaces: it drops those at the start, glues others to the word before them, and
-    drops some control characters. Found again left to right, its words lose the spaces inside them,
-    and what no word covers becomes words of its own.
+    LTP drops spaces at the start and some control characters, and appends other spaces to the word
+    before them. This function finds its words in the text again from left to right. They lose the
+    spaces inside them, and uncovered text becomes words of its own.
     """
     pieces = []
     position = 0
@@ -286,7 +286,7 @@ def _cover(text: str, words: list[str]) -> list[tuple[str, int]]:
     for index, word in enumerate(words):
         for part in word.split():
             start = searchable.find(part, position)
-            if start < 0:  # not a part of the text; its characters count as a gap
+            if start < 0:  # not in the text; its characters count as a gap
                 continue
             pieces += [(gap, _GAP) for gap in _SPACES_OR_WORD.findall(text[position:start])]
             position = start + len(part)
@@ -296,7 +296,7 @@ def _cover(text: str, words: list[str]) -> list[tuple[str, int]]:
 
 
 def _short_pieces(text: str) -> Iterator[str]:
-    """The text in pieces that a neural model takes whole, cut after punctuation where possible."""
+    """Cuts a text, if possible after punctuation, into pieces that a neural model takes whole."""
     start = 0
     while len(text) - start > _NEURAL_CHARACTERS:
         window = text[start : start + _NEURAL_CHARACTERS]

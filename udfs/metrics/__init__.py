@@ -1,4 +1,4 @@
-"""Metrics of paraphrases, one file each. Importing them imports neither Spark nor torch.
+"""Holds the metrics of paraphrases, one file each. Importing them loads neither Spark nor torch.
 
 from gaixie.udfs.metrics import Pairs, load_metric
 metric = load_metric("parascore:omega=0.1")

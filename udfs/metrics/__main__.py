@@ -35,7 +35,7 @@ TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command; its exit code."""
+    """Runs the command and returns its exit code."""
     return run_command("metrics", partial(run, _arguments(argv)))
 
 
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def read_pairs(args: argparse.Namespace) -> Pairs:
-    """Columns of two files of lines, or of one table. A ValueError names file and column."""
+    """Reads two files of lines, or one table. A ValueError names the file and the column."""
     if args.paraphrase:
         names = [args.source, args.paraphrase, *args.reference]
         columns: list[list[str | None]] = [[*read_lines(name, "strict")] for name in names]
@@ -72,7 +72,7 @@ def read_pairs(args: argparse.Namespace) -> Pairs:
 
 
 def _table(name: str, columns: list[str]) -> list[list[str | None]]:
-    """The columns of a table; standard input is TSV, or JSON lines where it begins with a brace."""
+    """Reads columns of a table; standard input is TSV, or JSON lines if it starts with a brace."""
     if not name.endswith(TABLES) and not is_standard(name):
         raise ValueError(f"{name}: one file must be a table, {', '.join(TABLES)}; or give two")
     standard = TABLES[0]
@@ -83,7 +83,7 @@ def _table(name: str, columns: list[str]) -> list[list[str | None]]:
 
 
 def print_sentences(metrics: list[Metric], pairs: Pairs, as_json: bool) -> None:
-    """One line a pair; an empty cell, or null, where a metric has no score."""
+    """Prints a line for each pair, with an empty cell or null if a metric gives no score."""
     scores = np.column_stack([metric.sentence_scores(pairs) for metric in metrics])
     names = [metric.name for metric in metrics]
     if not as_json:
@@ -97,7 +97,7 @@ def print_sentences(metrics: list[Metric], pairs: Pairs, as_json: bool) -> None:
 
 
 def print_corpus(metrics: list[Metric], pairs: Pairs, file: TextIO) -> None:
-    """A line for each metric: its name, the score of all pairs, its signature."""
+    """Prints a line for each metric: its name, the score of all pairs and its signature."""
     lines = []
     for metric in metrics:
         arrow = "↑" if metric.higher_is_better else "↓"
@@ -107,7 +107,7 @@ def print_corpus(metrics: list[Metric], pairs: Pairs, file: TextIO) -> None:
 
 
 def describe() -> str:
-    """A line or two for each metric: what it says, its range and which way is better."""
+    """Describes each metric in a line or two: its meaning, range and better direction."""
     lines, width = ["metrics:"], max(map(len, METRICS)) + 2
     for name, make in METRICS.items():
         metric: Any = make if hasattr(make, "range") else make()  # what depends on settings

@@ -1,15 +1,15 @@
 """BLEU and ROUGE as the code of the ParaScore paper calls them, to compare with its tables.
 
-``bleu-as-called``: NLTK's ``sentence_bleu`` gets the words of one reference where it expects
-several references. So every word of the reference is a reference of its own, and its letters are
-the tokens: what matches are words of one letter, in Chinese the characters that both sides have.
-``rouge-1-as-called``, ``-2-``, ``-l-``: the package ``rouge``, which counts different n-grams, not
-how often each occurs, between white space; here ``rouge-chinese``, which has the same code.
+``bleu-as-called``: the paper's code passes the words of one reference to NLTK's ``sentence_bleu``,
+which expects a list of references. So each word acts as a reference and its letters as tokens. Only
+words of one letter match; in Chinese, the characters that both sides have.
+``rouge-1-as-called``, ``-2-``, ``-l-``: the package ``rouge`` splits at white space and counts
+distinct n-grams, not occurrences. We use ``rouge-chinese``, which has the same code.
 
 Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation*, Table 1 and 2,
-whose BLEU and ROUGE come from these calls (``src/baseline.py`` of its code). Decided here: several
-references take the best. ``tokenize``: ``char``, characters with spaces between them, as its code
-writes Chinese, or ``word``. Unit: share.
+whose BLEU and ROUGE come from these calls (``src/baseline.py`` of its code). Decided here: with
+several references, the best score counts. ``tokenize``: ``char``, characters separated by spaces,
+as the paper's code writes Chinese, or ``word``. Unit: share.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VARIANTS = ("bleu", "rouge-1", "rouge-2", "rouge-l")
 
 @dataclass(frozen=True)
 class AsCalled(ReferenceMetric):
-    """BLEU or ROUGE by the calls of the paper's code. ValueError for any other setting."""
+    """BLEU or ROUGE as the paper's code calls it. Raises ValueError for any other setting."""
 
     variant: str = "bleu"
     tokenize: str = "char"
@@ -69,7 +69,7 @@ class AsCalled(ReferenceMetric):
         return word_tokenize(text.strip().lower(), preserve_line=True)
 
     def _scorer(self) -> Callable[[list[str], list[str]], float]:
-        """What gives the score of the tokens of a reference and of a paraphrase."""
+        """Returns the function that scores the tokens of a reference and of a paraphrase."""
         if self.variant == "bleu":
             from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 

@@ -1,18 +1,16 @@
-"""BARTScore: how likely a sequence-to-sequence model finds the paraphrase, given another sentence.
+"""BARTScore: how likely a sequence-to-sequence model finds the paraphrase, given the source.
 
     BARTScore(Y | X) = (1 / m) Σ_t log p(y_t | y_<t, X)
 
 over the m tokens of the paraphrase Y, special tokens included, with X the source.
 
 Source: Yuan et al. 2021, *BARTScore: Evaluating Generated Text as Text Generation* (NeurIPS),
-section 3, with weights of 1. As in its code: the tokens are those of the tokenizer with what it
-puts at the ends, the model shifts them right by its start token, and both sides are cut at the
-model's maximum. The model is any that transformers' ``AutoModelForSeq2SeqLM`` loads; there is no
-default.
+section 3, with weights of 1. As in its code, the tokenizer adds its special tokens at the ends, the
+model shifts the tokens right by its start token, and both sides are truncated at the model's
+maximum. Any model that transformers' ``AutoModelForSeq2SeqLM`` loads will do; there is no default.
 
-The likelihood falls with every rare word, so that copies and common wording score high: read it
-as faithfulness, not as quality. Unit: nats
-per token, 0 at most.
+Every rare word lowers the likelihood, so copies and common wording score high: read it as
+faithfulness, not as quality. Unit: nats per token, 0 at most.
 """
 
 from __future__ import annotations
@@ -70,9 +68,9 @@ class BARTScore(Metric):
         return scores
 
     def log_likelihoods(self, given: Sequence[str], texts: Sequence[str]) -> np.ndarray:
-        """Mean log-likelihood of each text's tokens, given another: (texts,) float64.
+        """Returns the mean log-likelihood of each text's tokens, given another: (texts,) float64.
 
-        Raises OSError or ValueError of one line where the model cannot be loaded.
+        Raises OSError or ValueError, in one line, if the model cannot be loaded.
         """
         import torch
 
@@ -90,7 +88,7 @@ class BARTScore(Metric):
         for rows in batches(lengths, BATCH_TOKENS):
             x, x_mask = pad([inputs[row] for row in rows], tokenizer.pad_token_id, device)
             y, y_mask = pad([targets[row] for row in rows], tokenizer.pad_token_id, device)
-            # Padding follows the tokens, so no token sees it.
+            # Padding comes after the tokens, so no token sees it.
             shifted = network.prepare_decoder_input_ids_from_labels(labels=y)
             with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=enabled):
                 found = network(
@@ -109,7 +107,7 @@ class BARTScore(Metric):
 
 @functools.cache
 def load_seq2seq(model: str, device: str) -> tuple[Any, Any]:
-    """(tokenizer, network), loaded once in a process. Raises as ``Encoder`` does."""
+    """Loads (tokenizer, network) once in a process. Raises as ``Encoder`` does."""
     import transformers
 
     with loading(model):

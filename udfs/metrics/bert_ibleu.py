@@ -1,15 +1,15 @@
-"""BERT-iBLEU: meaning kept, by BERTScore, and wording changed, by self-BLEU, in one mean.
+"""BERT-iBLEU: one mean of meaning kept (BERTScore) and wording changed (self-BLEU).
 
     BERT-iBLEU = (β + 1) / (β · BERTScore⁻¹ + (1 − Self-BLEU)⁻¹)
 
-a weighted harmonic mean, with BERTScore the F1 between source and paraphrase and Self-BLEU the BLEU
-of the paraphrase against its source, as a share.
+This is a weighted harmonic mean. BERTScore is the F1 between source and paraphrase, and Self-BLEU
+the BLEU of the paraphrase against its source, as a share.
 
 Source: Niu et al. 2021, *Unsupervised Paraphrasing with Pretrained Language Models* (EMNLP),
 with its β of 4. It needs no reference.
 
-Decided here: a part that is 0 or less makes the score 0, as the harmonic mean tends to: a copy
-(Self-BLEU 1) scores 0 however close its meaning. Self-BLEU is in characters unless ``tokenize``
+Decided here: if one part is 0 or less, the score is 0, the limit of the harmonic mean. So a copy
+(Self-BLEU 1) scores 0 however close its meaning. Self-BLEU counts characters unless ``tokenize``
 says otherwise, smoothed as in :mod:`gaixie.udfs.metrics.self_bleu`. Unit: 0–1.
 """
 
@@ -29,7 +29,7 @@ from gaixie.udfs.metrics.self_bleu import SelfBLEU
 class BERTiBLEU(Metric):
     """Harmonic mean of meaning kept and wording changed; beta is the weight of the meaning.
 
-    tokenize: what Self-BLEU's n-grams are of. layer, device, precision: see ``Encoder``.
+    tokenize: the tokens of Self-BLEU's n-grams. layer, device, precision: see ``Encoder``.
     """
 
     beta: float = 4.0
@@ -48,14 +48,14 @@ class BERTiBLEU(Metric):
     def __post_init__(self) -> None:
         if not self.beta > 0:
             raise ValueError(f"beta {self.beta}: expected above 0")
-        self._self_bleu()  # which knows the tokenizers
+        self._self_bleu()  # checks the tokenizer
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         meaning = self._bertscore().compare(pairs.paraphrase, [pairs.source])[:, 2]
         change = 1 - self._self_bleu().sentence_scores(pairs) / 100
         with np.errstate(divide="ignore"):
             scores = (self.beta + 1) / (self.beta / meaning + 1 / change)
-        # BLEU of a copy is 1 but for the last bits
+        # The BLEU of a copy is 1, except for the last bits.
         return np.where((meaning <= 0) | (change <= 1e-9), 0.0, scores)
 
     def _bertscore(self) -> BERTScore:

@@ -1,20 +1,20 @@
-"""BERTScore: tokens of two sentences matched greedily by the cosine of their embeddings.
+"""BERTScore greedily matches the tokens of two sentences by the cosine of their embeddings.
 
     R = Σ_i max_j x_i·y_j / their number      over the tokens x_i of the reference
     P = Σ_j max_i x_i·y_j / their number      over the tokens y_j of the paraphrase
     F1 = 2 P R / (P + R)
 
 Source: Zhang et al. 2020, *BERTScore: Evaluating Text Generation with BERT* (ICLR), section 3.
-The numbers are those of the ``bert-score`` package. As there, white space at the ends is
-dropped; the two special tokens weigh nothing but can be matched; a sentence without tokens scores
-0; of several references each of P, R and F1 takes its best.
+The numbers equal those of the ``bert-score`` package. As there, white space at the ends is
+dropped; the two special tokens have no weight but can be matched; a sentence without tokens scores
+0; with several references, P, R and F1 each take their best.
 
-Decided here: padding is never matched (the package lets it stand for a cosine of 0, which matters
-only where all cosines are negative). The last layer is taken unless another is named. Which layer
-agrees best with people differs by model: with the encoder that ``research/make_encoder.py`` makes
-it was the last, on 36 sources of BQ-Para (Spearman 0.42 with the human scores of 360 paraphrases;
-0.28 for the first layer, 0.37 for the sixth). Unit: share; 1 for a copy, and for unrelated
-sentences not 0 but what the model gives any two.
+Decided here: padding is never matched (in the package it has a cosine of 0, which matters only if
+all cosines are negative). The default is the last layer. Which layer agrees best with people
+depends on the model: for the encoder that ``research/make_encoder.py`` makes it was the last, on 36
+sources of BQ-Para (Spearman 0.42 with the human scores of 360 paraphrases; 0.28 for the first
+layer, 0.37 for the sixth). Unit: share; 1 for a copy. Unrelated sentences do not score 0 but the
+model's usual similarity.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import torch
 
 PAIRS_AT_ONCE = 2048
-"""Pairs whose token embeddings are held at a time."""
+"""Pairs whose token embeddings are in memory at a time."""
 
 CELLS_AT_ONCE = 1 << 20
 """Cosines computed at a time."""
@@ -70,9 +70,9 @@ class BERTScore(ReferenceMetric):
         return self.compare(pairs.paraphrase, pairs.references)[:, 2]
 
     def compare(self, paraphrase: pa.Array, references: Sequence[pa.Array]) -> np.ndarray:
-        """(rows, 3) float64: P, R and F1; the best over references; NaN without both sides.
+        """Returns P, R and F1, the best over references: (rows, 3) float64, NaN without both sides.
 
-        Raises OSError or ValueError where the model cannot be read.
+        Raises OSError or ValueError if the model cannot be read.
         """
         encoder = load_encoder(self.model, self.layer, self.device, self.precision)
         scores = np.full((len(paraphrase), 3), np.nan)
@@ -94,7 +94,7 @@ class BERTScore(ReferenceMetric):
 
 
 def score_texts(encoder: Encoder, paraphrases: list[str], references: list[str]) -> np.ndarray:
-    """P, R and F1 of each pair of texts: (pairs, 3) float64."""
+    """Returns P, R and F1 of each pair of texts: (pairs, 3) float64."""
     weights = np.ones(encoder.network.config.vocab_size, np.float32)
     ends = (encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id)
     weights[[number for number in ends if number is not None]] = 0
@@ -111,7 +111,7 @@ def score_texts(encoder: Encoder, paraphrases: list[str], references: list[str])
 def _pad(
     embedded: TokenEmbeddings, texts: np.ndarray, weights: np.ndarray
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Vectors (texts, tokens, width), weights and mask (texts, tokens) of some texts."""
+    """Returns vectors (texts, tokens, width), weights and mask (texts, tokens) of some texts."""
     import torch
 
     starts, lengths = embedded.offsets[texts], np.diff(embedded.offsets)[texts]
@@ -132,7 +132,7 @@ def match(
     their_weights: torch.Tensor,
     their_mask: torch.Tensor,
 ) -> torch.Tensor:
-    """P, R and F1 of paraphrases (ours) and references (theirs), padded by _pad: (pairs, 3)."""
+    """Scores paraphrases (ours) against references (theirs) padded by _pad: P, R, F1 (pairs, 3)."""
     import torch
 
     nothing = -float("inf")

@@ -1,20 +1,19 @@
-"""BLEU: n-grams of the paraphrase that a reference has, and a penalty for being too short.
+"""BLEU: the share of n-grams that a reference has, with a penalty for short paraphrases.
 
     BLEU = 100 · BP · exp(1/N Σ_{n=1..N} log p_n),   BP = min(1, exp(1 − r / m))
 
-p_n = n-grams of the paraphrase that match, each at most as often as the reference with the most of
-it has it, / n-grams of the paraphrase; m = its tokens, r = tokens of the reference closest in
-length. Sources: Papineni et al. 2002, *BLEU: a Method for Automatic Evaluation of Machine
-Translation*; the numbers are those of sacrebleu (Post 2018, *A Call for Clarity in Reporting BLEU
-Scores*).
+p_n = matching n-grams of the paraphrase / its n-grams, where each n-gram's matches are clipped to
+its highest count in one reference; m = tokens of the paraphrase, r = tokens of the reference
+closest in length. Sources: Papineni et al. 2002, *BLEU: a Method for Automatic Evaluation of
+Machine Translation*; the numbers equal sacrebleu's (Post 2018, *A Call for Clarity in Reporting
+BLEU Scores*).
 
-Decided here, and as sacrebleu's own command does: the score of a sentence leaves out orders for
-which the paraphrase is too short (``effective_order``), that of a corpus does not. A corpus score
-comes from the counts of all pairs together. The k-th order without a match counts 1 / 2^k matches
-(``exp``). The text is taken as it stands; ``char`` drops white
-space. ``zh-word`` counts the words of the segmenter, of normalised text: sacrebleu's BLEU of text
-that was cut before, as Chong et al. 2024 (*MCTS*) print it. An empty paraphrase scores 0. Unit:
-0–100.
+Decided here, as in sacrebleu's command: the score of a sentence leaves out orders for which the
+paraphrase is too short (``effective_order``); the score of a corpus does not. A corpus score comes
+from the summed counts of all pairs. The k-th order without a match counts 1 / 2^k matches
+(``exp``). The text is not normalised; ``char`` drops white space. ``zh-word`` counts the
+segmenter's words of normalised text, which is sacrebleu's BLEU of segmented text, as Chong et al.
+2024 (*MCTS*) print it. An empty paraphrase scores 0. Unit: 0–100.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class BLEU(ReferenceMetric):
             raise ValueError(f"order must be at least 1, not {self.order}")
 
     def counts(self, pairs: Pairs) -> Overlap:
-        """The n-grams that each paraphrase shares with its references."""
+        """Counts the n-grams that each paraphrase shares with its references."""
         self.check(pairs)
         columns = (pairs.paraphrase, *pairs.references)
         return overlap(tokenize_columns(columns, self.tokenize, self.segmenter), self.order)
@@ -77,7 +76,7 @@ class BLEU(ReferenceMetric):
         return np.where(counts.scored, scores, np.nan)
 
     def row_sums(self, pairs: Pairs) -> np.ndarray:
-        """Matches and n-grams by order, the length, the closest length, 1 for a scored row."""
+        """Returns matches and n-grams by order, length, closest length, and 1 for a scored row."""
         counts = self.counts(pairs)
         rest = (counts.length, counts.closest, counts.scored)
         return np.column_stack([counts.matches, _totals(counts), *rest]).astype(np.float64)
@@ -87,7 +86,7 @@ class BLEU(ReferenceMetric):
         return np.array([self._corpus_score(row) for row in rows]).reshape(sums.shape[:-1])
 
     def _corpus_score(self, sums: np.ndarray) -> float:
-        """BLEU of a corpus from the sums of its counts, as sacrebleu computes it."""
+        """Computes the BLEU of a corpus from its summed counts, as sacrebleu does."""
         from sacrebleu.metrics.bleu import BLEU as Sacrebleu
 
         matches, totals, (length, closest, rows) = np.split(
@@ -101,7 +100,7 @@ class BLEU(ReferenceMetric):
         return signature(self.title, *self.settings())
 
     def settings(self) -> list[tuple[str, object]]:
-        """What stands in the signature."""
+        """Returns the settings in the signature."""
         return [
             ("case", "mixed"),
             ("eff", "sentences"),
@@ -113,5 +112,5 @@ class BLEU(ReferenceMetric):
 
 
 def _totals(counts: Overlap) -> np.ndarray:
-    """N-grams of each paraphrase: int64, shape (rows, order)."""
+    """Returns the number of n-grams of each paraphrase: int64, shape (rows, order)."""
     return np.maximum(counts.length[:, None] - np.arange(counts.matches.shape[1]), 0)

@@ -1,4 +1,4 @@
-"""The bootstrap over groups: sources or documents drawn with replacement, each with all its rows.
+"""Bootstraps over groups: draws sources or documents with replacement, each with all its rows.
 
 Source: Efron & Tibshirani 1993, *An Introduction to the Bootstrap*, chapter 13 (percentile
 intervals).
@@ -22,19 +22,19 @@ class Estimate(NamedTuple):
 
 
 def estimate_of(statistics: np.ndarray | Sequence[float]) -> Estimate:
-    """From a statistic of the sample itself, followed by those of its resamples."""
+    """Makes an estimate from the statistic of the sample, followed by those of its resamples."""
     return Estimate(float(statistics[0]), *interval(statistics[1:]))
 
 
 def resamples(groups: int, samples: int, seed: int = 0) -> Iterator[np.ndarray]:
-    """The numbers of the groups that each resample draws: int64, shape (groups,)."""
+    """Yields the numbers of the groups that each resample draws: int64, shape (groups,)."""
     generator = np.random.default_rng(seed)
     for _ in range(samples):
         yield generator.integers(groups, size=groups)
 
 
 def interval(statistics: np.ndarray | Sequence[float]) -> tuple[float, float]:
-    """95 % percentile interval of a statistic's values; NaN where none of them is finite."""
+    """Returns the 95 % percentile interval of a statistic's values; NaN if none is finite."""
     values = np.asarray(statistics, np.float64)
     values = values[np.isfinite(values)]
     low, high = np.quantile(values, (0.025, 0.975)) if len(values) else (np.nan, np.nan)
@@ -44,7 +44,7 @@ def interval(statistics: np.ndarray | Sequence[float]) -> tuple[float, float]:
 def drawn_rows(
     groups: Sequence[Any] | np.ndarray, samples: int = 1000, seed: int = 0
 ) -> Iterator[np.ndarray]:
-    """The rows of each resample, whole groups at a time: int64. groups: of each row."""
+    """Yields the rows of each resample, in whole groups: int64. groups: the group of each row."""
     _, index = np.unique(np.asarray(groups), return_inverse=True)
     order = np.argsort(index, kind="stable")
     starts = np.searchsorted(index[order], np.arange(index.max() + 2))
@@ -60,6 +60,6 @@ def bootstrap_interval(
     samples: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """95 % percentile interval of statistic(*columns), resampling whole groups."""
+    """Returns the 95 % percentile interval of statistic(*columns), resampling whole groups."""
     drawn = drawn_rows(groups, samples, seed)
     return interval([statistic(*(column[rows] for column in columns)) for rows in drawn])

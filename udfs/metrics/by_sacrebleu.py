@@ -1,4 +1,4 @@
-"""Scores by a metric of sacrebleu, in the common form: what chrF and TER share."""
+"""Wraps a metric of sacrebleu as a Metric, for chrF and TER."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class BySacrebleu(ReferenceMetric):
 
     @abstractmethod
     def sacrebleu(self) -> SacrebleuMetric:
-        """It, with the settings."""
+        """Returns sacrebleu's metric with the settings."""
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
         self.check(pairs)
@@ -29,7 +29,7 @@ class BySacrebleu(ReferenceMetric):
         return scores
 
     def corpus_score(self, pairs: Pairs) -> float:
-        """Score of the rows that have both sides; NaN if there are none."""
+        """Returns the score of the rows that have both sides; NaN if there are none."""
         self.check(pairs)
         rows = [(p, references) for p, references in _rows(pairs) if p is not None and references]
         if not rows:
@@ -40,7 +40,7 @@ class BySacrebleu(ReferenceMetric):
 
 
 def _rows(pairs: Pairs) -> list[tuple[str | None, list[str]]]:
-    """The paraphrase and the references that are there, row by row."""
+    """Returns each row's paraphrase and its references that are not null."""
     references = zip(*(column.to_pylist() for column in pairs.references), strict=True)
     present = ([text for text in row if text is not None] for row in references)
     return list(zip(pairs.paraphrase.to_pylist(), present, strict=True))

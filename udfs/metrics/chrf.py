@@ -7,8 +7,8 @@ P and R = precision and recall of character n-grams, averaged over the orders th
 Sources: Popović 2015, *chrF: character n-gram F-score for automatic MT evaluation*; Popović 2017,
 *chrF++: words helping character n-grams*.
 
-The score is sacrebleu's own, sentence by sentence. Several references: the one with the best score;
-a corpus score comes from the counts of all pairs together. The text is taken as it stands. An empty
+sacrebleu computes the score, sentence by sentence. With several references, the best score counts;
+a corpus score comes from the summed counts of all pairs. The text is not normalised. An empty
 paraphrase scores 0. Unit: 0–100.
 """
 

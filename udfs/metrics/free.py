@@ -1,4 +1,4 @@
-"""The reference-free reading of a metric: the source stands in the reference's place.
+"""Reference-free form of a metric: the source takes the place of the reference.
 
     X.Free(S, P) = X(S, P, reference = S)
 
@@ -17,7 +17,7 @@ from gaixie.udfs.metrics.metric import Metric, Pairs
 
 @dataclass(frozen=True)
 class Free(Metric):
-    """A metric of references, read without them. References that are given are not looked at."""
+    """The reference-free form of a metric. It ignores any references."""
 
     metric: Metric
     needs_reference = False
@@ -39,5 +39,5 @@ class Free(Metric):
 
 
 def free(pairs: Pairs) -> Pairs:
-    """The pairs with the source as their only reference."""
+    """Returns the pairs with the source as their only reference."""
     return replace(pairs, references=(pairs.source,))

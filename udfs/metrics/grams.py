@@ -1,8 +1,8 @@
-"""Tokens and n-grams that a paraphrase shares with others: what BLEU, ROUGE and PINC count.
+"""Counts tokens and n-grams that a paraphrase shares with others, for BLEU, ROUGE and PINC.
 
-A column of sentences becomes integers: code points, or numbers of words. For each place of the
-paraphrase the kernel visits the places of the other sentences that begin with the same token, and
-counts how far the two go on alike.
+A column of sentences becomes integers: code points, or numbers of words. For each position of the
+paraphrase the kernel visits the positions of the other sentences that hold the same token, and
+counts how many of the following tokens are equal too.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from gaixie.udfs.metrics.words import segmenter_version, words
 from gaixie.udfs.text.code_points import CodePoints
 
 SACREBLEU_TOKENIZERS = ("char", "zh", "13a")
-"""sacrebleu's tokenizers that the metrics of n-grams take: characters; Han characters and
-otherwise words; words and punctuation."""
+"""sacrebleu's tokenizers that n-gram metrics accept: characters; Han characters and otherwise
+words; words and punctuation."""
 
 TOKENIZERS = (*SACREBLEU_TOKENIZERS, "zh-word")
-"""Those, and the words of the segmenter, normalised."""
+"""sacrebleu's tokenizers, and the segmenter's words of normalised text."""
 
 BUCKETS = 256
-"""Of the table from tokens to their places: about five times the tokens of a sentence."""
+"""Buckets of the table from tokens to positions: about five times the tokens of a sentence."""
 _ROUGE_WORD = re.compile("[a-z0-9]+")
 _SPACES = np.fromiter((chr(code).isspace() for code in range(0x3002)), bool)
 """Which code points are white space; none lies above."""
@@ -48,7 +48,7 @@ class Tokens(NamedTuple):
     present: np.ndarray
 
     def columns(self, *chosen: int) -> Tokens:
-        """The tokens of some of the columns."""
+        """Returns the tokens of some of the columns."""
         return Tokens(self.values, self.offsets[list(chosen)], self.present[list(chosen)])
 
 
@@ -73,10 +73,10 @@ class Overlap(NamedTuple):
 
 
 def tokenizer(name: str) -> Callable[[str], list[str]]:
-    """The function from a sentence to its tokens: of SACREBLEU_TOKENIZERS, or ``word``.
+    """Returns the function from a sentence to its tokens: of SACREBLEU_TOKENIZERS, or ``word``.
 
-    sacrebleu's are its own code. ``word`` is what rouge_score does without a stemmer: runs of
-    lower-cased ASCII letters and digits.
+    The former are sacrebleu's own code. ``word`` does what rouge_score does without a stemmer:
+    runs of lower-cased ASCII letters and digits.
     """
     if name == "word":
         return lambda text: _ROUGE_WORD.findall(text.lower())
@@ -92,12 +92,12 @@ def _sacrebleu_tokenizer(name: str) -> Callable[[str], str]:
 
 
 def tokenizer_version(name: str, segmenter: str) -> str:
-    """The tokenizer's name for a signature, with the segmenter that cuts ``zh-word``."""
+    """Returns the tokenizer's name for a signature, with the segmenter that cuts ``zh-word``."""
     return f"{name}-{segmenter_version(segmenter)}" if name == "zh-word" else name
 
 
 def tokenize_columns(columns: Sequence[pa.Array], name: str, segmenter: str = "jieba") -> Tokens:
-    """Tokens of Arrow string columns, as :func:`tokenizer` gives them, or ``zh-word``.
+    """Tokenizes Arrow string columns as :func:`tokenizer` does, or by ``zh-word``.
 
     segmenter: of zh-word. Raises UnicodeDecodeError for bytes that are not UTF-8.
     """
@@ -122,8 +122,8 @@ def tokenize_columns(columns: Sequence[pa.Array], name: str, segmenter: str = "j
 
 
 def _characters(columns: Sequence[pa.Array]) -> CodePoints:
-    """The code points of columns, one below the other, but for white space. They are read from
-    Arrow's buffer, which takes half the time of Python's strings."""
+    """Returns the code points of stacked columns without white space. Reading them from Arrow's
+    buffer takes half the time of Python's strings."""
     column = pa.concat_arrays([own.cast(pa.large_string()).fill_null("") for own in columns])
     _, offsets, data = column.buffers()
     begin, end = np.frombuffer(offsets, np.int64)[[column.offset, column.offset + len(column)]]
@@ -139,14 +139,14 @@ def _texts(column: pa.Array) -> list[str]:
 
 
 def overlap(tokens: Tokens, order: int) -> Overlap:
-    """Shared n-grams of orders 1 to ``order``; the paraphrase is the first column of tokens."""
+    """Counts shared n-grams of orders 1 to ``order``. The first column is the paraphrase."""
     others = tokens.present[1:]
     scored = tokens.present[0] & others.any(axis=0)
     lengths = np.diff(tokens.offsets)
     length, lengths = lengths[0], lengths[1:]
     counts = np.zeros((3, len(scored), order), np.int64)
     _overlap_rows(*tokens, scored, counts)
-    # The least of (distance, length) as one number; a null is farther than any other.
+    # The minimum of (distance, length) as one number; a null is farther than any other.
     far = np.int64(1) << 31
     keys = np.where(others, abs(lengths - length) * far + lengths, far * far - 1).min(axis=0)
     matches, distinct, shared = counts
@@ -186,9 +186,9 @@ def _overlap_rows(values, offsets, present, scored, counts):
 
 @njit(cache=True, nogil=True)
 def _count(a, b, from_here, counts, first, after):
-    """counts[i, n - 1] becomes how often b has the n-gram at a[i]; from_here: not before i.
+    """Sets counts[i, n - 1] to how often b has the n-gram at a[i]; from_here: only from i on.
 
-    first, after: work space. A bucket's first place in b, and the next place of the same bucket.
+    first, after: scratch: a bucket's first position in b, and the next one of the same bucket.
     """
     first[:] = -1
     for j in range(len(b) - 1, -1, -1):

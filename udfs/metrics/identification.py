@@ -1,12 +1,12 @@
-"""Identification: how likely a classifier of sentence pairs holds the paraphrase to be one.
+"""Identification: the probability, by a classifier of sentence pairs, that P paraphrases S.
 
     identification = P(paraphrase | S, P),  the mean over both orders of the pair by default
 
 Source: Dou, Jiang & Xu 2022, *Improving Large-scale Paraphrase Acquisition and Generation*
-(MultiPIT), section 3. The model is any of transformers that classifies pairs of sentences into two
-classes, or has one output; ``research/identify_paraphrases.py`` fine-tunes one. The class is that
-named "paraphrase" or "entailment" in the model's config, else the second. A folder may have more
-classifiers in it, member-1, member-2 and so on: log-odds are averaged. A null gives NaN. Unit:
+(MultiPIT), section 3. The model is any transformers model that classifies pairs of sentences into
+two classes, or has one output; ``research/identify_paraphrases.py`` fine-tunes one. The positive
+class is "paraphrase" or "entailment" in the model's config, else the second. A folder may hold more
+classifiers, member-1, member-2 and so on, whose log-odds are averaged. A null gives NaN. Unit:
 probability, 0–1.
 """
 
@@ -36,10 +36,10 @@ HOW_TO_MAKE = "python research/identify_paraphrases.py makes one"
 
 
 class Identifier:
-    """A classifier of sentence pairs, and how its answers become probabilities.
+    """A classifier of sentence pairs that turns its outputs into probabilities.
 
-    network: of ``AutoModelForSequenceClassification`` with one output or two. max_tokens: of both
-    sentences together; the longer one is cut first. Raises ValueError where it has more classes.
+    network: an ``AutoModelForSequenceClassification`` with one or two outputs; more raise
+    ValueError. max_tokens: of both sentences together; the longer one is truncated first.
     """
 
     def __init__(self, network: Any, tokenizer: Any, max_tokens: int = 128):
@@ -54,7 +54,7 @@ class Identifier:
         self.positive = known[0] if known else config.num_labels - 1
 
     def encode(self, source: Sequence[str], paraphrase: Sequence[str]) -> Any:
-        """A padded batch, on the network's device."""
+        """Returns a padded batch on the network's device."""
         encoded = self.tokenizer(
             *(list(source), list(paraphrase)),
             truncation="longest_first",
@@ -84,7 +84,7 @@ class Identifier:
 
 
 class Ensemble:
-    """Classifiers that differ by chance, such as by their seeds: log-odds are averaged."""
+    """Averages the log-odds of classifiers that differ by chance, such as by their seeds."""
 
     def __init__(self, members: Sequence[Identifier]):
         self.members = members
@@ -96,13 +96,13 @@ class Ensemble:
 
 
 def log_odds(probability: np.ndarray) -> np.ndarray:
-    """Natural logarithm of p / (1 − p), within ±11.5: a classifier is never that sure."""
+    """Returns ln(p / (1 − p)), limited to ±11.5: no classifier is surer than that."""
     inside = np.clip(probability, 1e-5, 1 - 1e-5)
     return np.log(inside / (1 - inside))
 
 
 def member_folders(model: str) -> list[Path]:
-    """Folders of the classifiers in a classifier's folder."""
+    """Returns the folders of the classifiers in a classifier's folder."""
     return sorted(path.parent for path in Path(model).glob("member-*/config.json"))
 
 
@@ -110,9 +110,9 @@ def member_folders(model: str) -> list[Path]:
 def load_identifier(
     model: str, device: str = "auto", max_tokens: int = 128
 ) -> Identifier | Ensemble:
-    """The classifier of a folder and those in it, or of a cached name; loaded once in a process.
+    """Loads a folder's classifier and those in it, or a cached name, once in a process.
 
-    Raises OSError or ValueError of one line where one cannot be loaded.
+    Raises OSError or ValueError, in one line, if one cannot be loaded.
     """
     first = _load(model, device, max_tokens)
     others = [_load(str(folder), device, max_tokens) for folder in member_folders(model)]
@@ -131,7 +131,7 @@ def _load(model: str, device: str, max_tokens: int) -> Identifier:
 
 @dataclass(frozen=True)
 class Identification(Metric):
-    """model: folder or cached name. both: the mean over both orders, else source first alone."""
+    """The probability of a paraphrase. model: folder or cached name. both: average both orders."""
 
     model: str = ""
     both: bool = True

@@ -1,25 +1,25 @@
-"""METEOR: words of the paraphrase that a reference has, and how well they keep together.
+"""METEOR: the words that paraphrase and reference share, and how contiguous the matches are.
 
     METEOR = Fmean · (1 − γ · (chunks / matches)^β),   Fmean = P · R / (α · P + (1 − α) · R)
 
 P = matches / words of the paraphrase, R = matches / words of the reference. A chunk is a run of
-matches that stand side by side, in the same order, in both. α = 0.9, β = 3, γ = 0.5.
+matches that are adjacent and in the same order in both. α = 0.9, β = 3, γ = 0.5.
 
-Source: Banerjee & Lavie 2005, whose values these are; the form with parameters is Lavie & Agarwal's
-(2007). NLTK's ``single_meteor_score``, whose defaults they are, computes it. Decided here:
+Source: Banerjee & Lavie 2005 for these values, which are also NLTK's defaults; Lavie & Agarwal
+(2007) for the form with parameters. NLTK's ``single_meteor_score`` computes it. Decided here:
 
-* Chinese: words of the segmenter, normalised and in lower case, punctuation among them. Two stages:
-  equal words, then synonyms of the forest (``gaixie.udfs.metrics.cilin``), which NLTK reads in
-  WordNet's place. There are no stems.
-* English: NLTK's stages of equal words, stems and WordNet (where it looks up the stems, so that
-  automobile, whose stem is automobil, finds no synonym), on sacrebleu's 13a words.
-* The alignment is NLTK's, which is greedy: in each stage the words of the paraphrase, from the last
-  to the first, each take the last free word of the reference that matches. So the first stage has
-  the most matches there can be; chunks are not minimised, as the papers ask, nor are the matches of
-  the second stage always the most.
-* No match is 0, and so is a side without words. Several references: the best.
+* Chinese: the segmenter's words, normalised and in lower case, including punctuation. Two stages:
+  equal words, then synonyms of the forest (``gaixie.udfs.metrics.cilin``), which NLTK reads instead
+  of WordNet. There is no stemming.
+* English: NLTK's stages of equal words, stems and WordNet, on sacrebleu's 13a words. NLTK looks up
+  the stems in WordNet, so automobile, whose stem is automobil, finds no synonym.
+* The alignment is NLTK's, which is greedy: in each stage the words of the paraphrase, from last to
+  first, each take the last free matching word of the reference. So the first stage finds as many
+  matches as possible, but the second does not always. Nor are chunks minimised as the papers ask.
+* The score is 0 without a match or if a side has no words. With several references, the best
+  score counts.
 
-Unit: share. A paraphrase of k words that equals the reference has 1 − γ / k^β: below 1.
+Unit: share. A paraphrase of k words that equals the reference scores 1 − γ / k^β, below 1.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LANGUAGES = ("zh", "en")
 
 @dataclass(frozen=True)
 class METEOR(ReferenceMetric):
-    """synonyms: whether the second stage runs; segmenter: of Chinese, see text.segmenters."""
+    """NLTK's METEOR. synonyms: run the second stage. segmenter: for zh, see text.segmenters."""
 
     language: str = "zh"
     synonyms: bool = True
@@ -60,7 +60,7 @@ class METEOR(ReferenceMetric):
             raise ValueError("synonyms cannot be left out where language is 'en'")
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        """Scores, shape (rows,). Raises ValueError without references, or without WordNet (en)."""
+        """Returns scores, (rows,). Raises ValueError without references or, for en, WordNet."""
         self.check(pairs)
         score, paraphrases = self._scorer(), self._words(pairs.paraphrase)
         scores = np.full(len(pairs), np.nan)
@@ -79,7 +79,7 @@ class METEOR(ReferenceMetric):
         return signature("METEOR", *settings, ("seg", cut), ("syn", lexicon))
 
     def _scorer(self) -> Callable[..., float]:
-        """NLTK's METEOR of the words of a reference and of a paraphrase."""
+        """Returns NLTK's METEOR, a function of the words of a reference and of a paraphrase."""
         from nltk.translate.meteor_score import single_meteor_score
 
         if self.language == "en":
@@ -96,7 +96,7 @@ class METEOR(ReferenceMetric):
 
 
 class Unstemmed:
-    """A stemmer that leaves words as they are."""
+    """A stemmer that does not change words."""
 
     def stem(self, word: str) -> str:
         return word
@@ -104,7 +104,7 @@ class Unstemmed:
 
 @cache
 def check_wordnet() -> None:
-    """Raises ValueError where NLTK's WordNet is missing."""
+    """Raises ValueError if NLTK's WordNet is missing."""
     from nltk.corpus import wordnet
 
     try:

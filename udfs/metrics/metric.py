@@ -1,4 +1,4 @@
-"""What every metric of this package gives: a score for each pair, one for a corpus, a signature."""
+"""The interface of every metric: a score for each pair, one for a corpus, and a signature."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Pairs:
-    """Columns of sentences, all of one length: Arrow string arrays.
+    """Columns of sentences, as Arrow string arrays of equal length.
 
-    references: no column, one, or several (the k-th reference of every row; null where a row has
-    fewer). A row with a null source or paraphrase scores NaN, as does one without any reference
-    where the metric needs one.
+    references: none or more columns (column k holds the k-th reference of every row; null if a row
+    has fewer). A row with a null source or paraphrase scores NaN, and so does a row without any
+    reference if the metric needs one.
     """
 
     source: pa.Array
@@ -32,7 +32,7 @@ class Pairs:
         paraphrase: Sequence[str | None] | pa.Array,
         *references: Sequence[str | None] | pa.Array,
     ) -> Pairs:
-        """Pairs of lists or arrays. Raises ValueError where the lengths differ."""
+        """Makes Pairs from lists or arrays. Raises ValueError if the lengths differ."""
         columns = [
             c if isinstance(c, pa.Array) else pa.array(c, pa.string())
             for c in (source, paraphrase, *references)
@@ -51,7 +51,7 @@ class Pairs:
 
 
 class Metric(ABC):
-    """A metric with its settings, which subclasses state as fields of a frozen dataclass."""
+    """A metric with its settings, which subclasses declare as fields of a frozen dataclass."""
 
     name: ClassVar[str]
     """The name on the command line: lower case, words joined by hyphens."""
@@ -65,34 +65,34 @@ class Metric(ABC):
     needs_source: ClassVar[bool] = True
     needs_reference: ClassVar[bool] = False
     uses_reference: ClassVar[bool] = False
-    """Looks at references where there are some, and does without where there are none."""
+    """Whether the metric uses references if there are any, and works without them."""
 
     @abstractmethod
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        """Scores: float64, shape (rows,), NaN where a side that the metric needs is null.
+        """Returns scores: float64, shape (rows,), NaN if a sentence that the metric needs is null.
 
-        Raises ValueError where the metric needs a reference and ``pairs`` has no such column.
+        Raises ValueError if the metric needs references and ``pairs`` has none.
         """
 
     def corpus_score(self, pairs: Pairs) -> float:
-        """One score for all pairs: their mean, unless the metric defines a score of a corpus.
+        """Returns one score for all pairs: their mean, unless the metric defines a corpus score.
 
-        NaN where no pair has a score.
+        NaN if no pair has a score.
         """
         return float(self.score_of_sums(self.row_sums(pairs).sum(axis=0)))
 
     def row_sums(self, pairs: Pairs) -> np.ndarray:
-        """What a corpus score is made of: float64, shape (rows, sums), 0 where a row has no score.
+        """Returns a row's part of a corpus score: float64, (rows, sums), 0 for rows without score.
 
-        The sum over any rows is what ``score_of_sums`` takes, so that a bootstrap scores many
-        resamples of a corpus at the price of one.
+        ``score_of_sums`` takes the sum over any rows, so a bootstrap scores many resamples of a
+        corpus for the price of one.
         """
         scores = self.sentence_scores(pairs)
         there = ~np.isnan(scores)
         return np.column_stack([np.where(there, scores, 0.0), there])
 
     def score_of_sums(self, sums: np.ndarray) -> np.ndarray:
-        """Corpus scores of added ``row_sums``: shape (..., sums) to (...,), NaN without a row.
+        """Returns corpus scores of summed ``row_sums``: (..., sums) to (...,), NaN without a row.
 
         They equal ``corpus_score`` except for chrF and TER, where they are means of sentences.
         """
@@ -100,49 +100,49 @@ class Metric(ABC):
 
     @abstractmethod
     def signature(self) -> str:
-        """What decides a score, in sacrebleu's manner: ``name|key:value|…|v:version``."""
+        """Returns all that decides a score, as sacrebleu does: ``name|key:value|…|v:version``."""
 
     def check(self, pairs: Pairs) -> None:
-        """Raises ValueError where the metric needs a reference that ``pairs`` does not have."""
+        """Raises ValueError if the metric needs references and ``pairs`` has none."""
         if self.needs_reference and not pairs.references:
             raise ValueError(f"{self.name} needs a reference, and none is given")
 
     def check_setting(self, name: str, known: Collection[str]) -> None:
-        """Raises ValueError where a setting has none of the known values."""
+        """Raises ValueError if a setting has none of the known values."""
         if (value := getattr(self, name)) not in known:
             raise ValueError(f"{name} {value!r}: expected one of {', '.join(known)}")
 
     def describe(self, **attributes: object) -> None:
-        """Sets those of the attributes above that depend on the settings."""
+        """Sets those attributes above that depend on the settings."""
         for name, value in attributes.items():
             object.__setattr__(self, name, value)
 
 
 class ReferenceMetric(Metric):
-    """A metric that compares the paraphrase with references, and with nothing else."""
+    """A metric that compares the paraphrase only with references."""
 
     needs_source = False
     needs_reference = True
 
 
 def ratio(part: np.ndarray, whole: np.ndarray, otherwise: float = np.nan) -> np.ndarray:
-    """part / whole, element by element; ``otherwise`` where the whole is 0."""
+    """Returns part / whole, element by element; ``otherwise`` where the whole is 0."""
     return np.divide(part, whole, out=np.full(np.shape(part), otherwise), where=whole > 0)
 
 
 def complete(*columns: pa.Array) -> tuple[np.ndarray, list[list[str]]]:
-    """The rows in which no column is null, and each column's texts in these rows."""
+    """Returns the rows in which no column is null, and each column's texts in these rows."""
     there = np.logical_and.reduce([np.asarray(column.is_valid()) for column in columns])
     return np.flatnonzero(there), [column.filter(pa.array(there)).to_pylist() for column in columns]
 
 
 def signature(title: str, *settings: tuple[str, object]) -> str:
-    """``title|key:value|…|v:VERSION``, VERSION that of this package."""
+    """Returns ``title|key:value|…|v:VERSION`` with the version of this package."""
     parts = [f"{key}:{value}" for key, value in settings]
     return "|".join([title, *parts, f"v:{version('gaixie')}"])
 
 
 def settings_of(signature: str) -> list[tuple[str, str]]:
-    """The settings of another metric's signature, for that of a metric that is made of it."""
+    """Returns the settings in a metric's signature, for the signature of a metric built on it."""
     parts = (part.partition(":") for part in signature.split("|")[1:-1])
     return [(key, value) for key, _, value in parts]

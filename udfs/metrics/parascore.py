@@ -1,18 +1,18 @@
-"""ParaScore: similar in meaning, to the source or to a reference, and worded otherwise.
+"""ParaScore rewards a meaning close to the source or to a reference, and different wording.
 
     ParaScore(X, R, C) = max(Sim(X, C), Sim(R, C)) + ω · DS(X, C)
     DS(X, C) = γ                         where d > γ
                d · (γ + 1) / γ − 1       otherwise,      d = edits of X and C / length of the longer
 
-with X the source, C the paraphrase and R the references, if any: without them the score is
-ParaScore.Free, Sim(X, C) + ω · DS(X, C). DS runs from −1 for a copy to γ, and stays there: more
-change than γ is no better. ``threshold=False`` takes DS = d, the row "w/o threshold" of the paper's
+X is the source, C the paraphrase and R the references, if any. Without references the score is
+ParaScore.Free, Sim(X, C) + ω · DS(X, C). DS rises from −1 for a copy to γ, its maximum: more change
+than γ is no better. ``threshold=False`` sets DS = d, the row "w/o threshold" of the paper's
 ablation (Table 10).
 
 Source: Shen et al. 2022, *On the Evaluation Metrics for Paraphrase Generation* (EMNLP), with its γ
-of 0.35. The paper has no ω for all sets: it tunes it on a tenth of each, as
-:mod:`gaixie.research.comparison.tuning` does. The best one depends on the model, whose similarities
-may spread less or more; 0.05 is only where this package begins.
+of 0.35. The paper has no single ω: it tunes ω on a tenth of each data set, as
+:mod:`gaixie.research.comparison.tuning` does. The best ω depends on how far a model's similarities
+spread; 0.05 is only this package's default.
 
 Sim is BERTScore's F1. d is in characters, as in
 :mod:`gaixie.udfs.metrics.edit_distance`. Unit: that of Sim, plus −ω to ωγ (0 to ω without
@@ -33,7 +33,7 @@ from gaixie.udfs.metrics.metric import Metric, Pairs, settings_of, signature
 
 @dataclass(frozen=True)
 class ParaScore(Metric):
-    """Best similarity to source and references, plus what the wording differs.
+    """The best similarity to source and references, plus the difference in wording.
 
     omega: weight of the difference. gamma: edit distance from which more is no better, above 0 up
     to 1. threshold: False for DS = d. layer, device, precision: see ``Encoder``.
@@ -67,16 +67,16 @@ class ParaScore(Metric):
         return kept + self.omega * change
 
     def parts(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-        """Sim and DS of each pair, (rows,) float64 each: what omega weighs."""
+        """Returns Sim and DS of each pair, (rows,) float64 each, which omega weighs."""
         return self.similarities(pairs), self.diversity(pairs)
 
     def similarities(self, pairs: Pairs) -> np.ndarray:
-        """Sim of each pair, the best of source and references: (rows,) float64."""
+        """Returns each pair's Sim, the best of source and references: (rows,) float64."""
         sides = (pairs.source, *pairs.references)
         return self._similarity().compare(pairs.paraphrase, sides)[:, 2]
 
     def diversity(self, pairs: Pairs) -> np.ndarray:
-        """DS of each pair: (rows,) float64, −1 to gamma; 0 to 1 without the threshold."""
+        """Returns each pair's DS: (rows,) float64, −1 to gamma; 0 to 1 without the threshold."""
         distance = EditDistance().sentence_scores(pairs)
         if not self.threshold:
             return distance

@@ -1,15 +1,15 @@
-"""PINC, paraphrase in n-gram changes: n-grams of the paraphrase that its source does not have.
+"""PINC, paraphrase in n-gram changes: the share of n-grams that the source does not have.
 
     PINC(S, P) = 1/N Σ_{n=1..N} 1 − |ngrams_n(S) ∩ ngrams_n(P)| / |ngrams_n(P)|
 
 over *sets* of n-grams. Source: Chen and Dolan 2011, *Collecting Highly Parallel Data for Paraphrase
-Evaluation*, section 4. High means reworded; a sentence about something else scores highest, so PINC
-says nothing without a measure of meaning beside it.
+Evaluation*, section 4. High means reworded, but an unrelated sentence scores highest: use PINC only
+with a measure of meaning.
 
-Decided here: orders for which the paraphrase is too short are left out of the mean, so that a copy
-scores 0 and a paraphrase without a shared character 1 at any length. An empty paraphrase has
-nothing new and scores 0. Tokens are BLEU's (:mod:`gaixie.udfs.metrics.bleu`); the text is taken as
-it stands. A corpus scores the mean of its pairs. Unit: 0–1.
+Decided here: orders for which the paraphrase is too short are left out of the mean, so that at any
+length a copy scores 0 and a paraphrase without a shared character 1. An empty paraphrase has
+nothing new and scores 0. Tokens are BLEU's (:mod:`gaixie.udfs.metrics.bleu`); the text is not
+normalised. A corpus scores the mean of its pairs. Unit: 0–1.
 """
 
 from __future__ import annotations

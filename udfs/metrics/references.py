@@ -1,15 +1,15 @@
-"""Scores of a corpus beside several references, with intervals, and how far people differ.
+"""Scores a corpus against several references, with intervals, and measures how people differ.
 
 A system is scored against all references of a source together. A person is scored against the
-others: each column of references is once the paraphrase, and the mean over the columns is the
-figure of "a person", the gold row of Chong et al. 2024, *MCTS*, Table 5. With BLEU it says how much
-the references have in common, which for candidates is the Self-BLEU of Zhu et al. 2018, *Texygen*.
+others: each column of references in turn is the paraphrase, and the mean over the columns is the
+score of "a person", the gold row of Chong et al. 2024, *MCTS*, Table 5. With BLEU it says how much
+the references have in common; for candidates, this is the Self-BLEU of Zhu et al. 2018, *Texygen*.
 
-Diversity over references as in Dou et al. 2022, *Improving Large-scale Paraphrase Acquisition and
-Generation*: of each source the reference that has least, most, and their mean.
+Diversity over references follows Dou et al. 2022, *Improving Large-scale Paraphrase Acquisition and
+Generation*: the lowest, highest and mean score of each source's references.
 
-Intervals: percentiles of a bootstrap over sources (gaixie.udfs.metrics.bootstrap); equal seeds draw
-equal resamples for every system and metric.
+Intervals are percentiles of a bootstrap over sources (gaixie.udfs.metrics.bootstrap). Equal seeds
+draw equal resamples for every system and metric.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Resamples:
         self._count, self._samples, self._seed = int(self._group.max()) + 1, samples, seed
 
     def sums(self, rows: np.ndarray) -> np.ndarray:
-        """Sums of (rows, k) over all rows, then over each resample: (1 + samples, k)."""
+        """Sums (rows, k) over all rows, then over each resample: (1 + samples, k)."""
         grouped = np.zeros((self._count, rows.shape[1]))
         np.add.at(grouped, self._group, rows)
         sums = np.empty((1 + self._samples, rows.shape[1]))
@@ -47,15 +47,15 @@ class Resamples:
 
 
 def estimate(metric: Metric, sets: Sequence[Pairs], resamples: Resamples) -> Estimate:
-    """The corpus score, or its mean over sets of the same rows, such as ``leave_one_out`` makes."""
+    """Estimates the corpus score, or its mean over sets of the same rows (``leave_one_out``)."""
     scores = [metric.score_of_sums(resamples.sums(metric.row_sums(pairs))) for pairs in sets]
     return estimate_of(np.mean(scores, axis=0))
 
 
 def leave_one_out(source: pa.Array, references: Sequence[pa.Array]) -> list[Pairs]:
-    """Each column of references as the paraphrase, with the others as its references.
+    """Returns Pairs with each column of references as the paraphrase, and the others as references.
 
-    Raises ValueError where there are fewer than two.
+    Raises ValueError if there are fewer than two columns.
     """
     if len(references) < 2:
         raise ValueError("one column of references, expected two or more to leave one of them out")
@@ -71,10 +71,9 @@ def diversity(
     references: Sequence[pa.Array],
     resamples: Resamples,
 ) -> dict[str, Estimate]:
-    """``min``, ``mean`` and ``max`` of a source's references, as means over sources.
+    """Returns ``min``, ``mean`` and ``max`` of a source's references, as means over sources.
 
-    score: scores of sentences, as ``Metric.sentence_scores`` gives them, of a metric that needs no
-    reference.
+    score: ``Metric.sentence_scores`` of a metric that needs no reference.
     """
     scores = np.full((len(references), len(source)), np.nan)
     for row, column in zip(scores, references, strict=True):

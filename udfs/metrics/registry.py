@@ -1,4 +1,4 @@
-"""The metrics by name, and what a name with settings, ``parascore:omega=0.1``, makes of them."""
+"""Finds metrics by name, and parses a name with settings such as ``parascore:omega=0.1``."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ METRICS: dict[str, Callable[..., Metric]] = {
     **{metric.name: metric for metric in _MODELS},
     **{f"{name}-as-called": partial(AsCalled, name) for name in VARIANTS},
 }
-"""What makes the metric of a name: a class, or a partial of one that fixes its first fields."""
+"""Maps a name to what makes its metric: a class, or a partial that fixes its first fields."""
 
 
 def load_metric(spec: str, **defaults: str) -> Metric:
-    """The metric of ``NAME`` or ``NAME:SETTING=VALUE:…``; ``NAME-free`` is read without references.
+    """Loads ``NAME`` or ``NAME:SETTING=VALUE:…``; ``NAME-free`` is the reference-free form.
 
-    defaults: values of settings, for the metrics that have them. Raises ValueError of one line for
-    a name or a setting that does not exist, and for a value that is not of the setting's type.
+    defaults: values of settings, for the metrics that have them. Raises ValueError, in one line,
+    for an unknown name or setting, and for a value of the wrong type.
     """
     name, _, rest = spec.partition(":")
     settings = re.split(r":(?=\w+=)", rest) if rest else []  # values may hold colons
@@ -82,7 +82,7 @@ def load_metric(spec: str, **defaults: str) -> Metric:
 
 
 def setting_types(make: Callable[..., Metric]) -> Mapping[str, Any]:
-    """The types of a metric's settings by their names: the fields that METRICS leaves open."""
+    """Returns the type of each setting of a metric: the fields that METRICS leaves open."""
     cls: Any
     cls, fixed = (make.func, len(make.args)) if isinstance(make, partial) else (make, 0)
     hints = get_type_hints(cls)

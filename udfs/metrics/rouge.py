@@ -2,21 +2,21 @@
 
     F1 = 2 · shared / (units of the paraphrase + units of the reference)
 
-For ROUGE-N the units are n-grams and ``shared`` counts each as often as both sides have it; for
+For ROUGE-N the units are n-grams and ``shared`` counts each as often as both sides have it. For
 ROUGE-L the units are tokens and ``shared`` is the length of the longest common subsequence. Source:
 Lin 2004, *ROUGE: A Package for Automatic Evaluation of Summaries*, sections 2 and 3.1.
 
 Decided here:
-- Chinese by character (``char``, white space dropped); ``word``, for English, is what the package
-  rouge_score does without a stemmer: runs of lower-cased ASCII letters and digits.
-- The numbers are those of rouge_score, given the same tokens. rouge-chinese by default counts
-  *sets* of n-grams, so that a repeated one counts once, which is not Lin's definition; with
-  ``exclusive=False`` it counts as here, and differs by the 1e-8 that it adds to a denominator.
-- Each pair is one sentence: ROUGE-L is the sentence's, not the summary's union of several.
-- Several references: the best. A side without units, an empty sentence say, scores 0.
-- A corpus scores the mean of its pairs. The text is taken as it stands. Unit: 0–1.
+- Chinese is split into characters (``char``, white space dropped). ``word``, for English, does what
+  the package rouge_score does without a stemmer: runs of lower-cased ASCII letters and digits.
+- Given the same tokens, the numbers equal rouge_score's. By default rouge-chinese counts *sets* of
+  n-grams, so a repeated one counts once, which is not Lin's definition. With ``exclusive=False`` it
+  counts as here, except for the 1e-8 that it adds to a denominator.
+- Each pair is one sentence: ROUGE-L is sentence-level, not the union over a summary's sentences.
+- With several references, the best counts. A side without units (an empty sentence) scores 0.
+- A corpus scores the mean of its pairs. The text is not normalised. Unit: 0–1.
 
-RapidFuzz finds the subsequences; to it a token is a character.
+RapidFuzz finds the subsequences, with tokens as its characters.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ROUGE(ReferenceMetric):
         return signature(self.title, ("tok", self.tokenize), ("stat", "f1"), ("refs", "best"))
 
     def _f1(self, tokens: Tokens) -> np.ndarray:
-        """F1 of the first column against the second."""
+        """Returns the F1 of the first column against the second."""
         if self.variant == "l":
             sides = [to_strings(CodePoints(tokens.values, offsets)) for offsets in tokens.offsets]
             shared, n = cpdist(*sides, scorer=LCSseq.similarity, dtype=np.int64), 1

@@ -1,9 +1,10 @@
-"""SARI: what a simplification adds, keeps and deletes, against what the references do.
+"""SARI compares what a simplification adds, keeps and deletes with what the references do.
 
     SARI = 100 · (F_add + F_keep + F_delete) / 3
 
-each of n-grams of one order, then the mean over orders 1–4. With o and p an n-gram's counts in
-source and paraphrase, and r the sum of its counts in the R references, of one sentence:
+Each F is over n-grams of one order; the score is the mean over orders 1–4. In one sentence, let o
+and p be an n-gram's counts in source and paraphrase, and r the sum of its counts in the R
+references:
 
               the paraphrase does      the references do      both do
     add       1 if p > 0 and o = 0     1 if r > 0 and o = 0   the lesser
@@ -11,24 +12,24 @@ source and paraphrase, and r the sum of its counts in the R references, of one s
     delete    max(R·o − R·p, 0)        max(R·o − r, 0)        the lesser
 
 Precision = what both do / what the paraphrase does, recall = what both do / what the references do,
-each a sum over the n-grams of a sentence; for a corpus over those of all its sentences.
+each a sum over the n-grams of a sentence, or of all sentences of a corpus.
 
 Source: Xu, Napoles, Pavlick, Chen & Callison-Burch 2016, *Optimizing Statistical Machine
-Translation for Text Simplification*, as EASSE (Alva-Manchego et al. 2019) has corrected it: sums of
-counts, where the authors' Python script takes a mean of ratios over distinct n-grams; source and
-paraphrase tokenised alike; F1 order by order, as the authors' experiments did, where the equations
-print F1 of mean precision and mean recall; 0 / 0 = 0, where other scripts say 1. So a paraphrase
-that equals source and reference has 100 / 3, not 100: nothing is added or deleted.
+Translation for Text Simplification*, as corrected by EASSE (Alva-Manchego et al. 2019): sums of
+counts (the authors' Python script takes a mean of ratios over distinct n-grams); source and
+paraphrase tokenised alike; F1 order by order, as in the authors' experiments (the equations print
+F1 of mean precision and mean recall); 0 / 0 = 0 (other scripts say 1). So a paraphrase that equals
+source and reference scores 100 / 3, not 100: nothing is added or deleted.
 Decided here:
 
-* Of deletions F1 counts, as EASSE has it unless told otherwise: so do the numbers of Chong et al.
-  2024, *MCTS*, which are EASSE's of words, here ``tokenize="zh-word"``. ``deletion="precision"``
-  takes precision alone, P_delete, as Xu et al. have it.
-* Texts are in lower case, as EASSE has them by default, otherwise as they come.
-* ``tokenize``: ``char``, every character but spaces; ``zh-word``, words of the segmenter,
-  normalised; ``13a``, sacrebleu's words for English.
+* Deletions count by F1, as in EASSE by default and in Chong et al. 2024, *MCTS*, who use EASSE on
+  words, here ``tokenize="zh-word"``. ``deletion="precision"`` takes only precision, P_delete, as Xu
+  et al. do.
+* Texts are lower-cased, as in EASSE by default, and otherwise unchanged.
+* ``tokenize``: ``char``, every character but spaces; ``zh-word``, the segmenter's words of
+  normalised text; ``13a``, sacrebleu's words for English.
 
-Unit: 0 to 100. A corpus's score is of its sums, not the mean of its sentences.
+Unit: 0 to 100. A corpus score comes from summed counts, not from the mean of its sentences.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ DELETIONS = ("precision", "f1")
 
 @dataclass(frozen=True)
 class SARI(Metric):
-    """All references of a row count together. segmenter: of zh-word, see text.segmenters."""
+    """SARI against all references of a row. segmenter: for zh-word, see text.segmenters."""
 
     tokenize: str = "char"
     deletion: str = "f1"
@@ -74,7 +75,7 @@ class SARI(Metric):
         return scores
 
     def row_sums(self, pairs: Pairs) -> np.ndarray:
-        """The statistics of each row in one line, followed by 1 for a scored row."""
+        """Returns each row's statistics as a flat row, followed by 1 for a scored row."""
         rows, sums = self._statistics(pairs)
         whole = np.zeros((len(pairs), len(ORDERS) * 9 + 1))
         whole[rows, :-1] = sums.reshape(len(rows), len(ORDERS) * 9)
@@ -90,7 +91,7 @@ class SARI(Metric):
         return signature("SARI", ("case", "lc"), ("tok", cut), ("del", self.deletion))
 
     def _statistics(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the rows with a source, a paraphrase and a reference; their statistics."""
+        """Returns the rows with a source, a paraphrase and a reference, and their statistics."""
         self.check(pairs)
         columns = [
             tokens(column, self.tokenize, self.segmenter)
@@ -103,7 +104,7 @@ class SARI(Metric):
 
 
 def tokens(column: pa.Array, tokenize: str, segmenter: str) -> list[list[str] | None]:
-    """Tokens of each text, in lower case; None for a null."""
+    """Returns the tokens of each text, in lower case; None for a null."""
     if tokenize == "zh-word":
         return lower_words(column, segmenter)
     cut = tokenizer(tokenize)
@@ -118,7 +119,7 @@ def statistics(
     paraphrase: Sequence[Tokens | None],
     *references: Sequence[Tokens | None],
 ) -> np.ndarray:
-    """Sums of every row: float64, shape (rows, 4 orders, 3 operations, 3 sums).
+    """Returns the sums of every row: float64, shape (rows, 4 orders, 3 operations, 3 sums).
 
     Operations: add, keep, delete. Sums: in both, of the paraphrase, of the references.
     """
@@ -157,7 +158,7 @@ def statistics(
 
 
 def score_of(sums: np.ndarray, deletion: str = "f1") -> np.ndarray:
-    """SARI of statistics, shape (…, 4, 3, 3) to (…,)."""
+    """Computes SARI from statistics, shape (…, 4, 3, 3) to (…,)."""
     both, done, right = np.moveaxis(sums, -1, 0)
     precision, recall = ratio(both, done, 0.0), ratio(both, right, 0.0)
     scores = ratio(2 * precision * recall, precision + recall, 0.0)

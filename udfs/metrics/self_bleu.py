@@ -3,8 +3,8 @@
     Self-BLEU(S, P) = BLEU(P, reference = S)
 
 Source: Sun and Zhou 2012, *Joint Learning of a Dual SMT System for Paraphrase Generation*, where it
-is the second part of iBLEU. Everything else, and the unit (0–100), is as in
-:mod:`gaixie.udfs.metrics.bleu`; references are not looked at.
+is the second part of iBLEU. Everything else, including the unit (0–100), is as in
+:mod:`gaixie.udfs.metrics.bleu`. References are ignored.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Sentence similarity: cosine of the mean-pooled embeddings of source and paraphrase.
 
-    sim(S, P) = s·p / (|s| |p|),   s and p the means over their tokens' last hidden states
+    sim(S, P) = s·p / (|s| |p|),   s and p = means over their tokens' last hidden states
 
 Source: Reimers and Gurevych 2019, *Sentence-BERT* (EMNLP), section 3, mean pooling.
 
-Decided here: each text is led by ``query: ``, as the E5 models (Wang et al. 2024, *Multilingual E5
-Text Embeddings*) were trained for symmetric tasks; set ``prefix`` to the empty string for models
-without one. Text is taken as it stands. Unit: cosine; E5's lie mostly between 0.7 and 1, as its
-model card warns, so look at ranks and not at values.
+Decided here: each text starts with ``query: ``, as the E5 models (Wang et al. 2024, *Multilingual
+E5 Text Embeddings*) require for symmetric tasks; set ``prefix`` to the empty string for models
+without a prefix. The text is not normalised. Unit: cosine. E5's cosines lie mostly between 0.7 and
+1, as its model card warns, so compare ranks, not values.
 """
 
 from __future__ import annotations

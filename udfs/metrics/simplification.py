@@ -1,30 +1,30 @@
-"""Features of a simplification: what it did to the source's sentences, characters and words.
+"""Measures what a simplification did to the source's sentences, characters and words.
 
-Each is one number for a pair; none says how good it is.
+Each feature is one number for a pair; none says how good the simplification is.
 
     sentence-splits       sentences of P − sentences of S
     compression           characters of P / characters of S
     replaced              characters replaced between S and P / characters of the shorter side
-    deleted               words of S that P has not / words of S
-    added                 words of P that S has not / words of P
+    deleted               words of S that P does not have / words of S
+    added                 words of P that S does not have / words of P
     reordered             (words of both − their longest common subsequence) / words of S
     lexical-complexity    C(P) / C(S),  C = mean of level² over the words, level of HSK
 
-Source: Alva-Manchego et al. 2020, *ASSET*, section 4; Chong et al. 2024, *MCTS*, takes them over
-for Chinese (section 4.1): the difficulty of a word is its HSK level there, where ASSET has the
-logarithm of its rank. Martin et al. 2018 (tseval) and EASSE have them as code. Decided here:
+Source: Alva-Manchego et al. 2020, *ASSET*, section 4; Chong et al. 2024, *MCTS*, adapt them to
+Chinese (section 4.1): a word's difficulty is its HSK level, not the logarithm of its rank as in
+ASSET. Martin et al. 2018 (tseval) and EASSE implement them. Decided here:
 
-* Texts are normalised. Words are the segmenter's, in lower case, punctuation among them; a word
-  that stands twice counts twice. Characters include punctuation, not spaces.
+* Texts are normalised. Words are the segmenter's, in lower case, including punctuation; each
+  occurrence counts. Characters include punctuation, not spaces.
 * A sentence ends at 。 ! ? or a full stop that no letter or digit follows, and has a letter or a
-  digit. ASSET and MCTS take the difference of the two counts, as here, EASSE their ratio.
-* Replaced: the replacements among the edit operations that the Levenshtein package finds, as
-  in tseval; other shortest ways may replace less.
-* Levels are those of :mod:`gaixie.udfs.metrics.hsk`: 1 to 6, 7 for the band 7–9, 8 for a word in no
-  list. Tokens without a letter or a digit are no words here.
-* The depth of dependency trees is left out, for it needs a parser.
+  digit. ASSET and MCTS take the difference of the two counts, as here; EASSE takes their ratio.
+* Replaced: the replacements among the edit operations that the Levenshtein package finds, as in
+  tseval; other shortest edit paths may replace less.
+* Levels are those of :mod:`gaixie.udfs.metrics.hsk`: 1 to 6, 7 for the band 7–9, 8 for an unlisted
+  word. Here tokens without a letter or a digit are not words.
+* The depth of dependency trees is left out, because it needs a parser.
 
-NaN where what stands below the line is 0. Unit: sentences, ratio or share.
+A feature is NaN if its denominator is 0. Unit: sentences, ratio or share.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SENTENCE_END = re.compile(r"[。!?]|\.(?!\w)")
 
 
 class Sentence(NamedTuple):
-    """One side of a pair: its characters without spaces, its sentences' number, its words."""
+    """One side of a pair: its characters without spaces, its number of sentences, its words."""
 
     characters: str
     sentences: int
@@ -55,17 +55,17 @@ class Sentence(NamedTuple):
 
 
 def sentence_splits(source: Sentence, paraphrase: Sentence) -> float:
-    """Sentences of the paraphrase less those of the source."""
+    """Returns the sentences of the paraphrase minus those of the source."""
     return float(paraphrase.sentences - source.sentences)
 
 
 def compression(source: Sentence, paraphrase: Sentence) -> float:
-    """Characters of the paraphrase over those of the source."""
+    """Returns the characters of the paraphrase over those of the source."""
     return _ratio(len(paraphrase.characters), len(source.characters))
 
 
 def replaced(source: Sentence, paraphrase: Sentence) -> float:
-    """Replaced characters over the characters of the shorter side."""
+    """Returns the replaced characters over the characters of the shorter side."""
     from Levenshtein import editops
 
     edits = editops(source.characters, paraphrase.characters)
@@ -74,19 +74,19 @@ def replaced(source: Sentence, paraphrase: Sentence) -> float:
 
 
 def deleted(source: Sentence, paraphrase: Sentence) -> float:
-    """Share of the source's words that the paraphrase does not have."""
+    """Returns the share of the source's words that the paraphrase does not have."""
     gone = Counter(source.words) - Counter(paraphrase.words)
     return _ratio(gone.total(), len(source.words))
 
 
 def added(source: Sentence, paraphrase: Sentence) -> float:
-    """Share of the paraphrase's words that the source does not have."""
+    """Returns the share of the paraphrase's words that the source does not have."""
     new = Counter(paraphrase.words) - Counter(source.words)
     return _ratio(new.total(), len(paraphrase.words))
 
 
 def reordered(source: Sentence, paraphrase: Sentence) -> float:
-    """Shared words that are not in the same order, over the words of the source."""
+    """Returns the shared words that are not in the same order, over the words of the source."""
     from rapidfuzz.distance import LCSseq
 
     kept = (Counter(source.words) & Counter(paraphrase.words)).total()
@@ -95,7 +95,7 @@ def reordered(source: Sentence, paraphrase: Sentence) -> float:
 
 
 def complexity(cut: Sequence[str], levels: Mapping[str, int]) -> float:
-    """Mean squared level of the words, ``hsk.BEYOND`` where one has none; NaN without a word."""
+    """Returns the words' mean squared level, ``hsk.BEYOND`` for an unlisted word; NaN if none."""
     squares = [levels.get(word, hsk.BEYOND) ** 2 for word in cut if is_word(word)]
     return _ratio(sum(squares), len(squares))
 
@@ -105,13 +105,13 @@ def _ratio(part: float, whole: float) -> float:
 
 
 class Kind(NamedTuple):
-    """What there is to say of a feature, and how it is computed."""
+    """Describes a feature, and how to compute it."""
 
     summary: str
     range: tuple[float, float]
     higher_is_simpler: bool
     of: Callable[[Sentence, Sentence], float] | None = None
-    """None where the feature is a ratio of what needs more than a sentence: levels."""
+    """The feature's function; None if it also needs the levels of words."""
 
 
 INF = float("inf")
@@ -168,7 +168,7 @@ class Feature(Metric):
 
 
 def sentence_of(text: str, cut: Sequence[str]) -> Sentence:
-    """A text and its words, as the features read them."""
+    """Returns a text and its words in the form that the features read."""
     text = normalise(text)
     count = sum(map(is_word, _SENTENCE_END.split(text)))
     return Sentence(text.replace(" ", ""), count, [word.lower() for word in cut])

@@ -1,4 +1,4 @@
-"""SPScore-zh and each of its four judgements, as udfs/spscore gives them. Unit: 0 to 1."""
+"""SPScore-zh and its four judgements as metrics; udfs/spscore computes them. Unit: 0 to 1."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SPScoreZh(Metric):
 
     def __post_init__(self) -> None:
         self.check_setting("output", OUTPUTS)
-        # The default tier is not named; a folder is no name.
+        # The name omits the default tier and a folder.
         tier = self.tier if self.tier in TIERS and self.tier != "core" else ""
         judgement = "" if self.output == "spscore" else self.output
         words = [word for word in (tier, judgement) if word]
@@ -53,7 +53,7 @@ class SPScoreZh(Metric):
         return model.signature(segmenter).replace("SPScore-zh", self.title, 1)
 
     def loaded(self) -> tuple[SPScore, Segmenter]:
-        """The model and the segmenter, loaded once in a process."""
+        """Returns the model and the segmenter, loaded once in a process."""
         return _load(self.tier, self.segmenter)
 
 

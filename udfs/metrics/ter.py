@@ -1,16 +1,16 @@
-"""TER, translation edit rate: edits that turn the paraphrase into a reference.
+"""TER, translation edit rate: the edits that turn the paraphrase into a reference.
 
     TER = 100 · edits / tokens of the references on average
 
 An edit inserts, deletes or replaces a token, or shifts a run of tokens. Source: Snover et al. 2006,
 *A Study of Translation Edit Rate with Targeted Human Annotation*.
 
-The score is sacrebleu's own, sentence by sentence: its search for shifts is Tercom's, which is
-greedy. Several references: the fewest edits. A corpus divides the sum of all edits. Decided here:
-its ``normalized`` and ``asian_support`` are on, because without them a Chinese sentence is one
-token; Han characters are then tokens. Case does not count, punctuation does.
-An empty paraphrase scores 100, an insertion for each token; an empty reference by convention 100
-too, and both 0. Unit: percent, 0 is best, without an upper bound.
+sacrebleu computes the score, sentence by sentence, with Tercom's greedy search for shifts. With
+several references, the fewest edits count. A corpus divides the sum of all edits. Decided here:
+``normalized`` and ``asian_support`` are on, so that Han characters are tokens; without them a
+Chinese sentence is one token. Case does not count, punctuation does.
+An empty paraphrase scores 100 (an insertion for each token), an empty reference by convention 100,
+and two empty sides 0. Unit: percent, 0 is best, no upper bound.
 """
 
 from __future__ import annotations

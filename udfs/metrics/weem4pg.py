@@ -1,24 +1,24 @@
-"""WEEM4PG: how near the paraphrase's words are to the source's, less for words taken over.
+"""WEEM4PG: how close the paraphrase's words are to the source's; shared words lower the score.
 
     WEEM4PG = [√N / N] · [Σ_i w_i / length(P)]
 
 N = number of words that source and paraphrase share, w_i = cosine of the vector of the paraphrase's
 word i with that of the nearest source word, length(P) = number of words of the paraphrase. The
-second factor asks for the same meaning, the first, 1 / √N, for other words.
+second factor rewards the same meaning; the first, 1 / √N, rewards different words.
 
 Source: word-embedding evaluation metric for paraphrase generation; Hailu, Yu & Fantaye 2020.
 Decided here:
 
-* N counts occurrences: a word that stands twice in both counts twice.
-* √N / N is undefined without a shared word. It is 1 then, as for N = 1: the factor falls as N
-  grows, so that its greatest value is the one that continues it to N = 0.
-* A word without a vector has w = 1 where the source has the same word, otherwise 0.
-* Words are in lower case, and punctuation is no word. Chinese: words of the segmenter, normalised.
-  English (PPDB's phrases, say): split at spaces.
+* N counts occurrences: a word that occurs twice in both counts twice.
+* √N / N is undefined without a shared word. We set it to 1, as for N = 1: the factor falls as N
+  grows, and 1 is its greatest value.
+* A word without a vector has w = 1 if the source has the same word, otherwise 0.
+* Words are in lower case, and punctuation does not count. Chinese: the segmenter's words of
+  normalised text. English (such as PPDB's phrases): split at spaces.
 * A side without words scores 0.
 
-Unit: mean cosine, -1 to 1, and in practice hardly below 0. A paraphrase of k words that equals its
-source has 1 / √k.
+Unit: mean cosine, -1 to 1, in practice rarely below 0. A paraphrase of k words that equals its
+source scores 1 / √k.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ LANGUAGES = ("zh", "en")
 
 @dataclass(frozen=True)
 class WEEM4PG(Metric):
-    """vectors: file or folder, see gaixie.udfs.metrics.word_vectors; segmenter: of Chinese.
+    """WEEM4PG with vectors from a file or folder (gaixie.udfs.metrics.word_vectors).
 
-    Vectors that were trained on words of one segmenter want the same one here.
+    segmenter: for Chinese; use the one that cut the words on which the vectors were trained.
     """
 
     vectors: str = ""
@@ -61,7 +61,7 @@ class WEEM4PG(Metric):
         self.check_setting("language", LANGUAGES)
 
     def sentence_scores(self, pairs: Pairs) -> np.ndarray:
-        """Scores, shape (rows,). Raises what ``word_vectors.load`` does."""
+        """Returns scores, shape (rows,). Raises what ``word_vectors.load`` raises."""
         vectors = load(self.vectors)
         rows = zip(self._words(pairs.source), self._words(pairs.paraphrase), strict=True)
         scores = [
@@ -86,13 +86,13 @@ class WEEM4PG(Metric):
 
 
 def score_of(source: Sequence[str], paraphrase: Sequence[str], vectors: WordVectors) -> float:
-    """WEEM4PG of two sentences as words."""
+    """Computes the WEEM4PG of two sentences, given as words."""
     if not source or not paraphrase:
         return 0.0
     index, matrix = vectors
     counts = Counter(source)
     shared = sum((counts & Counter(paraphrase)).values())
-    # Words that the source has are at 1, whatever their vectors.
+    # Words that the source has get 1, whatever their vectors.
     others = [word for word in paraphrase if word not in counts]
     total = float(len(paraphrase) - len(others))
     rows = [index[word] for word in others if word in index]
@@ -100,6 +100,6 @@ def score_of(source: Sequence[str], paraphrase: Sequence[str], vectors: WordVect
     if rows and columns:
         nearest = (matrix[rows] @ matrix[columns].T).max(axis=1)
         if len(columns) < len(counts):
-            nearest = np.maximum(nearest, 0.0)  # the nearest may be one without a vector
+            nearest = np.maximum(nearest, 0.0)  # the nearest word may have no vector
         total += float(nearest.sum(dtype=np.float64))
     return total / len(paraphrase) / sqrt(max(shared, 1))

@@ -1,7 +1,7 @@
-"""Vectors of words, from a file.
+"""Reads vectors of words from a file.
 
-Files: whatever ``research/train_word_vectors.py`` writes (its folder), and any word2vec file,
-binary (.bin) or text, gzipped or not.
+It reads the folder that ``research/train_word_vectors.py`` writes, and any word2vec file, binary
+(.bin) or text, gzipped or not.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ VECTORS_FILE = "vectors.bin"
 
 
 class WordVectors(NamedTuple):
-    """rows: row of each word. matrix: float32, shape (words, dimensions), rows of length 1.
+    """Word vectors. rows: each word's row. matrix: float32, (words, dimensions), rows of length 1.
 
-    A vector of zeros stays one.
+    A vector of zeros stays zero.
     """
 
     rows: Mapping[str, int]
@@ -28,9 +28,9 @@ class WordVectors(NamedTuple):
 
 
 def load(path: str | Path) -> WordVectors:
-    """The vectors of a file or a folder; kept in memory until the file changes.
+    """Loads the vectors of a file or a folder, and caches them until the file changes.
 
-    Raises FileNotFoundError, and ValueError where the file holds no word vectors.
+    Raises FileNotFoundError, and ValueError if the file holds no word vectors.
     """
     file = _file(path)
     status = file.stat()
@@ -38,7 +38,7 @@ def load(path: str | Path) -> WordVectors:
 
 
 def digest(path: str | Path) -> str:
-    """12 hexadecimal digits of a file's XXH3, for a signature."""
+    """Returns 12 hexadecimal digits of a file's XXH3, for a signature."""
     hashed = xxhash.xxh3_128()
     with _file(path).open("rb") as file:
         while block := file.read(1 << 20):
@@ -62,7 +62,7 @@ def _load(file: Path, modified: int, size: int) -> WordVectors:
     try:
         vectors = KeyedVectors.load_word2vec_format(str(file), binary=".bin" in file.suffixes)
         matrix = vectors.get_normed_vectors()
-    except Exception as error:  # gensim raises whatever its parsing meets
+    except Exception as error:  # gensim's parser raises many kinds
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"{file}: no word vectors could be read from it ({reason})") from error
     return WordVectors(vectors.key_to_index, matrix)

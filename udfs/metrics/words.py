@@ -1,4 +1,4 @@
-"""Words of a column, as the project's segmenters cut them."""
+"""Cuts a column into words with the project's segmenters."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _segmenter = lru_cache(maxsize=2)(load_segmenter)
 
 
 def words(column: pa.Array, segmenter: str = "jieba") -> list[list[str] | None]:
-    """Words of each normalised text, spaces left out; None for a null.
+    """Returns the words of each normalised text without spaces; None for a null.
 
-    segmenter: what ``gaixie.udfs.text.segmenters.load_segmenter`` takes; ValueError as there.
+    segmenter: as for ``gaixie.udfs.text.segmenters.load_segmenter``, whose ValueError it raises.
     """
     texts = [None if text is None else normalise(text) for text in column.to_pylist()]
     cut = iter(_segmenter(segmenter).cut([text for text in texts if text is not None]))
@@ -23,17 +23,17 @@ def words(column: pa.Array, segmenter: str = "jieba") -> list[list[str] | None]:
 
 
 def lower_words(column: pa.Array, segmenter: str = "jieba") -> list[list[str] | None]:
-    """The same in lower case."""
+    """Returns what words returns, in lower case."""
     rows = words(column, segmenter)
     return [None if row is None else [word.lower() for word in row] for row in rows]
 
 
 def segmenter_version(segmenter: str) -> str:
-    """Name and version of a segmenter, for a signature: ``jieba-rjieba-0.2.2``."""
+    """Returns a segmenter's name and version for a signature: ``jieba-rjieba-0.2.2``."""
     loaded = _segmenter(segmenter)
     return f"{loaded.name}-{loaded.version}"
 
 
 def is_word(token: str) -> bool:
-    """Whether a token has a letter or a digit, so is no punctuation."""
+    """Tells whether a token has a letter or a digit, and so is not punctuation."""
     return any(map(str.isalnum, token))

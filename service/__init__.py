@@ -1,6 +1,7 @@
-"""HTTP over the metric, a model and a run, with a page and a client. Needs gaixie[serve], the
-client nothing.
+"""Serves the metric, a model and a run over HTTP, with a page and a client.
+
+Needs gaixie[serve]; the client alone needs nothing.
 """
 
-if __name__ != "gaixie.service":  # under two names every class would be there twice
+if __name__ != "gaixie.service":  # a second name would define every class twice
     raise ImportError("import gaixie.service, not service")

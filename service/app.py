@@ -1,4 +1,4 @@
-"""The application of a service: its parts, and what all services have beside them."""
+"""Makes the application of a service: its parts, and what all services share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LIMITS = {"max_body", "max_pairs", "max_rows", "max_texts", "max_explained"}
 LIMITS |= {"min_characters", "max_characters"}
 """Settings that GET /v1/about shows."""
 BEARER = HTTPBearer(auto_error=False, description="a token, where the service has some")
-"""For OpenAPI: it is Guard that checks it."""
+"""For OpenAPI only: Guard checks the token."""
 ABOUT = """Judges Chinese paraphrases with SPScore-zh, and writes some where a model is loaded.
 
 All of /v1 but /v1/about wants `Authorization: Bearer TOKEN` where the service has tokens. Every
@@ -43,7 +43,7 @@ come again. Every request may be sent again: the same one gets the same answer."
 
 
 def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
-    """Returns the application. Its parts start with it, and stop when it has answered all."""
+    """Returns the application. Its parts start with it, and stop once every request is answered."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -62,7 +62,7 @@ def make_app(parts: Sequence[Part], settings: ServiceSettings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,  # Swagger's page loads its scripts from elsewhere
         redoc_url=None,
-        redirect_slashes=False,  # every address has one form
+        redirect_slashes=False,  # each path has one form
         responses=ERRORS,
     )
     app.state.started = False
@@ -139,7 +139,7 @@ def _add_no_model(app: FastAPI) -> None:
 
 
 class _Headers:
-    """Adds HEADERS to every answer."""
+    """Adds HEADERS to every response."""
 
     def __init__(self, app: Any):
         self.app = app

@@ -1,12 +1,10 @@
-"""Items of many requests, worked on together: one thread, a bounded queue, batches by key and
-length.
+"""Batches items of many requests: one thread, a bounded queue, batches by key and length.
 
     batcher = Batcher(work, most=2_000, queue=20_000)
     await batcher.submit(key, items, timeout=10)      # the results, in the order of the items
 
-A model is many times as fast on a batch as on its rows one by one. So requests wait some
-milliseconds for others of the same key; what waits longer than its batch takes is the next batch
-anyway.
+A model is many times faster on a batch than on single rows. So requests wait some milliseconds for
+others with the same key; what arrives while a batch runs becomes the next batch.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 FORGET = 0.8
-"""Share that the rate measured so far keeps when a batch is done."""
+"""The weight of the earlier rate when a finished batch updates it."""
 
 
 @dataclass(eq=False)
@@ -34,17 +32,16 @@ class _Request(Generic[Key, Item, Result]):
     items: Sequence[Item]
     future: asyncio.Future[list[Result]]
     begun: int = 0
-    """Items that are in a batch, or were."""
+    """Items that are or were in a batch."""
     results: dict[int, Result] = field(default_factory=dict)
 
 
 class Batcher(Generic[Key, Item, Result]):
-    """A queue, and one thread that works on what is in it.
+    """A queue, and one thread that works on its items.
 
-    work(key, items) -> results, one for each. most: items of a batch. queue: items that may wait.
-    wait: seconds that the first request of a batch waits for others. size: what a batch is sorted
-    by. If a batch of several requests fails, each is tried alone, so that none fails for another's
-    sake.
+    work(key, items) -> one result for each. most: items of a batch. queue: items that may wait.
+    wait: seconds that the first request of a batch waits for others. size: sort key of a batch. If
+    a batch of several requests fails, each is tried alone, so that none fails because of another.
     """
 
     def __init__(
@@ -60,8 +57,8 @@ class Batcher(Generic[Key, Item, Result]):
         self.work, self.most, self.queue, self.wait = work, most, queue, wait
         self.size, self.seen = size, seen
         self.rate = 0.0
-        """Items a second of work, lately; 0 before the first batch."""
-        self._waiting: dict[_Request[Key, Item, Result], None] = {}  # as they came
+        """Recent items per second of work; 0 before the first batch."""
+        self._waiting: dict[_Request[Key, Item, Result], None] = {}  # in order of arrival
         self._items = 0
         self._under_way = 0
         self._arrived, self._idle = asyncio.Event(), asyncio.Event()
@@ -72,21 +69,21 @@ class Batcher(Generic[Key, Item, Result]):
 
     @property
     def length(self) -> int:
-        """Items that wait."""
+        """Returns how many items wait."""
         return self._items
 
     async def submit(self, key: Key, items: Sequence[Item], timeout: float) -> list[Result]:
-        """The results of items, in their order.
+        """Returns the results of items, in their order.
 
-        Raises Refused: 429 where the queue is full, 503 where it takes longer than timeout seconds
-        or the service is about to end. One that is cancelled, or too late, leaves the queue.
+        Raises Refused: 429 if the queue is full, 503 if it takes longer than timeout seconds or the
+        service is about to end. A request that is cancelled or too late leaves the queue.
         """
         if self._closed:
             raise Refused(503, "the service is about to end", retry_after=1)
         if not items:
             return []
         waiting = self.length
-        if waiting and waiting + len(items) > self.queue:  # one alone may be longer than the queue
+        if waiting and waiting + len(items) > self.queue:  # a single request may exceed the queue
             raise Refused(429, f"{waiting:,} wait already", retry_after=self.seconds(waiting))
         if self._loop is None:
             self._loop = asyncio.create_task(self._run())
@@ -110,11 +107,11 @@ class Batcher(Generic[Key, Item, Result]):
             self._items -= len(request.items) - request.begun
 
     def seconds(self, items: int) -> float:
-        """How long so many take, by the rate measured lately; at least 1."""
+        """Estimates the seconds for so many items from the recent rate; at least 1."""
         return max(1.0, items / self.rate) if self.rate else 1.0
 
     async def close(self) -> None:
-        """Takes no more, and waits for what was taken."""
+        """Refuses new items, and waits for those accepted."""
         self._closed = True
         if self._loop is not None:
             while self._waiting or self._under_way:
@@ -129,7 +126,7 @@ class Batcher(Generic[Key, Item, Result]):
         while True:
             await self._arrived.wait()
             if self._waiting and self.length < self.most and not self._closed:
-                await asyncio.sleep(self.wait)  # for others
+                await asyncio.sleep(self.wait)  # for other requests
             while batch := self._next():
                 self._under_way = len(batch)
                 items = [request.items[k] for request, k in batch]
@@ -139,7 +136,7 @@ class Batcher(Generic[Key, Item, Result]):
                         self._thread, self.work, batch[0][0].key, items
                     )
                     self._done(batch, results)
-                except Exception as error:  # what a user's text does to a model is any
+                except Exception as error:  # a user's text may raise anything in a model
                     await self._alone(batch, error)
                 finally:
                     self._under_way = 0
@@ -151,9 +148,7 @@ class Batcher(Generic[Key, Item, Result]):
             self._idle.set()
 
     def _next(self) -> list[tuple[_Request[Key, Item, Result], int]]:
-        """(request, place of the item) of the next batch: those of the first one's key, as they
-        came.
-        """
+        """Returns (request, index of the item) of the next batch: the first key's, in order."""
         batch: list[tuple[_Request[Key, Item, Result], int]] = []
         begun = []
         for request in self._waiting:
@@ -181,9 +176,7 @@ class Batcher(Generic[Key, Item, Result]):
                 request.future.set_result([request.results[k] for k in range(len(request.items))])
 
     async def _alone(self, batch: list[tuple[Any, int]], error: Exception) -> None:
-        """What becomes of a batch that failed: each of its requests alone; the error, where it
-        is one.
-        """
+        """Retries each request of a failed batch alone; a single request gets the error."""
         requests = dict.fromkeys(request for request, _ in batch)
         for request in requests:
             own = [one for one in batch if one[0] is request]

@@ -1,10 +1,8 @@
-"""What changed between a sentence and its paraphrase, for people to look at: moved, replaced,
-added, lost.
+"""Shows people what changed between a sentence and its paraphrase: moved, replaced, added, lost.
 
-Words that both sentences have in one order are ``same``: a longest common subsequence of words.
-Other words that both have were ``moved``. Of what is left, words that mean nearly the same by their
-vectors, or are one number written in two ways, were ``replaced``, the nearest first. The rest is
-``lost`` or ``added``.
+A longest common subsequence of words is ``same``. Other words that both sentences have were
+``moved``. Of the rest, words with nearly the same meaning by their vectors, or one number written
+in two ways, were ``replaced``, matched nearest first. All others are ``lost`` or ``added``.
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ from gaixie.udfs.text.segmenters import Segmenter
 Kind = Literal["same", "moved", "replaced", "added", "lost"]
 
 NEAR = 0.6
-"""Cosine above which a word stands for another, as the metric's features have it."""
+"""Cosine above which one word counts as replacing another, as in the metric's features."""
 LIGHT = frozenset("的了着过地得之在是和与及或而且并也都就还又把被将对为以于从向到等这那其")
-"""Words of grammar, which change places with everything: neither moved nor replaced."""
+"""Function words, which move with everything, so they never count as moved or replaced."""
 
 
 class Segment(TypedDict):
@@ -60,9 +58,7 @@ def changes(source: str, paraphrase: str, segmenter: Segmenter) -> Changes:
 
 
 def _as_written(segments: list[Segment], written: str) -> None:
-    """Puts the characters that were written in place of their normalised form, where each has
-    its own.
-    """
+    """Replaces normalised characters by the written ones, if they correspond one to one."""
     places = written_places(written)
     ends = [*accumulate(len(segment["text"]) for segment in segments)]
     if not segments or places is None or ends[-1] != len(places):
@@ -73,9 +69,7 @@ def _as_written(segments: list[Segment], written: str) -> None:
 
 
 def _with_numbers(words: Sequence[str]) -> tuple[list[str], dict[int, float]]:
-    """(words, in which a number is one word, whatever it was cut into; values of numbers, by
-    place).
-    """
+    """Returns (words, with each number joined to one word; values of numbers by index)."""
     text, starts = "".join(words), [0, *accumulate(map(len, words))]
     found = numerals.find(text, words)
     inside = {k for number in found for k in range(number.start + 1, number.end)}
@@ -84,14 +78,14 @@ def _with_numbers(words: Sequence[str]) -> tuple[list[str], dict[int, float]]:
     values = {}
     for number in found:
         k = bisect_right(edges, number.start) - 1
-        values[k] = float("nan") if k in values else number.value  # two in one word: of no value
+        values[k] = float("nan") if k in values else number.value  # two in one word: no value
     return cut, values
 
 
 def _matched(
     a: Sequence[str], b: Sequence[str], values_a: dict[int, float], values_b: dict[int, float]
 ) -> tuple[dict[int, Kind], dict[int, int]]:
-    """The kind and the word of the paraphrase of each word of the source that has one."""
+    """Returns the kind and the paraphrase's word for each word of the source that has one."""
     kinds: dict[int, Kind] = {}
     partners: dict[int, int] = {}
     for step in LCSseq.opcodes(list(a), list(b)):
@@ -114,7 +108,7 @@ def _matched(
         near = cosines([a[i] for i in left_a], [b[j] for j in left_b], Resources.load().vectors)
         for row, i in enumerate(left_a):
             for column, j in enumerate(left_b):
-                if i in values_a and j in values_b:  # numbers are equal, or they are not
+                if i in values_a and j in values_b:  # numbers are equal or not, never near
                     near[row, column] = float(values_a[i] == values_b[j])
         for row, column in sorted(np.argwhere(near > NEAR).tolist(), key=lambda at: -near[*at]):
             i, j = left_a[row], left_b[column]
@@ -124,9 +118,7 @@ def _matched(
 
 
 def _drop_strays(a: Sequence[str], kinds: dict[int, Kind], partners: dict[int, int]) -> None:
-    """Takes apart what is the same but for words of grammar and punctuation alone, amid what is
-    not.
-    """
+    """Unmatches runs of matched words that hold function words only."""
     runs: list[list[int]] = []
     for i in sorted(partners):
         if runs and runs[-1][-1] == i - 1 and partners[i] == partners[i - 1] + 1:
@@ -140,7 +132,7 @@ def _drop_strays(a: Sequence[str], kinds: dict[int, Kind], partners: dict[int, i
 
 
 def _left(words: Sequence[str], taken: Iterable[int]) -> list[int]:
-    """Places of words that may still have a partner."""
+    """Returns the indices of words that may still have a partner."""
     known = set(taken)
     return [k for k, word in enumerate(words) if k not in known and _is_content(word)]
 
@@ -152,7 +144,7 @@ def _is_content(word: str) -> bool:
 def _segments(
     a: Sequence[str], b: Sequence[str], kinds: dict[int, Kind], partners: dict[int, int]
 ) -> Changes:
-    """Words in segments: neighbours of one kind that are neighbours on the other side, too."""
+    """Joins words into segments: neighbours of one kind that are neighbours on both sides."""
     back = {j: i for i, j in partners.items()}
     kinds_a: list[Kind] = [kinds.get(i, "lost") for i in range(len(a))]
     kinds_b: list[Kind] = [kinds[back[j]] if j in back else "added" for j in range(len(b))]
@@ -184,7 +176,7 @@ def _segments(
 
 
 def _runs(kinds: Sequence[Kind], others: dict[int, int]) -> list[list[int]]:
-    """All places, cut where the kind changes, or partners do not follow one another."""
+    """Returns all indices, cut where the kind changes or partners are not consecutive."""
     runs: list[list[int]] = []
     for k, kind in enumerate(kinds):
         before = others[k - 1] + 1 if k - 1 in others else None

@@ -1,4 +1,4 @@
-"""A client of service/serve.py, with nothing but the standard library.
+"""A client of service/serve.py that needs only the standard library.
 
     from gaixie.service.client import Client
 
@@ -6,10 +6,10 @@
     client.score([("今天天气很好，我们一起去公园吧。", "天气这么好，咱们一块儿去公园吧。")])[0]["spscore"]
     client.paraphrase(["市图书馆将于下周二举办古籍修复体验活动。"], n=3, degree=4)[0]["candidates"]
 
-Long lists go in requests of the size that the service takes, several at once, and the answers come
-back in their order. A connection that breaks, 429 and 503 are tried again, which is safe: the same
-request gets the same answer. A connection that is refused fails at once where the
-service has never answered.
+The client splits long lists into requests of the size that the service accepts, sends several at
+once, and returns the answers in order. It retries broken connections, 429 and 503, which is safe:
+the same request gets the same answer. A refused connection fails at once if the service has never
+answered.
 """
 
 from __future__ import annotations
@@ -27,13 +27,11 @@ from typing import Any
 AGAIN = (429, 502, 503, 504)
 """HTTP statuses after which the same request may succeed."""
 LONGEST = 30.0
-"""Seconds between two tries, at most, where the service does not say."""
+"""The most seconds between two tries if the service does not say."""
 
 
 class ServiceError(Exception):
-    """What the service says is wrong with a request, or why it could not be asked. status: of
-    HTTP; 0 without.
-    """
+    """The service's error message, or why it cannot be reached. status: HTTP's, 0 if none."""
 
     def __init__(self, message: str, status: int = 0):
         super().__init__(message)
@@ -41,9 +39,9 @@ class ServiceError(Exception):
 
 
 class Client:
-    """Asks one service. May be shared by threads.
+    """Sends requests to one service. Threads may share a client.
 
-    timeout: seconds of a request. retries: how often it is tried again. parallel: requests at once.
+    timeout: seconds of a request. retries: how often to try again. parallel: requests at once.
     """
 
     def __init__(
@@ -59,13 +57,13 @@ class Client:
         self._about: dict[str, Any] | None = None
 
     def about(self) -> dict[str, Any]:
-        """What the service can do, and its limits; asked once."""
+        """Returns what the service can do and its limits; asks only once."""
         if self._about is None:
             self._about = self._ask("/v1/about")
         return self._about
 
     def ready(self) -> bool:
-        """Whether it answers now; not tried again."""
+        """Tells whether the service answers now, without retries."""
         try:
             with urllib.request.urlopen(f"{self.url}/ready", timeout=self.timeout):
                 return True
@@ -73,7 +71,7 @@ class Client:
             return False
 
     def models(self) -> list[dict[str, Any]]:
-        """The models that write there; none where it scores alone."""
+        """Returns the models that write paraphrases; none if the service only scores."""
         return self._ask("/v1/models")["models"] if "paraphrase" in self.about()["parts"] else []
 
     def score(
@@ -97,7 +95,7 @@ class Client:
         explain: bool = False,
         changes: bool = False,
     ) -> list[dict[str, Any]]:
-        """source, candidates, dropped and reason of each text."""
+        """Returns source, candidates, dropped and reason of each text."""
         options = {"n": n, "degree": degree, "seed": seed, "keep": [*keep]}
         options |= {"explain": explain, "changes": changes}
         most = self.about()["limits"]["max_texts"]
@@ -105,7 +103,7 @@ class Client:
         return self._all("/v1/paraphrase", bodies, "results")
 
     def _all(self, path: str, bodies: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-        """The lists of that name of all answers, one behind the other."""
+        """Sends all bodies and joins the lists of that name in the answers."""
         if len(bodies) == 1:
             answers = [self._ask(path, bodies[0])]
         else:
@@ -114,7 +112,7 @@ class Client:
         return [one for answer in answers for one in answer[name]]
 
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The answer. Raises ServiceError, after retries where they may help."""
+        """Returns the answer. Raises ServiceError, after retries if they may help."""
         headers = {"Content-Type": "application/json"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -122,7 +120,7 @@ class Client:
         request = urllib.request.Request(f"{self.url}{path}", data, headers)
         wait = 0.1
         for left in range(self.retries, -1, -1):
-            # Clients that failed together do not come together.
+            # Jitter: clients that failed together must not retry together.
             pause = wait * random.uniform(0.5, 1.5)
             try:
                 with urllib.request.urlopen(request, timeout=self.timeout) as answer:
@@ -136,7 +134,7 @@ class Client:
                     pause = max(pause, float(after))
             except (OSError, http.client.HTTPException, ValueError) as error:
                 nobody = isinstance(getattr(error, "reason", error), ConnectionRefusedError)
-                if nobody and self._about is None:  # one that has answered may be starting again
+                if nobody and self._about is None:  # a service that has answered may be restarting
                     message = f"{self.url}: nothing listens there; start it with: gaixie serve"
                     raise ServiceError(message) from None
                 refused = ServiceError(f"{self.url}: {error}")
@@ -152,7 +150,7 @@ def _parts(items: list[Any], most: int) -> list[list[Any]]:
 
 
 def _message(error: urllib.error.HTTPError) -> str:
-    """The line of an answer that is an error."""
+    """Returns the message of an error response."""
     try:
         return str(json.loads(error.read())["error"]["message"])
     except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):

@@ -1,7 +1,7 @@
-"""How many connections a process holds, and how long it waits for the head of a request.
+"""Limits the connections of a process, and how long it waits for the head of a request.
 
-uvicorn waits for ever for a head that was begun, and takes connections until the process has no
-more files.
+Without this, uvicorn waits for ever for a head that has begun, and accepts connections until the
+process runs out of files.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from gaixie.udfs.command_line import say
 
 HEAD_SECONDS = 20.0
-"""In which the head of a request must have come, whatever its pace."""
+"""Seconds in which the head of a request must arrive, however slowly it comes."""
 SPARE_FILES = 100
-"""Files that a process needs beside its connections."""
+"""Open files that a process needs beside its connections."""
 MOST = 10_000
-"""Connections of a process, where the system allows as many files."""
+"""The most connections of a process, if the system allows as many files."""
 QUIET_SECONDS = 60.0
-"""Between two lines of the log on the same matter."""
+"""Seconds between two log lines on the same matter."""
 
 _said: dict[str, float] = {}
 
 
 def raise_file_limit() -> None:
-    """Takes as many open files as the system allows a process without asking."""
+    """Raises the soft limit of open files to the hard limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -42,7 +42,7 @@ def most_connections() -> int:
 
 
 class Protocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
-    """uvicorn's, with bounds."""
+    """uvicorn's protocol with these limits."""
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -66,7 +66,7 @@ class Protocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_timer()
-        elif self._timer is None:  # a part of the next head
+        elif self._timer is None:  # the first part of the next head
             self._timer = self.loop.call_later(HEAD_SECONDS, self._too_late)
 
     def _stop_timer(self) -> None:
@@ -80,9 +80,7 @@ class Protocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
 
 
 def _say_at_times(line: str) -> None:
-    """Says a line unless one of its kind was said within a minute: an attacker must not fill the
-    log.
-    """
+    """Logs a line at most once a minute for each kind, so that an attacker cannot fill the log."""
     kind, now = line.lstrip("0123456789,"), time.monotonic()
     if now - _said.get(kind, -QUIET_SECONDS) >= QUIET_SECONDS:
         _said[kind] = now

@@ -1,4 +1,4 @@
-"""Writes the candidates of POST /v1/paraphrase with the edits that ship; needs no PyTorch."""
+"""Writes the candidates of POST /v1/paraphrase by the shipped edits; needs no PyTorch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME = "edits"
 
 
 class EditWriter(Writer):
-    """Edits by lexicon and rules, behind the reader's gates."""
+    """Writes by lexicon and rules; the pair encoder's gates check each candidate."""
 
     most, degrees = DRAWS, DEGREES
 

@@ -1,8 +1,8 @@
-"""What a request has to pass before the service looks at it: an ASGI middleware.
+"""An ASGI middleware that checks each request before the service handles it.
 
-Bearer tokens, the size of a body and the time it takes to come, rates by token; then the log line
-and the counters. A body is held whole, for it is bounded; so nothing behind this reads from a slow
-client.
+It checks the bearer token, the size and arrival time of the body, and the rates of the token; it
+also writes the log line and the counters. It reads the whole body, which is bounded, so that the
+application never reads from a slow client.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 OPEN = ("/v1/about",)
-"""Below /v1, and yet without a token: the page asks it whether one is needed."""
+"""Paths below /v1 that need no token: the page asks there whether a token is needed."""
 DOWNLOADS = ("/v1/run/export", "/v1/run/report")
-"""What a browser fetches by itself, with the token in a cookie."""
+"""Paths that a browser fetches by itself, with the token in a cookie."""
 COOKIE = b"gaixie-token"
 READ_ON = 4
-"""How many times the largest body is read before the rest is not."""
+"""Reads at most this many times max_body of a body that is too large."""
 CLIENTS = 10_000
-"""Whose rates are remembered."""
+"""The most clients whose rates are remembered."""
 
 
 class Gone(Exception):
-    """The client is no longer there: nobody reads an answer."""
+    """The client has left, so nobody reads the response."""
 
 
 class Account:
-    """What one client may still ask: two buckets that fill up by the second."""
+    """One client's remaining allowance: two token buckets that refill every second."""
 
     def __init__(self, name: str, rates: tuple[float | None, float | None]):
         self.name = name
-        self._rates = rates  # a second, of requests and of items
+        self._rates = rates  # requests and items per second
         self._left = [rate and rate * 60 for rate in rates]
         self._at = time.monotonic()
 
     def spend(self, requests: int, items: int) -> None:
-        """Raises Refused (429) where one of the buckets has not as many."""
+        """Takes from both buckets. Raises Refused (429) if one of them has too little."""
         now = time.monotonic()
         passed, self._at = now - self._at, now
         for k, (rate, cost) in enumerate(zip(self._rates, (requests, items), strict=True)):
@@ -57,7 +57,7 @@ class Account:
             if rate is None or left is None:
                 continue
             left = self._left[k] = min(rate * 60, left + rate * passed)
-            # What costs more than a whole bucket may pass when it is full, and leaves it in debt.
+            # A cost above a whole bucket may pass when the bucket is full, and leaves it in debt.
             if cost and left < min(cost, rate * 60):
                 what = ("requests", "pairs")[k]
                 wait = (min(cost, rate * 60) - left) / rate
@@ -68,7 +68,7 @@ class Account:
 
 
 class Guard:
-    """The middleware; app: what is behind it."""
+    """The middleware. app: the application that it guards."""
 
     def __init__(self, app: Any, settings: ServiceSettings):
         self.app, self.settings = app, settings
@@ -91,7 +91,7 @@ class Guard:
 
         try:
             scope.setdefault("state", {})["account"] = account = self._account(scope)
-            if scope["path"].startswith("/v1/"):  # neither probes nor the page
+            if scope["path"].startswith("/v1/"):  # not probes or the page
                 account.spend(1, 0)
             body = await self._body(scope, receive)
             await self.app(scope, _after(body, receive), answer)
@@ -99,20 +99,20 @@ class Guard:
             await refused.response()(scope, receive, answer)
         except Gone:
             status = 499
-        except asyncio.CancelledError:  # the server ends, and has waited long enough
+        except asyncio.CancelledError:  # the server is ending and will not wait longer
             status = 503
-            if not answered:  # raised again, it would be a trace in the log
+            if not answered:  # raising it again would log a traceback
                 late = Refused(503, "the service has ended", retry_after=1)
                 await late.response()(scope, receive, answer)
         finally:
             self._note(scope, status, time.perf_counter() - began)
 
     def _account(self, scope: Message) -> Account:
-        """Whose request it is. Raises Refused (401)."""
+        """Returns the account of the request's client. Raises Refused (401)."""
         name = (scope.get("client") or ("",))[0]
         if self._tokens and scope["path"].startswith("/v1/") and scope["path"] not in OPEN:
             given = _token(scope)
-            # All of them are looked at, so that the time it takes says nothing.
+            # Compare all tokens, so that the time reveals nothing.
             known = [
                 own for own, token in self._tokens.items() if hmac.compare_digest(token, given)
             ]
@@ -127,15 +127,15 @@ class Guard:
         return self._accounts[name]
 
     async def _body(self, scope: Message, receive: Receive) -> bytes:
-        """All of it. Raises Refused for one that is too large or too slow.
+        """Reads the whole body. Raises Refused if it is too large or too slow.
 
-        What is somewhat too large is read to its end before it is refused: a client that still
-        sends when the connection is closed may never see the answer.
+        A body that is somewhat too large is read to its end before it is refused, because a client
+        that is still sending when the connection closes may never see the response.
         """
         most = self.settings.max_body
         too_large = Refused(413, f"a body of more than {most:,} bytes")
         for key, value in scope["headers"]:
-            # The parser has checked that it is a number.
+            # The parser has checked that this is a number.
             if key == b"content-length" and int(value) > READ_ON * most:
                 raise too_large
         parts, size = [], 0
@@ -158,9 +158,9 @@ class Guard:
             raise Refused(408, "the body did not come in time") from None
 
     def _note(self, scope: Message, status: int, seconds: float) -> None:
-        """A line of the log, and the counters."""
+        """Writes the log line and updates the counters."""
         route = scope.get("route")
-        path = getattr(route, "path", None) or "other"  # never what a client made up
+        path = getattr(route, "path", None) or "other"  # never a path that a client invented
         telemetry.REQUESTS.labels(path, status).inc()
         telemetry.LATENCY.labels(path).observe(seconds)
         if status in (401, 408, 413, 429, 503):
@@ -178,12 +178,12 @@ class Guard:
         }
         if name := getattr(state.get("account"), "name", ""):
             line["client"] = name
-        sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")  # at once: threads write, too
+        sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")  # one write, for other threads
 
 
 def _token(scope: Message) -> bytes:
-    """Returns the bearer token of a request. A browser's download has it in a cookie, for it
-    sends no header.
+    """Returns the bearer token of a request. A browser's download sends it in a cookie, because
+    it cannot send the header.
     """
     given = b""
     for key, value in scope["headers"]:
@@ -197,7 +197,7 @@ def _token(scope: Message) -> bytes:
 
 
 def _after(body: bytes, receive: Receive) -> Receive:
-    """A receive that gives the body, then what comes behind it."""
+    """Returns a receive that gives the body, and then what follows."""
     given = False
 
     async def again() -> Message:

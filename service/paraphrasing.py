@@ -1,4 +1,4 @@
-"""POST /v1/paraphrase and GET /v1/models, whether the edits that ship or a trained model write."""
+"""Serves POST /v1/paraphrase and GET /v1/models, for the shipped edits or a trained model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gaixie.udfs.text.normalise import is_han, normalise
 from gaixie.udfs.text.segmenters import load_segmenter
 
 WAIT = 0.01
-"""Seconds that a text waits for others: a batch takes many times as long."""
+"""Seconds that a text waits for others; a batch takes many times as long."""
 TERMS = 16
 SEEDS = 2**31
 Why = Literal["empty", "undecodable", "too_long", "nothing_good_enough"]
@@ -106,7 +106,7 @@ class ModelsAnswer(Strict):
 
 
 class Asked(NamedTuple):
-    """What texts of several requests have to share to be written in one batch."""
+    """The settings that texts must share to be written in one batch."""
 
     n: int
     degree: int | None
@@ -115,23 +115,23 @@ class Asked(NamedTuple):
     """(explain, changes)."""
     seed: int | None
     own: int
-    """The number of a request with a seed, else 0: draws depend on what shares the batch."""
+    """A number of its own for a request with a seed, else 0: draws depend on the whole batch."""
 
 
 class Writer:
-    """What writes candidates; its methods are called in threads, one at a time."""
+    """Writes candidates. Threads call its methods, one at a time."""
 
     most = 1
-    """Candidates of a text, at most."""
+    """The most candidates of a text."""
     degrees = 0
-    """Degrees of change that it knows; 0: none."""
+    """How many degrees of change it supports; 0 for none."""
     batch_size = 32
 
     def __init__(self, tier: str, max_characters: int):
         self.tier, self.max_characters, self.signature = tier, max_characters, ""
 
     def load(self) -> None:
-        """Loads what it needs, and writes once."""
+        """Loads all that it needs, and writes once."""
         self.spscore, self.segmenter = SPScore.load(self.tier), load_segmenter()
         self.signature = self.spscore.signature(self.segmenter)
         self.load_model()
@@ -139,7 +139,7 @@ class Writer:
         self.write(Asked(1, degree, (), (False, False), None, 0), ["今天天气很好，我们去公园吧。"])
 
     def load_model(self) -> None:
-        """Loads what writes."""
+        """Loads the model."""
         raise NotImplementedError
 
     def write(self, asked: Asked, texts: list[str]) -> list[dict[str, Any]]:
@@ -192,7 +192,7 @@ def _lost(terms: Sequence[str], source: str, text: str) -> bool:
 
 
 class ParaphrasingPart(QueuedPart):
-    """A writer, which many requests share."""
+    """A writer that many requests share."""
 
     name = "paraphrase"
 

@@ -1,6 +1,4 @@
-"""What a service is made of: parts, each with routes below /v1 and something to load before it
-answers.
-"""
+"""The base classes of a service's parts, each with routes below /v1 and something to load."""
 
 from __future__ import annotations
 
@@ -23,30 +21,29 @@ class Part:
     """One subject of a service, in each of its processes."""
 
     name = ""
-    """What GET /v1/about calls it; the page shows a tab for each part that it knows."""
+    """Its name in GET /v1/about; the page shows a tab for each part that it knows."""
     router: APIRouter
-    """With the prefix /v1."""
+    """Routes with the prefix /v1."""
 
     async def start(self) -> None:
-        """Loads what it needs, in a thread if that takes long: the process answers /health
-        meanwhile.
-        """
+        """Loads what the part needs; uses a thread if that is slow, so that /health answers."""
 
     async def stop(self) -> None:
-        """Finishes what is under way, then lets go of what it holds."""
+        """Finishes the requests under way, then releases what it holds."""
 
     def ready(self) -> bool:
         """Says whether it answers now."""
         return True
 
     def about(self) -> dict[str, Any]:
-        """Returns what a client may want to know: signature, limits."""
+        """Returns facts for clients: signature, limits."""
         return {}
 
 
 class QueuedPart(Part):
-    """A part whose requests share batches. cost: pairs that an item counts for, in rates and in
-    the queue.
+    """A part whose requests share batches.
+
+    cost: how many pairs an item counts as, in rates and in the queue.
     """
 
     cost = 1
@@ -63,7 +60,7 @@ class QueuedPart(Part):
         wait: float = 0.002,
         size: Callable[[Any], int] | None = None,
     ) -> None:
-        """Begins to take requests; the arguments are Batcher's."""
+        """Starts accepting requests; the arguments are Batcher's."""
         queue = max(1, self.settings.queue // self.cost)
         self._batcher = Batcher(work, most=most, queue=queue, wait=wait, size=size, seen=self._seen)
 

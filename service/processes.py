@@ -1,8 +1,8 @@
-"""The processes of a service: one, or several on one port.
+"""Runs a service in one process, or in several on one port.
 
-uvicorn's supervisor holds the port, starts a worker that has died again, and at SIGTERM has each of
-them answer what is under way before it ends. A connection that waits to be taken is not lost with a
-worker: the port is the supervisor's.
+uvicorn's supervisor holds the port and restarts a worker that dies. At SIGTERM each worker answers
+the requests under way before it ends. If a worker dies, connections that are not yet accepted are
+not lost, because the port belongs to the supervisor.
 """
 
 from __future__ import annotations
@@ -34,24 +34,22 @@ from gaixie.service.telemetry import FOLDER
 from gaixie.udfs.command_line import say
 
 HEALTHCHECK = 120
-"""Seconds without a sign of life after which a worker is taken for hung: it may load a model
-meanwhile.
-"""
+"""Seconds without a sign of life after which a worker counts as hung; enough to load a model."""
 LATE = 5
-"""Seconds that a worker may take beyond its drain."""
+"""Seconds that a worker may take beyond its drain time."""
 ENDING = {signal.SIGINT, signal.SIGTERM}
 """Signals that end a service."""
 KEEP_ALIVE = 75
-"""Seconds that an idle connection is kept: longer than proxies do, so that they close it."""
+"""Seconds to keep an idle connection: longer than proxies do, so that they close it first."""
 OPTIONS: dict[str, Any] = {
-    "access_log": False,  # Guard writes one without texts and tokens
+    "access_log": False,  # Guard writes a log without texts and tokens
     "server_header": False,
-    "proxy_headers": False,  # whoever sends them could choose the address that is counted
+    "proxy_headers": False,  # a client could forge the address that rates are counted by
     "ws": "none",
     "http": Protocol,
     "timeout_keep_alive": KEEP_ALIVE,
 }
-"""Of uvicorn, whatever the service."""
+"""uvicorn's settings for every service."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -62,11 +60,11 @@ def serve(
     workers: int = 1,
     drain: int = 30,
 ) -> int:
-    """Serves until SIGTERM or SIGINT; the exit code.
+    """Serves until SIGTERM or SIGINT, and returns the exit code.
 
-    make: makes the application in each process; may be pickled. port: 0 takes a free one. drain:
-    seconds that answers under way have when the service ends. Raises OSError where the port cannot
-    be had.
+    make: makes the application in each process; must be picklable. port: 0 takes a free one. drain:
+    seconds to finish requests under way when the service ends. Raises OSError if the port is not
+    available.
     """
     logging.getLogger("uvicorn.error").addFilter(_is_a_trouble)
     config = uvicorn.Config(
@@ -86,7 +84,7 @@ def serve(
     if workers == 1:
         server = uvicorn.Server(config)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        # uvicorn raises the signal again when all is answered; to be told to end is no failure.
+        # uvicorn raises the signal again when all is answered; ending on request is no failure.
         with suppress(KeyboardInterrupt, SystemExit):
             server.run(sockets=[listening])
         return 0 if server.started else 2
@@ -102,10 +100,9 @@ def serve(
 
 @contextmanager
 def in_a_thread(app: FastAPI, drain: int | None = None) -> Iterator[str]:
-    """The address of a service in a thread of this process, on a free port of loopback; it ends
-    with the block.
+    """Serves in a thread of this process, on a free port of loopback, until the block ends.
 
-    Raises RuntimeError where the application cannot start.
+    Yields the address. Raises RuntimeError if the application cannot start.
     """
     listening = _bind("127.0.0.1", 0)
     config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=drain, **OPTIONS)
@@ -124,9 +121,7 @@ def in_a_thread(app: FastAPI, drain: int | None = None) -> Iterator[str]:
 
 
 class _Quietly:
-    """Makes the application with the log that this process wants; workers are started anew, not
-    forked.
-    """
+    """Makes the application with a quiet log in each process: workers are spawned, not forked."""
 
     def __init__(self, make: Callable[[], FastAPI]):
         self.make = make
@@ -134,7 +129,7 @@ class _Quietly:
     def __call__(self) -> FastAPI:
         if parent := multiprocessing.parent_process():
             Thread(target=_end_after, args=(parent,), daemon=True).start()
-            # uvicorn has its handler now; until here an interrupt would have ended in a trace
+            # uvicorn's handler is set now; before, an interrupt would have printed a traceback
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         logging.getLogger("uvicorn.error").addFilter(_is_a_trouble)
         raise_file_limit()
@@ -142,8 +137,8 @@ class _Quietly:
 
 
 def _end_after(parent: BaseProcess) -> None:
-    """Has this process end when the supervisor has: killed, it ends nobody, and they would hold
-    the port.
+    """Ends this process when the supervisor ends: a killed supervisor stops no worker, and the
+    workers would hold the port.
     """
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
@@ -151,10 +146,10 @@ def _end_after(parent: BaseProcess) -> None:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits. A worker that starts meanwhile inherits that: else it would end its imports
-    with a trace.
+    """Holds Ctrl-C back. A worker that starts meanwhile inherits this; otherwise an interrupt
+    during its imports would print a traceback.
     """
-    resource_tracker.ensure_running()  # whose start lets interrupts through again
+    resource_tracker.ensure_running()  # starting it later would unblock interrupts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -163,7 +158,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 class _Supervisor(Multiprocess):
-    """Of uvicorn, which also forgets what a dead worker's gauges said."""
+    """uvicorn's supervisor, which here also drops the gauges of a dead worker."""
 
     failed = False
 
@@ -173,16 +168,16 @@ class _Supervisor(Multiprocess):
         self._hear_of_deaths()
 
     def _hear_of_deaths(self) -> None:
-        """The pipe of a worker that dies ends, as long as only the worker holds its end.
+        """Closes this process's copy of each worker's pipe end, so that a worker's death ends it.
 
-        Else a death while the supervisor waits for a sign of life is noticed after HEALTHCHECK
-        seconds, as is a signal that comes meanwhile.
+        Otherwise a death, or a signal, while the supervisor waits for a sign of life would go
+        unnoticed for HEALTHCHECK seconds.
         """
         for process in self.processes:
             process.child_conn.close()
 
     def terminate_all(self) -> None:
-        for listening in self.sockets:  # else those who come now would wait for nobody
+        for listening in self.sockets:  # else new connections would wait for nobody
             listening.close()
         super().terminate_all()
 
@@ -190,7 +185,7 @@ class _Supervisor(Multiprocess):
         end = time.monotonic() + (self.config.timeout_graceful_shutdown or 0) + LATE
         for process in self.processes:
             process.process.join(max(0.0, end - time.monotonic()))
-            if process.process.is_alive():  # at work on what nobody can interrupt
+            if process.process.is_alive():  # in work that cannot be interrupted
                 say(f"worker {process.pid} does not end; it is killed")
                 process.process.kill()
                 process.process.join()
@@ -215,15 +210,15 @@ class _Supervisor(Multiprocess):
             say(f"worker {process.pid} has died; another one takes its place")
 
     def _is_ending(self) -> bool:
-        """Whether a signal has been handled or waits: Ctrl-C may end a worker before this process
-        handles its own.
+        """Tells whether a signal was handled or is pending: Ctrl-C may end a worker before this
+        process handles the signal.
         """
         return self.should_exit.is_set() or not ENDING.isdisjoint(self.signal_queue)
 
 
 def _is_a_trouble(record: logging.LogRecord) -> bool:
-    """Of what uvicorn says about its own life. Told twice to end, it drops the application's
-    end."""
+    """Keeps only uvicorn's warnings and errors, without the cancelled shutdown of the application
+    that follows a second signal."""
     dropped = record.getMessage().rstrip().endswith("asyncio.exceptions.CancelledError")
     return record.levelno >= logging.WARNING and not dropped
 
@@ -243,6 +238,6 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def warn_of_open_port(host: str, tokens: dict[str, str]) -> None:
-    """A line where anybody on the network may ask."""
+    """Prints a warning if anybody on the network may use the service."""
     if host not in LOOPBACK and not tokens:
         say(f"warning: {host} is open to the network, and there are no tokens")

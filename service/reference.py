@@ -1,4 +1,4 @@
-"""GET /docs: what OpenAPI says of a service, as one page without scripts."""
+"""Serves GET /docs: the OpenAPI schema of a service as one page without scripts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TEMPLATE = Path(__file__).with_name("reference.html.j2")
 
 
 def reference(schema: dict[str, Any]) -> str:
-    """Returns the page of an OpenAPI schema."""
+    """Returns the page for an OpenAPI schema."""
     models = schema.get("components", {}).get("schemas", {})
     calls = [
         {
@@ -34,12 +34,12 @@ def reference(schema: dict[str, Any]) -> str:
 
 
 def _content(own: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema of a body of JSON; {} for any other."""
+    """Returns the schema of a JSON body; {} for any other body."""
     return dict(own.get("content", {}).get("application/json", {}).get("schema", {}))
 
 
 def _resolved(schema: dict[str, Any], models: dict[str, Any]) -> dict[str, Any]:
-    """Returns a schema with its references and optional parts looked up; the items of an array."""
+    """Resolves references and optional parts of a schema; for an array, returns its items."""
     while True:
         options = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
         if "$ref" in schema:
@@ -80,7 +80,7 @@ def _row(name: str, field: dict[str, Any], place: dict[str, Any]) -> tuple[str, 
 
 
 def _example(schema: dict[str, Any], models: dict[str, Any]) -> str:
-    """Returns a body made of the examples of its required fields; empty where one has none."""
+    """Returns a body of the required fields' examples; empty if one has no example."""
     own = _resolved(schema, models)
     given: dict[str, Any] = {}
     for name, field in own.get("properties", {}).items():

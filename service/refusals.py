@@ -1,4 +1,4 @@
-"""Why a request gets no answer: one JSON form for all, {"error": {"code", "message"}}."""
+"""Answers failed requests in one JSON form: {"error": {"code", "message"}}."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CODES = {
     **{408: "too_slow", 413: "too_large", 415: "unsupported_media_type", 422: "invalid"},
     **{429: "too_many", 500: "internal", 503: "unavailable"},
 }
-"""HTTP status -> code, which programs read."""
+"""Maps each HTTP status to the code that programs read."""
 
 
 LONGEST = 300
-"""Characters of a message."""
+"""The most characters of a message."""
 
 
 class Fault(Strict):
@@ -46,7 +46,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 class Refused(Exception):
     """A request that is answered with an error.
 
-    retry_after: seconds after which the same request may succeed; None where it never does.
+    retry_after: seconds after which the same request may succeed; None if it never will.
     """
 
     def __init__(self, status: int, message: str, retry_after: float | None = None):
@@ -60,15 +60,15 @@ class Refused(Exception):
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
         if self.status in (408, 413):
-            headers["Connection"] = "close"  # what was sent was not read to its end
-        # Names of fields come from the client: any characters, any number of them.
+            headers["Connection"] = "close"  # the request was not read to its end
+        # Field names come from the client: any characters, of any length.
         line = " ".join(self.message.encode("utf-8", "replace").decode().split())
         body = {"error": {"code": CODES[self.status], "message": line[:LONGEST]}}
         return JSONResponse(body, self.status, headers)
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Has every error of an app answered in this form."""
+    """Makes an app answer every error in this form."""
 
     @app.exception_handler(Refused)
     def _refused(request: Request, error: Refused) -> JSONResponse:
@@ -90,13 +90,13 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     def _unexpected(request: Request, error: Exception) -> JSONResponse:
-        """The log has the traceback, and the client no part of it."""
+        """Answers 500. The traceback goes to the log, never to the client."""
         return Refused(500, "an error of the service, which its log explains").response()
 
 
 def fault(error: Any) -> str:
-    """What pydantic has found, in one line: where, and what was expected. No text of the request
-    is in it.
+    """Describes pydantic's error in one line: where, and what was expected. It quotes no text of
+    the request.
     """
     where, what = error["loc"], error["msg"].removeprefix("Value error, ")
     place = ".".join(str(step) for step in where if step != "body")

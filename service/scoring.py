@@ -1,4 +1,4 @@
-"""POST /v1/score and /v1/score-table: SPScore-zh of sentence pairs, by HTTP."""
+"""Serves SPScore-zh of sentence pairs over HTTP: POST /v1/score and /v1/score-table."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from gaixie.udfs.text.segmenters import Segmenter, load_segmenter
 from gaixie.udfs.text.validate import REASONS
 
 MOST = 2_000
-"""Pairs of a batch: a tenth of a second of one core."""
+"""Pairs of a batch: a tenth of a second on one core."""
 DECIMALS = 6
-"""Of a score in an answer; the metric's own have seven digits."""
+"""Decimals of a score in an answer; the metric's own scores have seven digits."""
 Pair = tuple[str, str]
 BAD = "去年他花了３０００元买下这座房子，没有后悔。", "这座的的房子，去年产量减少了，他后悔。"
-"""A pair of which every judgement is low."""
+"""A pair whose every judgement is low."""
 Options = tuple[bool, bool]
 """(explain, changes)."""
 Encoding = Annotated[
@@ -49,7 +49,7 @@ Column = Annotated[
 
 
 def characters(text: str) -> str:
-    """The text, if it has characters alone: JSON can write what no encoding of text has."""
+    """Returns the text if it is valid: JSON can hold lone surrogates, which no encoding can."""
     if "\0" in text:
         raise ValueError("it holds a NUL character")
     try:
@@ -155,7 +155,7 @@ class TableFacts(Strict):
 
 
 class ScoringPart(QueuedPart):
-    """SPScore-zh of a tier, which many requests share."""
+    """Scores with SPScore-zh of a tier; many requests share the model."""
 
     name = "score"
 
@@ -189,8 +189,8 @@ class ScoringPart(QueuedPart):
         return {"tier": self.tier, "signature": self.signature}
 
     def judge(self, options: Options, pairs: list[Pair]) -> list[dict[str, Any]]:
-        """An answer's Score for each pair. What the scoring job would set aside is not judged,
-        but short ones are.
+        """Returns a Score for each pair. Pairs that the scoring job would quarantine are not
+        judged, except short ones.
         """
         sources, paraphrases = zip(*pairs, strict=True)
         codes, fit, values = validated_features(
@@ -305,11 +305,11 @@ def with_reasons(
     spscore: SPScore,
     segmenter: Segmenter,
 ) -> None:
-    """Adds to the answer of each judged pair what options ask for: reasons, and what changed."""
+    """Adds reasons and changes to the answer of each judged pair, as options ask."""
     explained, marked = options
     if explained:
         reasons: list[list[str]] = [[] for _ in pairs]
-        if spscore.tier != "paper":  # which sees nothing that could be named
+        if spscore.tier != "paper":  # tier paper sees nothing to name
             reasons = explain_pairs(pairs, segmenter, Resources.load(), answers)
         for answer, own in zip(answers, reasons, strict=True):
             answer["reasons"] = own

@@ -64,12 +64,12 @@ WRITING: tuple[tuple[str, Any, Any, str, str], ...] = (
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command, and returns its exit code."""
+    """Runs the command and returns its exit code."""
     return run_command("serve", lambda: run(_arguments(argv)))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Checks what it is given, serves until it is told to end, and returns the exit code."""
+    """Checks the arguments, serves until a signal ends it, and returns the exit code."""
     from gaixie.service.processes import serve, warn_of_open_port
     from gaixie.service.settings import read_tokens
     from gaixie.udfs.spscore import SPScore
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def make(tier: str, model: Any, settings: ServiceSettings) -> FastAPI:
-    """The application of one process. Imports PyTorch only for a model."""
+    """Makes the application of one process. Imports PyTorch only for a model."""
     from gaixie.service.app import make_app
     from gaixie.service.paraphrasing import ParaphrasingPart, Writer
     from gaixie.service.part import Part
@@ -111,7 +111,7 @@ def make(tier: str, model: Any, settings: ServiceSettings) -> FastAPI:
 
 
 def _model(args: argparse.Namespace) -> Any:
-    """Returns what the workers load, after it was loaded once: a mistake shows before any port
+    """Returns what the workers load. Loads it once first, so that mistakes show before a port
     is open.
     """
     if not Path(args.model).is_dir():
@@ -132,7 +132,7 @@ def _model(args: argparse.Namespace) -> Any:
 
 
 def _answer_once(application: FastAPI, settings: ServiceSettings) -> None:
-    """Serves for a moment, asks all that it can do, and prints what it says."""
+    """Serves for a moment, requests all that the service can do, and prints the answers."""
     from gaixie.service.client import Client
     from gaixie.service.processes import in_a_thread
 

@@ -11,7 +11,7 @@ from gaixie.udfs.defaults import MAX_CHARACTERS, MIN_CHARACTERS
 from gaixie.udfs.storage.settings import Strict
 
 TOKENS, TOKENS_FILE = "GAIXIE_TOKENS", "GAIXIE_TOKENS_FILE"
-"""Environment: NAME=TOKEN entries, separated by spaces or commas; or a file of them."""
+"""Environment variables: NAME=TOKEN entries, separated by spaces or commas; or a file of them."""
 SHORTEST_TOKEN = 16
 
 
@@ -51,8 +51,8 @@ class ServiceSettings(Strict):
 
 
 def read_tokens() -> dict[str, str]:
-    """The tokens of the environment. Raises OSError or ValueError with a line that shows none of
-    them.
+    """Reads the tokens of the environment. Raises one-line OSError or ValueError that show no
+    token.
     """
     if path := os.environ.get(TOKENS_FILE):
         where, text = f"{TOKENS_FILE}: {path}", Path(path).read_text("utf-8")

@@ -1,6 +1,4 @@
-"""What may stand for a word of a paraphrase, from the lexicon of udfs/paraphrase in both
-directions.
-"""
+"""Finds replacements for a word of a paraphrase: the lexicon of udfs/paraphrase, both ways."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from functools import cache
 from gaixie.udfs.paraphrase.lexicon import load
 
 MOST = 12
-"""Alternatives of a word."""
+"""The most alternatives of a word."""
 
 
 @cache
@@ -24,12 +22,12 @@ def _both_ways() -> dict[str, tuple[str, ...]]:
 
 
 def rewordings(text: str, start: int, end: int, source: str) -> list[tuple[str, str]]:
-    """Returns (what replaces text[start:end], the text with it): the source's own words last."""
+    """Returns (replacement of text[start:end], the new text), with the source's own words last."""
     own = text[start:end]
     found: dict[str, None] = {}
-    for first in range(len(own)):  # the whole of it, then phrases inside
+    for first in range(len(own)):  # the whole span, then phrases inside
         for last in range(len(own), first, -1):
-            if last - first > 1 or len(own) == 1:  # one character is too often part of a word
+            if last - first > 1 or len(own) == 1:  # a single character is too often part of a word
                 for other in _both_ways().get(own[first:last], ()):
                     found[own[:first] + other + own[last:]] = None
     choices = sorted((one for one in found if one != own), key=lambda one: one in source)

@@ -1,5 +1,5 @@
-"""Tables of pairs that people upload: CSV, TSV and XLSX, with the encoding and columns they
-happen to have.
+"""Reads the tables of pairs that people upload: CSV, TSV and XLSX, in any common encoding and with
+any columns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 from gaixie.service.refusals import Refused
 from gaixie.udfs.spscore import OUTPUTS
 
-csv.field_size_limit(2**31 - 1)  # bodies are bounded; a sentence that is too long says so itself
+csv.field_size_limit(2**31 - 1)  # bodies are bounded, long sentences get a reason
 
 ADDED = (*OUTPUTS, "reason")
 """Columns that an answer adds."""
@@ -28,12 +28,12 @@ NAMES = {
         *("同义句", "sentence2", "text2"),
     ),
 }
-"""What people call the two columns; in lower case, the likeliest first."""
+"""What people call the two columns, in lower case, likeliest first."""
 
 
 @dataclass
 class Table:
-    """A table, and where its pairs are. Every row has as many cells as the header."""
+    """A table and the columns of its pairs. Every row has as many cells as the header."""
 
     header: list[str]
     rows: list[list[str]]
@@ -43,7 +43,7 @@ class Table:
     paraphrase: str | None = None
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Returns the pairs of the rows. Raises Refused where a column is not known."""
+        """Returns the pairs of the rows. Raises Refused if a column is not known."""
         places = []
         for side in NAMES:
             name = getattr(self, side)
@@ -54,7 +54,7 @@ class Table:
         return [(row[places[0]], row[places[1]]) for row in self.rows]
 
     def scored(self, scores: Iterable[dict[str, Any]]) -> str:
-        """Returns the table with its scores behind its columns, as CSV or TSV."""
+        """Returns the table with the scores appended as columns, as CSV or TSV."""
         file = io.StringIO()
         write = csv.writer(file, delimiter=self.delimiter, lineterminator="\n").writerow
         write([*self.header, *ADDED])
@@ -66,9 +66,9 @@ class Table:
 def read_table(
     body: bytes, kind: str, encoding: str | None, source: str | None, paraphrase: str | None
 ) -> Table:
-    """Reads a table. kind: its Content-Type. None: what is not given is recognised.
+    """Reads a table. kind: its Content-Type. Detects whatever is None.
 
-    Raises Refused, with a line that names the place.
+    Raises Refused with a line that names the place.
     """
     if XLSX in kind or body.startswith(b"PK\3\4"):
         encoding, delimiter = "xlsx", ","
@@ -101,19 +101,19 @@ def read_table(
 
 
 def _recognised(header: list[str], side: str) -> str | None:
-    """Returns the column that is called what people call a side."""
+    """Returns the column whose name people use for a side."""
     lower = {name.lower(): name for name in reversed(header)}
     return next((lower[name] for name in NAMES[side] if name in lower), None)
 
 
 def _text(body: bytes, encoding: str | None) -> tuple[str, str]:
-    """Returns the encoding of a body and its text; if none is given, the first that fits."""
+    """Returns the encoding and the text of a body; without an encoding, tries the usual ones."""
     given = encoding
     if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         given = "utf-16"
     for name in [given] if given else ("utf-8", "gb18030"):
         try:
-            text = body.decode(name).removeprefix("\ufeff")  # of GB18030 too
+            text = body.decode(name).removeprefix("\ufeff")  # GB18030 has one too
         except UnicodeDecodeError as error:
             line = body.count(b"\n", 0, error.start) + 1
             other = "gb18030" if name == "utf-8" else "utf-8"
@@ -127,9 +127,7 @@ def _text(body: bytes, encoding: str | None) -> tuple[str, str]:
 
 
 def _delimiter(text: str, kind: str) -> str:
-    """Returns what separates the cells: as the Content-Type says, or what the first line has
-    most of.
-    """
+    """Returns the delimiter: as the Content-Type says, or the most frequent in the first line."""
     if "tab-separated" in kind:
         return "\t"
     first = text.partition("\n")[0]
@@ -137,7 +135,7 @@ def _delimiter(text: str, kind: str) -> str:
 
 
 def _lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields the number of the last line and the cells of each row that has some."""
+    """Yields the last line's number and the cells of each row that is not empty."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         yield from ((reader.line_num, row) for row in reader if row)
@@ -146,7 +144,7 @@ def _lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _sheet(body: bytes) -> Iterator[tuple[int, list[str]]]:
-    """Yields the rows of the first sheet of a workbook that have a cell."""
+    """Yields the rows that are not empty in the first sheet of a workbook."""
     from openpyxl import load_workbook
 
     try:

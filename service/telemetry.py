@@ -1,7 +1,7 @@
-"""What GET /metrics says, in Prometheus' text format, over all processes of a service.
+"""Provides GET /metrics in Prometheus' text format, over all processes of a service.
 
-Several processes share what they count through files of one folder, which the command that starts
-them makes and names in PROMETHEUS_MULTIPROC_DIR before this module is imported.
+The processes share their counts through files in one folder. The command that starts them makes
+the folder and sets PROMETHEUS_MULTIPROC_DIR before this module is imported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REJECTED = Counter("gaixie_rejected", "Requests without an answer of their part"
 
 
 def exposition() -> tuple[bytes, str]:
-    """(text, its content type) of all that was counted."""
+    """Returns (text, its content type) of all metrics."""
     registry: CollectorRegistry = REGISTRY
     if os.environ.get(FOLDER):
         registry = CollectorRegistry()

@@ -17,12 +17,12 @@ from gaixie.training.modeling.kept_terms import keeping
 from gaixie.training.modeling.paraphraser import Paraphraser, Ranked, Ranking
 
 SUMMARY = 600
-"""Characters of a model's card that are shown, at most."""
+"""The most characters of a model's card to show."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model of a service, and how it writes."""
+    """A model of a service and its generation settings."""
 
     folder: str
     decoding: Decoding
@@ -31,7 +31,7 @@ class Model:
     device: str = "auto"
     precision: str = "float32"
     threads: int = 0
-    """Of PyTorch in a process; 0 leaves them as they are."""
+    """PyTorch's threads in a process; 0 keeps its default."""
 
 
 class ModelWriter(Writer):
@@ -85,13 +85,13 @@ class ModelWriter(Writer):
 
 
 def _candidate(one: Ranked) -> dict[str, Any]:
-    """Returns a ranked candidate as a CandidateOut has it."""
+    """Returns a ranked candidate in the form of CandidateOut."""
     own = {"entities_kept": one.entities, "log_probability": one.log_probability}
     return {"text": one.text, **one.judgements, **own}
 
 
 def _summary(card: Path) -> str:
-    """Returns the first paragraph of a model's card; empty where the folder has none."""
+    """Returns the first paragraph of a model's card; empty if the folder has no card."""
     if not card.is_file():
         return ""
     body = card.read_text("utf-8", "replace").rpartition("\n---\n")[2]

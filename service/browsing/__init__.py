@@ -1,3 +1,4 @@
-"""A published run or release, looked at in a browser: what jobs/show_run.py --serve calls. Needs
-gaixie[browse].
+"""Shows a published run or release in a browser, for jobs/show_run.py --serve.
+
+Needs gaixie[browse].
 """

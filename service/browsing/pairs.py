@@ -1,8 +1,8 @@
-"""The pairs of a published run or release in a table of DuckDB, to be asked for by filters.
+"""Holds the pairs of a published run or release in a DuckDB table, for queries with filters.
 
-Its files are read once, where they lie, into a database in a temporary folder: from then on every
-question is answered in a fraction of a second, whatever becomes of the files, and no question can
-reach another file, for DuckDB is told to open none. It takes about the disk space of the files.
+The files are read once into a database in a temporary folder. From then on every query takes a
+fraction of a second, whatever happens to the files, and no query can reach another file, because
+DuckDB may open none. The database takes about the disk space of the files.
 """
 
 from __future__ import annotations
@@ -39,31 +39,31 @@ TYPES = {
     "rated": "DOUBLE",
     **dict.fromkeys(SCORES, "FLOAT"),
 }
-"""Columns that are shown, where the pairs have them."""
+"""Columns that are shown if the pairs have them."""
 NEEDED = ("pair_id", "source", "paraphrase", "spscore")
 BINS = 20
 BATCH = 50_000
-"""Rows that are read at once."""
+"""Rows to read at once."""
 MEMORY = "2GB"
-"""What DuckDB keeps in memory, at most; by default it fills most of the machine's."""
+"""The most memory for DuckDB, which by default takes most of the machine's."""
 PIECE = 10_000
-"""Rows that are exported at once: 60 MB where all sentences are as long as may be."""
+"""Rows to export at once: 60 MB if all sentences have the greatest length."""
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Which pairs. None, or an empty text, does not filter."""
+    """Selects pairs. None or an empty text does not filter."""
 
     origin: str | None = None
     stage: int | None = None
     split: str | None = None
     text: str | None = None
-    """In the source or the paraphrase, to the character."""
+    """Text that the source or the paraphrase contains exactly."""
     bounds: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
-    """By score: the least and the most, both within."""
+    """Lowest and highest value of each score, both inclusive."""
 
     def where(self) -> tuple[str, list[Any]]:
-        """(condition of SQL, its parameters)."""
+        """Returns (SQL condition, its parameters)."""
         parts, values = ["true"], []
         for name in ("origin", "stage", "split"):
             if (value := getattr(self, name)) is not None:
@@ -81,14 +81,14 @@ class Filter:
 
 
 def _score(name: str) -> str:
-    """A column of a score, for SQL. Raises ValueError for any other name."""
+    """Returns a score's column for SQL. Raises ValueError for any other name."""
     if name not in SCORES:
         raise ValueError(f"{name}: expected one of {', '.join(SCORES)}")
     return name
 
 
 class Pairs:
-    """The table. Each question has a cursor of its own, so that several are answered at once."""
+    """The table of pairs. Each query has its own cursor, so that several can run at once."""
 
     def __init__(
         self,
@@ -96,8 +96,8 @@ class Pairs:
         manifest: RunManifest | ReleaseManifest,
         progress: Callable[[int], None] = lambda rows: None,
     ):
-        """folder: of the manifest. Raises OSError or ValueError, in one line, for files that
-        cannot be read.
+        """Reads the files. folder: the manifest's. Raises one-line OSError or ValueError for
+        files that cannot be read.
         """
         self.folder = folder
         self._folder = tempfile.mkdtemp(prefix="gaixie-browse-")
@@ -114,7 +114,7 @@ class Pairs:
         self.scores = [name for name in SCORES if name in self.columns]
 
     def close(self) -> None:
-        """Takes the database away."""
+        """Deletes the database."""
         if hasattr(self, "_database"):
             self._database.close()
             del self._database  # else DuckDB reports it as leaked when the process ends
@@ -126,7 +126,7 @@ class Pairs:
     def _fill(
         self, files: list[tuple[str, dict[str, str]]], progress: Callable[[int], None]
     ) -> list[str]:
-        """Makes the table of files, and returns its columns."""
+        """Fills the table from files, and returns its columns."""
         made: list[str] = []
         for uri, constants in files:
             for batch in _batches(uri):
@@ -156,9 +156,7 @@ class Pairs:
         return made
 
     def values(self, name: str) -> list[Any]:
-        """The different values of origin, stage or split, in order; none where there is no such
-        column.
-        """
+        """Returns the sorted distinct values of origin, stage or split; none without the column."""
         if name not in self.columns:
             return []
         rows = self.cursor().execute(f"SELECT DISTINCT {name} FROM pairs ORDER BY 1").fetchall()
@@ -173,8 +171,8 @@ class Pairs:
         limit: int,
         after: tuple[float, str] | None = None,
     ) -> list[dict[str, Any]]:
-        """Pairs in the order of a score, then of pair_id. after: (score, pair_id) of the last
-        one of the page before.
+        """Returns pairs ordered by a score, then by pair_id. after: (score, pair_id) of the last
+        pair on the previous page.
         """
         where, values = wanted.where()
         name, sign = _score(sort), "<" if descending else ">"
@@ -188,7 +186,7 @@ class Pairs:
     def sample(
         self, cursor: duckdb.DuckDBPyConnection, wanted: Filter, count: int, seed: int
     ) -> list[dict[str, Any]]:
-        """Pairs at random: the same ones for the same seed."""
+        """Returns random pairs, the same ones for the same seed."""
         where, values = wanted.where()
         sql = f"SELECT * FROM pairs WHERE {where} ORDER BY hash(pair_id || ?), pair_id LIMIT ?"
         return _rows(cursor.execute(sql, [*values, str(seed), count]))
@@ -196,7 +194,7 @@ class Pairs:
     def histogram(
         self, cursor: duckdb.DuckDBPyConnection, wanted: Filter, column: str
     ) -> list[int]:
-        """Pairs by score, in BINS bins of [0, 1]."""
+        """Counts pairs by score, in BINS bins of [0, 1]."""
         where, values = wanted.where()
         name = _score(column)
         sql = (
@@ -213,7 +211,7 @@ class Pairs:
         return int(count)
 
     def one(self, cursor: duckdb.DuckDBPyConnection, pair_id: str) -> dict[str, Any] | None:
-        """The pair of an id."""
+        """Returns the pair with an id."""
         rows = _rows(cursor.execute("SELECT * FROM pairs WHERE pair_id = ? LIMIT 1", [pair_id]))
         return rows[0] if rows else None
 
@@ -222,7 +220,7 @@ class Pairs:
     ) -> Iterator[bytes]:
         """Yields all pairs of a filter as a file, csv or parquet, a piece at a time."""
         where, values = wanted.where()
-        # execute() would hold the whole answer, as a relation it comes when it is asked for.
+        # execute() would hold the whole result; a relation is read piece by piece.
         asked = cursor.sql(f"SELECT * FROM pairs WHERE {where}", params=values)
         batches = asked.to_arrow_reader(PIECE)
         made = io.BytesIO()
@@ -239,7 +237,7 @@ class Pairs:
 def files_of(
     folder: str, manifest: RunManifest | ReleaseManifest
 ) -> list[tuple[str, dict[str, str]]]:
-    """(URI, what its path says of all of its rows) of each file of pairs."""
+    """Returns (URI, the values in its path that all of its rows share) of each file of pairs."""
     listed: list[Listed]
     if isinstance(manifest, RunManifest):
         listed = [*manifest.files.get("scored", [])]
@@ -251,12 +249,12 @@ def files_of(
         steps = [step.partition("=") for step in file.path.split("/")]
         constants = {name: value for name, equals, value in steps if equals and name in TYPES}
         found.append((storage.join(folder, file.path), constants))
-    random.Random(0).shuffle(found)  # so that progress is even
+    random.Random(0).shuffle(found)  # for even progress
     return found
 
 
 def _batches(uri: str) -> Iterator[pa.RecordBatch]:
-    """What a file holds of the columns of TYPES. Raises OSError that names it."""
+    """Yields those columns of TYPES that a file has. Raises OSError that names the file."""
     system, path = storage.arrow_filesystem(uri)
     try:
         with system.open_input_file(path) as opened:

@@ -1,4 +1,4 @@
-"""GET /v1/run and what is below it: the pairs of a run or release, by HTTP."""
+"""Serves the pairs of a run or release over HTTP: GET /v1/run and the paths below it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
-"""The report brings its styles and figures in itself; scripts stay out."""
+"""The report contains its styles and figures; scripts are blocked."""
 
 
 @dataclass
 class Wanted:
-    """The filter, as parameters of an address. min_ and max_ of each score, both within."""
+    """The filter as query parameters. min_ and max_ of each score are inclusive."""
 
     origin: Annotated[str | None, Query(description="of the pairs")] = None
     stage: Annotated[int | None, Query(ge=-(2**31), lt=2**31, description="of the pairs")] = None
@@ -109,7 +109,7 @@ class BrowsingPart(Part):
         }
 
     def facts(self) -> dict[str, Any]:
-        """What the manifest says, without its list of files and the settings of the job."""
+        """Returns the manifest without its list of files and the settings of the job."""
         return self.about() | {
             "manifest": self.manifest.model_dump(mode="json", exclude={"files", "settings"})
         }
@@ -223,8 +223,8 @@ class BrowsingPart(Part):
         request: Request,
         work: Callable[[duckdb.DuckDBPyConnection], Result],
     ) -> Result:
-        """What work returns, in a thread. Interrupted where it takes too long, or the client is
-        gone.
+        """Runs work in a thread and returns its result. Interrupts it if it takes too long or the
+        client leaves.
         """
         cursor = self.pairs.cursor()
         done = False
@@ -240,7 +240,7 @@ class BrowsingPart(Part):
             if done:
                 cursor.close()
             else:
-                cursor.interrupt()  # its thread then ends, and the cursor with it
+                cursor.interrupt()  # this ends its thread, and the cursor
 
 
 def _place(after: str | None) -> tuple[float, str] | None:

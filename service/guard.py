@@ -178,7 +178,7 @@ class Guard:
         }
         if name := getattr(state.get("account"), "name", ""):
             line["client"] = name
-        sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")  # one write, for other threads
+        sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")  # one write: threads share it
 
 
 def _token(scope: Message) -> bytes:

@@ -1,1 +1,1 @@
-"""Paraphrases by edits: words of a lexicon and rules of structure, each read before it is taken."""
+"""Paraphrases by edits from a lexicon and from rules of structure, each checked before use."""

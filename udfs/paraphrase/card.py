@@ -1,4 +1,4 @@
-"""What the paraphraser is and how good it is, in words."""
+"""Describes in words what the paraphraser is and how good it is."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ import yaml
 
 @cache
 def card() -> dict[str, str]:
-    """Returns its card by language, en and zh, from card.yaml: a paragraph each."""
+    """Returns the paraphraser's card from card.yaml: a paragraph for each of en and zh."""
     return dict(yaml.safe_load(Path(__file__).with_name("card.yaml").read_text("utf-8")))

@@ -1,4 +1,4 @@
-"""An edit of a sentence, and several of them together."""
+"""Edits of a sentence, and how to combine them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ class Edit(NamedTuple):
     end: int
     new: str
     kind: str
-    """``word`` of the lexicon, or the name of a rule."""
+    """``word`` for one of the lexicon, or the name of a rule."""
     sure: bool = True
     """Whether it fits in nearly every context."""
     doubtful: bool = False
-    """Whether it may not suit the register of the text: made only where nothing else is left."""
+    """Whether it may not suit the register of the text; used only if nothing else is left."""
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:
-    """The sentence after edits that do not overlap."""
+    """Returns the sentence after edits that do not overlap."""
     for edit in sorted(edits, reverse=True):
         text = text[: edit.start] + edit.new + text[edit.end :]
     return text
 
 
 def fits(edit: Edit, others: Sequence[Edit]) -> bool:
-    """Whether an edit overlaps none of the others; two at one place overlap."""
+    """Tells whether an edit overlaps none of the others; two at one position overlap."""
     return all(
         edit.end <= own.start or own.end <= edit.start
         for own in others
@@ -39,9 +39,9 @@ def fits(edit: Edit, others: Sequence[Edit]) -> bool:
 
 
 def doubts_of(edits: Sequence[Edit], doubts: np.ndarray) -> list[float]:
-    """How likely each edit is wrong, from left to right.
+    """Returns how likely each edit is wrong, from left to right.
 
-    edits: do not overlap. doubts: of each character of the text after them, float64.
+    edits: must not overlap. doubts: float64, one for each character of the edited text.
     """
     found, moved = [], 0
     for edit in sorted(edits):

@@ -1,7 +1,6 @@
-"""Candidates from an OpenAI-compatible service, judged and gated as our own are.
+"""Gets candidates from an OpenAI-compatible service; our judges and gates check them as usual.
 
-The key comes from the environment variable OPENAI_API_KEY alone; many servers of one's own want
-none.
+The key comes only from the environment variable OPENAI_API_KEY; many self-hosted servers need none.
 """
 
 from __future__ import annotations
@@ -11,18 +10,18 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 REQUESTS = 8
-"""Requests that are under way at once."""
+"""Requests in parallel."""
 TRIES, TIMEOUT, TOKENS = 4, 60.0, 512
 PROMPTS = {
     1: "请轻微改写下面的句子：只替换少数词语，意思、语气、人名、地名和数字都不变。只输出改写后的句子。",
     3: "请改写下面的句子：换用别的词语，并适当调整句式，意思、语气、人名、地名和数字都不变。只输出改写后的句子。",
     5: "请彻底改写下面的句子：换一种句式，凡能换的词语都换掉，意思、语气、人名、地名和数字都不变。只输出改写后的句子。",
 }
-"""By the least degree that they serve."""
+"""Instructions by the lowest degree that they serve."""
 
 
 class Endpoint:
-    """A service and its model. Raises ImportError where the package openai is missing."""
+    """A service and its model. Raises ImportError without the package openai."""
 
     def __init__(self, url: str, model: str):
         from openai import OpenAI
@@ -32,9 +31,9 @@ class Endpoint:
         self._client = OpenAI(base_url=url, api_key=key, max_retries=TRIES, timeout=TIMEOUT)
 
     def candidates(self, texts: Sequence[str], degree: int, count: int) -> list[list[str]]:
-        """Some candidates of each text, fewer where answers are empty or cut off.
+        """Returns candidates for each text, fewer if answers are empty or cut off.
 
-        Raises ValueError, in one line without the key, where the service cannot be asked.
+        Raises ValueError, in one line without the key, if the service cannot be reached.
         """
         prompt = PROMPTS[max(least for least in PROMPTS if least <= degree)]
         asked = [text for text in texts for _ in range(count)]
@@ -54,7 +53,7 @@ class Endpoint:
                 temperature=0.9,
             )
         except APIStatusError as error:
-            if error.status_code == 400:  # filtered: of this sentence alone
+            if error.status_code == 400:  # a content filter: fails only this sentence
                 return ""
             raise ValueError(f"{self._client.base_url}: answers {error.status_code}") from None
         except APIConnectionError:

@@ -1,11 +1,11 @@
-"""Words and phrases that may stand for one another.
+"""Lists words and phrases that may replace one another.
 
 A line of lexicon.tsv is ``phrase<TAB>alternative<TAB>~+alternative<TAB>alternative@where``. An
-alternative may take the place of the phrase with nothing else changed; one with a tilde in most
-contexts, others in nearly all. One with + is more formal than the phrase, one with - more
-colloquial; rules/register.py says which texts they fit. ``where`` is a regular expression that must
-match around the phrase, which it writes as an underscore: ``(?<!在)_(?=的)`` matches a phrase that
-precedes 的 and does not follow 在, ``(目前|本来)_`` one that follows either word.
+alternative replaces the phrase without any other change: in most contexts if it has a tilde, else
+in nearly all. One with + is more formal than the phrase, one with - more colloquial;
+rules/register.py says which texts they fit. ``where`` is a regular expression that must match
+around the phrase, written as an underscore: ``(?<!在)_(?=的)`` matches a phrase before 的 that does
+not follow 在; ``(目前|本来)_`` matches one that follows either word.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from gaixie.udfs.paraphrase.rules.register import FITS, doubt, register_of
 
 FILE = Path(__file__).with_name("lexicon.tsv")
 LONGEST = 8
-"""Characters of a phrase."""
+"""The most characters of a phrase."""
 WORDS = 6
-"""Words of a phrase."""
+"""The most words of a phrase."""
 NAMES = frozenset(["nr", "ns", "nt", "nz", "nrt", "nrfg"])
-"""Tags of proper names, which stay."""
+"""Tags of proper names, which must not change."""
 ALONE = frozenset("但因若虽仅仍曾均较至与")
-"""Single characters that may be replaced: others are too often a part of a word."""
+"""Single characters that may be replaced; others are too often part of a word."""
 _STICKY = frozenset("的了着地得是在不")
 """Characters that an alternative must not double at its edges."""
 _PLACE = "\ue000"
-"""Stands for the phrase in a sentence, and in the expressions that say where it may stand."""
+"""Marks the phrase in a sentence and in the ``where`` expressions."""
 _TITLE = re.compile("《[^》]*》|https?://[!-~]+")
 
 
 class Alternative(NamedTuple):
-    """What may stand for a phrase."""
+    """A replacement for a phrase."""
 
     new: str
     sure: bool
@@ -44,7 +44,7 @@ class Alternative(NamedTuple):
     mark: str
     """+ for one that is more formal than the phrase, - for one that is more colloquial."""
     where: re.Pattern[str] | None
-    """What must be found in the sentence, with a mark of _PLACE for the phrase."""
+    """What must match in the sentence, with _PLACE for the phrase."""
 
 
 Lexicon = Mapping[str, Sequence[Alternative]]
@@ -54,7 +54,7 @@ Words = Sequence[tuple[str, str]]
 
 @cache
 def load(path: Path = FILE) -> Lexicon:
-    """The lexicon of a file. Raises ValueError that names the line of a wrong entry."""
+    """Reads a lexicon. Raises ValueError that names the line of a wrong entry."""
     found = {}
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         phrase, *others = line.split("\t")
@@ -73,7 +73,7 @@ def _alternative(field: str) -> Alternative:
 
 
 def lexical_edits(text: str, words: Words, lexicon: Lexicon) -> Iterator[Edit]:
-    """Edits of the phrases that begin and end with a word, but for names and titles."""
+    """Yields edits of phrases that begin and end at word boundaries, except names and titles."""
     register = register_of(text)
     bounds, fixed = [0], [match.span() for match in _TITLE.finditer(text)]
     for word, tag in words:
@@ -97,7 +97,7 @@ def lexical_edits(text: str, words: Words, lexicon: Lexicon) -> Iterator[Edit]:
 
 
 def _doubles(text: str, start: int, end: int, new: str) -> bool:
-    """Whether an alternative would stand beside itself, or double a particle."""
+    """Tells whether an alternative would repeat the text beside it or double a particle."""
     before, after = text[max(0, start - len(new)) : start], text[end : end + len(new)]
     return (
         new in (before, after)

@@ -1,13 +1,13 @@
-"""Paraphrases a sentence by edits, and reads what comes of it.
+"""Paraphrases a sentence by edits, and checks the results.
 
     paraphraser = Paraphraser.load()
-    paraphraser(["…"], Wanted(degree=4))     # for each text its paraphrases, the best first
+    paraphraser(["…"], Wanted(degree=4))     # for each text its paraphrases, best first
 
-Rules change the structure first; then the lexicon and the wordings change what that left. A
-language model leaves out edits that read oddly, draws combine the others, and the pair encoder
-judges each draw against the source. Of what passes the gates, the one that the encoder likes best
-and that changes most wins. Where none passes, fewer edits are tried, then single ones; then there
-is no paraphrase good enough.
+Rules change the structure first; then the lexicon and the wordings change the result. A language
+model removes edits that read oddly, draws combine the others, and the pair encoder judges each draw
+against the source. Among the draws that pass the gates, the best by the encoder's judgement and the
+amount of change wins. If none passes, fewer edits are tried, and then single ones. If these fail
+too, there is no paraphrase.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ from gaixie.udfs.text.normalise import normalise
 
 DEGREES = 5
 SHARES = {1: 0.25, 2: 0.45, 3: 0.65, 4: 0.85, 5: 1.0}
-"""Of the good edits that do not overlap, how many a draw takes, by degree."""
+"""The share of good edits without overlaps that a draw takes, by degree."""
 DRAWS = 6
-"""Combinations of edits of a text that are read at once."""
+"""Combinations of a text's edits that the encoder reads at once."""
 MOST_WORDS = 20
-"""Edits by the lexicon that are drawn from."""
+"""The most edits of the lexicon to draw from."""
 BASES = 2
-"""Sentences of another structure whose words are edited, beside the source."""
+"""Restructured sentences whose words are edited, beside the source."""
 SMALL = rule_words("small")
-"""Rules that change a few characters: any number of them may stand beside edits of words."""
+"""Rules that change a few characters; any number of them may combine with edits of words."""
 LOSSES = {True: 2.5, False: 0.5}
-"""How far the mean log probability around an edit may fall, in nats: of a sure one, of another."""
+"""The most nats that the mean log probability around an edit may fall, by whether it is sure."""
 LAST_LOSSES = {True: 3.5, False: 1.0}
-"""The same where nothing else was found and single edits are tried."""
+"""The same limits if nothing else was found and single edits are tried."""
 DOUBT = 0.5
-"""How much later an edit that is not sure is taken, in nats of its gain."""
+"""Nats subtracted from the gain of an edit that is not sure, to rank it later."""
 LAYERS = 3
 """Texts, each with edits that do not overlap, in which the encoder looks for wrong edits."""
 CHANGE = 1.5
-"""What change is worth beside the encoder's judgement."""
+"""The weight of change against the encoder's judgement."""
 
 
 READ = [TASKS.index(name) for name in ("same", "fluent", "good")]
 
 
 class Reading(NamedTuple):
-    """What the pair encoder says of a pair: probabilities."""
+    """The pair encoder's probabilities for a pair."""
 
     same: float
-    """The two say the same."""
+    """Both sentences mean the same."""
     fluent: float
     """The paraphrase is good Chinese."""
     good: float
@@ -73,7 +73,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Gates:
-    """What a paraphrase must reach, probabilities of the pair encoder."""
+    """The pair encoder's probabilities that a paraphrase must reach."""
 
     same: float = 0.4
     fluent_loss: float = 0.25
@@ -84,7 +84,7 @@ class Gates:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for. Raises ValueError for a value out of its range."""
+    """The request for paraphrases. Raises ValueError for a value out of range."""
 
     degree: int = 5
     """1 is a light touch, 5 as much as passes the gates."""
@@ -102,19 +102,19 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Paraphrase:
-    """A paraphrase that passed the gates, and what the pair encoder thinks of it."""
+    """A paraphrase that passed the gates, and the pair encoder's reading of it."""
 
     text: str
     same: float
     fluent: float
     good: float
     edits: tuple[Edit, ...] = field(repr=False)
-    """Those of the structure, at their places in the source; then those of what they left."""
+    """Edits of structure, at their places in the source, then edits of the resulting text."""
 
 
 @dataclass
 class _Draft:
-    """A text on its way."""
+    """The state of a text while it is paraphrased."""
 
     text: str
     rules: list[Edit]
@@ -145,13 +145,13 @@ class Paraphraser:
 
     @classmethod
     def load(cls, gates: Gates | None = None, endpoint: Endpoint | None = None) -> Paraphraser:
-        """What ships with the package. endpoint: a service that is asked before edits are tried."""
+        """Loads what ships with the package. endpoint: a service to ask before trying edits."""
         return cls(load_pair_encoder(), words_of.load(), LanguageModel.load(), gates, endpoint)
 
     def __call__(
         self, texts: Sequence[str], wanted: Wanted | None = None
     ) -> list[list[Paraphrase]]:
-        """Paraphrases of each text, the best first, at most ``wanted.n``; none where none is good
+        """Returns at most ``wanted.n`` paraphrases of each text, best first; none if none is good
         enough."""
         wanted = wanted or Wanted()
         drafts = [self._draft(text, wanted.keep) for text in texts]
@@ -171,7 +171,7 @@ class Paraphraser:
         return [draft.found[: wanted.n] for draft in drafts]
 
     def _ask(self, drafts: Sequence[_Draft], wanted: Wanted) -> None:
-        """Has the endpoint write, and reads what it wrote."""
+        """Gets candidates from the endpoint and checks them."""
         assert self.endpoint is not None
         texts = [draft.text for draft in drafts]
         found = self.endpoint.candidates(texts, wanted.degree, 2 * wanted.n)
@@ -217,11 +217,10 @@ class Paraphraser:
         losses: Mapping[bool, float] = LOSSES,
         doubtful: bool = False,
     ) -> list[tuple[float, Edit]]:
-        """Edits of the words of a text that do not read oddly and leave fixed terms, the best
-        first.
+        """Returns (gain in nats by the language model, edit) of a text's words, best first.
 
-        With each comes what the language model gains by it, in nats. doubtful: also those that may
-        not suit the register.
+        Leaves out edits that read oddly or change fixed terms. doubtful: include those that may not
+        suit the register.
         """
         tagged = rjieba.tag(text)
         before = self._log_probabilities(text)
@@ -242,11 +241,11 @@ class Paraphraser:
         return [own for own in best if self._is_sure(own[1], text, draft)]
 
     def _log_probabilities(self, text: str) -> np.ndarray:
-        """Of each character of the text, and of its end."""
+        """Returns the log probability of each character of the text, and of its end."""
         return self.language_model.log_probabilities("".join(map(_plain, text)))
 
     def _gain(self, text: str, edit: Edit, before: np.ndarray) -> float:
-        """What the mean log probability of an edit's characters and the next two gains by it."""
+        """Returns an edit's gain in the mean log probability of its characters and the next two."""
         after = self._log_probabilities(apply(text, [edit]))
         old = before[edit.start : edit.end + 2]
         new = after[edit.start : edit.start + len(edit.new) + 2]
@@ -255,7 +254,7 @@ class Paraphraser:
     def _draw(
         self, draft: _Draft, share: float, place: random.Random
     ) -> dict[str, tuple[Edit, ...]]:
-        """Texts that combine a share of the edits, likely ones first; share 0: single edits."""
+        """Draws texts that combine a share of the edits, likely ones first; 0: single edits."""
         if not share:
             words = self._words(draft.text, draft, LAST_LOSSES, doubtful=True)
             single = [*draft.rules, *(edit for _, edit in words)]
@@ -275,7 +274,7 @@ class Paraphraser:
         return drawn
 
     def _read_drawn(self, drafts: Sequence[_Draft]) -> None:
-        """Adds what passes the gates to what was found, what changes most first."""
+        """Adds the drawn texts that pass the gates to the found ones, best first."""
         pairs = [(draft.text, text) for draft in drafts for text in draft.drawn]
         if not pairs:
             return
@@ -303,7 +302,7 @@ class Paraphraser:
 
 
 def _taken(edits: Sequence[Edit], share: float, place: random.Random) -> list[Edit]:
-    """A share of the edits, those that overlap none before them."""
+    """Returns a share of the edits, skipping any that overlaps an earlier one."""
     taken: list[Edit] = []
     for edit in edits:
         if fits(edit, taken) and place.random() < share:
@@ -312,7 +311,7 @@ def _taken(edits: Sequence[Edit], share: float, place: random.Random) -> list[Ed
 
 
 def _one_each(text: str, rules: Sequence[Edit]) -> list[Edit]:
-    """The first rule of each sentence: two that change one sentence may not fit each other."""
+    """Returns each sentence's first rule: two rules in one sentence may not fit together."""
     found: dict[int, Edit] = {}
     for own in rules:
         found.setdefault(len(re.findall("[。！？]", text[: own.start])), own)
@@ -320,19 +319,19 @@ def _one_each(text: str, rules: Sequence[Edit]) -> list[Edit]:
 
 
 def change(source: str, paraphrase: str) -> float:
-    """How far a paraphrase went: the share of its pairs of neighbours that its source has not, 0 to
+    """Returns how much a paraphrase changes: the share of its character pairs that are new, 0 to
     1."""
     own = [paraphrase[k : k + 2] for k in range(len(paraphrase) - 1)]
     return sum(pair not in source for pair in own) / max(len(own), 1)
 
 
 def _keeps(text: str, other: str, fixed: Sequence[str]) -> bool:
-    """Whether another text has each fixed term as often as a text; a copy has changed nothing."""
+    """Tells whether another text differs and has each fixed term at least as often."""
     return other != text and all(other.count(term) >= text.count(term) for term in fixed)
 
 
 @cache
 def _plain(character: str) -> str:
-    """A character as the language model reads it, where that is one character too."""
+    """Returns a character as the language model reads it, if that is one character too."""
     plain = normalise(character)
     return plain if len(plain) == 1 else character

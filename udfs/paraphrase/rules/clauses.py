@@ -1,4 +1,7 @@
-"""Connectives; clauses reordered, split and joined."""
+"""Rules that change connectives, and reorder, split and join clauses.
+
+The comment above a rule says how often it was right.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def but_to_que(v: View) -> Iterator[Edit]:
 
 
 def _que_fits(v: View, k: int) -> bool:
-    """Whether 却 may stand before token k."""
+    """Tells whether 却 fits before token k."""
     following = {v.word(k), v.word(k + 1)} if v.tag(k) == "d" else {v.word(k)}
     return not following & QUE_NEVER and v.tag(k) != "t"
 
@@ -182,7 +185,7 @@ def if_de_hua(v: View) -> Iterator[Edit]:
 
 
 def _main_clause(v: View, start: int) -> bool:
-    """Whether what begins at an offset is a main clause, not more of the condition."""
+    """Tells whether a main clause begins at an offset, rather than more of the condition."""
     if start not in v.starts:
         return False
     if re.match(MAIN_CLAUSE, v.word(v.starts[start])):

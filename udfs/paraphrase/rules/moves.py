@@ -1,4 +1,4 @@
-"""Where times, places and other frames stand."""
+"""Rules that move times, places and other frames."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def compared_with(v: View) -> Iterator[Edit]:
 
 
 def _degree(v: View, k: int, j: int) -> bool:
-    """Whether tokens k + 1 to j are what is compared with, and a degree follows."""
+    """Tells whether tokens k + 1 to j are the standard of a comparison and a degree follows."""
     start, end = v.tokens[k + 1].start, v.tokens[j - 1].end
     whole = subject_only(v, k + 1, end) or TIME.fullmatch(v.text, start, end)
     return v.tag(j) in {"a", "d", "ad"} and v.word(j) not in {"还", "都"} and bool(whole)

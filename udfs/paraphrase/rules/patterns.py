@@ -1,4 +1,4 @@
-"""Rules that a regular expression and a few conditions can say: they stand in patterns.yaml."""
+"""Rules that are a regular expression and a few conditions, listed in patterns.yaml."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Match = re.Match[str]
 
 @dataclass(frozen=True)
 class Pattern:
-    """What is found, when it counts, and what replaces it. Numbers are those of groups."""
+    """What to find, under which conditions, and its replacement. Numbers refer to groups."""
 
     find: str
     give: str = ""
@@ -80,7 +80,7 @@ class Pattern:
     """Words that must not follow the subject."""
 
     def matches(self, v: View) -> Iterator[tuple[Match, Clause | None]]:
-        """Matches, with their clause where the rule looks at clauses."""
+        """Yields matches, with their clause if the rule looks at clauses."""
         find, text = re.compile(self.find), v.text
         if self.over == "text":
             yield from ((m, None) for m in find.finditer(text))
@@ -98,7 +98,7 @@ class Pattern:
                     yield m, c
 
     def holds(self, v: View, m: Match) -> bool:
-        """Whether the words and tags of a match are as they must be."""
+        """Tells whether the words and tags of a match meet the conditions."""
         return (
             all(v.at(*m.span(k)) for k in self.words)
             and all(filled(v, *m.span(k)) for k in self.phrases)
@@ -120,7 +120,7 @@ class Pattern:
         )
 
     def placed(self, v: View, m: Match, c: Clause) -> bool:
-        """Whether a match stands rightly in its clause."""
+        """Tells whether a match is in the right place of its clause."""
         return not (
             (self.alone and follows(v, c))
             or (self.states and QUESTION.search(v.text[c.start : v.sentences[c.sentence][1]]))
@@ -135,14 +135,14 @@ class Pattern:
         return predicate(v, v.starts.get(m.end(), len(v.tokens))) and v.tag(c.first) != "m"
 
     def new(self, m: Match) -> str:
-        """What replaces a match."""
+        """Returns the replacement of a match."""
         groups = [m.group(), *(own or "" for own in m.groups())]
         for k, other in self.swap.items():
             groups[k] = other.get(groups[k], groups[k])
         return self.give.format(*groups)
 
     def edits(self, v: View) -> Iterator[Edit]:
-        """The edits of a text."""
+        """Yields the edits of a text."""
         for m, c in self.matches(v):
             if not self.holds(v, m) or (c and not self.placed(v, m, c)):
                 continue
@@ -156,7 +156,7 @@ class Pattern:
 
 
 def behind_subject(v: View, c: Clause, m: Match, never: str, own: bool = True) -> Iterator[Edit]:
-    """Moves a frame that opens a clause behind the subject after it, and drops a comma between."""
+    """Moves a frame that opens a clause behind the next subject, and drops a comma in between."""
     at = m.end() + (v.text[m.end() : m.end() + 1] == "，")
     k = subject(v, v.starts.get(at, len(v.tokens)))
     if not k or m.end() > c.end + 1 or _is(never, v.word(k)):

@@ -1,4 +1,4 @@
-"""Noun phrases, lists, voice and the frames of verbs."""
+"""Rules for noun phrases, lists, voice and the frames of verbs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def identity(v: View) -> Iterator[Edit]:
 
 
 def _unique(thing: str, description: str) -> bool:
-    """Whether a thing may change places with its description around 是."""
+    """Tells whether a thing may swap places with its description around 是."""
     return not re.match("[这那此它他她一]|我的?$|也|都|还|就|不", thing) and not re.search(
         NOT_UNIQUE, thing + description
     )
@@ -163,7 +163,7 @@ def bei_to_ba(v: View) -> Iterator[Edit]:
 
 
 def _swap_voice(v: View, c: Clause, marks: set[str], other: str) -> Iterator[Edit]:
-    """Subject, marker, noun phrase, rest: the two phrases exchanged around another marker."""
+    """Swaps subject and noun phrase around another marker: subject, marker, phrase, rest."""
     for k in range(c.first + 1, c.last - 2):
         if v.word(k) not in marks or not subject_only(v, c.first, v.tokens[k - 1].end):
             continue

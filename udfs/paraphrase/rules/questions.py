@@ -1,4 +1,4 @@
-"""Questions and reported speech."""
+"""Rules for questions and reported speech."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TWICE = {
     "知不知道": "知道",
     "该不该": "该",
 }
-"""A verb asked with its negation, and the verb."""
+"""Maps a verb with its negation (a question) to the verb."""
 ONCE = {verb: twice for twice, verb in TWICE.items()}
 ASKED, SAYING = words("asked"), expression("saying")
 

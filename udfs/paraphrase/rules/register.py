@@ -1,4 +1,4 @@
-"""How formal a text is: of two words that say the same, one may fit talk, another the law."""
+"""Finds how formal a text is: of two words with one meaning, one may fit talk, the other law."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ FITS: dict[str, frozenset[Register]] = {
     "-": frozenset(["spoken"]),
     "": frozenset(["spoken", "plain", "written"]),
 }
-"""A mark of what is more formal (+) or more colloquial (-) than another -> where it fits."""
+"""Where a word fits that is more formal (+) or more colloquial (-) than another."""
 MAY_FIT = frozenset([("+", "plain"), ("-", "plain"), ("-", "written")])
-"""Where an edit is doubtful: readers found such ones wrong more often than those that fit."""
+"""Where an edit is doubtful: readers found such edits wrong more often than those that fit."""
 
 
 def register_of(text: str) -> Register:
-    """``spoken`` for talk, questions, quotations and posts; ``plain`` for stories and what is told
-    of people; ``written`` for the rest: news, notices, law, science."""
+    """Returns ``spoken`` for talk, questions, quotations and posts; ``plain`` for stories and
+    accounts of people; ``written`` for the rest: news, notices, law, science."""
     if _SPOKEN.search(text):
         return "spoken"
     return "plain" if _TOLD.search(text) and not _WRITTEN.search(text) else "written"
 
 
 def doubt(mark: str, register: Register) -> bool | None:
-    """Whether an edit of a mark is doubtful in a text of a register; None where it is wrong."""
+    """Tells whether an edit with a mark is doubtful in a register; None if it is wrong there."""
     if register in FITS[mark]:
         return False
     return True if (mark, register) in MAY_FIT else None

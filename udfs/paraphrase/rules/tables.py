@@ -18,21 +18,21 @@ def _words() -> dict[str, str]:
 
 
 def expanded(text: str) -> str:
-    """A text with each <name> replaced by its expression. Raises KeyError for an unknown name."""
+    """Replaces each <name> in a text by its expression. Raises KeyError for an unknown name."""
     return re.sub("<([a-z_]+)>", lambda match: expanded(_words()[match[1]]), text)
 
 
 def expression(name: str) -> str:
-    """The regular expression of a name."""
+    """Returns the regular expression of a name."""
     return expanded(f"<{name}>")
 
 
 def words(name: str) -> frozenset[str]:
-    """The words of a name whose expression lists plain words."""
+    """Returns the words of a name whose expression lists plain words."""
     return frozenset(expression(name).split("|"))
 
 
 def patterns() -> dict[str, list[dict[str, Any]]]:
-    """The rules of patterns.yaml by name, their expressions written out."""
+    """Returns the rules of patterns.yaml by name, with expanded expressions."""
     text = (FOLDER / "patterns.yaml").read_text("utf-8")
     return dict(yaml.safe_load(expanded(re.sub("#.*", "", text))))

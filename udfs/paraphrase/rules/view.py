@@ -1,4 +1,4 @@
-"""A text as words, clauses and sentences, and what every rule needs."""
+"""Cuts a text into words, clauses and sentences, with helpers for the rules."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Token(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """A stretch between commas: offsets, its tokens, its sentence, its number in it."""
+    """A stretch between commas: its offsets, tokens, sentence, and number in the sentence."""
 
     start: int
     end: int
@@ -66,7 +66,7 @@ class View:
         self.clauses = [c for k, span in enumerate(self.sentences) for c in self._split(k, span)]
 
     def _split(self, sentence: int, span: tuple[int, int]) -> Iterator[Clause]:
-        """The clauses of one sentence."""
+        """Yields the clauses of one sentence."""
         spans = [m.span() for m in re.finditer("[^，,：:]+", self.text[span[0] : span[1]])]
         for number, (a, b) in enumerate(spans):
             a, b = a + span[0], b + span[0]
@@ -76,7 +76,7 @@ class View:
                 yield Clause(a, b, self.starts[a], self.ends[b], sentence, number)
 
     def mark(self, sentence: int) -> str:
-        """The mark that closes a sentence, or nothing."""
+        """Returns the mark that closes a sentence, or an empty string."""
         end = self.sentences[sentence][1]
         return self.text[end : end + 1]
 
@@ -89,7 +89,7 @@ class View:
         return [c for c in self.clauses if c.sentence == sentence]
 
     def around(self, offset: int) -> Clause | None:
-        """The clause in which an offset lies, its beginning left out."""
+        """Returns the clause that contains an offset, unless the offset is its start."""
         return next((c for c in self.clauses if c.start < offset < c.end), None)
 
     def span(self, clause: Clause) -> str:
@@ -97,11 +97,11 @@ class View:
         return self.text[clause.start : clause.end]
 
     def before(self, offset: int) -> str:
-        """The text of a sentence before an offset; a semicolon or a line ends a sentence too."""
+        """Returns a sentence's text before an offset; semicolons and line ends end one too."""
         return re.split("[。！？；\n]", self.text[:offset])[-1]
 
     def commas(self) -> Iterator[tuple[Clause, Clause]]:
-        """Neighbouring clauses of a sentence with a full-width comma between."""
+        """Yields neighbouring clauses of a sentence that a full-width comma separates."""
         for a, b in zip(self.clauses, self.clauses[1:], strict=False):
             if a.sentence == b.sentence and self.text[a.end : b.start] == "，":
                 yield a, b
@@ -123,12 +123,12 @@ class View:
         return self.tag(self.starts.get(start, 1) - 1)
 
     def subject_at(self, offset: int) -> int:
-        """The token after the noun phrase at an offset, 0 where there is none."""
+        """Returns the token after the noun phrase at an offset, 0 if there is none."""
         return subject(self, self.starts.get(offset, len(self.tokens))) or 0
 
 
 def balanced(span: str) -> bool:
-    """Whether quotes and brackets that open in a span close in it, and the other way round."""
+    """Tells whether quotes and brackets that open in a span also close in it, and vice versa."""
     stack: list[str] = []
     for char in span:
         if char in OPEN:
@@ -140,7 +140,7 @@ def balanced(span: str) -> bool:
 
 
 def sound(text: str, edit: Edit) -> bool:
-    """Whether an edit changes something, crosses no bracket and leaves no doubled mark."""
+    """Tells whether an edit changes something, crosses no bracket and leaves no doubled mark."""
     start, end, new = edit
     old = text[start:end]
     joined = text[max(0, start - 1) : start] + new + text[end : end + 1]
@@ -195,7 +195,7 @@ def subject(v: View, k: int) -> int | None:
 
 
 def subject_only(v: View, k: int, end: int) -> bool:
-    """Whether a noun phrase, and nothing else, fills tokens k to the offset end."""
+    """Tells whether a noun phrase alone fills the span from token k to the offset end."""
     j = v.ends.get(end, 0)
     tags = [v.tag(i) for i in range(k, j)]
     if j == k + 1 and v.word(k) in PERSONS:
@@ -208,7 +208,7 @@ def subject_only(v: View, k: int, end: int) -> bool:
 
 
 def filled(v: View, start: int, end: int) -> bool:
-    """Whether a noun phrase, and nothing else, stands between two offsets."""
+    """Tells whether a noun phrase alone fills the span between two offsets."""
     return v.at(start, end) and subject_only(v, v.starts[start], end)
 
 
@@ -229,7 +229,7 @@ def more_times(v: View, clause: Clause) -> bool:
 
 
 def portable(moved: str, passed: str) -> bool:
-    """Whether a clause may go in front of another: it points to nothing that stands there."""
+    """Tells whether a clause may move before another: it must refer to nothing in the latter."""
     first = re.match("(我们|你们|他们|她们|它们|我|你|您|他|她|它)", passed)
     rest = re.sub(f"^{first.group()}(?!的)", "", moved) if first else moved
     return not THIRD.search(rest) and not re.match(
@@ -243,7 +243,7 @@ def plain(clause: str) -> bool:
 
 
 def pairs(v: View) -> Iterator[tuple[Clause, Clause, str, str]]:
-    """Statements of exactly two clauses joined by a comma: the clauses and their texts."""
+    """Yields statements of exactly two clauses joined by a comma: the clauses and their texts."""
     for k, (start, end) in enumerate(v.sentences):
         clauses, mark = v.of(k), v.mark(k)
         if len(clauses) == 2 and re.fullmatch("[^，,：:]+，[^，,：:]+", v.text[start:end]):

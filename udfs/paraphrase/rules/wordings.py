@@ -1,11 +1,11 @@
-"""Wordings: fixed phrases that have another form where the text around them allows it.
+"""Wordings: fixed phrases that have another form if their context allows it.
 
 A line of wordings.tsv is ``register<TAB>find<TAB>give<TAB>source<TAB>result``. The register is
-``all``, or ``written`` or ``spoken`` for what other texts take badly (register.py). ``find`` is a
-regular expression in which <name> stands for an expression of words.yaml. Named groups carry
-conditions: n1 is a noun phrase, w1 begins and ends at word boundaries, v1 begins with a verb, and
-a1, c1, f1 and p1 are one word tagged as an adjective, a conjunction, a noun of place, or a
-preposition. ``give`` replaces the match, or the group x1 where there is one; it names groups in
+``all``, or ``written`` or ``spoken`` for a wording that other texts do not suit (register.py).
+``find`` is a regular expression in which <name> stands for an expression of words.yaml. Named
+groups carry conditions: n1 is a noun phrase, w1 begins and ends at word boundaries, v1 begins with
+a verb, and a1, c1, f1 and p1 are one word tagged as an adjective, a conjunction, a noun of place,
+or a preposition. ``give`` replaces the match, or the group x1 if there is one; it names groups in
 braces. The last two fields are an example.
 """
 
@@ -37,7 +37,7 @@ class Wording(NamedTuple):
 
 @cache
 def wordings() -> list[Wording]:
-    """The lines of the file. Raises ValueError that names the line of a wrong entry."""
+    """Reads the lines of the file. Raises ValueError that names the line of a wrong entry."""
     found = []
     for number, line in enumerate(FILE.read_text("utf-8").splitlines(), 1):
         if line.startswith("#"):
@@ -50,8 +50,8 @@ def wordings() -> list[Wording]:
 
 
 def wording_edits(v: View, register: Register | None = None) -> Iterator[tuple[Edit, bool]]:
-    """Every edit that the wordings give for a text, of its own register by default: start, end,
-    replacement; and whether it is doubtful."""
+    """Yields the edits (start, end, replacement) that the wordings give for a text, and whether
+    each is doubtful. register: by default that of the text."""
     register = register or register_of(v.text)
     for own in wordings():
         doubtful = doubt(MARKS[own.register], register)
@@ -65,7 +65,7 @@ def wording_edits(v: View, register: Register | None = None) -> Iterator[tuple[E
 
 
 def _holds(v: View, m: re.Match[str]) -> bool:
-    """Whether the named groups of a match are what their names ask for."""
+    """Tells whether the named groups of a match meet the conditions of their names."""
     for name in (name for name, text in m.groupdict().items() if text):
         start, end = m.span(name)
         k = v.starts.get(start, -1)

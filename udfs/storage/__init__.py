@@ -1,2 +1,2 @@
-"""Files by URI, local copies, manifests, settings files, locks, caches, tables of text and of
-pairs, model folders."""
+"""Handles files by URI, local copies, manifests, settings, locks, caches, tables of text and of
+pairs, and model folders."""

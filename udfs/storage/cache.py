@@ -1,7 +1,8 @@
-"""Where compiled kernels and built tables are kept between processes.
+"""Caches compiled kernels and built tables between processes.
 
-In $GAIXIE_CACHE_DIR, or else ~/.cache/gaixie, or else a folder under the system's temporary one: a
-Spark worker starts in a second with them, in half a minute without. Safe to delete at any time.
+The cache is in $GAIXIE_CACHE_DIR, else ~/.cache/gaixie, else a folder under the system's temporary
+folder. A Spark worker starts in a second with it, in half a minute without. It is safe to delete at
+any time.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ OF_KERNELS = (
     "spscore/trees.py",
     "defaults.py",
 )
-"""The parts of this package that kernels are made of, their constants and word lists too."""
+"""The parts of this package that decide the kernels, including constants and word lists."""
 
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
-    """Returns a folder of ours that can be written, made if need be.
+    """Returns a writable cache folder, and creates it if needed.
 
-    numba's kernels are pickles: whoever can write here can have this process run what they like. So
-    a folder in a place that we chose must be this user's, and writable by nobody else; one that is
-    given may also be root's, which an image holds, and is passed over, with a line, if others may
-    write there.
+    numba's kernels are pickles: whoever can write here can make this process run any code. So a
+    folder in a place that we chose must belong to this user, and nobody else may write there. A
+    given folder may also belong to root, as in an image; if others may write there, it is skipped
+    with a line.
     """
     if given := os.environ.get("GAIXIE_CACHE_DIR"):
         if _can_write(Path(given)) and _is_safe(given):
@@ -60,7 +61,7 @@ def _can_write(folder: Path) -> bool:
     return os.access(folder, os.W_OK)
 
 
-@cache  # says it once
+@cache  # warns once
 def _is_safe(given: str) -> bool:
     status = os.stat(given)
     safe = status.st_uid in (0, os.getuid()) and not status.st_mode & OTHERS_WRITE
@@ -73,7 +74,7 @@ def _is_ours(folder: Path) -> bool:
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         return False
-    if status.st_mode & 0o077:  # an earlier version made it
+    if status.st_mode & 0o077:  # from an earlier version
         folder.chmod(0o700)
         for entry in folder.iterdir() if status.st_mode & OTHERS_WRITE else ():
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
@@ -81,7 +82,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def keep_settings() -> None:
-    """Has Matplotlib keep its settings elsewhere if it may not in HOME, of which it would tell."""
+    """Moves Matplotlib's settings if HOME is not writable, so that it prints no warning."""
     try:
         os.makedirs(os.path.expanduser("~/.config/matplotlib"), exist_ok=True)
     except OSError:
@@ -89,13 +90,12 @@ def keep_settings() -> None:
 
 
 def keep_kernels() -> None:
-    """Has numba keep compiled kernels in a folder of this exact source.
+    """Makes numba cache compiled kernels in a folder for this exact source.
 
-    numba looks at the time stamp of a kernel's own file alone: after an upgrade it would go on with
-    a kernel into which it once compiled another file's old function. It also cannot keep kernels at
-    all where the installed package may not be written. Where kernels came with the package, for a
-    level of processors that this one reaches, the folder begins with them. A NUMBA_CACHE_DIR or
-    NUMBA_CPU_NAME that is set is respected.
+    numba checks only the time stamp of a kernel's own file, so after an upgrade it would reuse a
+    kernel that contains another file's old function. It also cannot cache kernels in a package that
+    is not writable. If the package ships kernels for a level that this processor reaches, the
+    folder starts with them. NUMBA_CACHE_DIR and NUMBA_CPU_NAME take precedence if set.
     """
     get = os.environ.get
     if get("NUMBA_CACHE_DIR"):
@@ -108,13 +108,13 @@ def keep_kernels() -> None:
         settings = {"CPU_NAME": level, "CPU_FEATURES": ""}
     settings |= {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": LOCATOR}
     os.environ |= {f"NUMBA_{key}": value for key, value in settings.items()}
-    if "numba" in sys.modules:  # which read the variables when it was imported
+    if "numba" in sys.modules:  # it read the variables when it was imported
         for key, value in settings.items():
             setattr(sys.modules["numba"].config, key, value)
 
 
 def source_digest() -> str:
-    """Returns a name for what kernels are made of."""
+    """Returns a digest of the source that decides the kernels."""
     source, package = hashlib.sha256(), Path(__file__).parents[1]
     paths = [path for name in OF_KERNELS for path in (package / name, *(package / name).rglob("*"))]
     for path in sorted(path for path in paths if path.suffix in (".py", ".ini")):

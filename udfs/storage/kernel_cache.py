@@ -1,8 +1,8 @@
-"""How numba names the kernels that it keeps: by module, not by where the package lies.
+"""Makes numba name cached kernels by module, not by the path of the package.
 
-Spark unpacks an archive into a new folder for each application; by path, every job would compile
-again. What a kernel is made of decides the folder (gaixie.udfs.storage.cache): its file's time says
-nothing.
+Spark unpacks an archive into a new folder for each application, so with paths every job would
+compile again. The source decides the cache folder (gaixie.udfs.storage.cache), so file times do not
+matter.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class ByModule(UserProvidedCacheLocator):
 
     @classmethod
     def get_suitable_cache_subpath(cls, py_file: str) -> str:
-        """The folder below the cache: the module's package, for a file of ours."""
+        """Returns the folder below the cache: for a file of gaixie, the module's package."""
         folder = Path(py_file).parent
         if not folder.is_relative_to(HERE):
             return super().get_suitable_cache_subpath(py_file)
         return ".".join(folder.relative_to(HERE.parent).parts)
 
     def get_source_stamp(self) -> object:
-        """What has to be equal for a kept kernel to be used."""
+        """Returns what must be equal to reuse a cached kernel."""
         if not Path(self._py_file).is_relative_to(HERE):
             return super().get_source_stamp()
         return "the cache folder's name"

@@ -1,11 +1,11 @@
-"""Kernels that come with the package, compiled for levels of processors.
+"""Ships kernels with the package, compiled for levels of processors.
 
     python -m gaixie.udfs.spscore --levels
 
-numba keeps a kernel for one processor, by its name and features; a cluster has many. What makes an
-archive or an image therefore compiles for the levels x86-64-v2, -v3 and -v4, as far as its own
-processor goes, into the package; a process then takes the highest that it reaches
-(gaixie.udfs.storage.cache).
+numba caches a kernel for one processor, by its name and features, but a cluster has many. So the
+build of an archive or an image compiles kernels into the package for the levels x86-64-v2, -v3 and
+-v4, as far as its own processor supports them. A process then uses the highest level that it
+supports (gaixie.udfs.storage.cache).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ADDED = {
 
 
 def reached() -> list[str]:
-    """Returns the levels of this processor, the highest first; none where it is no x86-64."""
+    """Returns the levels of this processor, highest first; none if it is not x86-64."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
@@ -42,14 +42,14 @@ def reached() -> list[str]:
 
 
 def shipped(name: str) -> str | None:
-    """Returns the highest level of this processor for which kernels of this name came along."""
+    """Returns this processor's highest level for which the package ships kernels of this name."""
     if not SHIPPED.is_dir():
         return None
     return next((level for level in reached() if (SHIPPED / f"{name}-{level}").is_dir()), None)
 
 
 def copy(name: str, level: str, folder: Path) -> bool:
-    """Copies what came along to a folder where numba may add to it; says whether it is there."""
+    """Copies shipped kernels to a folder that numba may add to; tells whether the folder exists."""
     try:
         if not folder.is_dir():
             with tempfile.TemporaryDirectory(prefix=".kernels-", dir=folder.parent) as work:

@@ -1,4 +1,4 @@
-"""Local copies of files that lie in an object store, for what works on this host alone."""
+"""Copies files between an object store and this host, for code that works only locally."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from gaixie.udfs.storage import storage
 
 
 def remote(path: str | Path | None) -> bool:
-    """Whether a path is a URI of an object store."""
+    """Tells whether a path is the URI of an object store."""
     return path is not None and "://" in str(path)
 
 
 def fetch(uri: str, folder: Path) -> Path:
-    """Copies a file, or a folder with all in it, under a local folder; where it then lies.
+    """Copies a file, or a folder with all its content, to a local folder; returns its new path.
 
-    Raises FileNotFoundError where nothing is there, and other OSErrors of
-    gaixie.udfs.storage.storage.
+    Raises FileNotFoundError if nothing is there, and other OSErrors of gaixie.udfs.storage.storage.
     """
     files = storage.list_files(uri)
     if not files:
@@ -36,12 +35,10 @@ def fetch(uri: str, folder: Path) -> Path:
 def local_copy(
     output: str | Path | None, *inputs: str | Path | None, overwrite: bool = True
 ) -> Iterator[list[Any]]:
-    """Local paths of an output folder and of inputs: the same, or copies of what is remote.
+    """Yields local paths of an output folder and of inputs; remote ones get local copies.
 
-    Paths, and None where None is given.
-
-    What stands in a remote output's local folder is uploaded once the block has ended well. Raises
-    FileExistsError where that would be written over and must not.
+    None stays None. The content of a remote output's local folder is uploaded once the block
+    succeeds. Raises FileExistsError if this would overwrite files without overwrite.
     """
     if remote(output) and not overwrite and storage.exists(str(output)):
         raise FileExistsError(f"{output}: exists and is not empty; --overwrite replaces it")

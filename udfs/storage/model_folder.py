@@ -1,5 +1,4 @@
-"""Folders that hold one model: what may be replaced, and how, so that no half folder is ever
-seen."""
+"""Writes and replaces folders that hold one model, so that readers never see half a folder."""
 
 from __future__ import annotations
 
@@ -12,9 +11,9 @@ from pathlib import Path
 
 
 def check_output(output: Path, sign: str, overwrite: bool) -> Path:
-    """The absolute output folder. sign: a file that a folder of this kind has.
+    """Returns the absolute output folder. sign: a file that every folder of this kind has.
 
-    Raises ValueError where writing it would lose something.
+    Raises ValueError if writing it would lose something.
     """
     output = output.expanduser().absolute()
     if output.exists() and not output.is_dir():
@@ -29,19 +28,19 @@ def check_output(output: Path, sign: str, overwrite: bool) -> Path:
 
 @contextmanager
 def scratch_beside(output: Path) -> Iterator[Path]:
-    """An empty folder beside the output, for the block to fill and publish; what is left goes with
-    it."""
+    """Yields an empty folder beside the output for the block to fill and publish. Removes the
+    folder at the end."""
     output.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent))
     try:
-        folder.chmod(0o755)  # mkdtemp's is private; a model is for others to read
+        folder.chmod(0o755)  # mkdtemp's is private, but others may read a model
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def publish(built: Path, output: Path) -> None:
-    """Moves the finished folder to its place; an older one there is replaced at the last moment."""
+    """Moves the finished folder to its place, and replaces an older one at the last moment."""
     if not output.exists() or not any(output.iterdir()):
         os.replace(built, output)
         return

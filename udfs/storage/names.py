@@ -1,4 +1,4 @@
-"""Names in manifests that are joined to folders: none may lead out of its folder."""
+"""Checks names in manifests that are joined to folders: none may lead out of its folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 
 
 def check_run_id(run_id: str) -> str:
-    """The id. Raises ValueError where it could name something else than a folder below runs/."""
+    """Returns the id. Raises ValueError if it could name anything but a folder below runs/."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", run_id):
         raise ValueError(
             f"{run_id}: a run's id has letters, digits and . _ -, and begins with a letter or digit"
@@ -18,7 +18,7 @@ def check_run_id(run_id: str) -> str:
 
 
 def check_below(path: str) -> str:
-    """The path. Raises ValueError where it could lead out of the folder that it is joined to."""
+    """Returns the path. Raises ValueError if it could lead out of the folder it is joined to."""
     if not path or {"", ".", ".."} & {*path.split("/")} or ":" in path.split("/")[0]:
         raise ValueError(f"{path!r}: expected a path below the folder")
     return path

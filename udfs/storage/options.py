@@ -1,5 +1,4 @@
-"""Options of a command line that are fields of a settings model: name, type and help stand
-there."""
+"""Makes command-line options from the fields of a settings model: name, type and help."""
 
 from __future__ import annotations
 
@@ -23,9 +22,9 @@ def add_options(
 ) -> None:
     """Adds an option for each of a model's fields; its help is the field's docstring.
 
-    renamed: options whose names are not those of their fields. within: what stands before the
-    fields' names in the parsed arguments, such as ``llm.``. Values stay text, which the model
-    checks; an option that is not given is None.
+    renamed: options whose names differ from their fields'. within: prefix of the fields' names in
+    the parsed arguments, such as ``llm.``. Values stay text, which the model checks; an option that
+    is not given is None.
     """
     for option, field in {**{name: name for name in fields}, **renamed}.items():
         info = model.model_fields[field]
@@ -52,10 +51,10 @@ METAVARS = {int: "N", float: "X", str: "NAME", Path: "FOLDER"}
 def add_command(
     parser: Any, settings: type, positional: Collection[str] = (), leave_out: Collection[str] = ()
 ) -> None:
-    """Adds an option for each field of a model or dataclass of pydantic, with type and default.
+    """Adds an option for each field of a pydantic model or dataclass, with type and default.
 
-    A field's docstring is its help, its title the metavar; a list may be given several times.
-    options_of makes the settings of what was parsed.
+    A field's docstring is its help and its title the metavar; a list option may be repeated.
+    options_of makes the settings from the parsed arguments.
     """
     for name, field in settings.__pydantic_fields__.items():  # type: ignore[attr-defined]
         if name in leave_out:
@@ -81,14 +80,14 @@ def add_command(
 
 
 def _option(name: str) -> str:
-    """The option of a field; a field that would be a keyword of Python ends in an underscore."""
+    """Returns a field's option; a field that would be a Python keyword ends in an underscore."""
     return f"--{name.rstrip('_').replace('_', '-')}"
 
 
 def options_of(settings: type[Settings], args: Namespace, **values: Any) -> Settings:
-    """The settings that a command line gives, and further values of them.
+    """Makes settings from the parsed command line and further values.
 
-    Raises ValueError of one line that names the option.
+    Raises ValueError, in one line that names the option.
     """
     names = settings.__pydantic_fields__  # type: ignore[attr-defined]
     given = {name: value for name, value in vars(args).items() if name in names}
@@ -101,7 +100,7 @@ def options_of(settings: type[Settings], args: Namespace, **values: Any) -> Sett
 
 
 def add_config(parser: ArgumentParser | _ArgumentGroup, path: object, shown: str) -> None:
-    """Adds --config and --set. path: of the settings that ship; shown: what help calls them."""
+    """Adds --config and --set. path: of the shipped settings; shown: their name in the help."""
     parser.add_argument("--config", metavar="YAML", default=str(path), help=f"default {shown}")
     parser.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], help="any setting of the config"
@@ -118,6 +117,6 @@ def _kinds(annotation: Any) -> list[Any]:
 
 
 def _items(kinds: list[Any]) -> list[Any]:
-    """Returns the types of the items where a field holds a list."""
+    """Returns the types of the items if a field holds a list."""
     lists = [kind for kind in kinds if get_origin(kind) in (list, tuple)]
     return [kind for one in lists for item in get_args(one) for kind in _kinds(item)]

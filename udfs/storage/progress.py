@@ -1,4 +1,4 @@
-"""How far long work has come: a bar on a terminal, elsewhere (a log, cron) a line at times."""
+"""Shows the progress of long work: a bar on a terminal, else (a log, cron) an occasional line."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ LINE_SECONDS = 15.0
 
 
 class Progress:
-    """Shows what is done of some work, its rate, and the time left where the total is known.
+    """Shows how much work is done, its rate, and the time left if the total is known.
 
-    title: what the work is. unit: what is counted, in the plural. console: where to; by default
-    standard error. A quiet console shows nothing. done: before now, by an earlier run. Used in a
-    with block, or ended by close.
+    title: name of the work. unit: what is counted, in the plural. console: by default standard
+    error; a quiet console shows nothing. done: the count that an earlier run finished. Use it in a
+    with block, or call close.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class Progress:
         self.close()
 
     def add(self, count: float) -> None:
-        """Counts more that is done."""
+        """Adds to the count that is done."""
         self.update(self.done + count)
 
     def update(self, done: float, detail: str = "", left: float | None = None) -> None:
-        """Says how much is done by now.
+        """Sets how much is done by now.
 
-        detail: in place of the count and its rate. left: seconds, where they do not follow from
-        these.
+        detail: replaces the count and its rate. left: seconds left, if they do not follow from
+        the count.
         """
         self.done, now = done, time.monotonic()
         rate = (done - self._from) / max(now - self._started, 1e-9)

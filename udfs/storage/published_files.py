@@ -1,4 +1,4 @@
-"""Whether the files of a published run or release are still what its manifest says."""
+"""Checks that the files of a published run or release still match its manifest."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from gaixie.udfs.storage.manifest import ReleaseFile, RunFile, RunManifest
 THREADS = 8
 
 Listed = RunFile | ReleaseFile
-"""A file as a manifest has it."""
+"""A file as a manifest lists it."""
 
 TABLES = r"(scored|quarantine)/(?!.*/[_.]).*\.parquet"
-"""Files that readers of a run's folders would take for the run's."""
+"""Files that readers of a run's folders would read as the run's."""
 
 Digest = Callable[[str], str | None]
-"""SHA-256 of a URI, or None where that is not known."""
+"""Returns the SHA-256 of a URI, or None if it is not known."""
 
 
 def file_faults(
     folder: str, listed: Iterable[Listed], digest: Digest | None = None, unlisted: str = ".*"
 ) -> list[str]:
-    """What is wrong with the files below a folder, a line each that begins with the path there.
+    """Returns what is wrong with the files below a folder, one line each, beginning with the path.
 
-    digest: without it, sizes alone are compared. unlisted: a pattern of the paths that must be in
-    the manifest if they are there.
+    digest: without it, only sizes are compared. unlisted: a pattern of paths that the manifest must
+    list if they exist.
     """
     stored = {file.uri.removeprefix(f"{folder}/"): file for file in storage.list_files(folder)}
 
@@ -51,6 +51,6 @@ def file_faults(
 
 
 def run_faults(folder: str, manifest: RunManifest, digest: Digest | None = None) -> list[str]:
-    """What is wrong with the files of a run; see file_faults."""
+    """Returns what is wrong with the files of a run; see file_faults."""
     listed = [file for files in manifest.files.values() for file in files]
     return file_faults(folder, listed, digest, TABLES)

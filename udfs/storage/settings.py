@@ -1,5 +1,7 @@
-"""Settings of a job or a training run: a YAML file under the command line, checked before work
-starts."""
+"""Loads the settings of a job or a training run from a YAML file, which the command line overrides.
+
+Settings are checked before work starts.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,12 @@ def load_settings(
     overrides: Mapping[str, Any] | None = None,
     assignments: Iterable[str] = (),
 ) -> Model:
-    """The YAML file of a path or URI, under what the command line says, as a model.
+    """Loads a YAML file by path or URI as a model; the command line overrides it.
 
-    overrides: values by top-level key, each from the option of its name; None is "not given".
-    assignments: KEY=VALUE of --set, with dots in KEY between levels and YAML as VALUE; they come
+    overrides: values by top-level key, from the options of the same names; None is "not given".
+    assignments: KEY=VALUE of --set, with dots in KEY between levels and YAML as VALUE; they apply
     last. Raises OSError or ValueError with one line that names the file or the option, the key, and
-    what was expected there.
+    what was expected.
     """
     assignments = list(assignments)
     try:
@@ -62,7 +64,7 @@ def load_settings(
 def _culprit(
     place: tuple[int | str, ...], given: Mapping[str, Any], assignments: Sequence[str]
 ) -> str | None:
-    """The option that set what is wrong at a place in the settings; None: the file did."""
+    """Returns the option that set a wrong value in the settings; None if the file set it."""
     at = [str(part) for part in place]
     for assignment in reversed(assignments):
         key = assignment.partition("=")[0].split(".")
@@ -74,8 +76,8 @@ def _culprit(
 
 
 def first_fault(error: ValidationError, whole: str = "settings") -> str:
-    """KEY: what is wrong with it, and the value if that is short. whole: KEY where several are at
-    odds."""
+    """Returns KEY: what is wrong, and the value if it is short. whole: KEY if several keys
+    conflict."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"])) or whole
     value = "" if first["type"] == "missing" else f" (given: {first['input']!r})"

@@ -1,13 +1,13 @@
-"""Files by URI, for jobs and training alike: manifests, releases, checkpoints.
+"""Reads and writes files by URI, for jobs and training: manifests, releases, checkpoints.
 
-A URI is a local path, file://, s3:// or s3a:// (the two mean the same), or of a store that another
-package of fsspec knows (stores.py). Credentials come from the environment's default chain alone
-(variables, profile, role), the endpoint of an S3 server from AWS_ENDPOINT_URL_S3 or
+A URI is a local path, file://, s3:// or s3a:// (both mean the same), or one of a store that another
+fsspec package supports (stores.py). Credentials come only from the environment's default chain
+(variables, profile, role); the endpoint of an S3 server comes from AWS_ENDPOINT_URL_S3 or
 AWS_ENDPOINT_URL.
 
-Whatever is written appears complete or not at all. A store that is busy or drops a connection is
-asked again a few times; wrong credentials and missing buckets fail at once: OSError with one line
-that names the URI and what to fix (storage_errors.py). fsspec and s3fs do the work.
+A written file appears complete or not at all. If a store is busy or drops a connection, requests
+are retried a few times. Wrong credentials and missing buckets fail at once, with an OSError of one
+line that names the URI and what to fix (storage_errors.py). fsspec and s3fs do the work.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from gaixie.udfs.storage.storage_errors import explained, refused
 from gaixie.udfs.storage.stores import ATTEMPTS
 
 BLOCK_BYTES = 8 * 2**20
-"""What a read from a store fetches ahead."""
+"""Bytes that a read from a store fetches ahead."""
 DELETED_AT_ONCE = 1000  # the most that S3 takes in one request
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of a listing."""
+    """A file in a listing."""
 
     uri: str
     size: int
@@ -48,7 +48,7 @@ class File:
 
 @dataclass(frozen=True)
 class Upload:
-    """A multipart upload that was begun and not ended: it takes space and shows in no listing."""
+    """An unfinished multipart upload: it takes space and appears in no listing."""
 
     uri: str
     upload_id: str
@@ -56,43 +56,43 @@ class Upload:
 
 
 def join(uri: str, *parts: str) -> str:
-    """The URI of what lies below a folder."""
+    """Returns the URI of a path below a folder."""
     return "/".join([uri.rstrip("/"), *parts])
 
 
 def spark_uri(uri: str) -> str:
-    """The URI as Spark knows it: s3:// as s3a://."""
+    """Returns the URI in Spark's form: s3:// becomes s3a://."""
     return f"s3a://{uri[5:]}" if uri.startswith("s3://") else uri
 
 
 def exists(uri: str) -> bool:
-    """Whether there is a file, or a folder with something in it."""
+    """Tells whether there is a file, or a folder that is not empty."""
     return bool(list_files(uri)) if _in_store(uri) else _path(uri).exists()
 
 
 def list_files(uri: str) -> list[File]:
-    """Files of a file or folder, all levels, in order of their URIs; none where nothing is."""
+    """Lists a file, or a folder's files at all levels, by URI; empty if nothing is there."""
     return sorted(
         (
             File(name, entry["size"], _modified(entry))
             for name, entry in _entries(uri)
-            if not name.endswith("/")  # what some writers leave to mark a folder
+            if not name.endswith("/")  # a marker that some writers leave for a folder
         ),
         key=lambda file: file.uri,
     )
 
 
 def children(uri: str) -> list[str]:
-    """Names of the files and folders directly below a folder, in order.
+    """Returns the sorted names of the files and folders directly below a folder.
 
-    Some stores, like file systems, keep folders of which all files were deleted.
+    Some stores, like file systems, keep a folder after all its files are deleted.
     """
     system, root = filesystem(uri)
     with explained(uri):
         try:
             names = system.ls(root, detail=False)
         except FileNotFoundError as error:
-            if error.__cause__:  # of the store: there is no such bucket
+            if error.__cause__:  # from the store: there is no such bucket
                 raise
             return []
     below = (name.removeprefix(root.rstrip("/")).strip("/") for name in names)
@@ -103,7 +103,7 @@ def children(uri: str) -> list[str]:
 def open_file(uri: str, mode: str = "rb") -> Iterator[BinaryIO]:
     """Opens a binary file to read ("rb", seekable) or write ("wb"), inside a with block.
 
-    What is written is there once the block ends; where the block raises, nothing is.
+    A written file appears when the block ends, and not at all if the block raises.
     """
     if mode not in ("rb", "wb"):
         raise ValueError(f"mode must be 'rb' or 'wb', not '{mode}'")
@@ -137,15 +137,15 @@ def open_file(uri: str, mode: str = "rb") -> Iterator[BinaryIO]:
 
 
 def read_bytes(uri: str) -> bytes:
-    """The whole content of a file."""
+    """Returns the whole content of a file."""
     system, root = filesystem(uri)
     with explained(uri):
-        # One request, without asking for the size before.
+        # One request, without asking for the size first.
         return system.cat_file(root, **{"max_concurrency": 1} if _is_s3(uri) else {})
 
 
 def read_json(uri: str) -> Any:
-    """The value of a JSON file. Raises OSError where the file is no JSON."""
+    """Returns the value of a JSON file. Raises OSError if the file is not JSON."""
     try:
         return json.loads(read_bytes(uri))
     except ValueError as error:
@@ -153,12 +153,12 @@ def read_json(uri: str) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """The text of a JSON file."""
+    """Returns a value as the text of a JSON file."""
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
 def write(uri: str, content: bytes | str) -> None:
-    """Writes a whole file over whatever was there."""
+    """Writes a whole file, replacing any file there."""
     data = content.encode() if isinstance(content, str) else content
     if not _is_s3(uri):
         with open_file(uri, "wb") as file:
@@ -174,10 +174,10 @@ def write_json(uri: str, value: Any) -> None:
 
 
 def create(uri: str, content: bytes | str) -> None:
-    """Writes a whole file if there is none; of several that try at once, exactly one does.
+    """Writes a whole file if there is none; of several concurrent calls, exactly one succeeds.
 
-    Raises FileExistsError for the others. On a file system a hard link decides, in a store
-    ``If-None-Match: *``, which the store must know (AWS, MinIO, SeaweedFS and Ceph do).
+    Raises FileExistsError in the others. On a file system a hard link decides; in a store,
+    ``If-None-Match: *``, which the store must support (AWS, MinIO, SeaweedFS and Ceph do).
     """
     data = content.encode() if isinstance(content, str) else content
     if not _in_store(uri):
@@ -206,7 +206,7 @@ def create(uri: str, content: bytes | str) -> None:
                     continue
                 if code not in ("PreconditionFailed", "412"):
                     raise
-                # An answer that was lost makes s3fs ask again, and find its own object.
+                # If an answer is lost, s3fs asks again and finds its own object.
                 there = system.call_s3("head_object", Bucket=bucket, Key=key)
                 if there["Metadata"].get("created-by") != token:
                     raise
@@ -214,7 +214,7 @@ def create(uri: str, content: bytes | str) -> None:
 
 
 def delete(uri: str) -> None:
-    """Deletes a file or a folder with all that is in it; nothing happens where nothing is."""
+    """Deletes a file, or a folder with all its content; does nothing if nothing is there."""
     if not _in_store(uri):
         path = _path(uri)
         with explained(uri):
@@ -236,7 +236,7 @@ def delete(uri: str) -> None:
     with explained(uri):
         for start in range(0, len(keys), DELETED_AT_ONCE):
             objects = [{"Key": key} for key in keys[start : start + DELETED_AT_ONCE]]
-            # s3fs's own rm passes over objects that the store refuses to delete.
+            # s3fs's own rm skips objects that the store refuses to delete.
             answer = system.call_s3(
                 "delete_objects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
             )
@@ -263,13 +263,13 @@ def copy(source: str, target: str) -> None:
 
 
 def sha256(uri: str) -> str:
-    """SHA-256 of a file as 64 hexadecimal digits; reads it in blocks."""
+    """Returns the SHA-256 of a file as 64 hexadecimal digits; reads it in blocks."""
     with open_file(uri) as file:
         return hashlib.file_digest(cast(io.BufferedReader, file), "sha256").hexdigest()
 
 
 def uploads(uri: str) -> list[Upload]:
-    """Multipart uploads to S3 under a folder that were begun and not ended."""
+    """Lists unfinished multipart uploads to S3 under a folder."""
     if not _is_s3(uri):
         return []
     system, _ = filesystem(uri)
@@ -292,7 +292,7 @@ def uploads(uri: str) -> list[Upload]:
 
 
 def abort_upload(upload: Upload) -> None:
-    """Frees what a multipart upload took; one that has ended in the meantime is no error."""
+    """Frees the space of a multipart upload; it is no error if the upload has ended meanwhile."""
     system, _ = filesystem(upload.uri)
     bucket, key = _bucket_and_key(upload.uri)
     with explained(upload.uri), contextlib.suppress(FileNotFoundError):
@@ -300,7 +300,7 @@ def abort_upload(upload: Upload) -> None:
 
 
 def filesystem(uri: str) -> tuple[Any, str]:
-    """(fsspec file system, absolute path in it), whose listings are not cached."""
+    """Returns (fsspec file system without cached listings, absolute path in it)."""
     if not _in_store(uri):
         from fsspec.implementations.local import LocalFileSystem
 
@@ -312,7 +312,7 @@ def filesystem(uri: str) -> tuple[Any, str]:
 
 
 def arrow_filesystem(uri: str) -> tuple[Any, str]:
-    """(file system of pyarrow, path in it), for data sets and for parts of files."""
+    """Returns (pyarrow file system, path in it), for data sets and for parts of files."""
     from pyarrow import fs
 
     system, path = filesystem(uri)
@@ -349,25 +349,25 @@ def _bucket_and_key(uri: str) -> tuple[str, str]:
 
 
 def _modified(entry: dict[str, Any]) -> datetime:
-    """When a file was written last, of an entry of any file system."""
+    """Returns when a file was last written, from an entry of any file system."""
     names = ("mtime", "LastModified", "last_modified", "created")
     when = next(entry[name] for name in names if entry.get(name) is not None)
     return when if isinstance(when, datetime) else datetime.fromtimestamp(when, UTC)
 
 
 def _entries(uri: str) -> list[tuple[str, dict[str, Any]]]:
-    """(URI, fsspec's entry) of the file of this name, or of all in the folder of that name."""
+    """Returns (URI, fsspec's entry) of the file with this name, or of all files in that folder."""
     system, root = filesystem(uri)
     with explained(uri):
         found = system.find(root, detail=True)
-        if isinstance(found, list):  # of adlfs, for a file
+        if isinstance(found, list):  # adlfs returns a list for a file
             found = {name: system.info(name) for name in found}
     start, top = uri.rstrip("/"), root.rstrip("/")
     return [
         (start + entry["name"].removeprefix(top), entry)
         for entry in found.values()
-        if entry["type"] != "directory"  # which a store may keep after its last file is gone
-        and not (entry.get("islink") and os.path.isdir(entry["name"]))  # which may lead anywhere
+        if entry["type"] != "directory"  # a store may keep it after its last file is gone
+        and not (entry.get("islink") and os.path.isdir(entry["name"]))  # it may lead anywhere
     ]
 
 

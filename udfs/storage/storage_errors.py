@@ -1,7 +1,7 @@
-"""What udfs/storage/storage.py raises: OSErrors of one line that name the URI and what to fix.
+"""Makes the errors of udfs/storage/storage.py: one-line OSErrors that name the URI and the fix.
 
-FileNotFoundError, FileExistsError, PermissionError (credentials or rights), ConnectionError
-(nothing answers), or OSError itself.
+They are FileNotFoundError, FileExistsError, PermissionError (credentials or rights),
+ConnectionError (nothing answers), or OSError itself.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ WRONG_CREDENTIALS = {
 
 @contextmanager
 def explained(uri: str, local: bool = True) -> Iterator[None]:
-    """Makes what s3fs and the file system raise one line that names the URI.
+    """Turns errors of s3fs and the file system into one line that names the URI.
 
-    local: also errors of the file system, which in a caller's own block may be about another file.
+    local: also handle the file system's errors, which in a caller's block may concern other files.
     """
     try:
         yield
@@ -34,7 +34,7 @@ def explained(uri: str, local: bool = True) -> Iterator[None]:
         package = type(cause).__module__.partition(".")[0]
         if package in ("botocore", "aiobotocore", "aiohttp"):
             raise _store_error(uri, cause) from None
-        if package in ("azure", "gcsfs", "google"):  # of other stores
+        if package in ("azure", "gcsfs", "google"):  # errors of other stores
             kind = (
                 type(error) if isinstance(error, FileNotFoundError | FileExistsError) else OSError
             )
@@ -46,7 +46,7 @@ def explained(uri: str, local: bool = True) -> Iterator[None]:
 
 
 def refused(uri: str, error: dict[str, Any], operation: str) -> OSError:
-    """What to raise for one of the errors that an answer to a bulk request lists."""
+    """Returns the exception for one of the errors in the answer to a bulk request."""
     from botocore.exceptions import ClientError
 
     return _store_error(uri, ClientError({"Error": error}, operation))

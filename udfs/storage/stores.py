@@ -1,4 +1,4 @@
-"""The stores that udfs/storage/storage.py reads and writes, as file systems of fsspec."""
+"""Opens the stores that udfs/storage/storage.py reads and writes, as fsspec file systems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ATTEMPTS = 5
 CONNECT_SECONDS = 5
 READ_SECONDS = 60
 PACKAGES = {"gs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "hdfs": "pyarrow"}
-"""Schemes of other stores than S3, and the packages that know them."""
+"""Schemes of stores other than S3, and the packages that support them."""
 
 
 def is_other(uri: str) -> bool:
@@ -21,9 +21,9 @@ def is_other(uri: str) -> bool:
 
 
 def other_filesystem(uri: str) -> tuple[Any, str]:
-    """(file system, path in it) of a store other than S3, whose listings are not cached.
+    """Returns (file system, path in it) of a store other than S3, without cached listings.
 
-    Raises OSError where its package is missing, or does not know who asks.
+    Raises OSError if its package is missing or finds no credentials.
     """
     from fsspec.core import url_to_fs
 
@@ -39,9 +39,9 @@ def other_filesystem(uri: str) -> tuple[Any, str]:
 
 @contextmanager
 def putting(uri: str, system: Any, path: str) -> Iterator[BinaryIO]:
-    """Opens a file of this host that is put to a store once the block has ended.
+    """Opens a local file that is uploaded to a store when the block ends.
 
-    On HDFS it takes its name there by a rename, for a file shows while it is written.
+    On HDFS a rename publishes it, because a file there is visible while it is written.
     """
     with tempfile.NamedTemporaryFile() as file:
         yield cast(BinaryIO, file)
@@ -56,7 +56,7 @@ def putting(uri: str, system: Any, path: str) -> Iterator[BinaryIO]:
 
 
 def s3_filesystem() -> Any:
-    """The file system of S3, one for each process and set of variables."""
+    """Returns the file system of S3, one for each process and set of variables."""
     return _s3_filesystem(_environment())
 
 
@@ -70,7 +70,7 @@ def _s3_filesystem(environment: tuple[Any, ...]) -> Any:
 
     own_endpoint = any(map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")))
     settings = {
-        "signature_version": "s3v4",  # of links too, which some stores take no other way
+        "signature_version": "s3v4",  # for links too: some stores accept no other
         "connect_timeout": CONNECT_SECONDS,
         "read_timeout": READ_SECONDS,
         "retries": {"mode": "standard", "total_max_attempts": ATTEMPTS},

@@ -1,4 +1,4 @@
-"""Columns of text in and out: lines of .txt or standard input, and .parquet, .jsonl, .csv and .tsv.
+"""Reads and writes columns of text: .txt lines, standard input, .parquet, .jsonl, .csv and .tsv.
 
 Files are named by path or URI (udfs/storage/storage.py).
 """
@@ -30,7 +30,7 @@ Row = tuple[str | None, ...]
 
 
 def is_standard(name: str) -> bool:
-    """Whether a name means standard input or output."""
+    """Tells whether a name means standard input or output."""
     return name in (STANDARD, "/dev/stdin", "/dev/stdout")
 
 
@@ -43,12 +43,12 @@ def check_extension(name: str, expected: Sequence[str]) -> None:
 def read_columns(
     name: str, columns: Sequence[str], errors: str = "replace", standard: str = ".txt"
 ) -> Iterator[Row]:
-    """The rows of a file, of each the columns asked for; of lines of text, the line.
+    """Yields the given columns of each row of a file; for lines of text, the line.
 
-    errors: what becomes of bytes that are not UTF-8, as of bytes.decode: replace (by U+FFFD),
-    strict, surrogateescape. standard: what standard input is, by its extension.
-    Raises ValueError or OSError, in one line that names file, column and line, where a column is
-    missing, a cell is no string, or the file is not what its extension says.
+    errors: how to treat bytes that are not UTF-8, as in bytes.decode: replace (by U+FFFD), strict,
+    surrogateescape. standard: the format of standard input, as an extension.
+    Raises ValueError or OSError, in one line that names file, column and line, if a column is
+    missing, a cell is not a string, or the file is not what its extension says.
     """
     check_extension(name, READ)
     with _opened(name) as (label, file):
@@ -60,14 +60,14 @@ def read_columns(
 
 
 def read_lines(name: str, errors: str = "replace") -> Iterator[str]:
-    """The lines of a file, whatever its extension."""
+    """Yields the lines of a file, whatever its extension."""
     with _opened(name) as (label, file):
         yield from (line or "" for (line,) in _text_rows(label, ".txt", file, [], errors))
 
 
 @contextmanager
 def _opened(name: str) -> Iterator[tuple[str, BinaryIO]]:
-    """What messages call a file, and the file."""
+    """Yields the name of a file for messages, and the file."""
     if is_standard(name):
         yield "standard input", sys.stdin.buffer
     else:
@@ -76,7 +76,7 @@ def _opened(name: str) -> Iterator[tuple[str, BinaryIO]]:
 
 
 def count_rows(name: str, columns: Sequence[str]) -> int:
-    """Rows of a file. Reads all of it, so that what is wrong with it shows before work starts."""
+    """Counts the rows of a file. Reads all of it, so that errors show before work starts."""
     return sum(1 for _ in read_columns(name, columns))
 
 
@@ -99,7 +99,7 @@ def _parquet_rows(name: str, file: BinaryIO, columns: Sequence[str]) -> Iterator
 def _text_rows(
     name: str, kind: str, file: BinaryIO, columns: Sequence[str], errors: str
 ) -> Iterator[Row]:
-    """Rows of a text file. kind: ends in its extension."""
+    """Yields the rows of a text file. kind: ends in its extension."""
     text = _lines(name, file, errors)
     if kind.endswith((".jsonl", ".ndjson")):
         yield from _json_rows(name, text, columns, errors)
@@ -147,7 +147,7 @@ def _json_rows(
             if value is not None and not isinstance(value, str):
                 raise ValueError(f"{name}, line {number}: '{column}' is {value!r}, no string")
             if value and errors != "surrogateescape":
-                # A lone surrogate can be written in JSON, but not in UTF-8.
+                # JSON can hold a lone surrogate, but UTF-8 cannot.
                 value = value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
             values.append(value)
         yield tuple(values)
@@ -161,9 +161,9 @@ def _check_columns(name: str, columns: Sequence[str], there: Collection[str]) ->
 
 @contextmanager
 def writing(name: str, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    """A function that writes tables one behind another; a file is there once the block has ended.
+    """Yields a function that appends tables to a file, which appears when the block ends.
 
-    In TSV a cell's tabs and line ends are spaces, null is empty, and numbers have six decimals.
+    In TSV, tabs and line ends in a cell become spaces, null is empty, numbers have six decimals.
     """
     check_extension(name, WRITTEN)
     if is_standard(name):

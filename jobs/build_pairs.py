@@ -1,4 +1,4 @@
-"""Makes sentence pairs for jobs/score_corpus.py out of what there is.
+"""Makes sentence pairs for jobs/score_corpus.py from translations or plain Chinese sentences.
 
   python jobs/build_pairs.py versions --input wmt.parquet --foreign-column source_en \\
       --text-column translations_zh --output s3a://bucket/pairs/wmt
@@ -7,12 +7,12 @@
   python jobs/build_pairs.py llm --input text.parquet --model gpt-4o-mini --max-cost 20 --output out
   python jobs/score_corpus.py --input out/pairs --origin-column origin --output scored
 
-  versions          any two Chinese versions of one foreign sentence
-  parallel          a human and a machine translation; with --translator, a model translates
-  back-translation  Chinese sentences, translated into another language and back
-  cluster           Chinese sentences about the same things: those that say the same
-  llm               Chinese sentences, and what a language model makes of them
-  simplify          Chinese sentences, translated into English, simplified, and translated back
+  versions          pairs any two Chinese versions of one foreign sentence
+  parallel          pairs a human with a machine translation; --translator makes the machine one
+  back-translation  translates Chinese sentences into another language and back
+  cluster           pairs Chinese sentences that say the same about the same thing
+  llm               asks a language model to paraphrase Chinese sentences
+  simplify          translates Chinese sentences into English, simplifies them, translates them back
 
   python jobs/build_pairs.py METHOD --help lists the options of a method.
 
@@ -20,13 +20,14 @@ Writes
 
   OUTPUT/pairs/*.parquet                 source, paraphrase, origin, group, and the lineage:
                                          method, model, version, parameters
-  OUTPUT/quarantine/reason=…/*.parquet   what is in no pair, and why
-  OUTPUT/clusters, OUTPUT/references     of cluster: what the next month joins, several references
+  OUTPUT/quarantine/reason=…/*.parquet   what no pair uses, and why
+  OUTPUT/clusters, OUTPUT/references     cluster only: input of the next month; sources with
+                                         several references
   OUTPUT/manifest.json                   counts and settings; written last
 
-Sentences read (of parallel: rows) = in pairs + in quarantine, or the job fails. A job that is
-killed starts over under the same --output, or goes on with --resume; nothing published is
-overwritten. Exit codes: 0 done, 2 user error (one line says what), 1 anything else. """
+The job fails unless sentences (parallel: rows) read = in pairs + in quarantine. A killed job starts
+over under the same --output, or continues with --resume. Nothing published is overwritten. Exit
+codes: 0 done, 2 user error (one line says what), 1 anything else. """
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
         check_local_files([str(settings.input)])
     elif settings.input:
         check_local_inputs([settings.table()])
-    from gaixie.jobs.pairs.build import build_pairs  # a second's import, which a mistake saves
+    from gaixie.jobs.pairs.build import build_pairs  # imported late: it takes a second
 
     return build_pairs(settings, method, args.limit, args.resume, args.take_over, args.dry_run)
 

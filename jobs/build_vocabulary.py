@@ -6,13 +6,13 @@
   python jobs/build_vocabulary.py --gold 199801.txt --output vocabulary/     given words and tags
   python jobs/build_vocabulary.py … --keep verb=share:0.5 --keep "person name=min_count:20"
 
-Segments and tags every sentence, counts (word, part of speech), and keeps of each part of speech
-the most frequent words: by default the paper's shares (Table 5). Writes
+Segments and tags every sentence, counts (word, part of speech), and keeps the most frequent words
+of each part of speech: by default in the paper's shares (Table 5). Writes
 
-  OUTPUT/vocabulary.tsv      word, class, count; the most frequent first: what the tokenizer reads
+  OUTPUT/vocabulary.tsv      word, class, count, most frequent first; the tokenizer reads this
   OUTPUT/counts/*.parquet    every word with its class and its counts by class
-  OUTPUT/table.txt           distinct words, kept, ratio: the paper's Table 5 for this corpus
-  OUTPUT/distribution.png    parts of speech of the words that were kept: the paper's Figure 2
+  OUTPUT/table.txt           distinct words, kept words, ratio: the paper's Table 5 for this corpus
+  OUTPUT/distribution.png    parts of speech of the kept words: the paper's Figure 2
   OUTPUT/manifest.json       counts, settings, segmenter; written last
 
 Exit codes: 0 done, 2 user error (one line says what), 1 anything else.

@@ -3,12 +3,11 @@
   python jobs/clean_runs.py s3a://bucket/gaixie --keep-days 90 --keep-runs 10 --dry-run
   gaixie clean out --keep-days 90
 
-ROOT is the --output of jobs/score_corpus.py. A run goes if it is older than --keep-days, not among
-the newest --keep-runs, and neither a release nor one that is being made names it. Of a run that
-goes the manifest stays, as cleaned.json: readers do not see it, and score_corpus.py --new-only
-still knows which files were scored. To have them scored again, delete the run's folder. Exit codes:
-0 done, 2 user error (one line says what), 1 anything else. What killed runs left goes with
-score_corpus.py --clean.
+ROOT is the --output of jobs/score_corpus.py. A run is deleted if it is older than --keep-days, is
+not among the newest --keep-runs, and is named by no release, finished or in progress. Its manifest
+stays as cleaned.json: readers ignore it, and score_corpus.py --new-only still knows which files
+were scored. To have those scored again, delete the run's folder. For what killed runs left behind,
+use score_corpus.py --clean. Exit codes: 0 done, 2 user error (one line says what), 1 anything else.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def clean(root: str, keep_days: int | None, keep_runs: int, dry_run: bool) -> None:
-    """Deletes runs, and prints which. keep_days: None for runs of any age."""
+    """Deletes old runs and prints their names. keep_days: None for runs of any age."""
     runs = read_runs(root)
     limit = datetime.now(UTC) - timedelta(days=keep_days or 0)
     old = [
@@ -71,10 +70,10 @@ def clean(root: str, keep_days: int | None, keep_runs: int, dry_run: bool) -> No
 
 
 def retire(folder: str, manifest: RunManifest) -> None:
-    """Deletes a published run but for its manifest, which takes the name CLEANED.
+    """Deletes a published run except its manifest, which is renamed to CLEANED.
 
-    Raises JobError where a process has the run. Readers lose it first, so that a process that is
-    killed leaves no run that is there in part.
+    Raises JobError if a process holds the run. The run disappears for readers first, so that they
+    never see half a run if this process is killed.
     """
     with held(folder, False):
         rest = manifest.model_copy(update={"files": {}})

@@ -1,7 +1,7 @@
-"""One command for all that this package does, installed as `gaixie`.
+"""Runs every command of this package; installed as `gaixie`.
 
-  gaixie score --input pairs.csv --origin llm --output out      is python jobs/score_corpus.py …
-  gaixie COMMAND --help                                          says what a command takes
+  gaixie score --input pairs.csv --origin llm --output out      runs python jobs/score_corpus.py …
+  gaixie COMMAND --help                                          lists a command's options
 
 On a cluster, `spark-submit jobs/score_corpus.py` and `accelerate launch training/curriculum.py`
 take the same options.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 with open(Path(__file__).with_name("commands.tsv"), encoding="utf-8") as _table:
     COMMANDS = {row["command"]: row for row in csv.DictReader(_table, delimiter="\t")}
-"""command -> its row: heading, module that is run, and what for"""
+"""command -> its row: heading, module to run, and purpose"""
 
 
 def main() -> int:

@@ -1,11 +1,11 @@
-"""Says how one run differs from another: settings, rows, and the population stability index by
-origin.
+"""Compares two runs: settings, rows, and the population stability index by origin.
 
   python jobs/diff_runs.py out/runs/monday out/runs/tuesday
   gaixie diff s3a://bucket/gaixie/runs/20261123 s3a://bucket/gaixie/runs/20261124
 
-Reads their manifests alone. An index above its limit is marked: a shift that is large, and more
-than chance. Scores and stages compare only under one signature. Exit codes: 0 done, 2 user error.
+Reads only their manifests. An index above its limit is marked: the shift is large, and more than
+chance explains. Scores and stages compare only under one signature. Exit codes: 0 done, 2 user
+error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def difference(before: RunManifest, now: RunManifest) -> Iterator[str]:
-    """Yields the lines."""
+    """Yields the lines of the comparison."""
     yield f"run {before.run_id} -> {now.run_id}"
     if before.signature != now.signature:
         yield f"signature: {before.signature} -> {now.signature}"

@@ -1,8 +1,8 @@
-"""Ends a job: well, or with one line on standard error and an exit code that says which way.
+"""Ends a job with an exit code and, on failure, one line on standard error.
 
-A user error is one line and exit code 2. Ctrl-C and SIGTERM are one line, 130 and 143. Anything
-else is one line that says the cause in words and names the log, exit code 1; the log holds the
-whole trace, and what Java and Spark had to say.
+A user error exits with code 2; Ctrl-C and SIGTERM exit with 130 and 143. Any other error exits with
+code 1; its line states the cause and names the log, which holds the whole trace and the output of
+Java and Spark.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ CAUSES = (
     (r"OutOfMemoryError|MemoryError", "out of memory"),
     (r"ExecutorLostFailure", "an executor was lost"),
     (r"Answer from Java side is empty|Py4JNetworkError|ConnectionRefusedError", "Java has ended"),
-    # What py4j makes of an answer that broke off, where it says nothing of a connection. Before
-    # a static call it puts z:
+    # py4j raises this for an answer that broke off, without mentioning a connection. Before a
+    # static call it puts z:
     (r"(?m)py4j\.protocol\.Py4JError: An error occurred while calling [\w.$:]+$", "Java has ended"),
     (r"Py4JError: [\w.$]+ does not exist in the JVM", "Java has ended"),
 )
-"""What a trace has in it, and what that means."""
+"""Maps patterns of a trace to the cause in words."""
 
 
 NO_PACKAGE = "No module named 'gaixie'"
@@ -55,10 +55,10 @@ def run(
     interrupted: str = "nothing was published",
     prints: bool = False,
 ) -> int:
-    """Runs a job's main, and returns its exit code.
+    """Runs a job's main function, and returns its exit code.
 
-    interrupted: what to say behind the cause where the job did not come to its end. prints: whether
-    what it prints is what it is for; otherwise a job is done although its summary is lost.
+    interrupted: text to print after the cause when the job is interrupted. prints: True if the
+    job's purpose is its output; otherwise the job succeeds even if its summary cannot be printed.
     """
     _silence_py4j()
     output = _keep_streams()
@@ -82,7 +82,7 @@ def run(
 
     code = interrupts.as_exceptions(finish)
     if code > 128 and interrupts.name_of_script():
-        # A thread of a library may still run, which Python's own end would not survive.
+        # A library's thread may still run, and Python's normal exit would not survive it.
         sys.stdout.flush()
         atexit._run_exitfuncs()
         os._exit(code)
@@ -104,7 +104,7 @@ def _ending(error: BaseException, interrupted: str) -> tuple[int, str]:
     if _log_traces:
         traceback.print_exception(error)
         return 1, said
-    with suppress(OSError):  # a full disk has no room for this either
+    with suppress(OSError):  # a full disk may have no room for this either
         with open(log_file(), "a", encoding="utf-8") as log:
             traceback.print_exception(error, file=log)
         said += f"; the whole trace is in {log_file()}"
@@ -112,7 +112,7 @@ def _ending(error: BaseException, interrupted: str) -> tuple[int, str]:
 
 
 def cause(error: BaseException) -> str:
-    """Returns what went wrong, in one line: the innermost cause that a trace names."""
+    """Returns what went wrong, in one line: the innermost cause in the trace."""
     trace = "".join(traceback.format_exception(error))
     for pattern, meaning in CAUSES:
         if match := re.search(pattern, trace):
@@ -125,7 +125,7 @@ def cause(error: BaseException) -> str:
 
 
 def _without_class(line: str) -> str:
-    """java.io.IOException: Stale file handle -> Stale file handle."""
+    """Strips the class: java.io.IOException: Stale file handle -> Stale file handle."""
     line = line.strip().removeprefix("Caused by: ")
     return re.sub(r"^(?:(?:[\w$]+\.)*[\w$]+(?:Exception|Error): (?=\S))+", "", line)
 
@@ -134,13 +134,13 @@ _log_traces: list[bool] = []
 
 
 def log_traces() -> None:
-    """Has traces printed: where this process is, its files go with it."""
+    """Prints traces instead of logging them: this process's files disappear with it."""
     _log_traces.append(True)
 
 
 @cache
 def log_file() -> Path:
-    """Returns where this job's Java writes, and run a trace; it is kept only if the job fails."""
+    """Returns the file for Java's output and a trace; it is kept only if the job fails."""
     prefix = f"gaixie-{Path(sys.argv[0]).stem}-"
     number, path = tempfile.mkstemp(prefix=prefix, suffix=".log")
     os.close(number)
@@ -148,7 +148,7 @@ def log_file() -> Path:
 
 
 class Lossy(io.RawIOBase):
-    """A standard stream that never fails, though its disk is full or its reader gone."""
+    """A standard stream that never fails, even if its disk is full or its reader is gone."""
 
     def __init__(self, number: int):
         self._number = number
@@ -175,9 +175,10 @@ class Lossy(io.RawIOBase):
 
 
 def _keep_streams() -> Lossy | None:
-    """Makes standard output and error lossy, where they are the process's own; returns the output.
+    """Makes this process's standard output and error lossy; returns the output.
 
-    Where one is closed, a file that is opened would take its number, and what is printed with it.
+    If one of them is closed, the next file opened would take its number, and receive what is
+    printed.
     """
     with suppress(OSError):
         while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
@@ -185,8 +186,8 @@ def _keep_streams() -> Lossy | None:
         os.close(number)
     output, errors = Lossy(1), Lossy(2)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        # Under spark-submit, standard error comes out of Java's standard output, line by line; this
-        # takes Java's own, where the system shows it.
+        # Under spark-submit, standard error comes out of Java's standard output, line by line. This
+        # takes Java's own, if the system shows it.
         with suppress(OSError):
             os.dup2(os.open(f"/proc/{os.getppid()}/fd/2", os.O_WRONLY | os.O_APPEND), 2)
     if sys.stderr in (None, sys.__stderr__):
@@ -198,18 +199,18 @@ def _keep_streams() -> Lossy | None:
 
 
 def _text(stream: Lossy, own: TextIO | None) -> io.TextIOWrapper:
-    """Wraps a stream as Python's own is; own: None where it is closed."""
+    """Wraps a stream the way Python wraps its own. own: None if it is closed."""
     encoding, errors = (own.encoding, own.errors) if own else ("utf-8", "backslashreplace")
     lines = stream.isatty() or stream.fileno() == 2
     return io.TextIOWrapper(io.BufferedWriter(stream), encoding, errors, line_buffering=lines)
 
 
 def _silence_py4j() -> None:
-    """py4j logs an interrupt, and whatever fails while it closes its connection after one, with
-    the whole trace. What matters of it is raised as well; its log says nothing more."""
+    """Silences py4j, which logs whole traces of an interrupt and of failures while it closes its
+    connection. Those that matter are raised as well."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_py4j)
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    return Path(record.pathname).parent.name != "py4j"  # some of it goes to the root logger
+    return Path(record.pathname).parent.name != "py4j"  # py4j also logs to the root logger

@@ -1,12 +1,12 @@
-"""Fills a folder with the jars behind s3a://, and --table, from a Maven repository.
+"""Downloads the jars for s3a:// and --table from a Maven repository into a folder.
 
   python jobs/fetch_jars.py jars/                 on a host that reaches a repository
   GAIXIE_JARS=jars/ python jobs/score_corpus.py … the jobs then fetch nothing
   spark-submit --jars "$(echo jars/*.jar | tr ' ' ,)" jobs/score_corpus.py …
 
-conf/spark/s3a-jars.conf says which, and conf/spark/iceberg-jars.conf what --table adds. A
-repository of your own: --repositories URL, or Ivy's settings file with --ivy-settings. Jobs started
-as "python jobs/…" call this by themselves, once.
+conf/spark/s3a-jars.conf and conf/spark/iceberg-jars.conf (for --table) list the jars. Use your own
+repository with --repositories URL, or Ivy's settings file with --ivy-settings. Jobs started as
+"python jobs/…" download the jars once by themselves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Releases scored pairs as a data set with a version, ready to train on and to publish.
+"""Releases scored pairs as a versioned data set, ready to train on and to publish.
 
   spark-submit jobs/release_dataset.py --root s3a://bucket/gaixie --runs monday tuesday \\
       --version 1.0 --license CC-BY-4.0 --split 0.98 0.01 0.01
@@ -9,23 +9,23 @@
   python jobs/release_dataset.py --root out --diff 1.0 1.1
   python jobs/release_dataset.py --root out --trace PAIR_ID        where a pair comes from
   python jobs/release_dataset.py --root out --set-latest 1.0       roll back
-  python jobs/release_dataset.py --root out --clean                what killed releases left
+  python jobs/release_dataset.py --root out --clean                delete what killed releases left
 
 ROOT is the --output of jobs/score_corpus.py. Reads published runs of one metric signature, takes a
-pair that several runs have from the first of them, and writes
+pair found in several runs from the first of them, and writes
 
   ROOT/releases/VERSION/manifest.json     every file with its SHA-256, counts, runs; written last
   ROOT/releases/VERSION/build-TOKEN/
     README.md and its plots               the data set's card
-    croissant.json                        the same for machines (MLCommons Croissant)
-    data/split=…/subset=stage-…/*.parquet shards of like size, shuffled
+    croissant.json                        the card for machines (MLCommons Croissant)
+    data/split=…/subset=stage-…/*.parquet shuffled shards of about equal size
   ROOT/releases/latest.json               the newest version
 
-A release without a manifest does not exist for readers: killed at any moment, run it again. Of two
-that make one version at once, one publishes it and the other says so. A published version is never
-written again. Columns: pair_id, source, paraphrase, the eight features, structure, synonyms,
-meaning, fluency, spscore, origin, stage, those of --keep-columns, what the runs have of method,
-model, version, parameters and license, and run. Exit codes: 0 done, 2 user error (one line says
+A release without a manifest does not exist for readers: if the job is killed, run it again. If two
+jobs make one version at once, one publishes it and the other says so. A published version is never
+overwritten. Columns: pair_id, source, paraphrase, the eight features, structure, synonyms, meaning,
+fluency, spscore, origin, stage, those of --keep-columns, those of method, model, version,
+parameters and license that the runs have, and run. Exit codes: 0 done, 2 user error (one line says
 what), 1 anything else; --verify: 1 for faults.
 """
 

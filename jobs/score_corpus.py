@@ -1,4 +1,4 @@
-"""Scores a corpus of sentence pairs with SPScore-zh and sorts it into the stages of the curriculum.
+"""Scores a corpus of sentence pairs with SPScore-zh and sorts it into the curriculum's stages.
 
   spark-submit jobs/score_corpus.py --input pairs/ --origin parallel --output s3a://bucket/gaixie
   spark-submit jobs/score_corpus.py --config my.yaml --run-id monday --resume
@@ -11,13 +11,13 @@ Reads Parquet, JSON lines, CSV or TSV, and writes one run:
 
   OUTPUT/runs/RUN_ID/scored/origin=…/stage=…/*.parquet    pairs with features, judgements, score
   OUTPUT/runs/RUN_ID/quarantine/reason=…/*.parquet        pairs that cannot be scored, and why
-  OUTPUT/runs/RUN_ID/report.html, report.png              what came out, to look at
-  OUTPUT/runs/RUN_ID/metrics.prom                         the same for Prometheus
+  OUTPUT/runs/RUN_ID/report.html, report.png              counts, plots and examples of the run
+  OUTPUT/runs/RUN_ID/metrics.prom                         the run's figures for Prometheus
   OUTPUT/runs/RUN_ID/manifest.json                        counts, settings; written last
 
-A run without a manifest does not exist for readers. Killed at any moment, the job run again with
-the same --run-id starts over, or with --resume goes on behind the last finished unit of input;
---clean deletes what killed runs left behind. One process at a time has a run; a second one is
+A run without a manifest does not exist for readers. If the job is killed, run it again with the
+same --run-id: it starts over, or with --resume continues after the last finished unit of input.
+--clean deletes what killed runs left behind. Only one process at a time can hold a run; a second is
 refused. Exit codes: 0 done, 2 user error (one line says what), 3 done, but the run has drifted
 (--fail-on-drift), 1 anything else.
 """
@@ -47,11 +47,11 @@ from gaixie.udfs.storage.settings import first_fault
 INTERRUPTED = "the run can be resumed with --resume"
 NEW = ("new_only", "since", "rescore")
 READ = ("origin", "origin_column", "source_column", "paraphrase_column", "license", "format")
-"""Settings of an input that are options."""
+"""Settings of an input that are command-line options."""
 WRITE = ("output", "run_id", "table", "target_file_mb")
 LENGTHS = ("min_characters", "max_characters")
 PLANNED = ("cores", "pairs", "pairs_per_second", "core_hour_price")
-"""Options of --dry-run."""
+"""Command-line options of --dry-run."""
 HOW = ("tier", "model", "segmenter", *LENGTHS, "on_corrupt_file", "unit_mb")
 
 
@@ -92,7 +92,7 @@ def main(argv: list[str] | None = None) -> int:
         raise JobError("nothing to read: give --input, or inputs in the config file")
     check_apart(settings.output, [source.path for source in settings.inputs])
     check_local_inputs(settings.inputs)
-    from gaixie.jobs.scoring.run import score_corpus  # a second's import that mistakes skip
+    from gaixie.jobs.scoring.run import score_corpus  # imported late: it takes a second
 
     return score_corpus(settings, args)
 
@@ -137,6 +137,6 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    atexit.register(gc.freeze)  # half a second less to exit
+    atexit.register(gc.freeze)  # makes the exit half a second faster
     said = "nothing was written" if "--dry-run" in sys.argv else INTERRUPTED
     sys.exit(run("score_corpus", main, said))

@@ -1,20 +1,19 @@
-"""Shows a published run: what its manifest says, and some of its pairs: how they are judged, and
-why.
+"""Shows a published run: its manifest, and some of its pairs with their judgements and the reasons.
 
-  python jobs/show_run.py ROOT                          the runs that are published under ROOT
+  python jobs/show_run.py ROOT                          lists the published runs under ROOT
   python jobs/show_run.py ROOT --run-id ID --pairs 10   ten pairs, from the lowest score up
-  python jobs/show_run.py ROOT --run-id ID --verify     reads its files again; 1 for faults
+  python jobs/show_run.py ROOT --run-id ID --verify     reads its files again; faults exit with 1
   python jobs/show_run.py ROOT --run-id ID --serve      a page to filter, sort and search it
-  python jobs/show_run.py ROOT --release 1.0 --serve    of a release
+  python jobs/show_run.py ROOT --release 1.0 --serve    the same page for a release
 
-ROOT is the --output of jobs/score_corpus.py. Under each pair stand its four judgements, 0 to 1,
-then what pulls them down as far as the metric can name it, then the eight features. Where the pairs
-carry people's ratings (a column rated), the last line says how score and stages follow them. Needs
-no Spark.
+ROOT is the --output of jobs/score_corpus.py. Each pair is followed by its four judgements, 0 to 1,
+the reasons that lower them as far as the metric can name them, and the eight features. If people
+have rated the pairs (a column rated), the last line says how score and stages follow the ratings.
+This command does not need Spark.
 
 --serve (gaixie[browse]) shows the page at http://127.0.0.1:8000. It reads the files once, local or
-in a store, into a database in a temporary folder, which takes about their space and goes with the
-command. Ctrl-C ends it. Nobody but this host is let in, unless --host says so.
+from a store, into a database of about their size in a temporary folder, which is deleted when the
+command ends. Ctrl-C ends it. Only this host can connect, unless --host says otherwise.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from gaixie.udfs.storage.progress import Progress
 from gaixie.udfs.storage.published_files import run_faults
 
 NAME_OF_A_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""What --run-id of a scoring run may be."""
+"""Pattern of the --run-id of a scoring run."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -87,7 +86,7 @@ def show(args: argparse.Namespace) -> int:
         pairs = open_pairs(folder)
         show_pairs(console, pairs, args.pairs, explainer(manifest.signature, manifest.segmenter))
         show_ratings(console, pairs)
-    except (OSError, pa.ArrowException):  # which name no file
+    except (OSError, pa.ArrowException):  # these name no file
         check_files(folder, manifest, storage.sha256)
         raise
     if manifest.set_aside:
@@ -100,13 +99,13 @@ def show(args: argparse.Namespace) -> int:
 def check_files(
     folder: str, manifest: RunManifest, digest: Callable[[str], str] | None = None
 ) -> None:
-    """Raises JobError, which names a file of a run that is not as it was published."""
+    """Raises JobError that names a file of a run that has changed since it was published."""
     if faults := run_faults(folder, manifest, digest):
         raise JobError(storage.join(folder, faults[0]))
 
 
 def browse(args: argparse.Namespace) -> int:
-    """Serves the page over a run or release until it is told to end."""
+    """Serves the page for a run or release until it is stopped."""
     try:
         from gaixie.service.app import make_app
         from gaixie.service.browsing.pairs import Pairs
@@ -139,7 +138,7 @@ def browse(args: argparse.Namespace) -> int:
 
 
 def verify(folder: str, manifest: RunManifest) -> int:
-    """Prints each fault of the run's files as a line that begins with the file."""
+    """Prints each fault of the run's files, one a line; the line begins with the file."""
     faults = run_faults(folder, manifest, storage.sha256)
     for fault in faults:
         print(fault)
@@ -150,7 +149,8 @@ def verify(folder: str, manifest: RunManifest) -> int:
 
 
 def open_pairs(folder: str) -> ds.Dataset:
-    """Opens the scored pairs of a run; a damaged page with a checksum raises when it is read."""
+    """Opens the scored pairs of a run. Reading a damaged page raises an error if it has a
+    checksum."""
     system, path = storage.arrow_filesystem(storage.join(folder, "scored"))
     form = ds.ParquetFileFormat(
         default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
@@ -163,7 +163,7 @@ def list_runs(console: Console, runs: str) -> None:
     for name in storage.children(runs):
         folder = storage.join(runs, name)
         if not storage.exists(storage.join(folder, NAME)):
-            continue  # not published: it does not exist for readers
+            continue  # an unpublished run does not exist for readers
         manifest = read_run(folder)
         counts = [f"{count:,}" for _, count in manifest.total]
         table.add_row(manifest.run_id, manifest.created, *counts)
@@ -219,7 +219,7 @@ def show_ratings(console: Console, pairs: ds.Dataset) -> None:
 
 
 def _values(row: dict, names: Iterable[str], form: str) -> str:
-    """Formats names with their values; a run of version 0.1 has no judgements."""
+    """Formats names with their values. Runs of version 0.1 have no judgements."""
     values = {name: row.get(name) for name in names}
     return "  ".join(
         f"{name} –" if value is None or value != value else f"{name} {value:{form}}"

@@ -57,7 +57,7 @@ def run(
 ) -> int:
     """Runs a job's main function, and returns its exit code.
 
-    interrupted: text to print after the cause when the job is interrupted. prints: True if the
+    interrupted: text to print after the cause if the job does not finish. prints: True if the
     job's purpose is its output; otherwise the job succeeds even if its summary cannot be printed.
     """
     _silence_py4j()

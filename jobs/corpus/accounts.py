@@ -55,7 +55,8 @@ def close_accounts(
 
 
 def written_files(spark: SparkSession, storage: Storage, folder: str, name: str) -> list[RunFile]:
-    """Lists the files of a run's table with their digests; none if the table was not written."""
+    """Lists the files of a run's table with their digests; returns none if the table was not
+    written."""
     path = f"{folder}/{name}"
     files = storage.list_files(path) if storage.exists(path) else []
     uris = [file.uri for file in files]
@@ -66,7 +67,7 @@ def written_files(spark: SparkSession, storage: Storage, folder: str, name: str)
 
 
 def input_entry(source: InputFiles) -> RunInput:
-    """Returns a manifest's entry of an input."""
+    """Returns the manifest's entry for an input."""
     return RunInput(
         path=source.settings.path,
         format=source.format,
@@ -84,8 +85,8 @@ def input_entry(source: InputFiles) -> RunInput:
 
 
 def escape_undecodable(rows: DataFrame, names: Iterable[str]) -> DataFrame:
-    """Writes bytes that are not UTF-8 as \\xNN in some columns of rows for the quarantine."""
-    undecodable = rows.where(F.col("reason") == "undecodable")  # these alone go through Python
+    """Writes bytes that are not UTF-8 as \\xNN in the named columns of rows for the quarantine."""
+    undecodable = rows.where(F.col("reason") == "undecodable")  # only these go through Python
     for name in names:
         undecodable = undecodable.withColumn(name, escape_bytes(F.col(name).cast("binary")))
     return rows.where(F.col("reason") != "undecodable").unionByName(undecodable)
@@ -96,10 +97,11 @@ ATTEMPTS = 5
 
 
 def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
-    """Computes SHA-256 by URI, of files that udfs/storage/storage.py reads, with a task for each.
+    """Computes the SHA-256 of each file, by URI, in one Spark task a file.
 
-    A task gets no key: for a file in a store it has a link, signed here, to that file alone. In
-    local mode the driver is the executor. It also steps in where executors do not reach the store.
+    The files are those that udfs/storage/storage.py reads. A task gets no key: for a file in a
+    store, it gets a link to that file alone, signed here. The driver computes the digests in local
+    mode, and if the executors cannot reach the store.
     """
     context = spark.sparkContext
     if uris and not str(context.master).startswith("local"):
@@ -112,7 +114,7 @@ def digests(spark: SparkSession, uris: Sequence[str]) -> dict[str, str]:
 
 
 def _link(uri: str) -> str:
-    """Returns an address at which a file of a store can be read for some hours without a key."""
+    """Returns a URL that reads a file of a store without a key, for some hours."""
     if not uri.startswith(("s3:", "s3a:")):
         return uri
     system, path = plain_storage.filesystem(uri)
@@ -129,7 +131,7 @@ def _digest(file: tuple[str, str]) -> tuple[str, str]:
         try:
             with urlopen(link, timeout=READ_SECONDS) as answer:
                 digest = hashlib.file_digest(answer, "sha256").hexdigest()
-                if answer.length:  # which http.client takes for the end
+                if answer.length:  # http.client takes a broken connection for the end
                     raise ConnectionError(f"{uri}: the answer broke off")
                 return uri, digest
         except OSError:
@@ -140,7 +142,7 @@ def _digest(file: tuple[str, str]) -> tuple[str, str]:
 
 
 def _in_threads(digest: Callable[[str], str], uris: Sequence[str]) -> dict[str, str]:
-    """Computes digests in a fixed number of threads: each holds a block of 8 MB."""
+    """Computes digests in a fixed number of threads, each with a block of 8 MB."""
     with ThreadPoolExecutor(THREADS) as pool:
         return dict(zip(uris, pool.map(digest, uris), strict=True))
 
@@ -148,8 +150,8 @@ def _in_threads(digest: Callable[[str], str], uris: Sequence[str]) -> dict[str, 
 def observed(observation: Observation) -> dict[str, Any]:
     """Returns an observation's values by name; waits until the first action has ended.
 
-    Empty where Spark left the counting out, as it does with one side of a join whose other side has
-    no rows: ``Observation.get`` then ends in a Java assertion, for it has no row to give.
+    Returns an empty dict if Spark skipped the counting, as it does for one side of a join whose
+    other side has no rows: ``Observation.get`` then fails a Java assertion, since it has no row.
     """
     try:
         return observation.get

@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 @contextmanager
 def beside(work: Callable[[], T]) -> Iterator[Future[T]]:
-    """Does the work in a thread while the block runs, and then waits for its result.
+    """Runs the work in a thread while the block runs, then waits for its result.
 
-    Raises what the block raises, else what the work does. If the block fails, Spark's jobs are
+    Raises the block's error if there is one, else the work's. If the block fails, Spark's jobs are
     cancelled.
     """
     with ThreadPoolExecutor(1) as pool:
@@ -26,16 +26,17 @@ def beside(work: Callable[[], T]) -> Iterator[Future[T]]:
             yield done
             done.result()
         except BaseException:
-            # In a thread of its own: an interrupted one's connection to Java may be in use.
+            # In its own thread: an interrupted thread's connection to Java may be in use.
             Thread(target=_cancel, daemon=True).start()
             raise
 
 
 def interruptible(work: Callable[[], T]) -> T:
-    """Does work such as toArrow in a thread, and returns its result.
+    """Runs work such as toArrow in a thread, and returns its result.
 
-    If Ctrl-C comes in the main thread, PySpark stops reading what Java sends, and then waits until
-    Java has sent it. Do not use this for toPandas, which prints long warnings when interrupted.
+    If Ctrl-C reaches PySpark in the main thread, it stops reading what Java sends, and then waits
+    until Java has sent all of it. Do not use this for toPandas, which prints long warnings when
+    interrupted.
     """
     with beside(work) as done:
         pass

@@ -1,10 +1,10 @@
-"""Decides how each CSV and TSV file is read: line by line or as a whole.
+"""Decides whether each CSV and TSV file is read line by line or as a whole.
 
-The quotes of a TSV are characters like any other, unless the settings say otherwise. Many tasks can
-share the lines of a CSV, but not records that span lines, and a quote that is never closed would
-take all that follows into one record. So each file is looked at once, by as many tasks as it has
-pieces. Only a file with a line that ends within quotes is read both ways; it is then read as a
-whole if fewer of its records are malformed that way.
+In TSV, quotes are ordinary characters unless the settings say otherwise. Many tasks can share the
+lines of a CSV file, but not records that span lines, and a quote that is never closed would swallow
+the rest of the file into one record. So the job scans each file once, in parallel. It reads a file
+both ways only if a line ends inside quotes, and then reads it as a whole if that gives fewer
+malformed records.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from gaixie.jobs.errors import JobError
 from gaixie.udfs.storage.storage import File
 
 CHARACTERS = 16_000_000
-"""The most that a field may have in a file that is read as a whole."""
+"""Maximum length of a field in a file that is read as a whole, in characters."""
 
 FIELD_LINES = 100
-"""The most that a field in quotes may have."""
+"""Maximum lines of a quoted field."""
 
 
 class Reading(NamedTuple):
@@ -46,7 +46,7 @@ def _path() -> Column:
 
 
 def options(kind: str, form: Csv, reading: Reading) -> dict[str, Any]:
-    """Returns Spark's options for files of one reading."""
+    """Returns Spark's options for files that are read the same way."""
     return LITERAL | {
         "header": form.columns is None,
         "sep": form.delimiter_of(kind),
@@ -55,7 +55,7 @@ def options(kind: str, form: Csv, reading: Reading) -> dict[str, Any]:
         "encoding": form.encoding,
         "multiLine": reading.across_lines,
         "maxCharsPerColumn": CHARACTERS if reading.across_lines else -1,
-        # Without pruning, or a line with too few columns passes where only some are asked for.
+        # With pruning, a line with too few columns passes if only some columns are asked for.
         "columnPruning": False,
     }
 
@@ -69,12 +69,11 @@ def allow_encoding(spark: SparkSession, encoding: str) -> None:
                 f"encoding {encoding}: Java does not know it; convert the files to UTF-8"
             )
         spark.conf.set("spark.sql.legacy.javaCharsets", "true")
-        spark.conf.set("spark.sql.legacy.codingErrorAction", "true")  # U+FFFD, not the job's end
+        spark.conf.set("spark.sql.legacy.codingErrorAction", "true")  # U+FFFD, not a failed job
 
 
 def plain_reading(kind: str, form: Csv) -> Reading:
-    """Returns how files are read line by line; those of an encoding without lines are read as a
-    whole."""
+    """Returns how to read files line by line; UTF-16 and UTF-32 files are read whole."""
     # In other encodings, line ends, quotes and delimiters are single bytes, as in ASCII.
     wide = codecs.lookup(form.encoding).name.partition("-")[2][:2] in ("16", "32")
     return Reading(form.quote_of(kind), wide)
@@ -83,7 +82,7 @@ def plain_reading(kind: str, form: Csv) -> Reading:
 def find_readings(
     spark: SparkSession, files: Sequence[File], kind: str, form: Csv, schema: StructType
 ) -> dict[str, Reading]:
-    """Returns how to read each file, by URI. schema: its last column takes malformed lines."""
+    """Returns how to read each file, by URI. schema: its last column holds malformed lines."""
     plain = plain_reading(kind, form)
     readings = {file.uri: plain for file in files}
     if not plain.quote or plain.across_lines:
@@ -104,7 +103,7 @@ def find_readings(
 def _open_quotes(
     spark: SparkSession, files: Sequence[File], quote: str, separator: str
 ) -> list[str]:
-    """Finds files with a line that ends within quotes: they may have records that span lines."""
+    """Finds files with a line that ends inside quotes: they may have records that span lines."""
     q, d = re.escape(quote), re.escape(separator)
     lines = spark.read.options(**LITERAL).text([file.uri for file in files])
     lines = lines.where(F.contains("value", F.lit(quote)))
@@ -123,7 +122,7 @@ def _malformed(
     rows = read.option("columnNameOfCorruptRecord", malformed).csv(uris)
     table = rows.groupBy(_path()).agg(
         F.count_if(F.col(f"`{malformed}`").isNotNull()).alias("count"),
-        F.count(f"`{first}`"),  # Spark reads no table of malformed lines alone
+        F.count(f"`{first}`"),  # Spark refuses to read the column of malformed lines alone
     )
     paths, counts = zip(*((row["path"], row["count"]) for row in table.collect()), strict=True)
     return dict(zip(known_as(paths, uris), counts, strict=True))
@@ -132,8 +131,8 @@ def _malformed(
 def _check_closed(
     spark: SparkSession, uris: list[str], given: dict[str, Any], schema: StructType
 ) -> None:
-    """Raises JobError for a field of more than FIELD_LINES, or one that ends as its file does: its
-    quote was never closed, and it has taken the rows that follow along."""
+    """Raises JobError for a quote that was never closed and has swallowed the rows after it: its
+    field has more than FIELD_LINES lines, or ends where its file ends."""
     read = spark.read.schema(schema).options(**given)
     rows = read.option("columnNameOfCorruptRecord", schema.names[-1]).csv(uris)
     values = F.array(*[F.col(f"`{name}`") for name in schema.names[:-1]])
@@ -156,7 +155,7 @@ def _check_closed(
     [row] = found
     [uri] = known_as([row.path], uris)
     quote = given["quote"]
-    start = row.lines[0].removeprefix(quote).rstrip()  # which stays where quotes follow within
+    start = row.lines[0].removeprefix(quote).rstrip()  # stays if quotes follow in the field
     starts = quote + start, quote + start.replace(quote, 2 * quote)
     lines = numbered.where(F.col("path") == row.path).select("line").rdd.zipWithIndex()
     begins = lines.filter(lambda item: any(start in item[0].line for start in starts))
@@ -169,7 +168,7 @@ def _check_closed(
 
 
 def undecodable_files(spark: SparkSession, files: Sequence[File]) -> list[str]:
-    """Finds text files with bytes that are not UTF-8, and without any line of Chinese that is."""
+    """Finds text files that have bytes that are not UTF-8 and no line of valid Chinese."""
     lines = spark.read.options(**LITERAL).text([file.uri for file in files])
     valid = F.is_valid_utf8("value")
     more = (F.octet_length("value") > F.char_length("value")) | F.contains("value", F.lit("\\u"))
@@ -181,6 +180,6 @@ def undecodable_files(spark: SparkSession, files: Sequence[File]) -> list[str]:
 
 
 def known_as(paths: Iterable[str], uris: Iterable[str]) -> list[str]:
-    """Returns those of some URIs that Spark calls paths."""
+    """Returns those of the URIs that Spark reports as these paths."""
     known = {hadoop_path(uri): uri for uri in uris}
     return [known[hadoop_path(unquote(path))] for path in paths]

@@ -1,6 +1,7 @@
-"""Checks local paths and files before Spark starts: a mistake shows at once, not after ten seconds.
+"""Checks local paths and files before Spark starts, so that a mistake shows without a ten-second
+wait.
 
-It reads no file to its end. Other stores, patterns and damaged files are left to the job: see
+It reads no file to its end. The job itself checks other stores, patterns and damaged files: see
 inputs.py.
 """
 
@@ -21,24 +22,24 @@ from gaixie.udfs.storage.storage import File
 GIVE_ENCODING = "it is not UTF-8: give its encoding, such as --encoding gb18030"
 
 SMALL_BYTES = 10_000_000
-"""Less input than this, about 100,000 pairs, is scored before Java has compiled what it runs."""
+"""Smaller inputs (about 100,000 pairs) are scored before Java has compiled the code that runs."""
 
 PATTERN = r"[*?\[\]{}\\]"
-"""Characters that make a pattern of a path that does not exist."""
+"""Characters that make a path a pattern if the path does not exist."""
 
 MARK = "\ufeff"
 """The byte order mark, which Python and Spark remove from UTF-8 and from nothing else."""
 
 MAX_COLUMNS = 5_000
-"""The most columns of a table that is scored. Of 20,000, planning alone fills a heap of 1 GB."""
+"""Maximum columns of a scored table. With 20,000, planning alone fills a heap of 1 GB."""
 
 LINES_BYTES = 1_000_000
-"""JSON lines up to this size are read: a column may be missing from the first line."""
+"""Maximum size of a JSON lines file that is read whole: its first line may lack a column."""
 
 
 def check_local_inputs(inputs: Iterable[Input]) -> None:
-    """Raises JobError for a local path that does not exist, has no data or no format, or lacks a
-    column."""
+    """Raises JobError for a local path that does not exist, has no data, has no known format, or
+    lacks a column."""
     for settings in inputs:
         files = _local_files(settings.path)
         if files is None:
@@ -61,7 +62,7 @@ def check_local_files(paths: Iterable[str]) -> None:
 
 
 def local_bytes(inputs: Iterable[Input]) -> float:
-    """Returns the bytes of all inputs; infinite if a part lies elsewhere or is compressed."""
+    """Returns the total bytes of all inputs; infinite if a part is remote or compressed."""
     total = 0.0
     for settings in inputs:
         files = _local_files(settings.path)
@@ -72,8 +73,8 @@ def local_bytes(inputs: Iterable[Input]) -> float:
 
 
 def check_names(names: list[str], path: str, settings: Input) -> None:
-    """Raises JobError where a column is missing that is to be read, two have one name, or there are
-    more than Java has memory for."""
+    """Raises JobError if a requested column is missing, two columns have one name, or there are
+    more columns than Java has memory for."""
     if settings.carried is None and len(names) > MAX_COLUMNS:
         raise JobError(
             f"{path}: {len(names):,} columns, and a run carries all of them; Java runs out of "
@@ -103,7 +104,8 @@ def check_names(names: list[str], path: str, settings: Input) -> None:
 
 
 def _local_files(uri: str) -> list[File] | None:
-    """Lists the data files of a path; None for another store, a pattern, or what is unreadable."""
+    """Lists the data files of a path; returns None for another store, a pattern or an unreadable
+    path."""
     path = local_path(uri)
     if path is None or (re.search(PATTERN, path) and not os.path.lexists(path)):
         return None
@@ -115,11 +117,11 @@ def _local_files(uri: str) -> list[File] | None:
         known = ((name, os.stat(name)) for name in names)
         return [File(n, s.st_size, datetime.fromtimestamp(s.st_mtime, UTC)) for n, s in known]
     except OSError:
-        return None  # a link that leads nowhere: the job says so
+        return None  # a dangling link: the job reports it
 
 
 def _columns(files: list[File], kind: str, settings: Input) -> list[str]:
-    """Returns the names of the first file's columns; none where they cannot be told from here."""
+    """Returns the column names of the first file; empty if they cannot be read here."""
     first, form = files[0].uri, settings.csv
     if first.lower().endswith(COMPRESSED):
         return []
@@ -145,4 +147,4 @@ def _columns(files: list[File], kind: str, settings: Input) -> list[str]:
             names = next(csv.reader(lines, delimiter=form.delimiter_of(kind), **given), [])
             return [name.removeprefix(MARK) for name in names]
     except (OSError, ValueError, TypeError, csv.Error):
-        return []  # the job says what is wrong with it
+        return []  # the job reports what is wrong

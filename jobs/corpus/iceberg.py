@@ -1,10 +1,10 @@
-"""Adds published runs to a table of Apache Iceberg, each once: write, audit, publish.
+"""Adds published runs to an Apache Iceberg table, each once: write, audit, publish.
 
-The rows of a run are written as a staged snapshot, which no reader of the table sees. They are
-counted there, and held against the run's manifest; only then the snapshot is published. Whether a
-run is in the table is asked of the table's rows, so snapshots may expire. Of a process that was
-killed there stays a staged snapshot, with which the next one goes on, or files that no snapshot
-names, which Iceberg's remove_orphan_files deletes.
+A run's rows are first written as a staged snapshot, which readers of the table do not see. They are
+counted there and compared with the run's manifest; only then is the snapshot published. The table's
+own rows show whether a run is in the table, so snapshots may expire. A killed process leaves a
+staged snapshot, from which the next process continues, or files that no snapshot names, which
+Iceberg's remove_orphan_files deletes.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from gaixie.udfs.spark import FEATURE_FIELDS, OUTPUT_FIELDS
 from gaixie.udfs.storage.manifest import RunManifest
 
 OWN = ("run", "signature")
-"""Columns that the table has beside those of a run."""
+"""Columns that the table adds to those of a run."""
 KEYS = ("origin", "stage")
-"""What the table is partitioned by."""
+"""Partition columns of the table."""
 WAP = "write.wap.enabled"
-"""The table's property without which Iceberg stages nothing."""
+"""Table property without which Iceberg stages nothing."""
 
 Counts = Counter[tuple[str, int, str]]
-"""Rows by origin, stage and signature."""
+"""Counts of rows by origin, stage and signature."""
 
 
 class IcebergTable:
-    """A table, which need not be there yet."""
+    """A table, which may not exist yet."""
 
     def __init__(self, spark: SparkSession, name: str):
-        """name: CATALOG.DATABASE.TABLE. Raises JobError where Spark knows no such catalogue, it
-        does not answer, or the table there is none of this kind."""
+        """Opens a table. name: CATALOG.DATABASE.TABLE. Raises JobError if Spark does not know the
+        catalogue, the catalogue does not answer, or the table is not an Iceberg table."""
         jvm: Any = spark._jvm
         self._spark, self._jvm, self.name = spark, jvm, name
         catalog = name.partition(".")[0]
@@ -70,10 +70,10 @@ class IcebergTable:
             raise JobError(f"--table {name}: no table of runs: it has no column '{lacking[0]}'")
 
     def check(self, run_id: str, extra: Iterable[StructField]) -> str:
-        """Returns what adding a run would do to the table, in a sentence.
+        """Returns one sentence that says what adding a run would do to the table.
 
-        extra: columns of its inputs that are carried through. Raises JobError where the table has
-        rows of a run of that name, or columns of other types.
+        extra: columns carried through from the inputs. Raises JobError if the table has rows of a
+        run with that name, or columns of other types.
         """
         fields = {field.name: field for field in extra}
         if taken := [name for name in OWN if name in fields]:
@@ -103,9 +103,9 @@ class IcebergTable:
     ) -> None:
         """Adds a published run unless the table has it, and prints which.
 
-        folder: the run's. check_lock: raises where another process has the run. Raises JobError
-        where the table cannot take it, RuntimeError where the audit fails: then nothing is
-        published.
+        folder: the run's folder. check_lock: raises if another process holds the run. Raises
+        JobError if the table cannot take the run. Raises RuntimeError, and publishes nothing, if
+        the audit fails.
         """
         run_id, expected = manifest.run_id, counts_of(manifest)
         there = self.rows_of(run_id) if self._exists else Counter()
@@ -130,8 +130,8 @@ class IcebergTable:
         print(f"table {self.name}: {expected.total():,} rows of run '{run_id}' added")
 
     def snapshot_with(self, runs: Iterable[RunManifest], tag: str) -> int:
-        """Returns the snapshot that readers see. Raises JobError where it lacks one of the runs, or
-        another has the tag."""
+        """Returns the snapshot that readers see. Raises JobError if it lacks one of the runs, or if
+        another snapshot has the tag."""
         current = self._load().currentSnapshot() if self._exists else None
         snapshot = current.snapshotId() if current else 0
         for run in runs:
@@ -144,7 +144,7 @@ class IcebergTable:
         return snapshot
 
     def _check_tag(self, tag: str, snapshot: int) -> bool:
-        """Says whether a snapshot has a tag. Raises JobError where another one has."""
+        """Returns whether a snapshot has the tag. Raises JobError if another snapshot has it."""
         if (given := self._load().refs().get(tag)) is None:
             return False
         if given.snapshotId() != snapshot:
@@ -156,9 +156,9 @@ class IcebergTable:
         return True
 
     def tag(self, tag: str, snapshot: int) -> None:
-        """Tags a snapshot, which then does not expire.
+        """Tags a snapshot, so that it does not expire.
 
-        Raises JobError where another has the tag.
+        Raises JobError if another snapshot has the tag.
         """
         if not self._check_tag(tag, snapshot):
             with self._explained():
@@ -166,7 +166,7 @@ class IcebergTable:
         print(f"table {self.name}: snapshot {snapshot} has the tag '{tag}'")
 
     def rows_of(self, run_id: str, snapshot: int | None = None) -> Counts:
-        """Counts the rows of a run. snapshot: by default the one that readers see."""
+        """Counts the rows of a run. snapshot: None for the one that readers see."""
         reader = self._spark.read
         if snapshot is not None:
             reader = reader.option("versionAsOf", str(snapshot))
@@ -175,7 +175,7 @@ class IcebergTable:
         return Counter({(row[0], row[1], row[2]): row["count"] for row in counts})
 
     def _prepare(self, schema: StructType) -> None:
-        """Makes the table, or adds the columns that it lacks."""
+        """Creates the table, or adds the columns that it lacks."""
         if not self._exists:
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.name.rpartition('.')[0]}")
             self._spark.sql(
@@ -191,7 +191,7 @@ class IcebergTable:
         self._exists = True
 
     def _stage(self, rows: DataFrame, manifest: RunManifest, wap_id: str) -> int:
-        """Writes a snapshot that no reader sees, and returns its number."""
+        """Writes a snapshot that no reader sees, and returns its id."""
         target = self._spark.table(self.name).schema
         columns = [
             F.col(f"`{field.name}`")
@@ -218,8 +218,8 @@ class IcebergTable:
         return numbers[-1] if numbers else None
 
     def _audit(self, run_id: str, staged: int, expected: Counts) -> None:
-        """Raises RuntimeError unless a staged snapshot has the rows of the run's manifest; then it
-        is deleted."""
+        """Deletes a staged snapshot and raises RuntimeError unless it has the rows of the run's
+        manifest."""
         found = self.rows_of(run_id, staged)
         if found != expected:
             self._load().expireSnapshots().expireSnapshotId(staged).commit()
@@ -231,27 +231,27 @@ class IcebergTable:
             )
 
     def _publish(self, staged: int) -> None:
-        """Shows a staged snapshot to readers, on top of what others published meanwhile.
+        """Shows a staged snapshot to readers, on top of what others have published meanwhile.
 
-        Iceberg refuses it where the table's history has the same run.
+        Iceberg refuses it if the table's history already has the run.
         """
         with self._explained():
             self._load().manageSnapshots().cherrypick(staged).commit()
         self._spark.catalog.refreshTable(self.name)
 
     def _load(self) -> Any:
-        """Returns Iceberg's own table, fresh."""
+        """Returns Iceberg's own table object, freshly loaded."""
         load = self._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable
         return load(self._spark._jsparkSession, self.name)
 
     def _iceberg(self, schema: StructType) -> Any:
-        """Returns Iceberg's form of a schema. Raises a Java error for a type that it lacks."""
+        """Returns a schema as Iceberg's. Raises a Java error for a type that Iceberg lacks."""
         of_spark = self._spark._jsparkSession.parseDataType(schema.json())
         return self._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(of_spark)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turns what Iceberg or its catalogue refuse into JobError."""
+        """Turns errors of Iceberg or its catalogue into JobError."""
         try:
             yield
         except JobError:

@@ -29,24 +29,24 @@ from gaixie.udfs.storage.storage import File
 from gaixie.udfs.text.validate import MALFORMED
 
 MALFORMED_LINE = "malformed_line"
-"""Column that holds a line which the reader could not split into columns."""
+"""Column that holds a line that the reader could not split into columns."""
 
 NO_ORIGIN = "unknown"
-"""Origin of a malformed line of an input that has its origins in a column."""
+"""Origin of a malformed line in an input whose origins are in a column."""
 
 RESERVED = (
     *("pair_id", "source", "paraphrase", "origin", "reason", "stage"),
     *(*FEATURES, *OUTPUTS, MALFORMED_LINE, FILE, "row_key", "fit", "_scored"),
 )
-"""Columns that the job writes itself, whatever their case."""
+"""Columns that the job writes itself; compared without case."""
 
 RENAMED = {"pair_id": "input_pair_id"}
-"""Columns of an input that are carried through under another name, since the job writes its own."""
+"""Input columns that are carried through under another name, because the job writes its own."""
 
 
 @dataclass
 class InputFiles:
-    """An input that was looked at."""
+    """An input after its inspection."""
 
     settings: Input
     format: str
@@ -68,7 +68,7 @@ class InputFiles:
     """What is wrong with each file that was set aside."""
 
     def pieces(self, files: list[File]) -> float:
-        """Returns into how many pieces the files can be divided for reading."""
+        """Returns the number of pieces into which the files can be split for reading."""
         if self.format == "parquet":
             return sum(self.row_groups[file.uri] for file in files)
         whole = {uri for uri, reading in self.readings.items() if reading.across_lines}
@@ -78,12 +78,12 @@ class InputFiles:
 
     @property
     def read(self) -> list[File]:
-        """Returns the files that were not set aside."""
+        """Returns the files that were not set aside as corrupt."""
         return [file for file in self.files if file.uri not in self.corrupt]
 
     @property
     def extra_columns(self) -> list[StructField]:
-        """Returns the columns that are carried through, as the run has them."""
+        """Returns the columns that are carried through, as the run stores them."""
         columns = [
             StructField(name, self.schema[own].dataType) for own, name in self.extra_names.items()
         ]
@@ -94,7 +94,7 @@ class InputFiles:
 
     @property
     def extra_names(self) -> dict[str, str]:
-        """Maps the names of columns that are carried through to their names in the run."""
+        """Maps the names of carried columns to their names in the run."""
         if self.settings.carried is not None:
             return self.settings.carried
         used = {*self.settings.text_columns, MALFORMED_LINE}
@@ -102,7 +102,7 @@ class InputFiles:
 
 
 Wanted = Callable[[Input, File], bool]
-"""Says whether a file of an input is to be read."""
+"""Returns whether to read a file of an input."""
 
 
 def inspect_inputs(
@@ -114,23 +114,23 @@ def inspect_inputs(
 ) -> list[InputFiles]:
     """Finds the files of every input and checks their columns.
 
-    wanted: of the files found, those alone are looked at; an input may be left with none. Raises
-    JobError for a missing path, an empty input, a format that nothing tells, an unreadable file
-    (unless on_corrupt_file is "quarantine"), a missing column, a column of the wrong type, one in
-    the way of the job's own, an origin that does not exist, or extra columns that clash.
+    wanted: selects the files to inspect; an input may be left with none. Raises JobError for a
+    missing path, an empty input, an undetermined format, an unreadable file (unless on_corrupt_file
+    is "quarantine"), a missing column, a column of the wrong type, a column that collides with one
+    of the job's, an unknown origin, or extra columns that clash.
     """
     pool = ThreadPoolExecutor(16)
     try:
         look = partial(_inspect, spark, storage, on_corrupt_file=on_corrupt_file, wanted=wanted)
         inspected = list(pool.map(look, inputs))
-    finally:  # Ctrl-C waits for none of them
+    finally:  # Ctrl-C does not wait for these threads
         pool.shutdown(wait=False, cancel_futures=True)
     check_extra_columns(inspected)
     return inspected
 
 
 def check_extra_columns(inputs: list[InputFiles]) -> None:
-    """Raises JobError where a column that is carried through has two types."""
+    """Raises JobError if a carried column has two types."""
     types: dict[str, tuple[str, DataType]] = {}
     for source in inputs:
         for column in source.extra_columns:
@@ -181,7 +181,7 @@ def _inspect(
 
 
 def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: str) -> None:
-    """Reads every footer, so that a file that is no Parquet or lacks a column is named."""
+    """Reads every footer, so that errors name the file that is not Parquet or lacks a column."""
     with ThreadPoolExecutor(16) as pool:
         footers = list(pool.map(footer_reader(spark), source.files))
     good: list[File] = []
@@ -213,7 +213,7 @@ def _inspect_parquet(spark: SparkSession, source: InputFiles, on_corrupt_file: s
 
 
 def _check_same_columns(schema: StructType, source: InputFiles, path: str, first: str) -> None:
-    """Raises JobError where a file has other columns than the first one of the input."""
+    """Raises JobError if a file's columns differ from those of the input's first file."""
     if others := {*source.schema.names} ^ {*schema.names}:
         raise JobError(
             f"{path}: column '{min(others)}' is not in every file of {source.settings.path}"
@@ -226,11 +226,11 @@ def _check_same_columns(schema: StructType, source: InputFiles, path: str, first
 
 
 def _inspect_text(spark: SparkSession, source: InputFiles, files: list[File]) -> None:
-    """Finds the columns, which are all strings, and adds the column for malformed lines."""
+    """Finds the columns, all of them strings, and adds the column for malformed lines."""
     form, first = source.settings.csv, files[0].uri
     plain = delimited.plain_reading(source.format, form)
     reader = spark.read.options(**LITERAL)
-    if source.format == "jsonl" and plain.across_lines:  # whose lines do not end with a byte
+    if source.format == "jsonl" and plain.across_lines:  # its lines do not end with a byte
         raise JobError(f"{first}: JSON lines in {form.encoding}: convert them to UTF-8")
     if source.format == "jsonl":
         texts = source.settings.plain_columns
@@ -274,7 +274,7 @@ def _check_columns(schema: StructType, path: str, settings: Input) -> None:
 
 
 def _check_origins(spark: SparkSession, source: InputFiles, files: list[File]) -> None:
-    """Raises JobError, which names the first file of a row whose origin is none of ORIGINS."""
+    """Raises JobError that names the first file with an origin that is not in ORIGINS."""
     rows = _rows(spark, source, files).where(F.col(MALFORMED_LINE).isNull())
     origin = F.col(f"`{source.settings.origin_column}`").cast("string").alias("origin")
     known = origin.isNotNull() & origin.isin(*ORIGINS)
@@ -290,7 +290,7 @@ def _check_origins(spark: SparkSession, source: InputFiles, files: list[File]) -
 
 
 def check_encoding(spark: SparkSession, source: InputFiles, files: list[File]) -> None:
-    """Raises JobError if a text file is in another encoding, so that no row can be read."""
+    """Raises JobError if a text file has another encoding, so that no row can be read."""
     if source.format == "parquet" or source.settings.csv.encoding != "utf-8":
         return
     if foreign := delimited.undecodable_files(spark, files):
@@ -301,13 +301,13 @@ def check_encoding(spark: SparkSession, source: InputFiles, files: list[File]) -
 def read_files(spark: SparkSession, source: InputFiles, files: list[File]) -> DataFrame:
     """Reads some files of an input: source, paraphrase, origin, malformed_line, extra columns.
 
-    All are strings but the extra columns, and a column of lists, which comes as it is.
+    All columns are strings except extra columns and columns of lists, which keep their types.
     """
     settings = source.settings
     malformed = F.col(MALFORMED_LINE)
     if settings.origin:
         origin = F.lit(settings.origin)
-    else:  # of a malformed line, whatever came to stand there
+    else:  # a malformed line may have anything in that column
         origin = F.col(f"`{settings.origin_column}`")
         origin = F.when(malformed.isNull() | origin.isin(*ORIGINS), origin).otherwise(NO_ORIGIN)
     lists = isinstance(source.schema[settings.paraphrase_column].dataType, ArrayType)
@@ -357,7 +357,7 @@ def line_fault() -> Column:
 def _delimited_rows(
     spark: SparkSession, source: InputFiles, files: list[File]
 ) -> Iterator[DataFrame]:
-    """Reads CSV or TSV files, those of one reading together."""
+    """Reads CSV or TSV files; files that are read the same way are read together."""
     form, known, schema = source.settings.csv, source.readings, source.schema
     if new := [file for file in files if file.uri not in known]:
         known |= delimited.find_readings(spark, new, source.format, form, schema)

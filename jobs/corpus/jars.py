@@ -1,4 +1,4 @@
-"""Fetches jars of Maven repositories as spark-submit resolves them: for s3a:// and for --table."""
+"""Fetches jars from Maven repositories, as spark-submit resolves them, for s3a:// and --table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JARS = FOLDER / "s3a-jars.conf"
 
 
 class Jars(NamedTuple):
-    """Names jars, and what to say about them."""
+    """A set of jars and how messages name it."""
 
     title: str
     arguments: tuple[str, ...]
@@ -46,7 +46,7 @@ ICEBERG = Jars(
 
 
 def jar_folder(jars: Jars = S3A) -> Path:
-    """Returns where this host keeps S3A or ICEBERG: GAIXIE_JARS, or a folder of the cache."""
+    """Returns this host's folder of S3A or ICEBERG jars: GAIXIE_JARS, or a folder of the cache."""
     if given := os.environ.get("GAIXIE_JARS"):
         return Path(given)
     listed = Path(jars.arguments[-1])
@@ -54,10 +54,10 @@ def jar_folder(jars: Jars = S3A) -> Path:
 
 
 def add_jars(conf: SparkConf, jars: Jars) -> None:
-    """Puts S3A or ICEBERG on the class path, where this process starts Java.
+    """Puts S3A or ICEBERG on the class path if this process starts Java.
 
-    They lie in the folder that GAIXIE_JARS names, or are fetched once. Under spark-submit Java runs
-    already: what needs them says what to do where they are missing.
+    The jars are in the folder that GAIXIE_JARS names, or are fetched once. Under spark-submit Java
+    already runs; the code that needs the jars says what to do if they are missing.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ or conf.contains("spark.jars.packages"):
         return
@@ -72,9 +72,9 @@ def add_jars(conf: SparkConf, jars: Jars) -> None:
 
 
 def fetch_jars(folder: Path, *settings: str, jars: Jars = S3A) -> list[Path]:
-    """Fetches the jars into the folder, all or none of them.
+    """Fetches the jars into the folder, all of them or none.
 
-    settings: further arguments of spark-submit. Raises JobError where no repository gives them.
+    settings: more arguments of spark-submit. Raises JobError if no repository provides the jars.
     """
     say(f"fetching {jars.title} into {folder}")
     folder.parent.mkdir(parents=True, exist_ok=True)

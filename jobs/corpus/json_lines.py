@@ -1,8 +1,8 @@
 """Finds the columns of JSON lines, and reads the files that Spark would misread.
 
-Spark turns half of a surrogate pair into a question mark, an array into as many rows as it has
-objects, and a list into a text. All files are looked at once, for their columns. Those with such a
-line are then read line by line in Python, which is slower.
+Spark turns half of a surrogate pair into a question mark, an array of objects into that many rows,
+and a list into a text. The job scans all files once for their columns. Files with such a line are
+then read line by line in Python, which is slower.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from gaixie.jobs.corpus.storage import LITERAL
 from gaixie.udfs.spscore.stages import ORIGINS
 from gaixie.udfs.storage.storage import File
 
-LONE_SURROGATE = (  # written as an escape
+LONE_SURROGATE = (  # as a JSON escape
     r"(?i)\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2}"
 )
 FILE = "_file_of_row"
-"""Column of the path of a row's file, as Spark calls it."""
+"""Column with the path of a row's file, as Spark writes it."""
 
 SPACE = re.compile(r"[ \t\r\n]*")
 DECODER = json.JSONDecoder()
 
 
 class Look(NamedTuple):
-    """What one look at all lines shows."""
+    """Result of one scan of all lines."""
 
     names: list[str]
     """Of all columns, in order."""
@@ -52,7 +52,7 @@ def look_at_lines(
     texts: Sequence[str],
     origin_column: str | None,
 ) -> Look:
-    """Reads all lines once. texts: columns that must hold no list and no object."""
+    """Scans all lines once. texts: columns that must not hold a list or an object."""
     line = _text(encoding)
     keys = F.json_object_keys(F.regexp_replace(line, f"^{MARK}", ""))
     nested = "|".join(re.escape(name) for name in texts)
@@ -87,8 +87,8 @@ def read_lines(
     schema: StructType,
     texts: Sequence[str],
 ) -> DataFrame:
-    """Reads files line by line: FILE, and the columns of the schema, all of text. The last of them
-    takes malformed lines."""
+    """Reads files line by line: FILE and the schema's columns, all of them texts. The last column
+    holds malformed lines."""
     names, texts = schema.names[:-1], tuple(texts)
     binary = StructType([StructField(name, BinaryType()) for name in schema.names])
 
@@ -104,9 +104,9 @@ def read_lines(
 
 
 def row_of(line: bytes, names: Sequence[str], texts: Sequence[str]) -> list[bytes | None]:
-    """Returns the values of a line, and after them the line itself where it is malformed.
+    """Returns the values of a line, followed by the line itself if it is malformed.
 
-    A text is decoded, with U+FFFD for half of a surrogate pair; what is no text stays as written.
+    A text is decoded, with U+FFFD for half of a surrogate pair; any other value stays as written.
     """
     try:
         values: dict[str, str | None] = {}
@@ -121,9 +121,9 @@ def row_of(line: bytes, names: Sequence[str], texts: Sequence[str]) -> list[byte
 
 
 def _members(text: str) -> Iterator[tuple[str, str | None]]:
-    """Yields the names and values of an object: a quote and the text, or the JSON; None for null.
+    """Yields the names and values of an object: a quote and the text, or JSON; None for null.
 
-    Raises ValueError where the text is no object.
+    Raises ValueError if the text is not an object.
     """
 
     def skip(at: int) -> int:

@@ -1,4 +1,4 @@
-"""Writes partitioned Parquet in files of about one size, and reads what footers say."""
+"""Writes partitioned Parquet in files of about equal size, and reads footers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ PARQUET = {
     f"parquet.enable.dictionary#{column}": "false"
     for column in ("source", "paraphrase", "pair_id", *FEATURES, *OUTPUTS)
 } | {"parquet.page.write-checksum.enabled": "true"}
-"""No dictionaries for columns whose values hardly repeat: a quarter less work to write them."""
+"""No dictionaries for columns whose values rarely repeat: this saves a quarter of the writing
+time."""
 
 CHECKED = {"parquet.page.verify-checksum.enabled": "true"} | LITERAL
-"""Reading fails on a page that is not what its writer says, where the writer says it."""
+"""Makes reading fail on a page that does not match its checksum, if its writer left one."""
 
 
 def write_partitioned(
@@ -36,11 +37,12 @@ def write_partitioned(
     order: Sequence[Column | str] = (),
     marker: bool = True,
 ) -> None:
-    """Writes rows to path, partitioned by keys, each combination of keys in a number of files.
+    """Writes rows to path, partitioned by keys, in a given number of files for each combination of
+    keys.
 
     files: number of files by the values of the keys. Each file is one task, so neither the input's
-    partitioning nor a large combination shows in the output. spread_by: the hash that decides which
-    of its files a row goes to. order: of the rows in a file. marker: whether to leave _SUCCESS.
+    partitioning nor a large combination shows in the output. spread_by: hash that assigns a row to
+    one of its files. order: sort order of the rows in a file. marker: whether to leave _SUCCESS.
     """
     file, first = F.lit(0), 0
     for values, count in files.items():
@@ -60,10 +62,10 @@ def write_partitioned(
 def write_unshuffled(
     rows: DataFrame, path: str, keys: Sequence[str], bytes_a_task: int, rows_a_file: int
 ) -> None:
-    """Writes rows to path, partitioned by keys, without sending them over the network.
+    """Writes rows to path, partitioned by keys, without a shuffle.
 
-    rows: as they come from Parquet files. A task reads up to bytes_a_task of them, and writes a
-    file for each combination of keys that it meets, or several of rows_a_file.
+    rows: as read from Parquet files. A task reads up to bytes_a_task of them, and writes one file
+    for each combination of keys that it meets, or several of rows_a_file.
     """
     writer = _writer(rows, keys).option("maxRecordsPerFile", rows_a_file)
     with _splits_of(rows.sparkSession, bytes_a_task):
@@ -76,7 +78,8 @@ def _writer(rows: DataFrame, keys: Sequence[str]) -> DataFrameWriter:
 
 @contextmanager
 def _splits_of(spark: SparkSession, size: int) -> Iterator[None]:
-    """Has what is planned meanwhile read files in pieces of this many bytes, and no less."""
+    """Makes queries planned inside the block read files in pieces of this many bytes, no
+    smaller."""
     name = "spark.sql.files."
     settings = {"maxPartitionBytes": size, "minPartitionNum": 1, "openCostInBytes": 0}
     before = {key: spark.conf.get(name + key, None) for key in settings}
@@ -93,7 +96,7 @@ def _splits_of(spark: SparkSession, size: int) -> Iterator[None]:
 
 
 class Footer(NamedTuple):
-    """What the footer of a Parquet file says."""
+    """Contents of a Parquet file's footer."""
 
     schema: StructType
     unreadable: dict[str, str]
@@ -103,13 +106,13 @@ class Footer(NamedTuple):
 
 
 def footer_reader(spark: SparkSession) -> Callable[[File], Footer | str]:
-    """Returns a function that reads a footer, or says what is wrong with the file."""
+    """Returns a function that reads a footer, or returns what is wrong with the file."""
     jvm: Any = spark._jvm
     conf = spark._jsc.hadoopConfiguration()
     parquet = jvm.org.apache.parquet
     converter = jvm.org.apache.spark.sql.execution.datasources.parquet
     convert = converter.ParquetToSparkSchemaConverter(spark._jsparkSession.sessionState().conf())
-    known: dict[str, tuple[StructType, dict[str, str]]] = {}  # by the text of the schema
+    known: dict[str, tuple[StructType, dict[str, str]]] = {}  # keyed by the text of the schema
 
     def columns(schema: Any) -> tuple[StructType, dict[str, str]]:
         fields, unreadable = StructType(), {}

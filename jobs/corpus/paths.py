@@ -1,4 +1,4 @@
-"""Tells formats and stores from paths, and keeps inputs apart from outputs."""
+"""Derives formats and stores from paths, and keeps inputs and outputs apart."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ DEFAULT_FS = "spark.hadoop.fs.defaultFS"
 
 
 def local_path(uri: str) -> str | None:
-    """Returns the path on this host's disk that a URI means; None for another store.
+    """Returns the local path of a URI; None for another store.
 
-    A path without a scheme is Hadoop's to interpret, where a Hadoop is configured: it may be HDFS.
+    If Hadoop is configured, it decides what a path without a scheme means: it may be HDFS.
     """
     if uri.startswith("file:"):
         return re.sub(r"^file:(//)?", "", uri)
@@ -39,13 +39,14 @@ def local_path(uri: str) -> str | None:
 
 
 def hadoop_path(uri: str) -> str:
-    """Returns the part of a URI that Hadoop and Spark write alike: file:/a and file:///a."""
+    """Returns the part of a URI that Hadoop and Spark spell alike: they write file:/a and
+    file:///a."""
     return uri.partition(":")[2].lstrip("/")
 
 
 def _default_file_system() -> str | None:
     """Returns the file system of paths without a scheme, if the user's Spark settings name one."""
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has read them
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has read the settings
         from pyspark import SparkConf, SparkContext
 
         SparkContext._ensure_initialized()
@@ -56,8 +57,8 @@ def _default_file_system() -> str | None:
 def check_apart(output: str, inputs: Iterable[str]) -> None:
     """Raises JobError if OUTPUT lies in an input, or an input in what is written below OUTPUT.
 
-    An input may be a glob, which also reads all that lies below what it matches. Beside OUTPUT/runs
-    and OUTPUT/releases nothing is written, so an input may lie there.
+    An input may be a glob, which also reads everything below its matches. The job writes only to
+    OUTPUT/runs and OUTPUT/releases, so an input may lie elsewhere below OUTPUT.
     """
     root = _parts(output)
     for path in inputs:
@@ -76,7 +77,7 @@ def check_apart(output: str, inputs: Iterable[str]) -> None:
 
 
 def _parts(path: str) -> list[str]:
-    """Splits a path into scheme, bucket and names; a local one without links and dots."""
+    """Splits a path into scheme, bucket and names; resolves links and dots of a local path."""
     scheme, _, rest = path.rpartition("://")
     if scheme in ("", "file"):
         scheme, rest = "file", os.path.realpath(rest.removeprefix("file:"))
@@ -84,7 +85,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _begins(whole: list[str], start: list[str]) -> bool:
-    """Says whether a path lies at or below another, whose names may be patterns."""
+    """Returns whether a path lies at or below another, whose names may be patterns."""
     patterns = [re.sub(r"\{[^}]*\}", "*", name) for name in start]  # fnmatch does not know {a,b}
     pairs = zip(whole, start, patterns, strict=False)
     return len(whole) >= len(start) and all(
@@ -93,9 +94,9 @@ def _begins(whole: list[str], start: list[str]) -> bool:
 
 
 def choose_files(settings: Input, files: list[File]) -> tuple[str, list[File]]:
-    """Returns (format, files of it), by the input's settings or the names.
+    """Returns (format, files of it), from the input's settings or the file names.
 
-    .txt is TSV only where no other name tells a format. Raises JobError where none does, or
+    .txt counts as TSV only if no other name tells a format. Raises JobError if none does, or
     several.
     """
     by_format: dict[str | None, list[File]] = defaultdict(list)
@@ -130,5 +131,5 @@ def _format_of(path: str) -> str | None:
 
 
 def is_data(path: str) -> bool:
-    """Says whether a file below an input is data: no part of its path begins with "_" or "."."""
+    """Returns whether a file below an input is data: no part of its path begins with "_" or "."."""
     return not any(part.startswith(("_", ".")) for part in path.split("/"))

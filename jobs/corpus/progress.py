@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def timed(step: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Returns a decorator of methods, which writes their seconds to self.seconds[step]."""
+    """Returns a decorator that stores a method's duration in seconds in self.seconds[step]."""
 
     def decorate(method: Callable[..., T]) -> Callable[..., T]:
         @wraps(method)
@@ -37,8 +37,8 @@ def timed(step: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
 def progress(spark: SparkSession, title: str, rows: int | None) -> Iterator[None]:
     """Shows the progress of the Spark stages that run inside the block.
 
-    Tasks stand for rows: when 40 of 100 tasks are done, 40 % of the rows are. rows: their number,
-    where it is known.
+    It counts tasks: when 40 of 100 tasks are done, it shows 40 % of the rows. rows: their number,
+    if known.
     """
     stop = threading.Event()
     thread = threading.Thread(target=_try_to_watch, args=(spark, title, rows, stop), daemon=True)
@@ -55,7 +55,7 @@ def progress(spark: SparkSession, title: str, rows: int | None) -> Iterator[None
 
 
 def _try_to_watch(*args: Any) -> None:
-    with suppress(Exception):  # Java may have ended, which the main thread finds out as well
+    with suppress(Exception):  # Java may have ended, which the main thread also notices
         _watch(*args)
 
 

@@ -1,13 +1,13 @@
 """Publishes runs, and deletes what was never published.
 
-A folder counts once its manifest is there, which is written last. Releases need no lock: each
-writes to a folder of its own, and storage.create grants the manifest to one. A run goes on in the
-folder of the one that was killed, so only one process has it at a time:
+A folder exists for readers once it has a manifest, which is written last. Releases need no lock:
+each writes to its own folder, and storage.create lets only one create the manifest. A resumed run
+writes to the folder of the killed one, so only one process may hold a run at a time:
 
-  FOLDER/_lock/000001.json    which process has it: host, number, since when
+  FOLDER/_lock/000001.json    the process that holds the run: host, number, since when
 
-A process that takes over from a dead one creates the next number, which the store grants to only
-one. A process that finds a higher number than its own stops before it deletes or publishes.
+A process that takes over from a dead one creates the next number; the store lets only one process
+create it. A process that finds a higher number than its own stops before it deletes or publishes.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from gaixie.udfs.storage.manifest import NAME, ManifestError, RunManifest, check
 LOCK = "_lock"
 
 CLEANED = "cleaned.json"
-"""What stays of a run whose data was deleted for its age: its manifest, under a name that no reader
-looks for. It still says which files were scored."""
+"""Manifest of a run whose data was deleted for its age, under a name that readers ignore. It still
+says which files were scored."""
 
 
 def now(timespec: str = "seconds") -> str:
-    """Returns the time in UTC as manifests have it."""
+    """Returns the current UTC time in the format of manifests."""
     return datetime.now(UTC).isoformat(timespec=timespec)
 
 
 def needs_spark(folder: str) -> bool:
-    """Says whether a folder lies where only Spark's Hadoop reads and writes, such as HDFS."""
+    """Returns whether only Spark's Hadoop reads and writes the folder, as for HDFS."""
     return not (folder.startswith("s3a://") or local_path(folder))
 
 
 def read_runs(root: str, files: Any = storage, cleaned: bool = False) -> list[RunManifest]:
-    """Reads the manifests of the published runs under a root, the oldest first.
+    """Reads the manifests of the published runs under a root, oldest first.
 
-    files: as of RunLock. cleaned: also those of which nothing else is left. Raises JobError for one
-    that cannot be read.
+    files: see RunLock. cleaned: whether to include runs of which only the manifest is left. Raises
+    JobError for a manifest that cannot be read.
     """
     runs = storage.join(root, "runs")
 
@@ -58,7 +58,7 @@ def read_runs(root: str, files: Any = storage, cleaned: bool = False) -> list[Ru
         for name in (NAME, CLEANED) if cleaned else (NAME,):
             if files.exists(storage.join(runs, run_id, name)):
                 manifest = read_run(storage.join(runs, run_id), files, name)
-                return manifest.model_copy(update={"run_id": run_id})  # of a folder that was copied
+                return manifest.model_copy(update={"run_id": run_id})  # may be a copied folder
         return None
 
     try:
@@ -71,8 +71,8 @@ def read_runs(root: str, files: Any = storage, cleaned: bool = False) -> list[Ru
 
 
 def scored_under(signature: str, runs: Iterable[RunManifest]) -> set[str]:
-    """Names the runs whose pairs have scores of a signature: its own, those it scored again, and
-    those that scored no other runs' pairs again. runs: the oldest first."""
+    """Returns the names of the runs whose pairs have scores of a signature: its own runs, the runs
+    that they rescored, and runs that rescored only such runs. runs: oldest first."""
     runs = [*runs]
     alike = (run for run in runs if run.signature == signature)
     names = {name for run in alike for name in (run.run_id, *run.rescored)}
@@ -92,12 +92,13 @@ class RunLock:
     """The lock of a run's folder; see held."""
 
     def __init__(self, folder: str, files: Any = storage):
-        """files: gaixie.udfs.storage.storage, or a Storage of gaixie.jobs.corpus.storage."""
+        """files: the module gaixie.udfs.storage.storage, or a Storage of
+        gaixie.jobs.corpus.storage."""
         self._run, self._folder, self._files = folder, storage.join(folder, LOCK), files
         self._number = 0
 
     def acquire(self, take_over: bool) -> None:
-        """Raises JobError where another process has the run."""
+        """Takes the lock. Raises JobError if another process holds the run."""
         locks = self._locks()
         top = max(locks, default=0)
         if top:
@@ -114,7 +115,8 @@ class RunLock:
         self.check()
 
     def check(self) -> None:
-        """Raises JobError where the lock is another's: call it before whatever cannot be undone."""
+        """Raises JobError if the lock is another's. Call it before any step that cannot be
+        undone."""
         top = max(self._locks(), default=0)
         if top != self._number:
             who = f"taken over by {self._holder(top)[1]}" if top else "deleted"
@@ -126,7 +128,7 @@ class RunLock:
                 self._files.delete(self._file(self._number))
 
     def _check_gone(self, number: int, take_over: bool) -> None:
-        """Returns if the process that has a lock is known or said to be gone."""
+        """Raises JobError unless the process that holds a lock is known or said to be gone."""
         left, name = self._holder(number)
         here = left.get("host") == platform.node()
         if here and _life(left["process"]) == left["life"]:
@@ -137,7 +139,7 @@ class RunLock:
         say(f"{self._run}: {gone}")
 
     def _holder(self, number: int) -> tuple[dict[str, Any], str]:
-        """Returns what a lock says of its process, and the process in words."""
+        """Returns the content of a lock, and its process in words."""
         with suppress(OSError, ValueError):
             left = json.loads(self._files.read_bytes(self._file(number)))
             name = "process {process} on {host}, at work since {since}".format_map(left)
@@ -156,12 +158,11 @@ class RunLock:
 
 @contextmanager
 def held(folder: str, take_over: bool, files: Any = None) -> Iterator[RunLock]:
-    """Holds the lock of a run's folder, and removes it and the empty folders that it made at the
-    end.
+    """Holds the lock of a run's folder; at the end removes it and the empty folders that it made.
 
-    take_over: take it from a process on another host, which the user says is gone. files: a Storage
-    where the folder needs_spark. Raises JobError where another process has the run, or nothing can
-    be written.
+    take_over: take the lock from a process on another host that the user says is gone. files: a
+    Storage if the folder needs_spark. Raises JobError if another process holds the run, or nothing
+    can be written.
     """
     made: list[Path] = []
     if (path := local_path(folder)) and files is None:
@@ -176,18 +177,18 @@ def held(folder: str, take_over: bool, files: Any = None) -> Iterator[RunLock]:
         yield lock
     finally:
         lock.release()
-        with suppress(OSError):  # up to the first that holds something
+        with suppress(OSError):  # stops at the first folder that is not empty
             for empty in made:
                 empty.rmdir()
 
 
 def _life(process: int) -> str:
     """Returns a text that differs for each process that ever had this number on this host; empty if
-    there is none."""
+    there is no such process."""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         values = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        if values[0] not in "ZX":  # dead, and not yet waited for
+        if values[0] not in "ZX":  # dead, but not yet reaped
             return f"{boot} {os.readlink('/proc/self/ns/pid')} {values[19]}"
     return ""
 
@@ -198,11 +199,10 @@ def clean(
     older_than_hours: float,
     lock: Callable[[str], AbstractContextManager] = nullcontext,
 ) -> None:
-    """Deletes unpublished folders under a root, aborts abandoned uploads there, and prints what
-    went.
+    """Deletes unpublished folders under a root, aborts abandoned uploads there, and prints both.
 
-    Only what nothing was written to for older_than_hours, since a run or release at work looks the
-    same. lock: what is held meanwhile.
+    It only touches what nobody has written to for older_than_hours, since a run or release in
+    progress looks the same. lock: held meanwhile.
     """
     limit = datetime.now(UTC) - timedelta(hours=older_than_hours)
     pending = storage.uploads(root)
@@ -212,7 +212,7 @@ def clean(
         touched = [file.modified for file in files]
         touched += [upload.started for upload in pending if upload.uri.startswith(f"{folder}/")]
         if not touched and not storage.exists(folder):
-            continue  # a store may go on listing the name of a folder that is empty
+            continue  # a store may still list the name of an empty folder
         found += 1
         if touched and max(touched) > limit:
             print(f"{folder}: written to lately: left alone")
@@ -232,7 +232,7 @@ def clean(
 
 
 def clean_runs(root: str, run_id: str | None, older_than_hours: float, take_over: bool) -> None:
-    """Cleans the runs under a root. run_id: this run alone, whatever its age."""
+    """Cleans the runs under a root. run_id: only this run, whatever its age."""
     runs = storage.join(root, "runs")
     try:
         found = [run_id] if run_id else storage.children(runs)

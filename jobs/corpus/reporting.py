@@ -1,4 +1,4 @@
-"""Draws what the plots of runs, releases and vocabularies share."""
+"""Draws the parts that plots of runs, releases and vocabularies share."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from matplotlib.figure import Figure, SubFigure
 from gaixie.udfs.spscore.stages import SCORE_BINS
 
 BARS = 50
-"""Of a histogram from 0 to 1."""
+"""Bars of a histogram from 0 to 1."""
 
 
 def bars_of(counts: Mapping[int, int], bars: int = BARS) -> np.ndarray:
-    """Returns the pairs of each bar, from pairs by bar; what lies beyond is in the last."""
+    """Returns the pairs of each bar; the last bar also takes those beyond it."""
     numbers = np.minimum(np.array([*counts], int), bars - 1)
     return np.bincount(numbers, weights=[*counts.values()], minlength=bars)
 
 
 def bars_of_scores(bins: Mapping[int, int]) -> np.ndarray:
-    """Returns the pairs of BARS equal bars from 0 to 1, from pairs by score bin."""
+    """Returns the pairs of BARS equal bars from 0 to 1, given pairs by score bin."""
     counts: dict[int, int] = {}
     for index, pairs in bins.items():
         bar = index * BARS // SCORE_BINS
@@ -38,9 +38,9 @@ def draw_panel(
     colours: Mapping[str, str],
     width: float = 1 / BARS,
 ) -> None:
-    """Draws a line for each series: the share of its pairs in each bar, in per cent.
+    """Draws a line for each series: the percentage of its pairs in each bar.
 
-    width: of a bar on the axis. One series alone is filled.
+    width: of a bar on the axis. A single series is filled.
     """
     for name, pairs in series.items():
         share = 100 * pairs / max(pairs.sum(), 1)
@@ -70,7 +70,8 @@ def legend(figure: Figure | SubFigure, panels: Iterable[Axes], names: Sequence[s
 
 
 def png_of(figure: Figure) -> bytes:
-    """Returns a figure as PNG. It needs no pyplot: no display, no state shared by threads."""
+    """Returns a figure as PNG. It does not use pyplot, so needs no display and shares no state by
+    threads."""
     png = io.BytesIO()
     FigureCanvasAgg(figure).print_png(png)
     return png.getvalue()

@@ -21,8 +21,8 @@ COMMITTER = "spark.hadoop.fs.s3a.committer.name"
 PARQUET_COMMITTER = "spark.sql.parquet.output.committer.class"
 
 EMR = re.compile(r"\.(SQL)?EmrOptimized\w+")
-"""The classes that EMR sets for s3:// by its own file system. They rename nothing there, but do not
-serve s3a:// in all releases."""
+"""Committer classes that EMR sets for s3:// on its own file system. They rename nothing there, but
+not every release of them serves s3a://."""
 
 SECRETS = re.compile(
     r"spark\.hadoop\.fs\.s3a\.(bucket\..+\.)?(access\.key|secret\.key|session\.token)"
@@ -30,7 +30,7 @@ SECRETS = re.compile(
 
 
 def environment_settings() -> dict[str, str]:
-    """Returns the server's address and region, as the AWS tools read them from the environment."""
+    """Returns the server's address and region from the environment variables of the AWS tools."""
     settings = {}
     get = os.environ.get
     if endpoint := get("AWS_ENDPOINT_URL_S3") or get("AWS_ENDPOINT_URL"):
@@ -38,16 +38,16 @@ def environment_settings() -> dict[str, str]:
         settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
         settings["spark.hadoop.fs.s3a.connection.ssl.enabled"] = encrypted
     region = get("AWS_REGION") or get("AWS_DEFAULT_REGION")
-    if region or endpoint:  # a server of one's own has no region, but the signature wants one
+    if region or endpoint:  # a private server has no region, but the signature needs one
         settings["spark.hadoop.fs.s3a.endpoint.region"] = region or "us-east-1"
     return settings
 
 
 def check_settings(conf: SparkConf, defaults: dict[str, str]) -> None:
-    """Raises JobError where the user's settings would not write as s3a.conf does, or hold a secret.
+    """Raises JobError if the user's settings would not write as s3a.conf does, or hold a secret.
 
-    A rename on an object store is a copy: slow, and neither atomic nor safe against a lost task.
-    What EMR sets for its own file system gives way to s3a.conf.
+    A rename on an object store is a copy: slow, not atomic, and unsafe if a task is lost. EMR's
+    settings for its own file system give way to s3a.conf.
     """
     for key, _ in conf.getAll():
         if SECRETS.fullmatch(key):
@@ -68,7 +68,7 @@ def check_settings(conf: SparkConf, defaults: dict[str, str]) -> None:
 
 
 def check_session(spark: SparkSession, uris: Iterable[str]) -> None:
-    """Raises JobError where Java has no S3A, the committer is not bound, or no server answers."""
+    """Raises JobError if Java has no S3A, the committer is not bound, or no server answers."""
     jvm: Any = spark._jvm
     for name in (
         "org.apache.hadoop.fs.s3a.S3AFileSystem",
@@ -94,7 +94,7 @@ def check_session(spark: SparkSession, uris: Iterable[str]) -> None:
 
 
 def _check_answers(endpoint: str) -> None:
-    """Raises JobError if no server answers; Hadoop would retry for minutes."""
+    """Raises JobError if no server answers; Hadoop itself would retry for minutes."""
     address = urlsplit(endpoint if "//" in endpoint else f"https://{endpoint}")
     port = address.port or (80 if address.scheme == "http" else 443)
     try:

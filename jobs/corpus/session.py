@@ -1,4 +1,4 @@
-"""Starts the Spark session of a job, with conf/spark under whatever its user has set."""
+"""Starts the Spark session of a job, with conf/spark as defaults under the user's settings."""
 
 from __future__ import annotations
 
@@ -27,26 +27,27 @@ FOLDER = Path(__file__).parents[2] / "conf/spark"
 LOG4J = FOLDER / "log4j2.properties"
 
 SMALL = {
-    "spark.sql.adaptive.enabled": "false",  # which plans each query again after each of its stages
+    "spark.sql.adaptive.enabled": "false",  # replans each query after each of its stages
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.files.openCostInBytes": "64k",
-    # As for RDDs, else their daemon would not be the one of SQL.
+    # As for RDDs; otherwise they and SQL would use different daemons.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
-"""For work of seconds, which would otherwise spend most of them on planning and starting tasks."""
+"""Settings for work of seconds, most of which would go into planning and starting tasks."""
 
 MASTERS = {"local": "local", "spark": "standalone", "yarn": "yarn", "k8s": "kubernetes"}
-"""How a master's address begins, and the file of settings for it."""
+"""Maps how a master's address begins to its settings file."""
 
 NO_LIMIT = 2**31 - 1
-"""Of executors, as Spark writes it."""
+"""Spark's value for no limit on executors."""
 
 _own: list[Any] = []
 """The gateway to the Java that this process started, if it did."""
 
 
 def start_session(name: str, uris: Iterable[str] = (), table: bool = False) -> SparkSession:
-    """Starts the session of a job that reads and writes uris: begin_session without the wait."""
+    """Starts the session of a job that reads and writes uris, and waits for it; see
+    begin_session."""
     with begin_session(name, uris, table=table) as wait:
         return wait()
 
@@ -57,13 +58,13 @@ def begin_session(
 ) -> Iterator[Callable[[], SparkSession]]:
     """Starts a session in a thread, and yields the function that waits for it.
 
-    small: the work takes seconds, so Java skips what pays only in the long run. table: it needs
-    Iceberg. What spark-submit or spark-defaults.conf set wins over conf/spark. Raises JobError
-    where there is no Java, no session can be had, or s3a:// would not work as it should. If the
-    block fails, Java ends.
+    small: the work takes seconds, so Java skips what pays off only later. table: the session needs
+    Iceberg. Settings of spark-submit or spark-defaults.conf win over conf/spark. Raises JobError if
+    there is no Java, no session can start, or s3a:// would not work correctly. If the block fails,
+    Java ends.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if submitted:  # by spark-submit, which has read its settings
+    if submitted:  # spark-submit has read its settings
         SparkContext._ensure_initialized()
     else:
         _check_environment()
@@ -100,7 +101,7 @@ def begin_session(
             except Exception as error:
                 raise _no_session(error) from error
             jvm: Any = SparkContext._jvm
-            jvm.SparkSession.setActiveSession(spark._jsparkSession)  # in this thread too
+            jvm.SparkSession.setActiveSession(spark._jsparkSession)  # for this thread too
             if on_s3:
                 s3a.check_session(spark, on_s3)
             return spark
@@ -108,13 +109,13 @@ def begin_session(
         try:
             yield wait
         except BaseException:
-            starting.exception()  # waits: only then is the process known
+            starting.exception()  # waits: the process is known only then
             end_java()
             raise
 
 
 def _check_environment() -> None:
-    """Raises JobError for a variable that would keep Java or Spark from starting."""
+    """Raises JobError for an environment variable that would keep Java or Spark from starting."""
     get = os.environ.get
     for name, program in (("JAVA_HOME", "bin/java"), ("SPARK_HOME", "bin/spark-submit")):
         if (home := get(name)) and not os.access(f"{home}/{program}", os.X_OK):
@@ -144,14 +145,14 @@ def _create(conf: SparkConf) -> SparkSession:
             gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})
         _own.append(gateway)
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)
-    # Where Java is killed, this server would print a trace; the main thread finds it out as well.
+    # If Java is killed, this server would print a trace; the main thread notices it anyway.
     AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
 def cores(spark: SparkSession) -> int:
-    """Returns the cores that the session's tasks can have: where executors come as they are wanted,
-    all that it may ask for, and not the few that it begins with."""
+    """Returns the cores that the session's tasks can have. With dynamic allocation, these are the
+    most that it may ask for, not the few that it starts with."""
     get = spark.sparkContext.getConf().get
     now = spark.sparkContext.defaultParallelism
     most = int(get("spark.dynamicAllocation.maxExecutors", None) or 0)
@@ -161,13 +162,13 @@ def cores(spark: SparkSession) -> int:
 
 
 def set_shuffle_partitions(spark: SparkSession, least: int) -> None:
-    """Shuffles into two partitions a core, or more, unless the user has set a number."""
+    """Sets two shuffle partitions a core, or more, unless the user has set a number."""
     if not spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
         spark.conf.set("spark.sql.shuffle.partitions", max(2 * cores(spark), least))
 
 
 def _no_session(error: Exception) -> JobError:
-    """Says why no session could be had."""
+    """Returns an error that says why no session could start."""
     if SparkContext._gateway is not None:
         return JobError(f"no Spark session: {cause(error)}")
     lines = log_file().read_text("utf-8", "replace").splitlines()
@@ -176,12 +177,12 @@ def _no_session(error: Exception) -> JobError:
 
 
 def end_java() -> None:
-    """Ends the Java that this process started, if it did; Java deletes its temporary files."""
+    """Ends the Java that this process started, if any; Java deletes its temporary files."""
     if not _own:
         return
     for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(ValueError):  # in a thread that is not the main one
-            signal.signal(number, signal.SIG_IGN)  # a second one would break off the first
+        with suppress(ValueError):  # outside the main thread
+            signal.signal(number, signal.SIG_IGN)  # a second signal would interrupt this
     process = _own.pop().proc
     SparkContext._gateway = SparkContext._jvm = None
     process.terminate()
@@ -192,14 +193,14 @@ def end_java() -> None:
 
 
 def _is_hosted(conf: SparkConf) -> bool:
-    """Says whether the driver is in a container of YARN or Kubernetes (cluster mode), which keeps
-    what it prints, and no file."""
+    """Returns whether the driver runs in a container of YARN or Kubernetes (cluster mode), which
+    keeps its output but none of its files."""
     in_pod = conf.get("spark.kubernetes.submitInDriver", "false") == "true"
     return in_pod or conf.get("spark.submit.deployMode", "client") == "cluster"
 
 
 def _has_own_log4j() -> bool:
-    """Says whether the Java of spark-submit has other settings of Log4j than Spark's own."""
+    """Returns whether the Java of spark-submit has Log4j settings other than Spark's own."""
     jvm: Any = SparkContext._jvm
     source = jvm.org.apache.logging.log4j.LogManager.getContext(False).getConfiguration()
     where = source.getConfigurationSource().getLocation() or ""
@@ -207,30 +208,30 @@ def _has_own_log4j() -> bool:
 
 
 def _silence_java() -> None:
-    """Has the Java of spark-submit, which runs already, write to the job's log too; Log4j, unless
+    """Makes the Java of spark-submit, which already runs, write to the job's log; Log4j too, unless
     its settings are the platform's."""
     jvm: Any = SparkContext._jvm
     log = jvm.java.io.PrintStream(jvm.java.io.FileOutputStream(str(log_file()), True), True)
     jvm.java.lang.System.setErr(log)
     if _has_own_log4j():
         return
-    # Spark sets its own up once more; its appender takes the new stream only after this one.
+    # Spark's Log4j is set up again, since its appender takes the new stream only then.
     uri = jvm.java.net.URI.create(LOG4J.as_uri())
     jvm.org.apache.logging.log4j.core.config.Configurator.reconfigure(uri)
 
 
 def _local(conf: SparkConf, defaults: dict[str, str], small: bool) -> dict[str, str]:
-    """Returns settings that depend on this host, and sets the environment of Python workers."""
+    """Returns the settings that depend on this host, and sets the environment of Python workers."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # Java takes the whole heap at once and native memory from few arenas: memory stays flat.
+    # Java takes the whole heap at once, and native memory from few arenas, so memory stays flat.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     heap = conf.get("spark.driver.memory", defaults["spark.driver.memory"])
     options = ["-XX:+UseParallelGC", f"-Xms{heap}", "-XX:+AlwaysPreTouch"]
-    if small:  # Java ends before its best compiler has paid
+    if small:  # Java ends before its best compiler pays off
         options = ["-XX:+UseSerialGC", f"-Xms{heap}", "-XX:TieredStopAtLevel=1"]
     options += [f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"]
-    # A task is tried four times, as on a cluster: a worker may be killed for its memory.
+    # A task gets four tries, as on a cluster: a worker may be killed for its memory.
     master = conf.get("spark.master", "local[*]")
     conf.set("spark.master", re.sub(r"^local\[([^],]+)\]$", r"local[\1, 4]", master))
     return {"spark.driver.defaultJavaOptions": " ".join(options)} | (SMALL if small else {})

@@ -36,7 +36,7 @@ def _table_name(name: str) -> str:
 
 
 TableName = Annotated[str, AfterValidator(_table_name)]
-"""Of a table of Apache Iceberg."""
+"""Name of an Apache Iceberg table."""
 
 
 def _known_encoding(name: str) -> str:
@@ -44,7 +44,7 @@ def _known_encoding(name: str) -> str:
         known = codecs.lookup(name).name
     except LookupError:
         raise ValueError("unknown encoding, expected one such as utf-8, gb18030 or big5") from None
-    return "utf-8" if known == "utf-8-sig" else known  # a mark at the start is never read
+    return "utf-8" if known == "utf-8-sig" else known  # a byte order mark is never part of the text
 
 
 class Csv(Strict):
@@ -60,7 +60,7 @@ class Csv(Strict):
     """names of the columns of files without a header"""
 
     def quote_of(self, kind: str) -> str:
-        """Returns the quote of a format, csv or tsv; empty where there is none."""
+        """Returns the quote character of a format, csv or tsv; empty if it has none."""
         return ("" if kind == "tsv" else '"') if self.quote is None else self.quote
 
     def delimiter_of(self, kind: str) -> str:
@@ -68,7 +68,7 @@ class Csv(Strict):
 
 
 LICENSE = "license"
-"""Column that the licence of an input becomes."""
+"""Column that stores the licence of an input."""
 
 
 class Input(Strict):
@@ -91,22 +91,22 @@ class Input(Strict):
 
     @property
     def text_columns(self) -> list[str]:
-        """Returns the columns that must be there, and hold text."""
+        """Returns the columns that must exist and hold text."""
         return [*filter(None, (self.source_column, self.paraphrase_column, self.origin_column))]
 
     @property
     def plain_columns(self) -> list[str]:
-        """Returns those of text_columns that hold no lists."""
+        """Returns those of text_columns that do not hold lists."""
         return [name for name in self.text_columns if name != self.list_column]
 
     @property
     def carried(self) -> dict[str, str] | None:
-        """Maps further columns that are carried through to their names there; None: all of them."""
+        """Maps further columns to carry through to their new names; None carries all."""
         return None
 
     @property
     def list_column(self) -> str | None:
-        """Returns the text column that may hold lists of texts as well."""
+        """Returns the text column that may also hold lists of texts."""
         return None
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Resumable steps of a job: a marker for each that is finished, which the next process finds."""
+"""Makes the steps of a job resumable: each finished step leaves a marker for the next process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gaixie.udfs.command_line import say
 
 
 class Steps:
-    """The finished steps of a run or of a building of pairs: a marker in its _work for each."""
+    """The finished steps of a run or of a building of pairs, each with a marker in its _work."""
 
     def __init__(self, storage: Storage, folder: str):
         self._storage, self._folder = storage, folder
@@ -22,11 +22,11 @@ class Steps:
     def start(
         self, deciding: dict[str, Any], resume: bool, output: str, by_step: bool = False
     ) -> None:
-        """Clears _work away; with resume, only says whether there is something in it.
+        """Clears _work; with resume, keeps it and says whether there is anything to resume.
 
-        deciding: what decides all of the result. by_step: whether each step has a fingerprint, so
-        that a step with another one is done again. Otherwise, raises JobError where the killed
-        process was given something else.
+        deciding: everything that decides the result. by_step: whether each step has its own
+        fingerprint, so that a step with a different one runs again. Without by_step, raises
+        JobError if the killed process had other values.
         """
         deciding = json.loads(json.dumps(deciding))
         path = f"{self._folder}/started.json"
@@ -53,10 +53,10 @@ class Steps:
     def once(
         self, step: str, work: Callable[[], dict[str, Any]], fingerprint: str | None = None
     ) -> dict[str, Any]:
-        """Does a step unless it is finished, and returns what work returned when it was done.
+        """Runs a step unless it is finished, and returns the result of its work.
 
-        fingerprint: of what decides the result; a step that was done under another one is done
-        again.
+        fingerprint: of everything that decides the result; a step that finished under a different
+        one runs again.
         """
         marker = self._marker(step)
         if self._storage.exists(marker):

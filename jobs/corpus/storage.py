@@ -1,7 +1,7 @@
 """Reads and writes files through Hadoop, with a Spark session's settings and credentials.
 
-For jobs that may read and write hdfs:// as well as local paths and S3. What needs no session is in
-udfs/storage/storage.py, whose functions have the names of the methods here.
+Jobs use it where they may meet hdfs:// besides local paths and S3. udfs/storage/storage.py has
+functions of the same names that need no session.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ REFUSALS = {
     "UnknownStoreException": "no such bucket",
     "NoSuchBucket": "no such bucket",
 }
-"""Signs of errors that no retry helps against, the plainest first."""
+"""Signs of errors that a retry cannot fix, the clearest first."""
 
 
 LITERAL = {"__globPaths__": "false"}
-"""The option with which Spark's readers take the names of files as they are: [, {, * and ? are
-letters."""
+"""Makes Spark's readers take file names literally: [, {, * and ? are ordinary characters."""
 
 
 class Storage:
@@ -47,10 +46,10 @@ class Storage:
 
     @contextmanager
     def _at(self, path: str) -> Iterator[tuple[Any, Any]]:
-        """Yields Hadoop's (FileSystem, Path) of a path; turns what a store refuses into JobError.
+        """Yields Hadoop's (FileSystem, Path) of a path; turns a store's refusals into JobError.
 
-        Any other error passes: a store that is down is no user error, and a scheduler starts the
-        job again.
+        Other errors pass through: a store that is down is no user error, and a scheduler restarts
+        the job.
         """
         system = None
         try:
@@ -63,14 +62,15 @@ class Storage:
             reasons = (reason for sign, reason in REFUSALS.items() if sign in str(error))
             if reason := next(reasons, None):
                 raise JobError(f"{path}: {reason}") from error
-            if system is None:  # no such scheme, no URI
+            if system is None:  # an unknown scheme, or not a URI
                 fault = error.java_exception.toString().splitlines()[0]
                 raise JobError(f"{path}: {fault}") from error
             raise
 
     @contextmanager
     def _stream(self, path: str, overwrite: bool | None = None) -> Iterator[Any]:
-        """Opens a file to read, or to write it: over another one, or only where there is none."""
+        """Opens a file to read or to write. overwrite: whether an existing file may be replaced;
+        None reads."""
         with self._at(path) as (system, place):
             stream = system.open(place) if overwrite is None else system.create(place, overwrite)
             try:
@@ -83,12 +83,12 @@ class Storage:
             return system.exists(place)
 
     def list_files(self, path: str) -> list[File]:
-        """Lists the data files of a file, folder (all levels) or glob, in order of their paths.
+        """Lists the data files of a file, folder (all levels) or glob, sorted by path.
 
-        Names that begin with "_" or "." are not data. Raises JobError where nothing is there.
+        Names that begin with "_" or "." are not data. Raises JobError if there is nothing.
         """
         with self._at(path) as (system, pattern):
-            if system.exists(pattern):  # a name may hold what else makes a pattern
+            if system.exists(pattern):  # a name may contain the characters of a pattern
                 roots = [pattern]
             else:
                 roots = [status.getPath() for status in system.globStatus(pattern) or ()]
@@ -108,8 +108,8 @@ class Storage:
                 yield File(name, status.getLen(), modified)
 
     def children(self, path: str) -> list[str]:
-        """Names of the files and folders directly below a folder, in order; none if it is not
-        there."""
+        """Returns the names of the files and folders directly below a folder, sorted; none if it is
+        missing."""
         with self._at(path) as (system, place):
             found = system.listStatus(place) if system.exists(place) else ()
             return sorted(status.getPath().getName() for status in found)
@@ -128,8 +128,8 @@ class Storage:
     def write(self, path: str, content: str | bytes) -> None:
         """Writes a whole file: it appears complete or not at all.
 
-        On a file system, through a hidden sibling and a rename; an object store shows an object
-        only once it is complete.
+        A file system gets a hidden sibling and a rename; an object store shows an object only once
+        it is complete.
         """
         data = content.encode() if isinstance(content, str) else content
         with self._at(path) as (system, place):
@@ -151,7 +151,7 @@ class Storage:
         self.write(path, sink.getvalue().to_pybytes())
 
     def create(self, path: str, content: str) -> None:
-        """Creates a file; of several that try at once exactly one does, on HDFS.
+        """Creates a file; on HDFS, exactly one of several simultaneous attempts succeeds.
 
         Raises FileExistsError for the others.
         """
@@ -164,6 +164,6 @@ class Storage:
             raise
 
     def sha256(self, path: str) -> str:
-        """Returns the SHA-256 of a file as 64 hexadecimal digits; Java reads it in blocks."""
+        """Returns a file's SHA-256 as 64 hexadecimal digits; Java reads it in blocks."""
         with self._stream(path) as stream:
             return self._jvm.org.apache.commons.codec.digest.DigestUtils.sha256Hex(stream)

@@ -27,10 +27,10 @@ NO_FAULT = (
     r"|MemoryError|Cannot allocate memory|maxResultSize|Python worker|PythonException"
     r"|NoClassDefFoundError|ClassNotFoundException|NoSuchMethodError|UnsatisfiedLinkError"
 )
-"""What a failure says that the store, the cluster or the code caused, and no file."""
+"""Patterns of failures that the store, the cluster or the code caused, not a file."""
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
-"""What a failed job raises."""
+"""Errors that a failed Spark job raises."""
 
 T = TypeVar("T")
 
@@ -44,8 +44,8 @@ def without_corrupt(
 ) -> T | None:
     """Returns the result of work on the files; None if none of them can be read.
 
-    Where a file turns out to be corrupt, work is done again on the others. read, corrupt and
-    on_corrupt_file: see unreadable_files and set_aside.
+    If a file proves corrupt, the work runs again on the others. read, corrupt and on_corrupt_file:
+    see unreadable_files and set_aside.
     """
     while files:
         try:
@@ -63,11 +63,10 @@ def unreadable_files(
 ) -> dict[File, str]:
     """Returns what is wrong with each of the files that made a job fail.
 
-    Spark names the file only where its reader stumbles. A page may also turn out broken later,
-    where its values are wanted: then all files are read once more in one job, and where that
-    fails, each half of them, down to the one at fault. No file is at fault where the store cannot
-    be reached, or the cluster fails. Raises JobError for a file that is gone, or is compressed in a
-    way that Spark cannot read.
+    Spark names the file only if its reader stumbles. A page can also prove broken later, when its
+    values are used: then one job reads all files again, and if it fails, further jobs read each
+    half, down to the faulty file. No file is at fault if the store cannot be reached or the cluster
+    fails. Raises JobError for a file that is gone, or whose compression Spark cannot read.
     """
     if file := _named(error, files):
         reason = _fault(file, error)
@@ -91,7 +90,7 @@ def _read_again(files: list[File], read: Callable[[list[File]], DataFrame]) -> d
 
 
 def _fault(file: File, error: Exception) -> str | None:
-    """Returns what is wrong with a file that could not be read; None where it is not at fault."""
+    """Returns what is wrong with a file that could not be read; None if it is not at fault."""
     message = str(error)
     if re.search(GONE, message):
         raise JobError(f"{file.uri}: gone since this run began to read its input") from error
@@ -108,8 +107,8 @@ def _fault(file: File, error: Exception) -> str | None:
 
 
 def _named(error: Exception, files: list[File]) -> File | None:
-    """Returns the file that Spark says it could not read, if it says so."""
-    message = unquote(str(error))  # names it as a URI: file:///a%20b
+    """Returns the file that Spark's error names, if any."""
+    message = unquote(str(error))  # names the file as a URI: file:///a%20b
     if "FAILED_READ_FILE" not in message:
         return None
     named = [f for f in files if f.uri.partition(":")[2].lstrip("/") in message]
@@ -119,9 +118,9 @@ def _named(error: Exception, files: list[File]) -> File | None:
 def set_aside(
     faults: dict[File, str], files: list[File], corrupt: dict[str, str], on_corrupt_file: str
 ) -> list[File]:
-    """Returns the files that are left; those at fault are entered in corrupt.
+    """Returns the remaining files; enters the faulty ones in corrupt.
 
-    Raises JobError, naming one, where on_corrupt_file is "stop".
+    Raises JobError that names one if on_corrupt_file is "stop".
     """
     for file, reason in faults.items():
         if on_corrupt_file == "stop":

@@ -1,4 +1,4 @@
-"""Reads settings of Spark in its own format, among them the user's."""
+"""Reads settings in Spark's own format, including the user's."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pathlib import Path
 from gaixie.jobs.errors import JobError
 
 OPTIONS = {"--conf": "", "-c": "", "--master": "spark.master="}
-"""Options of spark-submit that are read, and what stands before their value."""
+"""Options of spark-submit to read, and the prefix of their values."""
 
 
 def spark_home() -> Path:
-    """Returns the folder of this host's Spark: the user's, or the one that came with PySpark."""
+    """Returns the folder of this host's Spark: the user's, or PySpark's own."""
     pyspark = find_spec("pyspark")
     origin = str(pyspark and pyspark.origin)
     return Path(os.environ.get("SPARK_HOME") or Path(origin).parent)
 
 
 def user_settings() -> dict[str, str]:
-    """Reads what the user has set where spark-submit has not started this process.
+    """Reads the user's settings for a process that spark-submit has not started.
 
-    That is, the last first: PYSPARK_SUBMIT_ARGS (--conf, --master), spark-defaults.conf, and -D of
-    SPARK_SUBMIT_OPTS. Raises JobError for a variable that a shell would not read.
+    Sources by falling priority: PYSPARK_SUBMIT_ARGS (--conf, --master), spark-defaults.conf, -D of
+    SPARK_SUBMIT_OPTS. Raises JobError for a variable that a shell could not parse.
     """
     set_there = re.findall(r"-D(spark\.[^\s=]+)=(\S*)", os.environ.get("SPARK_SUBMIT_OPTS", ""))
     settings = dict(set_there)
@@ -46,7 +46,7 @@ def user_settings() -> dict[str, str]:
 
 
 def read_settings(path: Path) -> dict[str, str]:
-    """Reads a file in Spark's format: a name and a value a line, between them blanks, = or :; a
+    """Reads a file in Spark's format: one name and value a line, separated by blanks, = or :; a
     backslash joins lines."""
     lines = path.read_text("utf-8").splitlines()
     kept = [line for line in lines if not line.lstrip().startswith(("#", "!"))]

@@ -1,1 +1,1 @@
-"""What build_pairs calls: a file for each method, and what all of them share."""
+"""Holds what build_pairs calls: a file for each method, and the code that the methods share."""

@@ -43,9 +43,9 @@ TABLES: tuple[Table, ...] = (PAIRS, QUARANTINE, "clusters", "references")
 WORK = "_work"
 
 SAMPLE = 10_000
-"""Rows that a dry run looks at."""
+"""Rows that a dry run reads."""
 TRIED = 64
-"""Sentences that a dry run may try a model on."""
+"""Maximum sentences on which a dry run tries a model."""
 EXAMPLES = 3
 """Pairs that a dry run shows."""
 
@@ -60,8 +60,9 @@ def build_pairs(
 ) -> int:
     """Makes the pairs, publishes them, and returns the job's exit code.
 
-    limit: rows that are read. resume: go on with what a killed building left. take_over: take its
-    lock too, from another host. dry_run: say what would become of the first rows, write nothing.
+    limit: maximum rows to read. resume: continue what a killed process left. take_over: take the
+    lock of a process on another host. dry_run: say what would become of the first rows; write
+    nothing.
     """
     output = settings.folder
     inputs = [Input(path=path, origin=settings.origin) for path in settings.paths]
@@ -90,14 +91,14 @@ def build_pairs(
 
 
 def row_count(name: str) -> Column:
-    """Returns the number of rows, under a name."""
+    """Returns a column that counts the rows, under a name."""
     return F.count(F.lit(1)).alias(name)
 
 
 def _is_published(files: Storage, output: str, resume: bool) -> bool:
     """Returns whether nothing is left to do.
 
-    Raises JobError where pairs are published otherwise, or where something lies that no killed
+    Raises JobError if other pairs are published there, or if the folder has tables that no killed
     building left.
     """
     if files.exists(f"{output}/{NAME}"):
@@ -112,7 +113,7 @@ def _is_published(files: Storage, output: str, resume: bool) -> bool:
 
 
 class BuildPairs:
-    """The steps, in the order in which build_pairs calls them."""
+    """The steps of a building of pairs, in the order in which build_pairs calls them."""
 
     carried: tuple[str, ...] = ()
     """Columns of the method's items that are judged along."""
@@ -129,7 +130,7 @@ class BuildPairs:
         method: Any,
         limit: int | None,
     ):
-        """method: a Method, of the kind that the subclass builds by."""
+        """method: a Method of the kind that this class builds."""
         self.spark, self.storage, self.method, self.limit = spark, storage, method, limit
         self.settings = self.prepared(settings)
         self.output = settings.folder
@@ -148,11 +149,11 @@ class BuildPairs:
         """rows and items that were read, and how many of the items are fit."""
 
     def prepared(self, settings: BuildSettings) -> BuildSettings:
-        """Returns the settings, with what only a subclass can say of them."""
+        """Returns the settings with the values that only a subclass knows."""
         return settings
 
     def start(self, resume: bool) -> None:
-        """Clears away what a killed process left; with resume, all but its finished steps."""
+        """Deletes what a killed process left; with resume, everything except its finished steps."""
         self.check_lock()
         for name in (PAIRS, QUARANTINE):
             self.storage.delete(f"{self.output}/{name}")
@@ -161,7 +162,8 @@ class BuildPairs:
         self.steps.start(deciding, resume, self.output)
 
     def judge(self) -> None:
-        """Reads the input once, and writes what can be in a pair apart from what cannot."""
+        """Reads the input once, and separates the items that can be in a pair from those that
+        cannot."""
         self.counts = self.steps.once("judged", self._judge)
 
     def _judge(self) -> dict[str, int]:
@@ -207,15 +209,15 @@ class BuildPairs:
         return {}
 
     def made_of(self, fit: DataFrame) -> DataFrame:
-        """Returns columns MADE of items that are fit."""
+        """Returns columns MADE for the items that are fit."""
         return make_pairs(fit, self.method)
 
     def all_made(self) -> DataFrame:
-        """Returns columns MADE and parameters: pairs, and what came into none."""
+        """Returns columns MADE and parameters: pairs, and items in no pair."""
         return self.read_work("made").withColumn("parameters", F.lit(self.parameters))
 
     def write_pairs(self) -> None:
-        """Writes the pairs, with their lineage, in files of about one size."""
+        """Writes the pairs, with their lineage, in files of about equal size."""
         settings = self.settings
         lineage = {
             "method": settings.method,
@@ -234,7 +236,7 @@ class BuildPairs:
             spread.mode("overwrite").parquet(f"{self.output}/{PAIRS}")
 
     def write_quarantine(self) -> None:
-        """Writes what is in no pair, a folder for each reason."""
+        """Writes the items in no pair, one folder for each reason."""
         columns = ["source", "paraphrase", "foreign", MALFORMED_LINE, "reason"]
         rows = self.read_work("judged").where("NOT fit").select(*columns)
         left = self.all_made().where("reason IS NOT NULL")
@@ -251,7 +253,7 @@ class BuildPairs:
         write_partitioned(rows, path, ("reason",), files, F.xxhash64("source", "foreign"))
 
     def publish(self) -> None:
-        """Counts what was written, closes the accounts, and writes the manifest."""
+        """Counts the written rows, closes the accounts, and writes the manifest."""
         pairs = self.published(PAIRS)
         quarantine: Counter[str] = Counter()
         if self.storage.exists(f"{self.output}/{QUARANTINE}"):
@@ -298,13 +300,14 @@ class BuildPairs:
             )
 
     def used(self, pairs: DataFrame) -> int:
-        """Counts the items that are in a pair, as the written files have it."""
+        """Counts the items that are in a pair, according to the written files."""
         texts = F.col("source"), F.col("paraphrase")
         each, both = [F.explode(F.array(*texts))], [F.least(*texts), F.greatest(*texts)]
         return pairs.select("group", *(each if self.method.alone else both)).distinct().count()
 
     def dropped(self) -> Counter[str]:
-        """Counts candidates that are in no pair, of sentences that are counted already."""
+        """Counts further candidates that make no pair, of sentences that are already accounted
+        for."""
         return Counter()
 
     def _print(self, manifest: PairsManifest) -> None:
@@ -319,7 +322,7 @@ class BuildPairs:
         print(f"manifest: {self.output}/{NAME}")
 
     def try_first_rows(self) -> None:
-        """Prints counts, examples and, of a model, an estimate; writes nothing."""
+        """Prints counts, examples and, for a model, an estimate; writes nothing."""
         observed, limit = Observation(), self.limit or SAMPLE
         judged = self.judged(min(limit, SAMPLE), observed).cache()
         with self.input.blamed():
@@ -338,16 +341,17 @@ class BuildPairs:
         self.spark.catalog.clearCache()
 
     def what(self, groups: int) -> str:
-        """Returns what a dry run counts, in words."""
+        """Returns a noun phrase for what a dry run counts."""
         return f"pairs in {groups:,} groups"
 
     def show(self, first: list[dict[str, str]], fit: int, rows: int) -> None:
-        """Prints examples. first: rows MADE. fit: how many such rows the sample of rows has."""
+        """Prints examples. first: rows MADE. fit: number of such rows in the sample of rows."""
         for row in first[:EXAMPLES]:
             print(f"  {row['source']}\n  -> {row['paraphrase']}")
 
     def write_work(self, name: str, title: str, table: DataFrame) -> None:
-        """Writes a table of _work, those that are fit (without a reason) apart."""
+        """Writes a table of _work; the rows that are fit (without a reason) go to their own
+        folder."""
         table = table.withColumn("fit", F.col("reason").isNull())
         self.check_lock()
         with progress(self.spark, title, None):
@@ -355,7 +359,8 @@ class BuildPairs:
             writer.parquet(f"{self.work}/{name}")
 
     def read_work(self, name: str) -> DataFrame:
-        """Reads a table of _work, with fit as a boolean: one of its sides may be empty."""
+        """Reads a table of _work, with fit as a boolean; either of its two folders may be
+        missing."""
         schema = f"{MADE}, {MALFORMED_LINE} string, fit boolean"
         return self.read(f"{self.work}/{name}", schema)
 

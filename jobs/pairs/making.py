@@ -25,10 +25,10 @@ NO_GROUP = "no_foreign"
 JUDGED = StructType([StructField("reason", StringType()), StructField("group", StringType())])
 
 MEMBERS = 100_000
-"""Distinct items of a group that pairs are made of; a task has them all in memory."""
+"""Maximum distinct items of a group that are paired; one task holds them all in memory."""
 
 BATCH = 10_000
-"""Pairs that go back to Spark at once."""
+"""Pairs that return to Spark at once."""
 
 MADE = "reason string, source string, paraphrase string, foreign string, group string"
 _MADE = pa.schema([(column.split()[0], pa.string()) for column in MADE.split(", ")])
@@ -37,9 +37,9 @@ _MADE = pa.schema([(column.split()[0], pa.string()) for column in MADE.split(", 
 def judge_columns(min_characters: int, max_characters: int, alone: bool) -> Callable[..., Column]:
     """Returns a function of the columns (source, paraphrase, foreign) that gives JUDGED.
 
-    reason: one of gaixie.udfs.text.validate.REASONS or NO_GROUP; null for what can be in a pair.
+    reason: one of gaixie.udfs.text.validate.REASONS or NO_GROUP; null if the item can be in a pair.
     group: XXH3-128 of the normalised foreign sentence in UTF-8, as 32 hexadecimal digits. alone:
-    source is a sentence by itself, and paraphrase the same column.
+    source is a single sentence, and paraphrase is the same column.
     """
 
     @arrow_udf(JUDGED)
@@ -57,12 +57,12 @@ def judge_batch(
     max_characters: int,
     alone: bool,
 ) -> pa.StructArray:
-    """Does what judge_columns says, on Arrow arrays of strings of shape (rows,)."""
+    """Computes judge_columns on Arrow arrays of strings of shape (rows,)."""
     a = normalise_column(source)
     b = a if alone else normalise_column(paraphrase)
     codes = quarantine_reasons(*a, *b, min_characters, max_characters)
     reasons = np.array([None, *REASONS], object)[codes]
-    if alone:  # equal to itself
+    if alone:  # a single sentence equals itself
         reasons[reasons == "identical"] = None
     text, flags = normalise_column(foreign)
     reasons[(np.diff(text.offsets) == 0) & (reasons == None)] = NO_GROUP  # noqa: E711, of each
@@ -75,15 +75,15 @@ def judge_batch(
 
 
 def by_reason(rows: DataFrame) -> Counter[str]:
-    """Counts rows by their reason."""
+    """Counts rows by reason."""
     return Counter({row.reason: row["count"] for row in rows.groupBy("reason").count().collect()})
 
 
 def make_pairs(fit: DataFrame, method: Method) -> DataFrame:
-    """Returns columns MADE: what the method makes of each group of items that are fit.
+    """Returns columns MADE: what the method makes of each group of fit items.
 
-    The items of a group come one after the other, so that a large one never makes a single row. Of
-    more than MEMBERS those with the least hash are taken, and the others are over the limit.
+    The items of a group arrive one by one, so a large group never becomes a single row. If a group
+    has more than MEMBERS items, those with the least hash are used; the others are over the limit.
     """
     second = [] if method.alone else ["paraphrase"]
     rows = fit.select("group", "foreign", "source", *second).repartition("group")

@@ -1,4 +1,4 @@
-"""What every method of making pairs has, and the marks of its settings."""
+"""Defines what every method of making pairs has, and marks for its settings."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from gaixie.jobs.pairs.settings import BuildSettings
 
 REPEATED = "repeated"
-"""Reason: once normalised, it equals something else of its group."""
+"""Reason: after normalisation it equals another item of its group."""
 
 ALONE = "alone"
-"""Reason: nothing else is in its group or cluster."""
+"""Reason: its group or cluster has no other item."""
 
 OVER_LIMIT = "over_limit"
-"""Reason: it is in none of the pairs that are kept of its group or cluster, or the group has too
-many items."""
+"""Reason: it is in none of the pairs kept for its group or cluster, or the group has too many
+items."""
 
 
 class Made(NamedTuple):
@@ -37,7 +37,7 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True)
 class Option:
-    """Marks a setting that has an option of its own on the command line."""
+    """Marks a setting that has its own command-line option."""
 
     name: str | None = None
     """The option's name where it differs from the field's."""
@@ -45,7 +45,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Free:
-    """Marks a setting that decides no pair: a building may be resumed with another value."""
+    """Marks a setting that does not affect pairs: a resumed building may change it."""
 
 
 class Group(Strict):
@@ -58,13 +58,13 @@ class Group(Strict):
 
     @classmethod
     def options(cls) -> dict[str, str]:
-        """Returns the fields that have an option, by the option's name."""
+        """Maps option names to the fields that have an option."""
         fields = cls.model_fields.items()
         marks = ((name, mark) for name, field in fields for mark in field.metadata)
         return {mark.name or name: name for name, mark in marks if isinstance(mark, Option)}
 
     def deciding(self) -> dict[str, Any]:
-        """Returns the settings that decide pairs."""
+        """Returns the settings that affect pairs."""
         fields = type(self).model_fields.items()
         free = {name for name, field in fields if Free() in field.metadata}
         return self.model_dump(mode="json", exclude=free)
@@ -88,7 +88,8 @@ class Method:
 
     @classmethod
     def of(cls, settings: BuildSettings) -> Self:
-        """Returns the method of some settings. Raises JobError for what is missing or at odds."""
+        """Creates the method of some settings. Raises JobError for missing or conflicting
+        settings."""
         raise NotImplementedError
 
     def builder(self) -> type[BuildPairs]:
@@ -98,24 +99,24 @@ class Method:
         return BuildPairs
 
     def check(self, dry_run: bool = False) -> None:
-        """Raises JobError for a model that is missing or no good, before the input is read.
+        """Raises JobError for a missing or unusable model, before the input is read.
 
         dry_run: whether this is a dry run, which may need less.
         """
 
     def version(self) -> str | None:
-        """Returns the model's version for the lineage, where the settings do not name one."""
+        """Returns the model's version for the lineage, if the settings do not name one."""
         return None
 
     def items(self, rows: DataFrame) -> DataFrame:
         """Returns the items of the rows of a table or of files of lines.
 
-        Columns: foreign, source, paraphrase (equal to source where alone), malformed_line.
+        Columns: foreign, source, paraphrase (equal to source if alone), malformed_line.
         """
         raise NotImplementedError
 
     def make(self, members: list[tuple[str, str]]) -> Iterator[Made]:
-        """Yields pairs and leftovers of one group, from the distinct (source, paraphrase) in it.
+        """Yields the pairs and leftovers of one group, given its distinct (source, paraphrase).
 
         Every item is in a pair or in one leftover, whatever the order of the items.
         """

@@ -1,4 +1,4 @@
-"""Models of transformers that write text: where they lie, how they are loaded, how they draw."""
+"""Loads transformers models that write text, and samples from them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 TOO_MANY_TOKENS = "too_many_tokens"
-"""Reason: the sentence is longer than a model reads, or than it is let."""
+"""Reason: the sentence is longer than the model or the settings allow."""
 CUT_OFF = "cut_off"
-"""Reason: what was written did not end within the longest that is allowed."""
+"""Reason: the model's text did not end within the maximum length."""
 
 
 class Model:
-    """One model on one device.
+    """A model on one device.
 
-    name: a folder, also one of an object store, or a name in the Hugging Face cache. causal:
-    whether it continues texts, rather than turn one sequence into another. Raises ValueError or
-    OSError, in one line, where it cannot be loaded.
+    name: a folder, local or of an object store, or a name in the Hugging Face cache. causal:
+    whether it continues texts, instead of turning one sequence into another. Raises ValueError or
+    OSError of one line if it cannot be loaded.
     """
 
     def __init__(self, name: str, causal: bool, device: str, precision: str, threads: int = 1):
@@ -46,7 +46,7 @@ class Model:
         self.network = network.to(self.device, getattr(torch, precision))
 
     def generate(self, ids: torch.Tensor, mask: torch.Tensor, longest: int, **options: Any) -> Any:
-        """Returns the token numbers that the model writes, at most longest for each row of ids."""
+        """Returns the token ids that the model writes, at most longest for each row of ids."""
         import torch
 
         with torch.inference_mode():
@@ -61,7 +61,7 @@ class Model:
 
 
 class Draw:
-    """A logits processor that leaves one token of the nucleus, drawn for each text by its own seed.
+    """A logits processor that keeps one token of the nucleus, sampled with each text's own seed.
 
     Source: Holtzman et al. 2020, *The Curious Case of Neural Text Degeneration*, nucleus sampling.
     """
@@ -88,10 +88,10 @@ class Draw:
 
 @cache
 def model_folder(model: str) -> str:
-    """Returns what transformers loads: a model of an object store is copied to this host, once a
-    process.
+    """Returns the path that transformers loads; copies a model of an object store to this host once
+    a process.
 
-    Spark has copied it to the hosts of its workers already: see share_models.
+    On the hosts of its workers, Spark has already copied it: see share_models.
     """
     if not remote(model):
         return model
@@ -103,14 +103,14 @@ def model_folder(model: str) -> str:
 
 
 def share_models(context: SparkContext, models: Iterable[str]) -> None:
-    """Has each executor fetch the models that lie in an object store, before its first task."""
+    """Makes each executor fetch the models of object stores before its first task."""
     for model in models:
         if remote(model):
             context.addFile(model.rstrip("/"), recursive=True)
 
 
 def load_vocabulary(model: str, causal: bool = False) -> tuple[Any, Any]:
-    """Returns tokenizer and configuration of a model. Raises ValueError or OSError of one line."""
+    """Returns a model's tokenizer and configuration. Raises ValueError or OSError of one line."""
     import transformers
 
     folder = model_folder(model)
@@ -123,7 +123,7 @@ def load_vocabulary(model: str, causal: bool = False) -> tuple[Any, Any]:
             elif (
                 tokenizer := auto.from_pretrained(folder, local_files_only=True)
             ).pad_token is None:
-                tokenizer.pad_token = tokenizer.eos_token  # as many are in the hub; it is masked
+                tokenizer.pad_token = tokenizer.eos_token  # as many hub models do; it is masked
     except ImportError as error:
         needed = re.search(r"(sentencepiece|sacremoses|tiktoken)", str(error), re.IGNORECASE)
         name = needed[0].lower() if needed else str(error).split("\n")[0]
@@ -137,7 +137,7 @@ def load_vocabulary(model: str, causal: bool = False) -> tuple[Any, Any]:
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """Makes what is wrong with a model or table in the block a user error."""
+    """Turns errors about a model or table in the block into user errors."""
     try:
         yield
     except (OSError, ValueError, ImportError) as error:

@@ -1,9 +1,9 @@
-"""parallel: a human and a machine Chinese translation of one foreign sentence make a pair.
+"""Pairs a human and a machine Chinese translation of one foreign sentence (method parallel).
 
-Where both translations are at hand, a row is one pair, from the human to the machine translation,
-and also the other way round with both directions. Rows whose two sentences equal those of another
-row of the group, once normalised, are merged. Where there is no machine translation, a translator
-makes it of the foreign sentence, once however many human translations that has.
+If both translations are given, each row is one pair, from the human to the machine translation;
+with both directions, also the reverse. Rows of a group whose two sentences are equal after
+normalisation are merged. Without machine translations, a translator translates each foreign
+sentence once, however many human translations it has.
 
 Source: *Chinese Sentence Paraphrasing*, section 3.2.
 """
@@ -32,7 +32,7 @@ LANGUAGES = ("source_lang", "target_lang")
 
 @dataclass(frozen=True)
 class Parallel(Method):
-    """The method parallel where both translations are at hand."""
+    """The method parallel when both translations are given."""
 
     unit = "rows"
     alone = False
@@ -52,7 +52,7 @@ class Parallel(Method):
     def items(self, rows: DataFrame) -> DataFrame:
         """rows: source (human), paraphrase (machine), malformed_line, and foreign if there is one.
 
-        Without a foreign sentence the human one makes the group.
+        Without a foreign sentence, the human translation defines the group.
         """
         foreign = "foreign" if "foreign" in rows.columns else "source"
         columns = f"CAST({foreign} AS STRING) AS foreign", "source", "paraphrase", "malformed_line"
@@ -73,7 +73,7 @@ class Parallel(Method):
 
 @dataclass(frozen=True)
 class Translated(Translating):
-    """The method parallel where a model translates: its items are human sentences."""
+    """The method parallel when a model translates: its items are human sentences."""
 
     reads = "foreign"
     groups = Parallel.groups

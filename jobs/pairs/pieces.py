@@ -1,7 +1,7 @@
 """Builds pairs that a model writes, piece by piece.
 
-A piece is there whole or not at all. A building that was killed goes on, with --resume, with the
-pieces that are missing.
+A piece exists whole or not at all. With --resume, a building that was killed continues with the
+missing pieces.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from gaixie.jobs.pairs.writing import WRITTEN, Sentences, Settling, Written
 from gaixie.udfs.storage.progress import Progress
 
 TOGETHER = 64
-"""Pieces whose sentences lie in one file."""
+"""Pieces whose sentences share a file."""
 
 MOST = 512
-"""Pieces at work at once: the driver has a thread for each."""
+"""Maximum pieces in progress at once: the driver has a thread for each."""
 
 SENTENCES = "reason string, source string, foreign string, group string, piece long, file int"
 PIECE = "reason string, source string, paraphrase string, foreign string, group string, "
@@ -51,7 +51,7 @@ class WritePairs(BuildPairs):
         self.figures = self.method.run(self)
 
     def _cut(self) -> dict[str, Any]:
-        """Writes the sentences in order of their pieces; repeated ones are in none."""
+        """Writes the sentences in order of their pieces; repeated sentences are in no piece."""
         distinct = self.made_of(self.read_work("judged").where("fit"))
         pieces = max(ceil(self.counts["fit"] / self.settings.piece_sentences), 1)
         number = F.conv(F.substring("group", 1, 15), 16, 10).cast("long") % pieces
@@ -67,7 +67,7 @@ class WritePairs(BuildPairs):
 
     @cached_property
     def sizes(self) -> dict[int, int]:
-        """The number of sentences of each piece that has any."""
+        """Maps pieces that have sentences to their number of sentences."""
         rows = self._sentences().where("piece IS NOT NULL").groupBy("piece").count().collect()
         return {row.piece: row["count"] for row in sorted(rows)}
 
@@ -77,7 +77,7 @@ class WritePairs(BuildPairs):
         return [number for number in self.sizes if number not in done]
 
     def left(self) -> int:
-        """Returns how many sentences no finished piece has."""
+        """Returns how many sentences no finished piece contains."""
         return sum(self.sizes[number] for number in self.missing())
 
     def piece(self, number: int) -> DataFrame:
@@ -86,17 +86,17 @@ class WritePairs(BuildPairs):
         return rows.select("source", "foreign", "group").coalesce(1)
 
     def open_pieces(self) -> Iterator[tuple[tuple[int, list[dict[str, str]]], list[str]]]:
-        """Yields each missing piece, as keep takes it, and what the writer is given of it."""
+        """Yields each missing piece, in the form that keep takes, and the writer's input for it."""
         for number in self.missing():
             rows = interruptible(self.piece(number).toArrow).to_pylist()
             yield (number, rows), list(dict.fromkeys(row[self.method.reads] for row in rows))
 
     def keep(self, piece: tuple[int, list[dict[str, str]]], written: Sequence[Written]) -> None:
-        """Settles what was written of a piece, and stores it."""
+        """Settles a piece's candidates, and stores it."""
         self._store(piece[0], self._settling.settle(piece[1], self.method.reads, written))
 
     def write_pieces(self) -> None:
-        """Writes the missing pieces on the executors, a task each, as many at once as there are
+        """Writes the missing pieces on the executors, one task each, as many at once as there are
         cores, up to MOST."""
         settling, method = self._settling, self.method
 

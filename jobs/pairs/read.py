@@ -1,5 +1,4 @@
-"""Opens what the methods read: a table, a translation memory, or files of lines that belong
-together."""
+"""Opens the input of the methods: a table, a translation memory, or parallel files of lines."""
 
 from __future__ import annotations
 
@@ -28,18 +27,18 @@ from gaixie.udfs.storage.manifest import RunInput
 from gaixie.udfs.storage.storage import File, open_file
 
 SIDES = {"human": "source", "machine": "paraphrase", "foreign": "foreign"}
-"""Files of lines by the setting that names them, and their columns."""
+"""Maps the settings that name files of lines to their columns."""
 
 UNITS = 200_000
-"""Units of a TMX in a file of rows."""
+"""TMX units in a file of rows."""
 
 FIRST = 10_000
-"""Units of a TMX that are looked at before work starts."""
+"""TMX units that are checked before work starts."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of an input, and what a manifest says of it."""
+    """The rows of an input, and its entry in a manifest."""
 
     rows: DataFrame
     """source, paraphrase, malformed_line, and foreign where there is one."""
@@ -52,7 +51,7 @@ class Rows:
     """Writes all rows, of which the above are the first, as Parquet to a folder and reads them."""
 
     def blamed(self) -> AbstractContextManager[None]:
-        """Raises JobError where a file is at fault for what Spark fails with in the block."""
+        """Raises JobError if a file is at fault for a Spark failure in the block."""
         return _blamed(self.files, self.read) if self.read else nullcontext()
 
 
@@ -66,7 +65,7 @@ def _blamed(files: list[File], read: Callable[[list[File]], DataFrame]) -> Itera
 
 
 def open_input(spark: SparkSession, storage: Storage, settings: BuildSettings) -> Rows:
-    """Raises JobError for a file or column that is missing or no good."""
+    """Opens the input. Raises JobError for a missing or unusable file or column."""
     if settings.tmx:
         return _open_tmx(spark, storage, settings)
     if settings.input:
@@ -79,7 +78,7 @@ def _open_table(spark: SparkSession, storage: Storage, settings: BuildSettings) 
     [source] = inspect_inputs(spark, storage, [table], "stop")
     check_encoding(spark, source, source.files)
     rows = read_files(spark, source, source.files)
-    if source.format == "jsonl" and table.list_column:  # a list comes as the text of its JSON
+    if source.format == "jsonl" and table.list_column:  # a list is read as the text of its JSON
         text = F.col("paraphrase")
         parsed = F.when(text.startswith("["), F.from_json(text, "array<string>"))
         rows = rows.withColumn("paraphrase", F.coalesce(parsed, F.array(text)))
@@ -87,7 +86,7 @@ def _open_table(spark: SparkSession, storage: Storage, settings: BuildSettings) 
 
 
 def _open_tmx(spark: SparkSession, storage: Storage, settings: BuildSettings) -> Rows:
-    """Reads the first units of TMX files now, all of them once the building has begun."""
+    """Reads the first units of TMX files now, and all of them once the building has started."""
     path = settings.input or ""
     files = storage.list_files(path)
     languages = settings.source_lang or "", settings.target_lang
@@ -131,7 +130,7 @@ def _units_by_executors(
 ) -> DataFrame | None:
     """Writes the units of TMX files as Parquet, in pieces that end with units, and reads them.
 
-    None where a file is not whole. A malformed_line stands for units that were not understood.
+    Returns None if a file is not whole. A malformed_line stands for units that could not be parsed.
     """
     for file in files:
         with open_file(local_path(file.uri) or file.uri) as opened:
@@ -158,7 +157,7 @@ def _units_by_executors(
 
 
 def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) -> Rows:
-    """Joins lines with the same number, of files that must have as many lines each."""
+    """Joins lines with the same number, from files that must have equally many lines."""
 
     def read(some: list[File]) -> DataFrame:
         return spark.read.options(**LITERAL).text([file.uri for file in some])
@@ -190,7 +189,7 @@ def _open_lines(spark: SparkSession, storage: Storage, paths: dict[str, str]) ->
 
 
 def _numbered(lines: RDD[str], first_of: list[int]) -> RDD[tuple[int, str]]:
-    """Numbers lines. first_of: the number of each partition's first."""
+    """Numbers lines. first_of: the number of each partition's first line."""
     return lines.mapPartitionsWithIndex(lambda k, part: enumerate(part, first_of[k]))
 
 

@@ -1,7 +1,7 @@
-"""Settings of jobs/build_pairs.py: conf/pairs.yaml under the command line, checked before Spark
-starts.
+"""Loads and checks the settings of jobs/build_pairs.py before Spark starts.
 
-What all methods share is here; the settings of one method are in its own file.
+Command-line options override conf/pairs.yaml. This file has the settings that all methods share;
+those of one method are in its own file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OWN = {name for method in METHODS.values() for name in method.options} - {"targe
 """Settings that only some methods have."""
 
 DECIDE_ALL = ("directions", "min_characters", "max_characters")
-"""Settings that decide the pairs of every method."""
+"""Settings that affect the pairs of every method."""
 
 
 class PairsInput(Input):
@@ -136,7 +136,7 @@ class BuildSettings(Strict):
 
     @property
     def folder(self) -> str:
-        """The output, without a slash at its end."""
+        """Returns the output without a trailing slash."""
         return str(self.output).rstrip("/")
 
     @property
@@ -145,17 +145,17 @@ class BuildSettings(Strict):
 
     @property
     def moses(self) -> dict[str, str]:
-        """Files of lines that belong together, by what they hold; none where a table is read."""
+        """Returns the parallel files of lines, by what they hold; none if a table is read."""
         return {name: path for name in FILES if (path := getattr(self, name))}
 
     @property
     def tmx(self) -> bool:
-        """Whether the input is a translation memory."""
+        """Returns whether the input is a translation memory."""
         return (self.input or "").lower().endswith((".tmx", ".tmx.gz"))
 
     @property
     def paths(self) -> list[str]:
-        """All that is read."""
+        """Returns all paths that are read."""
         read = [self.input] if self.input else [*self.moses.values()]
         return [*read, *filter(None, [self.cluster.clusters])]
 
@@ -181,7 +181,7 @@ class BuildSettings(Strict):
         )
 
     def parameters(self, method: Method) -> dict[str, Any]:
-        """Returns what decides the pairs, beside the input: the lineage of each pair has it."""
+        """Returns what decides the pairs besides the input; each pair's lineage has it."""
         values: dict[str, Any] = {}
         for name in (*DECIDE_ALL, *method.decides):
             value = getattr(self, name)
@@ -189,7 +189,7 @@ class BuildSettings(Strict):
         return values
 
     def deciding(self, method: Method) -> dict[str, Any]:
-        """Returns all that must be the same where a killed building is resumed."""
+        """Returns everything that must stay the same when a killed building is resumed."""
         groups = {name for name, value in self if isinstance(value, Group)}
         others = self.model_dump(
             mode="json", exclude={"output", "origin", "target_file_mb"} | groups
@@ -200,9 +200,9 @@ class BuildSettings(Strict):
 def load_settings(
     path: str, overrides: dict[str, Any], options: dict[str, str]
 ) -> tuple[BuildSettings, Method]:
-    """Loads the YAML file under the options, complete for its method, and makes the method.
+    """Loads the YAML file under the options, completes it for its method, and makes the method.
 
-    options: the option that was given by each assignment KEY=VALUE. Raises JobError of one line.
+    options: the option behind each assignment KEY=VALUE. Raises JobError of one line.
     """
     try:
         given = settings.load_settings(BuildSettings, path, overrides, list(options))
@@ -232,7 +232,7 @@ def _check_own(given: BuildSettings, options: dict[str, str]) -> None:
 
 
 def _check_input(given: BuildSettings) -> None:
-    """Raises JobError where the options do not say what to read, or in which language."""
+    """Raises JobError if the options do not say what to read, or in which language."""
     lines, has_foreign = given.moses, given.method in ("versions", "parallel")
     if given.input and lines:
         raise JobError(f"--input and --{min(lines)}: give a table or files of lines, not both")
@@ -273,7 +273,7 @@ def parse(argv: list[str] | None, description: str | None) -> argparse.Namespace
 
 
 def make_parser(method: str, description: str | None) -> argparse.ArgumentParser:
-    """Returns a parser whose help shows the options of a method; of all where it is none."""
+    """Returns a parser whose help shows one method's options, or all of them."""
     shown = METHODS.get(method)
     if shown:
         description = getdoc(getmodule(shown))
@@ -296,7 +296,7 @@ def make_parser(method: str, description: str | None) -> argparse.ArgumentParser
 
 
 def _add_own(parser: argparse.ArgumentParser, shown: type[Method] | None) -> None:
-    """Adds what only some methods have; help hides what the shown one has not."""
+    """Adds the options that only some methods have; help hides those that the shown one lacks."""
     own = parser.add_argument_group("of this method" if shown else "of some methods")
     for name, field in BuildSettings.model_fields.items():
         before = len(own._group_actions)
@@ -311,7 +311,7 @@ def _add_own(parser: argparse.ArgumentParser, shown: type[Method] | None) -> Non
 
 
 def assignments(args: argparse.Namespace) -> dict[str, str]:
-    """Returns what is set below the top level, as KEY=VALUE, and the option as it was given."""
+    """Returns the values set below the top level, as KEY=VALUE, with the option as given."""
     given: dict[str, str] = {}
     for name, value in vars(args).items():
         if "." in name and value is not None:

@@ -1,7 +1,8 @@
-"""simplify: Chinese, translated, simplified there, and translated back, is simpler Chinese.
+"""Pairs Chinese with simpler Chinese: translated, simplified and translated back (method simplify).
 
-Three filters decide in the end: the mean HSK level of the words falls, the language model is not
-surprised, and the meaning stays. What a filter holds back is quarantined under the first that does.
+Three filters decide at the end: the mean HSK level of the words must fall, the language model must
+not be surprised, and the meaning must stay. A pair is quarantined under the first filter that
+rejects it.
 
 Source: Chong et al. 2024, *MCTS: A Multi-Reference Chinese Text Simplification Dataset*, on its
 pseudo data: zh -> en -> simpler en -> zh, filtered by HSK level, perplexity and similarity.
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from gaixie.udfs.meaning.language_model import LanguageModel
 
 NOT_SIMPLER, UNLIKELY, DISSIMILAR = "not_simpler", "perplexity", "dissimilar"
-"""Reasons of the filters, in their order."""
+"""Reasons of the filters, in order."""
 
 
 class SimplifySettings(Group):
@@ -110,14 +111,14 @@ class Simplify(Translating):
             yield Written(reason, sentence, text if is_chinese else None)
 
     def filter(self, sentences: Sequence[str], simpler: Sequence[str]) -> list[str | None]:
-        """Returns the reason of each pair that is not kept: shape (pairs,)."""
+        """Returns the reason of each rejected pair, else None: shape (pairs,)."""
         from gaixie.udfs.metrics.metric import Pairs
         from gaixie.udfs.metrics.registry import load_metric
 
         own = self.own
         fall = mean_levels(sentences) - mean_levels(simpler)
         pairs = Pairs(pa.array(sentences, pa.string()), pa.array(simpler, pa.string()))
-        holds = {  # a comparison with NaN is false, and then the filter holds back
+        holds = {  # a comparison with NaN is false, so the filter rejects
             NOT_SIMPLER: ~(fall >= own.min_level_fall),
             UNLIKELY: ~(perplexities(simpler) <= own.max_perplexity),
             DISSIMILAR: ~(load_metric(own.similarity).sentence_scores(pairs) >= own.min_similarity),
@@ -127,7 +128,7 @@ class Simplify(Translating):
 
 
 def perplexities(texts: Sequence[str]) -> np.ndarray:
-    """Returns each text's perplexity of a character to the language model that ships: float64."""
+    """Returns each text's perplexity per character under the language model that ships: float64."""
     model = _language_model()
     means = [model.log_probabilities(normalise(text)).mean() for text in texts]
     return np.exp(-np.array(means, float))

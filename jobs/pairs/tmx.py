@@ -1,7 +1,8 @@
-"""Reads TMX, translation memories, unit by unit.
+"""Reads TMX translation memories, unit by unit.
 
-Source: *TMX 1.4b Specification* (LISA 2005). What inline elements hold (codes of the original's
-format) is left out; highlighted text (hi) stays."""
+Source: *TMX 1.4b Specification* (LISA 2005). The content of inline elements (codes of the
+original's format) is left out; highlighted text (hi) stays.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +19,21 @@ from gaixie.jobs.errors import JobError
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 END = "</tu>"
-"""Ends a unit."""
+"""Marks the end of a unit."""
 OTHER_ENCODING = re.compile(rb"""<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["'])""", re.IGNORECASE)
 HEADER, LAST = re.compile(rb".*?<body[^>]*>", re.DOTALL), re.compile(rb"\s*</body>\s*</tmx>\s*")
-"""What a file has before its units, and behind them."""
+"""Markup before and after the units of a file."""
 
 
 def units(
     file: IO[bytes], path: str, foreign: str, chinese: str
 ) -> Iterator[tuple[str | None, str | None]]:
-    """Yields (foreign sentence, Chinese sentence) of each unit, null where it has none.
+    """Yields (foreign sentence, Chinese sentence) of each unit, null for a missing one.
 
-    Several variants of a language make as many rows. foreign, chinese: languages; "zh" is zh-CN and
-    zh-TW too, "zh-CN" only itself. Memory is that of a unit. Raises JobError with the line of bad
-    XML."""
+    Several variants of a language give that many rows. foreign, chinese: languages; "zh" also
+    covers zh-CN and zh-TW, "zh-CN" only itself. Memory holds one unit. Raises JobError that names
+    the line of invalid XML.
+    """
     compressed = path.lower().endswith(".gz")
     try:
         opened = gzip.GzipFile(fileobj=file) if compressed else file
@@ -54,7 +56,7 @@ def units(
 
 
 def is_whole(file: IO[bytes]) -> bool:
-    """Returns whether a file is in UTF-8 and has its end, which units_of takes for granted."""
+    """Returns whether a file is in UTF-8 and complete, which units_of assumes."""
     other = OTHER_ENCODING.search(file.read(200))
     size = file.seek(0, 2)
     file.seek(max(size - 64, 0))
@@ -64,10 +66,10 @@ def is_whole(file: IO[bytes]) -> bool:
 def units_of(
     pieces: Sequence[bytes], foreign: str, chinese: str
 ) -> list[tuple[str | None, str | None]]:
-    """Returns the rows of units, which see, of pieces of whole files: what lies before each END.
+    """Returns the rows of units, see there, from pieces of whole files: the text before each END.
 
-    Raises JobError for pieces that are no XML without the rest of their file: it may declare an
-    entity or a prefix, or have a comment that is cut.
+    Raises JobError for a piece that is not valid XML without the rest of its file, which may
+    declare an entity or a prefix, or have a comment that is cut.
     """
     text = b"".join(
         (HEADER.sub(b"", piece, 1) if b"<body" in piece else piece) + END.encode()

@@ -1,12 +1,12 @@
 """Translates sentences with any sequence-to-sequence model of transformers, in batches of like
-lengths.
+length.
 
-A model is a folder, also one of an object store, or a name in the Hugging Face cache. There are
-three kinds, told apart by their configuration:
+A model is a folder, local or of an object store, or a name in the Hugging Face cache. Its
+configuration tells which of three kinds it is:
 
-- m2m100, NLLB and mBART: one model for all languages, which special tokens name;
-- Marian (opus-mt): a model for each direction, so its name has {source} and {target} in it;
-- T5 and others that want an instruction: the setting prefix, with {source} and {target}.
+- m2m100, NLLB and mBART: one model for all languages, which special tokens name; - Marian
+(opus-mt): one model for each direction, so its name has {source} and {target} in it; - T5 and
+others that need an instruction: the setting prefix, with {source} and {target}.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ CHINESE = "zh"
 
 EMPTY = "empty_translation"
 COPIED = "copied_translation"
-"""Reason: the translation into another language is its source."""
+"""Reason: the translation into another language equals its source."""
 WRONG_LANGUAGE = "wrong_language"
-"""Reason: less than half of the translation's letters are of the language's script."""
+"""Reason: less than half of the translation's letters are in the language's script."""
 
 _ROWS = Path(__file__).with_name("languages.tsv").read_text("utf-8").splitlines()
 LANGUAGES = {row[0]: row[1:] for row in (line.split("\t") for line in _ROWS[1:])}
-"""By ISO 639-1: the scripts, as the names of Unicode's characters begin, and the name in NLLB."""
+"""Scripts and the NLLB name by ISO 639-1 code; a script is how its Unicode character names
+begin."""
 
 CPU_TOKENS, GPU_TOKENS = 1024, 16_384
-"""Tokens in a batch with their padding, times beams."""
+"""Tokens of a batch with padding, times beams."""
 
 
 class TranslationSettings(Group):
@@ -66,14 +67,14 @@ class TranslationSettings(Group):
 
 
 class Translation(NamedTuple):
-    """A translation, or the reason for which it is none; text is what the model wrote."""
+    """A translation, or the reason why it failed; text is the model's output."""
 
     text: str | None
     reason: str | None
 
 
 class Step(NamedTuple):
-    """One translation on the way of a sentence."""
+    """One of the translations that a sentence goes through."""
 
     model: str
     settings: TranslationSettings
@@ -82,18 +83,18 @@ class Step(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The model of this direction: {source} and {target} stand for languages."""
+        """Returns the model of this direction, with languages in place of {source} and {target}."""
         return directed(self.model, self.source, self.target)
 
     def check(self) -> None:
-        """Raises JobError where the model lacks something or a language; loads no weights."""
+        """Raises JobError if the model lacks a part or a language; loads no weights."""
         with refused():
             tokenizer, config = models.load_vocabulary(self.name)
             for language in (self.source, self.target) if names_languages(config) else ():
                 language_token(tokenizer, self.name, language, self.settings.languages)
 
     def translate(self, texts: Sequence[str], seed: int) -> list[Translation]:
-        """Translates each text. Within one language, a text may stay as it is."""
+        """Translates each text. Within one language, a text may stay unchanged."""
         translator = load_translator(self.name, self.settings)
         made = translator.translate(texts, self.source, self.target, seed)
         if self.source != self.target:
@@ -101,7 +102,7 @@ class Step(NamedTuple):
         return [item._replace(reason=None) if item.reason == COPIED else item for item in made]
 
     def go_on(self, made: Sequence[Translation], seed: int) -> list[Translation]:
-        """Translates those on which no earlier step has failed."""
+        """Translates those that no earlier step has failed."""
         good = [item.text or "" for item in made if item.reason is None]
         translated = iter(self.translate(good, seed))
         return [item if item.reason else next(translated) for item in made]
@@ -112,7 +113,7 @@ class Translating(Sentences):
 
     @property
     def steps(self) -> list[Step]:
-        """All translations that the method makes."""
+        """Returns all translations that the method makes."""
         raise NotImplementedError
 
     def check(self, dry_run: bool = False) -> None:
@@ -123,13 +124,13 @@ class Translating(Sentences):
         return list(dict.fromkeys(step.name for step in self.steps))
 
     def version(self) -> str:
-        """Returns names and digests of the models."""
+        """Returns the names and digests of the models."""
         signatures = (encoder.model_signature(models.model_folder(name)) for name in self.models())
         return " ".join(dict.fromkeys(signatures))
 
 
 def directed(text: str, source: str, target: str) -> str:
-    """Puts languages in place of {source} and {target}."""
+    """Replaces {source} and {target} by languages."""
     return text.replace("{source}", source).replace("{target}", target)
 
 
@@ -148,7 +149,7 @@ class Translator(Model):
     ) -> list[Translation]:
         """Returns a translation of each text; languages are ISO 639-1.
 
-        seed: decides with the text what is drawn: neither its batch nor its place matters.
+        seed: with the text, decides what is sampled; neither its batch nor its place matters.
         """
         made: list[Translation] = [Translation(None, TOO_MANY_TOKENS)] * len(texts)
         ids = self.token_ids(texts, source, target)
@@ -164,7 +165,8 @@ class Translator(Model):
     def token_ids(
         self, texts: Sequence[str], source: str, target: str = CHINESE
     ) -> list[list[int]]:
-        """Returns token numbers of each text, with those that name the language and end it."""
+        """Returns the token ids of each text, with those that name the language and end the
+        text."""
         languages = self.settings.languages
         if not names_languages(self.config):
             names = languages.get(source, source), languages.get(target, target)
@@ -183,7 +185,7 @@ class Translator(Model):
     def _generate(
         self, ids: list[list[int]], target: str, seeds: list[int]
     ) -> list[tuple[str, bool]]:
-        """Returns (translation, whether it ended) of texts of like lengths."""
+        """Returns (translation, whether it ended) for texts of like length."""
         settings, beams = self.settings, 1 if self.settings.sample else self.settings.beams
         first: dict[str, int] = {}
         if names_languages(self.config):
@@ -196,7 +198,7 @@ class Translator(Model):
             batch, mask, longest, num_beams=beams, logits_processor=draws, **first
         )
         ended = (output[:, 1:longest] == self.tokenizer.eos_token_id).any(dim=1).tolist()
-        # Some tokenizers do not know their languages as special.
+        # Some tokenizers do not mark their language tokens as special.
         behind = output[:, 1 + len(first) :]
         texts = self.tokenizer.batch_decode(behind, skip_special_tokens=True)
         return [(text.strip(), end) for text, end in zip(texts, ended, strict=True)]
@@ -215,10 +217,10 @@ def names_languages(config: Any) -> bool:
 
 
 def language_token(tokenizer: Any, model: str, language: str, given: dict[str, str]) -> str:
-    """Returns the token that names a language. Raises ValueError where the vocabulary has none."""
+    """Returns the token that names a language. Raises ValueError if the vocabulary has none."""
     nllb = LANGUAGES.get(language, ["", ""])[1]
     names = [given[language]] if language in given else [f"__{language}__", nllb]
-    if language in tokenizer.all_special_tokens:  # else it may be a piece of a word
+    if language in tokenizer.all_special_tokens:  # otherwise it may be a piece of a word
         names.append(language)
     for name in names:
         if name and tokenizer.convert_tokens_to_ids(name) not in (None, tokenizer.unk_token_id):
@@ -233,7 +235,7 @@ def _longest(tokenizer: Any, config: Any) -> int:
 
 
 def judged(text: str, translation: tuple[str, bool], target: str) -> Translation:
-    """Returns what becomes of a translation of a text, given whether it ended."""
+    """Returns a text's translation, checked, given whether it ended."""
     made, ended = translation
     if not made:
         return Translation(None, EMPTY)
@@ -245,8 +247,8 @@ def judged(text: str, translation: tuple[str, bool], target: str) -> Translation
 
 
 def is_language(text: str, language: str) -> bool:
-    """Returns whether at least half of the letters are of the language's script, if that is
-    known."""
+    """Returns whether at least half of the letters are in the language's script; for a language
+    without a known script, whether less than half are Chinese."""
     letters = [unicodedata.name(c, "").partition(" ")[0] for c in text if c.isalpha()]
     if not letters:
         return False

@@ -1,14 +1,14 @@
-"""versions: several Chinese versions of one foreign sentence make pairs.
+"""Pairs several Chinese versions of one foreign sentence (method versions).
 
-Versions that are equal once normalised are merged. n versions make n (n - 1) / 2 pairs, or twice as
-many in both directions. Of a sentence with more than COMPARED versions, those with the least hash
-are paired, so that time and memory stay linear in the versions. At most max_pairs of them are kept,
-those with the least hash of seed and both texts, so that neither other groups nor the order of rows
-change the choice. In one direction the source is the text with the smaller hash: neither place nor
-text decides.
+Versions that are equal after normalisation are merged. n versions make n (n - 1) / 2 pairs, or
+twice as many in both directions. If a sentence has more than COMPARED versions, those with the
+least hash are paired, so time and memory stay linear in the versions. At most max_pairs pairs are
+kept, those with the least hash of seed and both texts, so neither other groups nor the order of
+rows changes the choice. In one direction, the source is the text with the smaller hash; neither
+place nor text decides.
 
-Source: *Chinese Sentence Paraphrasing*, section 3.2, where a human and a machine translation are
-paired."""
+Source: *Chinese Sentence Paraphrasing*, section 3.2, which pairs a human and a machine translation.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 COMPARED = 2_000
-"""Versions of a sentence that are paired with each other: some two million pairs."""
+"""Maximum versions of a sentence that are paired with each other: some two million pairs."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def choose(
 ) -> Iterator[tuple[int, int]]:
     """Yields (source, paraphrase) as indexes into distinct uint64 codes, shape (n,), n >= 2.
 
-    All pairs of the COMPARED least codes, or the max_pairs with the least key among them. Memory is
-    linear in n and max_pairs.
+    The pairs are all those of the COMPARED least codes, or the max_pairs with the least key among
+    them. Memory is linear in n and max_pairs.
     """
     order = np.argsort(codes, kind="stable")[:COMPARED]
     codes = codes[order]

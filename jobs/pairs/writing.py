@@ -1,6 +1,6 @@
-"""Methods whose pairs a model writes: each sentence ends in pairs, or in quarantine with a reason.
+"""Settles pairs that a model writes: each sentence ends in pairs, or in quarantine with a reason.
 
-gaixie.jobs.pairs.pieces cuts the sentences into pieces, and writes one after the other.
+gaixie.jobs.pairs.pieces cuts the sentences into pieces and writes them one after the other.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from gaixie.jobs.pairs.pieces import WritePairs
 
 COPIED = "copied"
-"""Reason: once normalised, it equals the sentence that the model was given."""
+"""Reason: after normalisation it equals the sentence that the model was given."""
 
 EXAMPLES = 5
 """Sentences whose pairs a dry run shows."""
 MEASURED = 32
-"""Sentences after the examples whose time a dry run measures: the examples warm up."""
+"""Sentences after the examples that a dry run times; the examples warm up."""
 
 WRITTEN = pa.schema(
     [(name, pa.string()) for name in ("reason", "source", "paraphrase", "foreign", "group")]
     + [("parameters", pa.string()), ("dropped", pa.bool_())]
 )
-"""Columns of a finished piece. dropped: a candidate that is no pair, of a sentence that has
-another."""
+"""Columns of a finished piece. dropped: whether this is a candidate without a pair whose sentence
+is already accounted for."""
 
 
 class Written(NamedTuple):
@@ -53,7 +53,7 @@ class Written(NamedTuple):
 
 
 class Sentences(Method):
-    """A method whose items are single sentences. It is sent to Spark's workers."""
+    """A method whose items are single sentences. Spark sends it to its workers."""
 
     options = ("text_column", "model", "model_version")
     decides: ClassVar[tuple[str, ...]] = ("seed",)
@@ -66,15 +66,15 @@ class Sentences(Method):
         return WritePairs
 
     def items(self, rows: DataFrame) -> DataFrame:
-        """rows: source, malformed_line, and foreign where the method reads it.
+        """rows: source, malformed_line, and foreign if the method reads it.
 
-        Without a foreign sentence, each makes a group of its own.
+        Without a foreign sentence, each sentence is its own group.
         """
         foreign = "foreign" if self.reads == "foreign" else "source AS foreign"
         return rows.selectExpr(foreign, "source", "source AS paraphrase", "malformed_line")
 
     def make(self, members: list[tuple[str, str]]) -> Iterator[Made]:
-        """Yields the distinct sentences of a group without a reason, the others as repeated."""
+        """Yields a group's distinct sentences without a reason, and the others as repeated."""
         known: set[str] = set()
         for text in sorted(source for source, _ in members):
             normalised = normalise(text)
@@ -82,27 +82,30 @@ class Sentences(Method):
             known.add(normalised)
 
     def models(self) -> list[str]:
-        """Returns the names of what is loaded: those of an object store come to every executor."""
+        """Returns the names of the models to load; those in an object store go to every
+        executor."""
         return []
 
     def write(self, sentences: Sequence[str]) -> Iterator[Written]:
         """Yields at least one candidate of each sentence, in any order; loads its models once.
 
-        sentences: fit and distinct. A sentence of which no candidate is a pair goes to quarantine,
-        under the reason of its first. Candidates that are too short, too long, without Han, or
-        equal to the sentence or an earlier candidate are no concern of it: Settling finds them.
+        sentences: fit and distinct. If no candidate of a sentence makes a pair, the sentence goes
+        to quarantine under the reason of its first candidate. This method need not check for
+        candidates that are too short, too long, without Han, or equal to the sentence or an earlier
+        candidate: Settling does.
         """
         raise NotImplementedError
 
     def run(self, job: WritePairs) -> dict[str, Any]:
-        """Writes the pieces that are missing. Returns figures for the manifest."""
+        """Writes the missing pieces. Returns figures for the manifest."""
         job.write_pieces()
         return {}
 
     def preview(self, sentences: Sequence[str], total: float, cores: int) -> None:
-        """Prints pairs of the first sentences, and the time that all take at the rate of the next.
+        """Prints pairs of the first sentences, and an estimate of the total time from the next
+        ones.
 
-        sentences: the first that are fit. total: fit sentences of all input, estimated. cores: of
+        sentences: the first fit ones. total: estimated fit sentences of the whole input. cores: of
         the cluster.
         """
         for item in self.write(sentences[:EXAMPLES]):
@@ -126,7 +129,7 @@ class Sentences(Method):
 
 @dataclass(frozen=True)
 class Settling:
-    """Decides what becomes of candidates, whatever the method."""
+    """Decides what becomes of candidates, for every method."""
 
     min_characters: int
     max_characters: int
@@ -137,10 +140,12 @@ class Settling:
     def settle(
         self, rows: Sequence[Mapping[str, str]], reads: str, written: Iterable[Written]
     ) -> pa.Table:
-        """Returns a finished piece, columns WRITTEN: every row in a pair, or once with a reason.
+        """Returns a finished piece, columns WRITTEN: every row is in a pair, or listed once with a
+        reason.
 
         rows: source, foreign, group of each sentence. written: the candidates; their source is the
-        column that the writer reads. Raises RuntimeError for a sentence without a candidate."""
+        column that the writer reads. Raises RuntimeError for a sentence without a candidate.
+        """
         candidates = defaultdict(list)
         for item in written:
             candidates[item.source].append(item)
@@ -169,7 +174,7 @@ class Settling:
                 yield made | {"source": item.paraphrase, "paraphrase": row["source"]}
 
     def _judge(self, source: str, items: Sequence[Written]) -> list[str | None]:
-        """Returns the reason of each candidate that is no pair."""
+        """Returns the reason of each candidate that is not a pair, else None."""
         texts = [item.paraphrase for item in items]
         a = normalise_column(pa.array([source] * len(texts), pa.string()))
         b = normalise_column(pa.array(texts, pa.string()))

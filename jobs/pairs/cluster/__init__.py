@@ -1,2 +1,4 @@
-"""Pairs out of clusters of sentences that say the same: near duplicates out, candidates, links,
-clusters."""
+"""Makes pairs from clusters of sentences that say the same.
+
+The steps: remove near duplicates, find candidates, identify links, cut clusters.
+"""

@@ -1,13 +1,14 @@
-"""Finds which sentences are compared: those that share a bucket.
+"""Decides which sentences are compared: those that share a bucket.
 
-A sentence has an entry in a bucket for each band of its signature, and with keys for each key and
-band. Entries are 16 bytes; a batch of sentences packs those of one partition into one row, so that
-Spark moves few rows of kilobytes in place of many of a few bytes, and a partition sorts its entries
-with numpy. Memory is that of a partition, ENTRIES at a time; all is linear in the sentences.
+A sentence has one bucket for each band of its signature; with keys, one for each key and band. An
+entry is 16 bytes. A batch of sentences packs its entries of one partition into one row, so that
+Spark moves few rows of kilobytes instead of many of a few bytes; a partition sorts its entries with
+numpy. Memory is that of one partition of ENTRIES; time is linear in the sentences.
 
-In a bucket every sentence meets only the first `neighbours` of it, the anchors, in order of
-priority: those of an earlier month, then the least number. So a crowded bucket takes linear time,
-and what is left out is counted."""
+In a bucket, every sentence meets only the first `neighbours` sentences, the anchors. Sentences of
+earlier months come first, then smaller node numbers. So a crowded bucket takes linear time, and the
+pairs left out are counted.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +24,21 @@ from pyspark.sql import functions as F
 from gaixie.jobs.pairs.cluster.minhash import band_hashes, mixed
 
 ENTRIES = 2_000_000
-"""Of a partition, about: 32 MB."""
+"""Approximate entries of a partition: 32 MB."""
 
 AT_ONCE = 20_000
-"""Sentences of a bucket whose pairs go back to Spark at once."""
+"""Sentences of a bucket whose pairs return to Spark at once."""
 
 NEW, WHOLE = np.uint64(1), np.uint64(2)
-"""Bits of a bucket: the entry is of a sentence of this run; the bucket is that of a whole key."""
+"""Flag bits of a bucket: NEW marks a sentence of this run, WHOLE the bucket of a whole key."""
 
 Hashes = Callable[[pa.RecordBatch], np.ndarray]
-"""Columns of sentences -> hashes of the bands: uint64, shape (sentences, bands)."""
+"""Maps columns of sentences to the hashes of their bands: uint64, shape (sentences, bands)."""
 
 
 @dataclass(frozen=True)
 class Bands:
-    """hashes() of character n-grams."""
+    """Computes the band hashes of character n-grams."""
 
     ngram: int
     bands: int
@@ -59,10 +60,12 @@ def neighbours(
 ) -> DataFrame:
     """Returns distinct columns (a, b): pairs of nodes that share a bucket, a before b in priority.
 
-    sentences: node (bigint), new (boolean), text, keys (array<bigint>) where keyed, and what hashes
-    reads; count: how many, about, with keys how many keys in all. At least one of a pair is new.
-    most: anchors of a bucket. keyed: within a key alone; a key with few sentences compares them
-    all. capped: observes "count", entries that met no more than the anchors."""
+    At least one node of a pair is new. sentences: node (bigint), new (boolean), text, keys
+    (array<bigint>) if keyed, and the columns that hashes reads. count: approximate number of
+    sentences, or of keys in total if keyed. most: anchors of a bucket. keyed: compare only within a
+    key; a key with few sentences compares all of them. capped: observes "count", the entries that
+    met only anchors.
+    """
     partitions = max(ceil(count * (bands + keyed) / ENTRIES), 1)
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -91,11 +94,12 @@ def neighbours(
 def pack_entries(
     sentences: pa.RecordBatch, hashes: np.ndarray, whole_keys: int | None, partitions: int
 ) -> pa.RecordBatch:
-    """Returns the entries of some sentences, a row for each partition that has some.
+    """Returns the entries of some sentences, one row for each partition that gets any.
 
-    An entry is (bucket, node), two uint64. whole_keys: the most sentences of a key that compares
-    all of them; None: there are no keys. Of a larger key a batch has as many entries as show that
-    it is."""
+    An entry is (bucket, node), two uint64. whole_keys: the most sentences that a key may have and
+    still compare all of them; None means no keys. A batch adds just enough entries of a larger key
+    to show that it is larger.
+    """
     nodes = sentences["node"].to_numpy().view(np.uint64)
     new = sentences["new"].to_numpy(zero_copy_only=False).astype(np.uint64)
     if whole_keys is None:
@@ -123,14 +127,14 @@ def pack_entries(
 
 
 def _entries(buckets: np.ndarray, nodes: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Returns (bucket, node) of each bucket of each node, one after another."""
+    """Returns (bucket, node) for each bucket of each node, in order."""
     buckets = buckets & ~NEW | new[:, None]
     entries = np.stack([buckets, np.broadcast_to(nodes[:, None], buckets.shape)], axis=-1)
     return entries.reshape(-1, 2)
 
 
 def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Yields (a, b, left out) in pieces: nodes that meet in a bucket, and entries that met only
+    """Yields pieces (a, b, left out): nodes that meet in a bucket, and the entries that met only
     anchors.
 
     entries: uint64, shape (entries, 2), of whole buckets.
@@ -141,7 +145,7 @@ def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.nd
     order = np.argsort(bucket)
     bucket = bucket[order]
     same = bucket[1:] == bucket[:-1]
-    crowd = order[np.append(same, False) | np.insert(same, 0, False)]  # those with company
+    crowd = order[np.append(same, False) | np.insert(same, 0, False)]  # those that share a bucket
     if not len(crowd):
         return
     nodes = entries[crowd, 1].view(np.int64)
@@ -153,8 +157,8 @@ def meetings(entries: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.nd
     position = np.arange(len(bucket)) - np.repeat(starts, sizes)
     whole = (bucket & (WHOLE >> NEW)) != 0
     meets = np.minimum(position, most)
-    meets[~is_new] = 0  # the earlier ones met in their month
-    meets[whole & (np.repeat(sizes, sizes) > most)] = 0  # a large key: its bands compare
+    meets[~is_new] = 0  # earlier sentences met in their own month
+    meets[whole & (np.repeat(sizes, sizes) > most)] = 0  # a large key: its bands compare instead
     beyond = is_new & (position > most) & ~whole
     left_out = int(beyond.sum())
     cumulated = np.cumsum(meets)

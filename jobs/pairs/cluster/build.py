@@ -1,12 +1,12 @@
 """Builds pairs by the method cluster.
 
-  judged -> sentences   distinct; each is a node with its keys
-         -> duplicates  near duplicates of another, left out
-         -> edges       candidates that were identified
-         -> linked      clusters out of the edges, and pairs out of clusters
-         -> clusters    every sentence that is kept, and its cluster: the next month reads it
+  judged -> sentences   distinct sentences; each is a node with its keys
+         -> duplicates  sentences left out as near duplicates of another
+         -> edges       candidates that the identifier accepted
+         -> linked      clusters from the edges, and pairs from the clusters
+         -> clusters    every kept sentence and its cluster; the next month reads this
 
-Each is a table of _work, so that a killed building goes on after the last that is finished.
+Each is a table of _work, so a killed building continues after the last finished one.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from gaixie.jobs.pairs.settings import BuildSettings
 from gaixie.udfs.metrics.encoder import load_encoder
 
 NEAR_DUPLICATE = "near_duplicate"
-"""Reason: the sentence overlaps too far with another."""
+"""Reason: the sentence overlaps too much with another."""
 
 COMPONENT_EDGES = 1_000_000
-"""Of a larger component the strongest edges count: one task links it."""
+"""Maximum edges of a component, the strongest ones, since one task links it."""
 
 SENTENCES = 50_000
-"""Sentences of a task: each has some tens of candidates."""
+"""Sentences of one task; each has some tens of candidates."""
 
 FIT = "source string, group string, keys array<bigint>"
 
@@ -49,13 +49,13 @@ class ClusterPairs(BuildPairs):
     """The steps of build_pairs for the method cluster."""
 
     carried = ("keys",)
-    needs_pairs = False  # what is alone this month may find company in the next
+    needs_pairs = False  # a sentence without a match may find one next month
 
     is_dry = True
     """Whether tables are kept in memory, until start."""
 
     def prepared(self, settings: BuildSettings) -> BuildSettings:
-        """Loads what the method needs; the lineage names what identifies."""
+        """Loads what the method needs; adds the identifier to the lineage."""
         own = self.own = settings.cluster
         self.before = read_previous(self.spark, self.storage, own) if own.clusters else None
         self.known: dict[str, DataFrame] = {}
@@ -93,7 +93,7 @@ class ClusterPairs(BuildPairs):
         return self.figures
 
     def made_of(self, fit: DataFrame) -> DataFrame:
-        """Returns columns MADE of all sentences that are fit: the steps from them to clusters."""
+        """Returns columns MADE for all fit sentences; runs the steps from sentences to clusters."""
         own, keys, crowded = self.own, Observation(), Observation()
         sentences = self.keep("sentences", distinct_sentences(fit, self.before, keys), keys)
         count = sentences.count()
@@ -116,7 +116,7 @@ class ClusterPairs(BuildPairs):
         return self._made(linked)
 
     def _spread(self, count: int) -> None:
-        """Lets joins have tasks of SENTENCES, where the session would have fewer of them."""
+        """Gives joins one task for SENTENCES sentences, if the session would use fewer tasks."""
         name, wanted = "spark.sql.shuffle.partitions", ceil(count / SENTENCES)
         if int(self.spark.conf.get(name) or 0) < wanted:
             self.spark.conf.set(name, str(wanted))
@@ -169,7 +169,7 @@ class ClusterPairs(BuildPairs):
         return self.keep("linked", sentences.join(links, "component").mapInArrow(linking, LINKED))
 
     def _made(self, linked: DataFrame) -> DataFrame:
-        """Returns columns MADE: what is in no pair, and the pairs."""
+        """Returns columns MADE: the sentences in no pair, and the pairs."""
         sentences, duplicates = self.known["sentences"], self.known["duplicates"]
         again = sentences.where("copies > 0")
         parts = {
@@ -209,9 +209,9 @@ class ClusterPairs(BuildPairs):
         crowded: Observation | None = None,
         folder: str | None = None,
     ) -> DataFrame:
-        """Writes a table of _work, or of folder, and reads it again; a finished one is read.
+        """Writes a table to _work or to folder, and reads it back; a finished table is only read.
 
-        A dry run keeps it in memory. crowded: what neighbours observes.
+        A dry run keeps it in memory. crowded: the observation of neighbours.
         """
         path = f"{folder or self.work}/{name}"
 
@@ -239,7 +239,7 @@ class ClusterPairs(BuildPairs):
 
 def _first_members(members: DataFrame, most: int) -> DataFrame:
     """Returns the members of published clusters that newcomers are compared with: the centre, then
-    in order of node. Of the others only those matter that have an edge."""
+    by node. Other members matter only if they have an edge."""
     order = Window.partitionBy("cluster").orderBy(F.col("id") != F.col("cluster"), "node")
     return members.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= most)
 
@@ -247,11 +247,11 @@ def _first_members(members: DataFrame, most: int) -> DataFrame:
 def _bounded(
     kept: DataFrame, edges: DataFrame, compared: DataFrame
 ) -> tuple[DataFrame, DataFrame, int]:
-    """Returns sentences and edges without the weakest edges of components that have too many, and
-    how many these are.
+    """Drops the weakest edges of components that have too many. Returns sentences, edges and the
+    number dropped.
 
-    Sentences that lose all their edges go too, unless newcomers are compared with them: they would
-    stay alone, and one task has all sentences of a component in memory.
+    It also drops sentences that lose all their edges, unless newcomers are compared with them: they
+    would stay alone, and one task holds all sentences of a component in memory.
     """
     counts = edges.groupBy("component").count().where(F.col("count") > COMPONENT_EDGES)
     [[weak]] = counts.agg(F.sum(F.col("count") - COMPONENT_EDGES)).collect()
@@ -266,8 +266,8 @@ def _bounded(
 
 
 def _references(pairs: DataFrame, least: int) -> DataFrame:
-    """Returns columns source, references, group: of each group the source with the most
-    paraphrases, if it has so many."""
+    """Returns columns source, references, group: the source with the most paraphrases of each
+    group, if it has at least so many."""
     turned = pairs.select("paraphrase", "source", "group")
     both = pairs.select("source", "paraphrase", "group").union(turned).distinct()
     references = F.array_sort(F.collect_list("paraphrase")).alias("references")

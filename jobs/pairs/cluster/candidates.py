@@ -1,4 +1,4 @@
-"""Finds pairs of sentences: near duplicates, to be removed, and those that say the same."""
+"""Finds pairs of sentences: near duplicates to remove, and sentences that say the same."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ EDGES = "a bigint, b bigint, score float"
 
 @dataclass(frozen=True)
 class Identifier:
-    """Says whether two sentences say the same. It is sent to Spark's workers, and loads its model
-    there, once in each.
+    """Decides whether two sentences say the same. Spark sends it to its workers, each of which
+    loads the model once.
 
-    metric: SPScore-zh's `meaning`, or `identification` by a classifier, whose folder has to be at
-    the same path on every host."""
+    metric: SPScore-zh's `meaning`, or `identification` by a classifier, whose folder must have the
+    same path on every host.
+    """
 
     metric: SPScoreZh | Identification
     least: float
@@ -44,7 +45,7 @@ class Identifier:
         return np.nan_to_num(scores, nan=0.0).astype(np.float32)
 
     def describe(self) -> str:
-        """Returns the model's name and what tells its versions apart."""
+        """Returns the model's name and whatever distinguishes its versions."""
         if isinstance(self.metric, Identification):
             return self.metric.signature()
         model, segmenter = self.metric.loaded()
@@ -52,9 +53,9 @@ class Identifier:
 
 
 def load_identifier(identify: str, min_meaning: float, min_probability: float) -> Identifier:
-    """Returns the identifier of a tier's name or a classifier's folder, once it has loaded.
+    """Loads the identifier that a tier's name or a classifier's folder names.
 
-    Raises OSError or ValueError of one line where it cannot be loaded.
+    Raises OSError or ValueError of one line if it cannot be loaded.
     """
     if identify in TIERS:
         metric = SPScoreZh("meaning", identify)
@@ -65,7 +66,7 @@ def load_identifier(identify: str, min_meaning: float, min_probability: float) -
 
 
 def with_texts(pairs: DataFrame, sentences: DataFrame, columns: list[str]) -> DataFrame:
-    """Returns pairs (a, b) with the columns of both sentences, as NAME_a and NAME_b."""
+    """Adds the columns of both sentences to pairs (a, b), as NAME_a and NAME_b."""
     for side in ("a", "b"):
         names = [F.col(name).alias(f"{name}_{side}") for name in columns]
         pairs = pairs.join(sentences.select(F.col("node").alias(side), *names), side)
@@ -73,9 +74,9 @@ def with_texts(pairs: DataFrame, sentences: DataFrame, columns: list[str]) -> Da
 
 
 def near_duplicates(pairs: DataFrame, ngram: int, least: float) -> DataFrame:
-    """Returns column node: the distinct sentences that overlap so far with one before them.
+    """Returns column node: the distinct sentences that overlap too much with an earlier one.
 
-    pairs: with_texts. The one before may be left out itself: of a chain the first stays.
+    pairs: see with_texts. The earlier one may itself be left out: the first of a chain stays.
     """
 
     def later(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -88,10 +89,10 @@ def near_duplicates(pairs: DataFrame, ngram: int, least: float) -> DataFrame:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Says which pairs may say the same: their n-grams or embeddings are alike, but they are no
-    copies.
+    """Selects pairs that may say the same: their n-grams or embeddings are similar, but they are
+    not copies.
 
-    overlap: the least and, exclusive, the most. cosine: the least, where there are embeddings.
+    overlap: the minimum and the exclusive maximum. cosine: the minimum, if there are embeddings.
     """
 
     ngram: int
@@ -109,10 +110,11 @@ class Candidates:
 
 
 def identified(pairs: DataFrame, identifier: Identifier, may_be: Candidates) -> DataFrame:
-    """Returns columns EDGES: the pairs that say the same, of those that may.
+    """Returns columns EDGES: those candidate pairs that say the same.
 
-    pairs: with_texts. The sentence with the smaller number is the source: the score may depend on
-    it."""
+    pairs: see with_texts. The sentence with the smaller number is the source, since the score may
+    depend on the order.
+    """
 
     def say_the_same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -130,7 +132,8 @@ def identified(pairs: DataFrame, identifier: Identifier, may_be: Candidates) -> 
 
 @dataclass(frozen=True)
 class Hyperplanes:
-    """Hashes bands of bits, which say on which side of random hyperplanes an embedding lies.
+    """Hashes an embedding into bands of bits, each the side of a random hyperplane on which it
+    lies.
 
     Source: Charikar, "Similarity estimation techniques from rounding algorithms" (2002).
     """
@@ -149,7 +152,7 @@ class Hyperplanes:
 
 
 def with_vectors(sentences: DataFrame, encoder: str) -> DataFrame:
-    """Returns sentences with their embedding by an encoder: binary, float16, of length 1."""
+    """Adds each sentence's embedding by an encoder: binary, float16, of length 1."""
     schema = StructType([*sentences.schema.fields, StructField("vector", BinaryType())])
 
     def embed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,9 +1,10 @@
 """Finds the connected components of a graph.
 
-Few edges are joined in the driver. Many go through alternating large-star and small-star operations
-(Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, "Connected Components in MapReduce and
-Beyond", 2014): each keeps the components and the number of edges, and ends with every node linked
-to the least of its component, in O(log² n) rounds, in practice few."""
+The driver joins a graph with few edges. Larger graphs go through alternating large-star and
+small-star operations (Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, "Connected Components
+in MapReduce and Beyond", 2014). Each keeps the components and the number of edges; after O(log² n)
+rounds, in practice few, every node is linked to the least node of its component.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +20,17 @@ from scipy.sparse.csgraph import connected_components
 from gaixie.jobs.corpus.beside import interruptible
 
 DRIVER_EDGES = 2_000_000
-"""Edges that are joined in the driver: some 100 MB there."""
+"""Maximum edges that the driver joins: about 100 MB there."""
 
 Keep = Callable[[str, DataFrame], DataFrame]
-"""Writes a table under a name, and reads it again."""
+"""Writes a table under a name, and reads it back."""
 
 
 def components(edges: DataFrame, keep: Keep, driver_edges: int = DRIVER_EDGES) -> DataFrame:
-    """Returns columns (node, component), a row for each node of an edge.
+    """Returns columns (node, component), one row for each node of an edge.
 
-    The component is its least node.
-
-    edges: columns a, b (bigint), a table that is read more than once; an edge may repeat.
+    A component is named by its least node. edges: columns a, b (bigint); the table is read more
+    than once, and an edge may repeat.
     """
     edges = edges.select("a", "b")
     if edges.limit(driver_edges + 1).count() <= driver_edges:
@@ -52,7 +52,7 @@ def components(edges: DataFrame, keep: Keep, driver_edges: int = DRIVER_EDGES) -
 
 
 def join_edges(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (nodes, least node of the component of each), both int64, ascending by node."""
+    """Returns (nodes, least node of each one's component), both int64, ascending by node."""
     nodes, ends = np.unique(np.concatenate([a, b]).astype(np.int64), return_inverse=True)
     size = len(nodes)
     if not size:
@@ -65,8 +65,7 @@ def join_edges(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _large_star(edges: DataFrame) -> DataFrame:
-    """Links each neighbour that is larger than a node to the least of the node and its
-    neighbours."""
+    """Links each neighbour larger than a node to the least of the node and its neighbours."""
     both = edges.unionByName(edges.select(F.col("b").alias("a"), F.col("a").alias("b")))
     least = F.least(F.min("b").over(Window.partitionBy("a")), F.col("a"))
     linked = both.select(F.col("b").alias("node"), least.alias("least"), "a").where("node > a")

@@ -1,4 +1,4 @@
-"""Links components of identified pairs into clusters: pairs, leftovers and members come out."""
+"""Links components of identified pairs into clusters; yields pairs, leftovers and members."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gaixie.jobs.pairs.cluster.stars import Cluster, Component, Linker, Sentence
 from gaixie.jobs.pairs.method import OVER_LIMIT
 
 LINKED = "reason string, node bigint, source string, paraphrase string, group string"
-"""A pair (the reason is null), a sentence of a cluster that is in no pair, or a MEMBER of a
-cluster."""
+"""Columns of a pair (the reason is null), of a cluster's sentence that is in no pair, or of a
+MEMBER of a cluster."""
 
 MEMBER = "member"
 
 SENTENCES = 5_000
-"""Sentences that are linked at once, or a component by itself."""
+"""Sentences linked at once; a larger component is linked by itself."""
 
 ROWS = pa.schema(
     [("reason", pa.string()), ("node", pa.int64())]
@@ -34,8 +34,8 @@ ROWS = pa.schema(
 class Linking:
     """Links batches of components; a function for mapInArrow.
 
-    copy: n of the n-grams, and the overlap from which on two sentences are copies and no pair.
-    most: pairs of a cluster, those with the least hash; None keeps all.
+    copy: n of the n-grams, and the overlap at which two sentences count as copies, not as a pair.
+    most: maximum pairs of a cluster, those with the least hash; None keeps all.
     """
 
     linker: Linker
@@ -46,7 +46,7 @@ class Linking:
     most: int | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yields rows LINKED of components: columns sentences and edges, lists of structs."""
+        """Yields rows LINKED for components: columns sentences and edges, lists of structs."""
         waiting: list[Component] = []
         for batch in batches:
             for row in range(batch.num_rows):
@@ -95,8 +95,8 @@ def _component(group: dict[str, Any]) -> Component:
 def choose(
     pairs: list[tuple[str, str]], seed: int, both: bool, most: int | None
 ) -> list[tuple[str, str]]:
-    """Returns the pairs in one direction, which a hash chooses, or in both; of them the `most` with
-    the least hash."""
+    """Returns the pairs in one direction, chosen by a hash, or in both; at most `most` of them,
+    those with the least hash."""
 
     def code(text: str) -> int:
         return xxh3_64_intdigest(text.encode(), seed)

@@ -1,9 +1,8 @@
-"""cluster: sentences about one thing, of which some say the same, make clusters, and these make
-pairs.
+"""Pairs the sentences of clusters: sentences about one thing that say the same (method cluster).
 
 Source: Dou, Jiang and Xu, "Improving Large-scale Paraphrase Acquisition and Generation" (MultiPIT,
-2022), where tweets that share a topic or a URL are candidates, a classifier identifies paraphrases,
-and clusters give several references for one source.
+2022): tweets that share a topic or a URL are candidates, a classifier identifies paraphrases, and
+clusters give several references for one source.
 """
 
 from __future__ import annotations
@@ -64,24 +63,25 @@ class ClusterSettings(Group):
 
     @property
     def columns(self) -> dict[str, str]:
-        """Maps the columns of the input that keys are made of to their names among what is read."""
+        """Maps the input columns that make keys to their names in the table that is read."""
         names = [part.partition(":")[0] for key in self.key_columns for part in key.split("+")]
         return {name: f"key_{number}" for number, name in enumerate(dict.fromkeys(names))}
 
     @property
     def banding(self) -> tuple[int, int]:
-        """Bands and rows that bring candidates together: stricter where there is no key.
+        """Returns the bands and rows that select candidates: stricter without keys.
 
-        Of n-grams: sentences with an overlap of 0.3 meet within a key with probability 0.95, of 0.5
-        without one with 0.88. Of embeddings a row is a bit: a cosine of 0.8 meets with 0.97 and
-        0.77."""
+        With n-grams, sentences with an overlap of 0.3 meet within a key with probability 0.95;
+        without keys, those with an overlap of 0.5 meet with 0.88. With embeddings, a row is one
+        bit: a cosine of 0.8 meets with 0.97 and 0.77.
+        """
         with_key, without = (10, 16) if self.encoder else (2, 4)
         return self.bands or 32, self.rows or (with_key if self.key_columns else without)
 
 
 @dataclass(frozen=True)
 class Cluster(Method):
-    """The method cluster. gaixie.jobs.pairs.cluster.build makes the pairs, of all sentences at
+    """The method cluster. gaixie.jobs.pairs.cluster.build makes its pairs, from all sentences at
     once."""
 
     origin = "human"

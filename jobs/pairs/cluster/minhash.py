@@ -1,14 +1,14 @@
-"""Character n-grams of sentences: MinHash signatures in bands, and the exact overlap of two
-sentences.
+"""Computes MinHash signatures of character n-grams, and the exact overlap of two sentences.
 
-An n-gram is n characters of the sentence once normalised, in lower case, without all that is
-neither letter nor digit: punctuation, spaces and symbols make no difference. Overlap is the Jaccard
-similarity of two sets of n-grams. A signature has bands x rows values; two sentences with overlap J
-agree in one of them with probability J, so in a whole band with J^rows, and in one band or more
-with 1 - (1 - J^rows)^bands.
+An n-gram is n characters of the sentence after normalisation, lower-casing and removal of all that
+is neither letter nor digit, so punctuation, spaces and symbols make no difference. The overlap is
+the Jaccard similarity of two sets of n-grams. A signature has bands x rows values. Two sentences
+with overlap J agree in one value with probability J, in a whole band with J^rows, and in at least
+one band with 1 - (1 - J^rows)^bands.
 
 Sources: Broder, "On the resemblance and containment of documents" (1997); bands: Leskovec,
-Rajaraman and Ullman, *Mining of Massive Datasets*, section 3.4."""
+Rajaraman and Ullman, *Mining of Massive Datasets*, section 3.4.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gaixie.udfs.text.normalise import normalise_column
 from gaixie.udfs.text.splitmix import GOLDEN, mix
 
 _TABLE = 0x30000
-"""Code points above are ideographs, private or unassigned: each stands for itself."""
+"""Code points above this are ideographs, private or unassigned: each stands for itself."""
 
 
 def overlaps(a: pa.Array, b: pa.Array, n: int) -> np.ndarray:
-    """Returns the overlap of the two sentences in each row: float32, shape (rows,)."""
+    """Returns the overlap of the two sentences of each row: float32, shape (rows,)."""
     (x, x_offsets), (y, y_offsets) = _gram_sets(a, n), _gram_sets(b, n)
     return _overlaps(x, x_offsets, y, y_offsets)
 
@@ -50,20 +50,20 @@ def mixed(values: np.ndarray) -> np.ndarray:
 
 
 def folded(character: str) -> str:
-    """Returns a character in lower case; empty where it is neither letter nor digit."""
+    """Returns a character in lower case; empty if it is neither a letter nor a digit."""
     lower = character.lower()
     return (lower if len(lower) == 1 else character) if character.isalnum() else ""
 
 
 @cache
 def _table() -> np.ndarray:
-    """Returns the code point that stands for each: in lower case; 0 for what is left out."""
+    """Returns a table from each code point to its lower case; 0 for those left out."""
     stand_ins = (folded(chr(code)) for code in range(_TABLE))
     return np.array([ord(character) if character else 0 for character in stand_ins], np.uint32)
 
 
 def _gram_sets(texts: pa.Array, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the hashes of each sentence's n-grams, sorted and distinct: uint64, and offsets."""
+    """Returns the hashes of each sentence's n-grams, sorted and distinct (uint64), and offsets."""
     text = normalise_column(texts)[0]
     return _hash_grams(text.values, text.offsets, _table(), n)
 
@@ -79,7 +79,7 @@ def _mix(value):
 @njit(cache=True, nogil=True)
 def _hash_grams(values, offsets, table, n):
     rows = len(offsets) - 1
-    hashes = np.empty(len(values), np.uint64)  # no more n-grams than characters
+    hashes = np.empty(len(values), np.uint64)  # a sentence has no more n-grams than characters
     starts = np.zeros(rows + 1, np.int64)
     kept = np.empty(len(values), np.uint64)
     filled = 0

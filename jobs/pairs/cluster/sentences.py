@@ -1,4 +1,4 @@
-"""The distinct sentences of a run and of the months before it, with numbers and keys."""
+"""Finds the distinct sentences of a run and of earlier months, with their numbers and keys."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ NO_KEY = "no_key"
 """Reason: all keys of the sentence are empty."""
 
 KEYS = 1_000
-"""Keys of a sentence that count, those with the least hash: it has a bucket entry for each."""
+"""Maximum keys of a sentence, those with the least hash; each adds bucket entries."""
 
 PUBLISHED = "id string, text string, cluster string, keys array<bigint>, new boolean"
 """Columns of OUTPUT/clusters. id: XXH3-128 of the normalised sentence, 32 hexadecimal digits.
-cluster: id of the cluster's centre, null for a sentence that is alone. new: whether the run read
-it."""
+cluster: id of the cluster's centre, null for a sentence that is alone. new: whether this run read
+the sentence."""
 
 
 def key_hashes(keys: Sequence[str], columns: Mapping[str, str]) -> Column:
-    """Returns a hash of each key that a row has: array<bigint>.
+    """Returns a hash of each key of a row: array<bigint>.
 
-    A key is columns joined by +, each a name or, for a time, NAME:UNIT. It is empty where one of
-    its columns is null, empty or no time. columns: what the columns are called in the table."""
+    A key is columns joined by +; each is a name or, for a time, NAME:UNIT. A key is empty if one of
+    its columns is null, empty or not a time. columns: the names of the columns in the table.
+    """
     hashes = [F.lit(None).cast("bigint")]
     for key in keys:
         parts = []
@@ -50,10 +51,12 @@ def distinct_sentences(
     """Returns a row for each distinct sentence.
 
     Columns: node (bigint, a hash of id: two of 17 million sentences share one with a probability of
-    1 in 130,000), id, text, new, copies (rows of fit that say the same again), cluster, keys.
+    1 in 130,000), id, text, new, copies (further rows of fit with the same sentence), cluster,
+    keys.
 
-    fit: source, group (the id), keys. before: PUBLISHED; its sentences are not new, and keep text
-    and cluster. left_out: observes "count", keys of sentences that have more than KEYS."""
+    fit: source, group (the id), keys. before: PUBLISHED; its sentences are not new, and keep their
+    text and cluster. left_out: observes "count", the number of keys beyond KEYS.
+    """
     texts = "group AS id", "source AS text", "CAST(NULL AS STRING) AS cluster"
     rows = fit.selectExpr(*texts, "keys", "true AS new")
     if before is not None:
@@ -76,7 +79,7 @@ def distinct_sentences(
 def read_previous(spark: SparkSession, storage: Storage, settings: ClusterSettings) -> DataFrame:
     """Reads table PUBLISHED of the output that settings.clusters names.
 
-    Raises JobError where none is published there, or where its keys are others.
+    Raises JobError if none is published there, or if it has other keys.
     """
     root = str(settings.clusters).rstrip("/")
     if not storage.exists(f"{root}/{NAME}"):

@@ -1,17 +1,18 @@
-"""Cuts components of identified pairs into clusters: transitive, but with a guard against chains.
+"""Cuts components of identified pairs into clusters: transitive, but guarded against chains.
 
-If a says what b does and b what c does, a may be far from c. So a component of the graph of
+If a says what b does and b what c does, a may still be far from c. So a component of the graph of
 identified pairs is cut into stars (Aslam, Pelekhov and Rus, "The star clustering algorithm for
-static and dynamic information organization", 2004): by falling degree, each sentence that no star
-has becomes a centre, and its neighbours that no star has its satellites. All pairs of a star are
-then identified, those that had no bucket in common too, and a satellite stays while it is
-identified with the centre and at least a share of the members (star-like clusterings keep their
+static and dynamic information organization", 2004): by falling degree, each sentence that is in no
+star becomes a centre, and its neighbours that are in no star become its satellites. Then all pairs
+of a star are identified, including those that shared no bucket. A satellite stays if it is
+identified with the centre and with a minimum share of the members (star-like clusterings keep their
 precision: Hassanzadeh, Chiang, Lee and Miller, "Framework for evaluating clustering algorithms in
-duplicate detection", 2009). Those that leave make stars among themselves, or join a star beside
-theirs under the same conditions, under which two stars may become one as well.
+duplicate detection", 2009). Sentences that leave make stars among themselves, or join a
+neighbouring star under the same conditions. Two stars may merge under these conditions too.
 
-A cluster's id is that of its centre. Published clusters are seeds that stay as they are: sentences
-join them, no two of them merge, and none changes its centre."""
+A cluster's id is that of its centre. Published clusters are seeds: sentences join them, no two of
+them merge, and their centres never change.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 PROPOSALS = 3
-"""Clusters that a sentence tries to join: those with most of its pairs."""
+"""Clusters that a sentence tries to join: those with which it has the most pairs."""
 
 Pair = tuple[int, int]
 """Two indexes, the smaller first."""
@@ -43,8 +44,8 @@ class Sentence(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """members: indexes, the centre first. pairs: of them, identified, without those of two
-    sentences that were in it before."""
+    """A cluster. members: indexes, the centre first. pairs: its identified pairs, except those of
+    two sentences that were in it before."""
 
     id: str
     members: list[int]
@@ -58,7 +59,7 @@ def pair_of(a: int, b: int) -> Pair:
 
 @dataclass
 class Component:
-    """A connected part of the graph, and what was found out about it."""
+    """A connected part of the graph, and what is known of its pairs."""
 
     sentences: list[Sentence]
     """In the order of node."""
@@ -71,7 +72,7 @@ class Component:
         return self.alike.get(pair_of(a, b), False)
 
     def near(self) -> dict[int, set[int]]:
-        """Returns the identified neighbours by index."""
+        """Returns the identified neighbours of each index."""
         sets: dict[int, set[int]] = {index: set() for index in range(len(self.sentences))}
         for (a, b), same in self.alike.items():
             if same:
@@ -80,16 +81,16 @@ class Component:
         return sets
 
     def cluster_of(self) -> dict[int, int]:
-        """Maps the members of clusters to the numbers of these."""
+        """Maps each clustered member to its cluster's number."""
         return {member: k for k, cluster in enumerate(self.clusters) for member in cluster}
 
     def free(self) -> list[int]:
-        """Returns the indexes of those that are in no cluster."""
+        """Returns the indexes of the sentences that are in no cluster."""
         taken = self.cluster_of()
         return [index for index in range(len(self.sentences)) if index not in taken]
 
     def share(self, index: int, members: Sequence[int]) -> float:
-        """Returns the share of the other members that a sentence says the same as."""
+        """Returns the share of the other members with which a sentence is identified."""
         others = [member for member in members if member != index]
         return sum(self.known(index, member) for member in others) / len(others)
 
@@ -98,22 +99,24 @@ class Component:
 class Linker:
     """Cuts components into clusters.
 
-    least: score from which on a pair is identified. min_share: of a cluster's members, that each
-    must be identified with. compared: members of a cluster that are identified with each other, the
-    centre among them; those beyond are compared with these alone."""
+    least: minimum score of an identified pair. min_share: share of a cluster's members with which
+    each member must be identified. compared: number of members, including the centre, that are
+    identified with each other; further members are compared only with these.
+    """
 
     least: float
     min_share: float
     compared: int
 
     def link(self, components: list[Component], score: Score) -> list[list[Cluster]]:
-        """Returns the clusters of each component; score is called four times, for all together."""
+        """Returns the clusters of each component; calls score four times, each time for all
+        components."""
         for wanted in zip(*map(self._steps, components), strict=True):
             _identify(components, wanted, score, self.least)
         return [_clusters(component) for component in components]
 
     def _steps(self, component: Component) -> Iterator[set[Pair]]:
-        """Cuts a component; yields, before each step, the pairs that have to be known by then."""
+        """Cuts a component; before each step, yields the pairs that the step must know."""
         component.clusters = _published(component.sentences)
         yield from self._join(component)
         stars = [star[: self.compared] for star in _stars(component.near(), component.free())]
@@ -124,7 +127,7 @@ class Linker:
         yield from self._join(component)
 
     def _refined(self, component: Component, star: list[int]) -> list[list[int]]:
-        """Returns the clusters of a star of which all pairs are known."""
+        """Returns the clusters of a star whose pairs are all known."""
         near = {a: {b for b in star if a != b and component.known(a, b)} for a in star}
         rest, refined = star, []
         while stars := _stars(near, rest):
@@ -141,8 +144,8 @@ class Linker:
         return refined
 
     def _merge(self, component: Component) -> Iterator[set[Pair]]:
-        """Makes new clusters one with that to which they have most identified pairs, if all of it
-        holds; at most `compared` members together."""
+        """Merges a new cluster with the one to which it has the most identified pairs, if the
+        result holds and has at most `compared` members."""
         clusters, proposals = component.clusters, self._neighbours(component)
         yield {pair_of(a, b) for k, n in proposals for a in clusters[k] for b in clusters[n]}
         for k, other in proposals:
@@ -156,7 +159,7 @@ class Linker:
         component.clusters = list(filter(None, clusters))
 
     def _neighbours(self, component: Component) -> list[Pair]:
-        """Returns pairs of new clusters that may become one."""
+        """Returns pairs of new clusters that may merge."""
         clusters, where = component.clusters, component.cluster_of()
         new = [component.sentences[members[0]].cluster is None for members in clusters]
         links: dict[int, Counter[int]] = {}
@@ -171,13 +174,14 @@ class Linker:
         return sorted({pair_of(k, other) for k, other in best.items()})
 
     def _holds(self, component: Component, centre: int, members: list[int]) -> bool:
-        """Returns whether all members say what the centre and a share of the others say."""
+        """Returns whether all members are identified with the centre and with a share of the
+        others."""
         shares = (component.share(member, members) for member in members)
         known = all(component.known(centre, member) for member in members if member != centre)
         return known and all(share >= self.min_share for share in shares)
 
     def _join(self, component: Component) -> Iterator[set[Pair]]:
-        """Has sentences without a cluster join the best of those that they have a pair with."""
+        """Lets each sentence without a cluster join the best cluster with which it has a pair."""
         where, near = component.cluster_of(), component.near()
         compared = [cluster[: self.compared] for cluster in component.clusters]
         proposals: list[tuple[int, int]] = []
@@ -211,7 +215,7 @@ def _published(sentences: list[Sentence]) -> list[list[int]]:
 
 def _stars(near: Mapping[int, set[int]], free: Iterable[int]) -> list[list[int]]:
     """Returns stars of two members or more among some sentences: the centre, then satellites by
-    degree."""
+    falling degree."""
     allowed = set(free)
     near = {index: near[index] & allowed for index in allowed}
     order = sorted(allowed, key=lambda index: (-len(near[index]), index))
@@ -229,7 +233,7 @@ def _stars(near: Mapping[int, set[int]], free: Iterable[int]) -> list[list[int]]
 def _identify(
     components: list[Component], wanted: Sequence[set[Pair]], score: Score, least: float
 ) -> None:
-    """Finds out which of the wanted pairs say the same, where that is not known."""
+    """Decides which of the wanted pairs say the same, unless that is already known."""
     asked = [
         (component, pair)
         for component, pairs in zip(components, wanted, strict=True)
@@ -244,7 +248,7 @@ def _identify(
 
 
 def _clusters(component: Component) -> list[Cluster]:
-    """Returns the clusters with their pairs; those of two published sentences are not new."""
+    """Returns the clusters with their pairs, without pairs of two published sentences."""
     where, sentences = component.cluster_of(), component.sentences
     pairs: list[list[Pair]] = [[] for _ in component.clusters]
     for (a, b), same in sorted(component.alike.items()):

@@ -1,1 +1,1 @@
-"""llm: paraphrases by a language model, behind an endpoint or loaded from a folder."""
+"""Paraphrases with a language model, behind an endpoint or loaded from a folder (method llm)."""

@@ -1,4 +1,4 @@
-"""Splits what a model answered into paraphrases, strictly, with a reason for each that is none."""
+"""Splits a model's answer into paraphrases, strictly; what is not a paraphrase gets a reason."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from typing import NamedTuple
 
 MALFORMED = "malformed_answer"
-"""Reason: twice, the answer was not what was asked for."""
+"""Reason: twice, the answer did not have the requested form."""
 
 REFUSED = "refused"
 CUT_OFF = "cut_off"
-"""Reason: the answer reached its limit of tokens."""
+"""Reason: the answer reached its token limit."""
 
 WRONG_LANGUAGE = "wrong_language"
 """Reason: the share of Han characters is less than half of the sentence's."""
@@ -21,13 +21,13 @@ GAVE_UP = "gave_up"
 
 OVER_BUDGET = "over_budget"
 REJECTED = "rejected"
-"""Reason: the endpoint takes other requests, and not this one."""
+"""Reason: the endpoint accepts other requests, but not this one."""
 
 STOP, LENGTH, REFUSAL, BROKEN = "stop", "length", "refusal", "broken"
-"""How an answer ended: well, at its limit, in a refusal, or in a form that was not asked for."""
+"""How an answer ended: normally, at its limit, in a refusal, or in another form than requested."""
 
 ENDINGS = {LENGTH: CUT_OFF, REFUSAL: REFUSED, BROKEN: MALFORMED}
-"""Reasons of answers that did not end well."""
+"""Reasons for answers that did not end normally."""
 
 
 class Answer(NamedTuple):
@@ -51,11 +51,13 @@ _HAN = re.compile(r"[\u3400-\u9fff\U00020000-\U0003ffff]")
 
 
 def parse(text: str | None, sources: list[str]) -> list[str] | None:
-    """Returns a paraphrase of each source, in order; None where the answer has not exactly that.
+    """Returns a paraphrase of each source, in order; None if the answer does not contain exactly
+    that.
 
-    About one source it is one line; about several, a JSON object with the keys "1" to their number,
-    or as many numbered lines in order. A thought in front (<think>), a fence, a label and quotes
-    go."""
+    The answer for one source is one line. For several, it is a JSON object with the keys "1" to
+    their number, or as many numbered lines in order. A leading thought (<think>), a fence, a label
+    and quotes are removed.
+    """
     text = _THOUGHT.sub("", text or "").strip()
     if fenced := _FENCED.match(text):
         text = fenced[1].strip()
@@ -67,7 +69,7 @@ def parse(text: str | None, sources: list[str]) -> list[str] | None:
 
 
 def read(text: str | None, ending: str, sources: list[str]) -> list[Answer]:
-    """Returns an answer for each source, out of one to all of them."""
+    """Returns an answer for each source, from one model answer about all of them."""
     paraphrases = parse(text, sources) if ending == STOP else None
     if paraphrases is None:
         return [Answer(BROKEN if ending == STOP else ending, text)] * len(sources)
@@ -75,8 +77,8 @@ def read(text: str | None, ending: str, sources: list[str]) -> list[Answer]:
 
 
 def judged(source: str, answer: Answer) -> str | None:
-    """Returns the reason for which an answer makes no pair, of those that only models' answers
-    have."""
+    """Returns the reason why an answer makes no pair, among the reasons specific to models'
+    answers."""
     text = answer.text or ""
     if refuses(text, source):
         return REFUSED
@@ -115,7 +117,8 @@ def _clean(answer: str, source: str) -> str:
 
 
 def refuses(text: str, source: str = "") -> bool:
-    """Returns whether an answer declines to paraphrase: it says so, and the source does not."""
+    """Returns whether an answer declines to paraphrase and the source does not read like a
+    refusal."""
     return bool(_REFUSAL.match(text.strip())) and not _REFUSAL.match(source.strip())
 
 

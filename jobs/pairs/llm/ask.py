@@ -1,8 +1,9 @@
 """Asks an endpoint for paraphrases of a stream of sentences, many at a time, in one event loop.
 
-Sentences come in pieces. A piece is written once all of it is answered, and only a few are open at
-a time. What is on record is not asked for again: the key of an answer is made of the model, the
-prompt of its sentence alone, and everything else that decides the answer."""
+Sentences come in pieces. A piece is written once all of it is answered; only a few pieces are open
+at a time. Answers on record are not asked for again: the key of an answer covers the model, the
+prompt of its sentence alone, and everything else that decides the answer.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from gaixie.jobs.pairs.llm.record import Record, key
 from gaixie.jobs.pairs.writing import Written
 
 OPEN_PIECES = 4
-"""Pieces that are asked about at a time, so that one slow answer does not hold up the others."""
+"""Pieces open at a time, so that one slow answer does not hold up the others."""
 
 K = TypeVar("K")
 Question = tuple[str, tuple[int | None, int]]
@@ -30,7 +31,7 @@ Question = tuple[str, tuple[int | None, int]]
 
 @dataclass
 class Report:
-    """What one process asked. Requests and tokens are on record."""
+    """What one process asked. Requests and tokens are in the record."""
 
     answers: int = 0
     """Answers, or reasons for which there is none, of a sentence and a variant."""
@@ -42,7 +43,7 @@ class Report:
 
 
 class Asking(Generic[K]):
-    """The questions of one building. shown is called with this after each answer."""
+    """The questions of one building. shown is called with this object after each answer."""
 
     def __init__(
         self,
@@ -58,11 +59,11 @@ class Asking(Generic[K]):
         self.endpoint: Endpoint
 
     def run(self, pieces: Iterator[tuple[K, Sequence[str]]], write: Callable[..., None]) -> bool:
-        """Answers all pieces, and hands each to write(name, [Written, ...]).
+        """Answers all pieces, and passes each to write(name, [Written, ...]).
 
         pieces: name and distinct sentences of each. Returns whether the budget sufficed. pieces and
-        write are called in other threads, one call at a time. Raises JobError where the endpoint
-        cannot be used; what was answered until then is on record.
+        write are called in other threads, one call at a time. Raises JobError if the endpoint
+        cannot be used; answers received until then are on record.
         """
         try:
             return asyncio.run(self._run(pieces, write))
@@ -119,7 +120,7 @@ class Asking(Generic[K]):
     def _take_recorded(
         self, sentences: Sequence[str], results: dict[Question, Answer | str]
     ) -> list[tuple[list[Question], int]]:
-        """Puts answers on record into results. Returns what is left to ask: the questions of each
+        """Copies answers on record into results. Returns what is left to ask: the questions of each
         request, and its attempt."""
         left, size = [], self.settings.sentences_per_request
         for variant in self.settings.variants:
@@ -143,7 +144,8 @@ class Asking(Generic[K]):
         return {question: known[name] for question, name in keys.items() if name in known}
 
     def _key(self, question: Question, attempt: int) -> bytes:
-        """Returns the key of an answer. attempt 1: the second, about a sentence by itself."""
+        """Returns the key of an answer. attempt: 1 for the second one, which has its sentence to
+        itself."""
         settings, (text, (degree, number)) = self.settings, question
         decides = settings.sampling() | {
             "seed": settings.seed,
@@ -154,7 +156,7 @@ class Asking(Generic[K]):
         return key(self.model, messages, decides, number, attempt)
 
     def _asks_again(self, answer: Answer) -> bool:
-        """Whether a first answer is asked for once more, its sentence by itself."""
+        """Returns whether to ask again after a first answer, with its sentence by itself."""
         several = self.settings.sentences_per_request > 1
         return answer.ending == BROKEN or (several and answer.ending != STOP)
 
@@ -168,7 +170,7 @@ class Asking(Generic[K]):
     async def _ask(
         self, asked: list[Question], attempt: int, results: dict[Question, Answer | str]
     ) -> None:
-        """Sends the request of some questions of one variant, and what has to be asked again."""
+        """Sends a request with questions of one variant, then asks again where necessary."""
         texts, (degree, number) = [text for text, _ in asked], asked[0][1]
         keys = [self._key(question, attempt) for question in asked]
         request = Request(self._prompt.messages(texts, degree), texts, keys, number)

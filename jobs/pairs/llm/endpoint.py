@@ -1,8 +1,8 @@
-"""Sends requests to an OpenAI-compatible endpoint: when they leave, what they may cost, and
-retries.
+"""Sends requests to an OpenAI-compatible endpoint, within limits of rate and cost, and retries
+them.
 
-Each attempt is paced, reserved in the budget and put on record by itself, because each may be paid;
-so the retries are here, and those of the openai package are off.
+Each attempt may be paid, so each is paced, reserved in the budget and recorded by itself. That is
+why the retries are here and those of the openai package are off.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gaixie.jobs.pairs.llm.prompts import Message
 from gaixie.jobs.pairs.llm.record import Record, Spent
 
 NO_KEY = "none"
-"""Sent where the environment holds no key: many local servers want none."""
+"""The key that is sent if the environment has none: many local servers need none."""
 
 STOPPING = {
     401: "the endpoint refuses the key, or there is none",
@@ -39,13 +39,13 @@ STOPPING = {
     403: "the key has no right to this model",
     404: "no such model, or no such address",
 }
-"""Statuses after which no request would fare better."""
+"""Statuses after which no further request can succeed."""
 
 MAYBE_PAID = (502, 504)
-"""Statuses of a gateway that lost an answer."""
+"""Statuses of a gateway that lost an answer, which may have been paid."""
 
 RETRIED = (408, 409, 425, 429)
-"""Statuses that may pass, as all from 500 may."""
+"""Statuses that may be temporary, as are all from 500 up."""
 
 FREE: dict[str, Any] = {"state": "failed", "tokens_in": 0, "tokens_out": 0}
 """What becomes of a request that was not paid."""
@@ -63,7 +63,7 @@ class Request:
     """The number of the paraphrase, from 0."""
 
     def rows(self, answers: list[Answer]) -> list[tuple[str, str, str | None]]:
-        """Returns the answers as they are put on record."""
+        """Returns the answers in the form of the record."""
         return [(key.hex(), *answer) for key, answer in zip(self.keys, answers, strict=True)]
 
 
@@ -83,7 +83,7 @@ class _Failed(Exception):
 
 
 class Endpoint:
-    """Sends requests within the limits. One event loop uses it."""
+    """Sends requests within the limits. Only one event loop may use it."""
 
     def __init__(self, settings: LlmSettings, model: str, record: Record):
         self.settings, self.model, self._record = settings, model, record
@@ -97,17 +97,16 @@ class Endpoint:
             raise JobError(self._without_key(str(error))) from None
         self.close = self._client.close
         self._surplus = 0
-        """Tokens by which a prompt was more than most_tokens says: the endpoint adds its own."""
+        """Tokens by which a prompt exceeded most_tokens: the endpoint adds its own."""
         self.answered = self._in_row = 0
         self.over_budget = False
         self.failure = ""
         """The cause of the last failed attempt."""
 
     async def ask(self, request: Request) -> list[Answer] | str:
-        """Returns an answer for each sentence, put on record, or the reason for which there is
-        none.
+        """Records and returns an answer for each sentence, or returns the reason why there is none.
 
-        Raises JobError where no further request would succeed.
+        Raises JobError if no further request can succeed.
         """
         for attempt in range(self.settings.attempts):
             if self.over_budget:
@@ -236,7 +235,8 @@ class Endpoint:
 
 
 def _no_such_host(error: BaseException | None) -> bool:
-    """Whether no address of the endpoint's name is behind an error; to ask again would not help."""
+    """Returns whether an error means that the endpoint's host name has no address; a retry would
+    not help."""
     while error is not None:
         if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME:
             return True
@@ -252,7 +252,7 @@ def _read(completion: ChatCompletion, sentences: list[str]) -> list[Answer]:
     return read(choice.message.content, ending, sentences)
 
 
-# How fast requests may leave, and for how much
+# How fast requests may leave, and at what cost
 
 
 class OverBudget(Exception):
@@ -260,7 +260,7 @@ class OverBudget(Exception):
 
 
 class Pace:
-    """Lets amounts pass, evenly spaced: at most per_minute in any minute; None sets no limit."""
+    """Spaces amounts evenly: at most per_minute in any minute; None sets no limit."""
 
     def __init__(self, per_minute: float | None):
         self._seconds = 60 / per_minute if per_minute else 0.0
@@ -276,16 +276,16 @@ class Pace:
             self._next = loop.time() + amount * self._seconds
 
     def give_back(self, amount: float) -> None:
-        """Gives back what a turn took and did not use."""
+        """Returns the part of a turn that was not used."""
         self._next -= amount * self._seconds
 
     def hold(self, seconds: float) -> None:
-        """Lets nothing pass for so long."""
+        """Holds everything back for so many seconds."""
         self._next = max(self._next, asyncio.get_running_loop().time() + seconds)
 
 
 class Budget:
-    """Tokens and money that are left; what is under way counts at the most that it can take."""
+    """The tokens and money that are left; a request under way counts at its maximum."""
 
     def __init__(self, settings: LlmSettings, spent: Spent):
         self._settings = settings
@@ -302,7 +302,7 @@ class Budget:
         return settings.max_cost is None or cost is None or cost <= settings.max_cost
 
     async def reserve(self, tokens_in: int, tokens_out: int) -> None:
-        """Takes the most that a request can cost; raises OverBudget where that is not left."""
+        """Reserves a request's maximum cost; raises OverBudget if less is left."""
         async with self._changed:
             while not self._fits(tokens_in, tokens_out):
                 if not self._under_way:
@@ -321,20 +321,21 @@ class Budget:
             self._changed.notify_all()
 
     def told(self) -> str:
-        """Returns in words what was spent."""
+        """Returns what was spent, in words."""
         cost = self._settings.cost(self.tokens_in, self.tokens_out)
         tokens = f"{self.tokens_in + self.tokens_out:,} tokens"
         return tokens if cost is None else f"{tokens}, cost {cost:,.2f}"
 
 
 def most_tokens(messages: list[dict[str, str]]) -> int:
-    """Returns more tokens than messages can be: one a byte, and 16 for what surrounds each."""
+    """Returns an upper bound of the messages' tokens: one a byte, and 16 for what surrounds
+    each."""
     return 16 + sum(16 + len(message["content"].encode()) for message in messages)
 
 
 def backoff(attempt: int, settings: LlmSettings, wait: float | None) -> float:
-    """Returns the seconds to wait after a failed attempt, from 0: exponential with full jitter
-    (Brooker 2015), on top of what the endpoint asked for."""
+    """Returns the seconds to wait after a failed attempt, counted from 0: exponential with full
+    jitter (Brooker 2015), plus what the endpoint asked for."""
     longest = min(settings.max_backoff_seconds, settings.backoff_seconds * 2**attempt)
     return (wait or 0.0) + random.uniform(0, longest)
 

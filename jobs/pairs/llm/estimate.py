@@ -1,5 +1,4 @@
-"""Prints, for a dry run, requests to an endpoint as they would be sent, and what all of them
-take."""
+"""Prints, for a dry run, sample requests to an endpoint and an estimate for all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +14,8 @@ from gaixie.udfs.command_line import in_time
 EXAMPLES = 5
 
 ASSUMED = (Measured(0, 0.6, 0.6, 2.0), Measured(0, 1.0, 1.0, 2.0))
-"""Before any answer: 0.6 to 1 token a character, as today's vocabularies cut Chinese, and 2 s."""
+"""Defaults before any answer: 0.6 to 1 token a character, as current vocabularies cut Chinese, and
+2 s."""
 
 
 def preview(
@@ -27,8 +27,9 @@ def preview(
 ) -> None:
     """Prints up to EXAMPLES requests, and the estimate.
 
-    sentences: the first that are fit. total: fit sentences of all input, estimated. measured: of
-    the model's answers on record."""
+    sentences: the first fit ones. total: estimated fit sentences of the whole input. measured:
+    figures from the model's recorded answers.
+    """
     prompt, size = Prompt(settings), settings.sentences_per_request
     groups = [sentences[k : k + size] for k in range(0, len(sentences), size)]
     asked = [prompt.messages(group, settings.variants[0][0]) for group in groups]
@@ -40,7 +41,7 @@ def preview(
         return
     requests = total * len(settings.variants) / size
     prompts = requests * fmean(sum(len(m["content"]) for m in messages) for messages in asked)
-    answers = requests * size * fmean(map(len, sentences))  # as long as their sentences
+    answers = requests * size * fmean(map(len, sentences))  # answers as long as their sentences
     rates, told = [*ASSUMED], "assumed, for no answer of this model is on record"
     if measured:
         rates, told = [measured], f"measured in {measured.requests:,} requests to {model} on record"
@@ -65,5 +66,5 @@ def preview(
 
 
 def _range(values: Sequence[float], form: str = ",.0f") -> str:
-    """Returns one value, or the first and the last of several."""
+    """Formats one value, or the first and the last of several."""
     return " to ".join(dict.fromkeys(f"{value:{form}}" for value in values))

@@ -1,8 +1,9 @@
 """Writes paraphrases on the executors with a causal language model of transformers.
 
-A prompt goes through the tokenizer's chat template where it has one. A model without one is given
-the prompt and the beginning of an answer, and its first line is taken. What is drawn depends only
-on the seed, the sentence and the variant."""
+A prompt uses the tokenizer's chat template if there is one. Otherwise the model gets the prompt and
+the beginning of an answer, and its first line is taken. What is sampled depends only on the seed,
+the sentence and the variant.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import torch
 
 BEGINNING = "\n改写："
-"""Follows the prompt of a model that only continues texts."""
+"""Text after the prompt of a model that only continues texts."""
 
 
 class LocalModel(Model):
@@ -49,7 +50,7 @@ class LocalModel(Model):
     def _answers(
         self, sentences: Sequence[str], variant: tuple[int | None, int], attempt: int
     ) -> dict[str, Answer | None]:
-        """Returns an answer for each sentence; None where the prompt leaves no room for one."""
+        """Returns an answer for each sentence; None if the prompt leaves no room for one."""
         answers: dict[str, Answer | None] = dict.fromkeys(sentences)
         ids = {text: self._ids(self._prompt.messages([text], variant[0])) for text in sentences}
         limits = {text: self.settings.max_answer_tokens or 64 + 3 * len(text) for text in sentences}
@@ -78,7 +79,7 @@ class LocalModel(Model):
     def _generate(
         self, ids: list[list[int]], seeds: list[int], limit: int
     ) -> list[tuple[str, bool]]:
-        """Returns (answer, whether it ended) of each prompt."""
+        """Returns (answer, whether it ended) for each prompt."""
         import torch
 
         temperature, top_p = self.settings.temperature, self.settings.top_p or 1.0

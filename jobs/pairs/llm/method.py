@@ -1,4 +1,4 @@
-"""llm: a language model is asked for paraphrases of single sentences.
+"""Asks a language model to paraphrase single sentences (method llm).
 
 Source: *Chinese Sentence Paraphrasing*, section 3.2; its Table 2 is the prompt `paper`.
 """
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from gaixie.jobs.pairs.settings import BuildSettings
 
 Piece = tuple[int, list[dict[str, str]]]
-"""The number of a piece, and its rows with source, foreign and group."""
+"""The number of a piece, and its rows: source, foreign and group."""
 
 FOLDER = Path(__file__).parent / "prompts"
 
 PROMPTS = ("zero_shot", "few_shot", "degree", "paper", "simplify", "simplify_few_shot")
-"""Prompts that ship, in the folder prompts beside this file."""
+"""Prompts that ship with the package, in the folder prompts beside this file."""
 
 
 def _without_secret(url: str) -> str:
@@ -147,21 +147,21 @@ class LlmSettings(Group):
 
     @property
     def variants(self) -> list[tuple[int | None, int]]:
-        """Degree and number, from 0, of every paraphrase of a sentence."""
+        """Returns the degree and number, from 0, of every paraphrase of a sentence."""
         return [(degree, k) for degree in self.degrees or (None,) for k in range(self.paraphrases)]
 
     def differing(self, degree: int | None, number: int) -> dict[str, int]:
-        """Returns what the lineage of a variant's pairs says of it."""
+        """Returns what distinguishes a variant's pairs in the lineage."""
         told = {"degree": degree} if degree else {}
         return told | ({"number": number} if self.paraphrases > 1 else {})
 
     def sampling(self) -> dict[str, Any]:
-        """Returns what an endpoint draws answers by, without the limit of length and the seed."""
+        """Returns how an endpoint samples answers, except the length limit and the seed."""
         given = {"temperature": self.temperature, "top_p": self.top_p}
         return {name: value for name, value in given.items() if value is not None} | self.extra_body
 
     def cost(self, tokens_in: float, tokens_out: float) -> float | None:
-        """Returns the cost of so many tokens; None without prices."""
+        """Returns the cost of so many tokens; None if prices are unknown."""
         if self.price_in is None or self.price_out is None:
             return None
         return (tokens_in * self.price_in + tokens_out * self.price_out) / 1e6
@@ -169,8 +169,8 @@ class LlmSettings(Group):
 
 @dataclass(frozen=True)
 class Llm(Sentences):
-    """The method llm. The driver asks an endpoint, so that its limits are exact; a local model runs
-    on the executors."""
+    """The method llm. The driver asks an endpoint, so that its limits hold exactly; a local model
+    runs on the executors."""
 
     origin = "llm"
     groups = ("llm",)
@@ -190,7 +190,7 @@ class Llm(Sentences):
             raise JobError(
                 "--model is missing: the endpoint's name of it, or with --local a folder"
             )
-        Prompt(method.own)  # raises where a template is no good
+        Prompt(method.own)  # raises if the template is invalid
         if not method.own.local:
             check_place(method.answers)
         return method
@@ -207,7 +207,7 @@ class Llm(Sentences):
             raise JobError(f"the package {needed} is missing: pip install 'gaixie[{extra}]'")
         if own.local:
             with refused():
-                load_vocabulary(self.model, causal=True)  # not the weights
+                load_vocabulary(self.model, causal=True)  # loads no weights
         elif not any([own.base_url, dry_run, *map(os.environ.get, ("OPENAI_BASE_URL", variable))]):
             raise JobError(f"no API key: the environment variable {variable} is empty or missing")
 
@@ -228,9 +228,9 @@ class Llm(Sentences):
         return load_model(self.model, self.own).write(sentences)
 
     def run(self, job: WritePairs) -> dict[str, Any]:
-        """Writes the pieces that are missing. Returns what they took.
+        """Writes the missing pieces. Returns what they took.
 
-        Raises JobError where the budget ended before the sentences did, unless publish_partial.
+        Raises JobError if the budget ends before the sentences do, unless publish_partial is set.
         """
         if self.own.local:
             return super().run(job)
@@ -263,7 +263,7 @@ class Llm(Sentences):
                 "command with --resume and more of it goes on, --publish-partial publishes what "
                 "there is"
             )
-        # Of the whole building; reused, asked_again and the rate are of this process.
+        # These cover the whole building; reused, asked_again and the rate cover this process.
         return spent._asdict() | {
             "cost": self.own.cost(spent.tokens_in, spent.tokens_out),
             "reused": report.reused,
@@ -272,7 +272,7 @@ class Llm(Sentences):
         }
 
     def preview(self, sentences: Sequence[str], total: float, cores: int) -> None:
-        """Prints prompts, and what all of them take."""
+        """Prints prompts, and an estimate for all of them."""
         if self.own.local:
             super().preview(sentences, total, cores)
             return

@@ -1,12 +1,13 @@
-"""Writes what a model is asked, from templates: prompts/NAME.j2, or a file of the user's own.
+"""Renders a model's prompts from templates: prompts/NAME.j2, or a file of the user's.
 
-A template gets `sentences` (a list), `degree` (1 to 5, or none), `listed` (the sentences as they
-stand in the prompt) and `form` (how the answer has to look; gaixie.jobs.pairs.llm.answers reads
+A template gets `sentences` (a list), `degree` (1 to 5, or none), `listed` (the sentences as the
+prompt lists them) and `form` (the required form of the answer; gaixie.jobs.pairs.llm.answers parses
 it).
 
 The three rules of paper.j2 are those of *Chinese Sentence Paraphrasing*, Table 2, word for word;
 the other templates are this project's own, and the examples in few_shot.j2 are pairs of
-examples/pairs.jsonl rated 4.6 or more."""
+examples/pairs.jsonl rated 4.6 or more.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ Message = dict[str, str]
 
 
 class Prompt:
-    """The prompt of some settings. Raises JobError where its template is no good."""
+    """The prompt of some settings. Raises JobError if its template is invalid."""
 
     def __init__(self, settings: LlmSettings):
         path = settings.template

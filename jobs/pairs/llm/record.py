@@ -1,8 +1,8 @@
-"""What was asked and answered: written before a request leaves, and as soon as its answer is there.
+"""Records requests before they leave, and answers as soon as they arrive.
 
-On a file system it is a SQLite database in WAL mode. For s3a:// it is a SQLite database in a
-temporary folder and, below the folder of the answers, an object of JSON lines for each group of
-events, from which the next process makes the database again. Events that wait while a group is
+On a file system, the record is a SQLite database in WAL mode. For s3a:// it is a SQLite database in
+a temporary folder and, in the folder of the answers, an object of JSON lines for each group of
+events, from which the next process rebuilds the database. Events that arrive while a group is being
 written make the next group.
 
 A request that was sent and never settled, because the process was killed, may have been paid: it
@@ -31,7 +31,7 @@ from gaixie.udfs.storage import storage
 NAME = "answers.sqlite"
 
 AT_ONCE = 16
-"""Objects that are read from a store at a time."""
+"""Objects read from a store at a time."""
 
 COLUMNS = (
     *("id", "building", "model", "state", "tokens_in", "tokens_out"),
@@ -76,15 +76,15 @@ class Measured(NamedTuple):
 
 
 def key(*parts: Any) -> bytes:
-    """Returns the SHA-256 of values of JSON."""
+    """Returns the SHA-256 of JSON values."""
     text = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def check_place(folder: str) -> str | None:
-    """Returns the local path of a folder of answers; None in a store.
+    """Returns the local path of an answers folder; None for a store.
 
-    Raises JobError for what is neither.
+    Raises JobError for any other place.
     """
     local = local_path(folder)
     if not local and not folder.startswith("s3a://"):
@@ -93,7 +93,8 @@ def check_place(folder: str) -> str | None:
 
 
 class Record:
-    """The answers in a folder, and what one building spent. Any thread may call its methods."""
+    """The recorded answers of a folder, and what one building spent. Any thread may call its
+    methods."""
 
     def __init__(self, folder: str, building: str):
         self.folder, self.building = folder.rstrip("/"), building
@@ -113,7 +114,7 @@ class Record:
             raise JobError(f"{self.folder}/{NAME}: {error}") from error
 
     def begin(self) -> None:
-        """Counts what a killed process of this building left under way as lost."""
+        """Marks the requests that a killed process of this building left under way as lost."""
         self.write({"killed": self.building})
 
     def close(self) -> None:
@@ -129,9 +130,9 @@ class Record:
                         _apply(transaction, json.loads(line))
 
     def write(self, event: Event) -> None:
-        """Puts an event on record: once this returns, it is there after any kill."""
+        """Records an event: once this returns, the event survives any kill."""
         self._waiting.append(event)
-        with self._lock:  # whoever holds it writes what others wait for, too
+        with self._lock:  # its holder also writes the events of the waiting threads
             group = self._waiting[:]
             if event in group:
                 self._write(group)
@@ -146,7 +147,7 @@ class Record:
                 storage.write(f"{self.folder}/{name}", "".join(lines))
 
     def answers(self, keys: Sequence[bytes]) -> dict[bytes, Answer]:
-        """Returns the answers to those of the keys that were answered."""
+        """Returns the recorded answers of those keys that have one."""
         query, known = "SELECT ending, text FROM answers WHERE key = ?", {}
         with self._lock:
             for name in keys:
@@ -155,7 +156,7 @@ class Record:
         return known
 
     def spent(self) -> Spent:
-        """Returns what this building's requests took, in all its processes."""
+        """Returns what the requests of all this building's processes took."""
         query = (
             "SELECT count(*) FILTER (WHERE state != 'failed'), total(tokens_in), "
             "total(tokens_out), count(*) FILTER (WHERE state IN ('failed', 'lost')) "
@@ -177,7 +178,7 @@ class Record:
 
 
 def _apply(database: sqlite3.Connection, event: Event) -> bool:
-    """Takes an event into the tables. Returns whether anything changed."""
+    """Applies an event to the tables. Returns whether anything changed."""
     if "killed" in event:
         query = "UPDATE requests SET state = 'lost' WHERE building = ? AND state = 'sent'"
         return database.execute(query, [event["killed"]]).rowcount > 0

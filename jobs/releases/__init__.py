@@ -1,1 +1,1 @@
-"""What release_dataset calls: rows, store, verification, card, Croissant, plots."""
+"""Holds what release_dataset calls: rows, store, verification, card, Croissant, plots."""

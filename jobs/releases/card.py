@@ -1,4 +1,4 @@
-"""The card of a release: README.md as the data set hub reads it.
+"""Renders the card of a release: README.md as the data set hub reads it.
 
 It is written from the release's manifest before its files are listed.
 """
@@ -22,10 +22,10 @@ HERE = Path(__file__)
 COLUMNS = dict(
     line.split("\t") for line in HERE.with_name("columns.tsv").read_text("utf-8").splitlines()
 )
-"""What the columns of a release mean."""
+"""Meanings of the columns of a release."""
 
 SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
-"""Where the hub's classes of size end: at 10³, 10⁴ and so on."""
+"""Upper ends of the hub's size classes: 10³, 10⁴ and so on."""
 
 
 def meaning_of(column: str) -> str:
@@ -33,12 +33,12 @@ def meaning_of(column: str) -> str:
 
 
 def card(manifest: ReleaseManifest) -> str:
-    """Returns README.md: a head of YAML, then Markdown."""
+    """Returns README.md: a YAML head, then Markdown."""
     tier = re.search(r"\|tier:(\w+)\|", manifest.signature)
     stages = manifest.settings.stages
 
     def counts(split: str | None = None, origin: str | None = None) -> list[str]:
-        """Returns the pairs of each stage, and of all of them; None takes all splits or origins."""
+        """Returns the pairs of each stage, and their sum; None covers all splits or origins."""
         return [f"{manifest.pairs_of(split, stage, origin):,}" for stage in (*stages, None)]
 
     return render(
@@ -56,7 +56,7 @@ def card(manifest: ReleaseManifest) -> str:
 
 
 def _head(manifest: ReleaseManifest) -> DatasetCardData:
-    """Returns what the hub reads of a card."""
+    """Returns the head that the hub reads."""
     power = max(len(str(manifest.pairs)) - 3, 0)
     bounds = ["", *SIZES, "100B"]
     low, high = bounds[power : power + 2]
@@ -73,7 +73,7 @@ def _head(manifest: ReleaseManifest) -> DatasetCardData:
 
 
 def _configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
-    """Returns the subsets as the hub's card states them: all stages, then each alone."""
+    """Returns the subsets in the hub's form: all stages, then each alone."""
     configs = []
     for stage in (None, *manifest.settings.stages):
         folder = "*" if stage is None else f"subset=stage-{stage}"
@@ -89,7 +89,7 @@ def _configs(manifest: ReleaseManifest) -> list[dict[str, Any]]:
 
 
 def _lineage(manifest: ReleaseManifest) -> list[list[str]]:
-    """Returns method, model, licence, pairs by stage and all pairs; empty where no run says."""
+    """Returns method, model, licence, pairs by stage and all pairs; empty if no run says."""
     if not any(entry.method or entry.model or entry.license for entry in manifest.lineage):
         return []
     counts: dict[tuple[str, ...], Counter[int]] = {}

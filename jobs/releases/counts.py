@@ -1,4 +1,4 @@
-"""Counts what a release holds, for its manifest, its card and its plots."""
+"""Counts the contents of a release, for its manifest, card and plots."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from gaixie.udfs.spscore.stages import STAGES
 from gaixie.udfs.storage.manifest import ReleaseLineage
 
 LENGTH_BINS = 10
-"""Characters that one bin of the lengths spans."""
+"""Width of a bin of lengths, in characters."""
 
 LINEAGES = 1_000
-"""Ways in which pairs came about that a manifest lists, those with the most pairs: a licence may be
-any text."""
+"""Maximum lineages that a manifest lists, those with the most pairs: a licence may be any text."""
 
 OTHERS = "(others)"
-"""Method, model and licence of the pairs that came about in any other way."""
+"""Stands for method, model and licence of the pairs of all other lineages."""
 
 CELL = {"kind": "string", "split": "string", "subset": "string", "stage": "int"}
 CELL |= {"origin": "string", "name": "string", "bin": "int", "value": "double"}
-"""What a pair counts as, several times, and their types."""
+"""Columns of a cell and their types; each pair counts in several cells."""
 
 
 class Counts(NamedTuple):
-    """Tables of how many pairs there are (column pairs)."""
+    """Tables of counts (column pairs)."""
 
     scores: pd.DataFrame
     """By split, stage, origin and score bin."""
@@ -45,9 +44,9 @@ class Counts(NamedTuple):
 
 
 def count_written(rows: DataFrame) -> Counts:
-    """Counts rows of read_release, which is read once.
+    """Counts the rows of read_release, reading them once.
 
-    Raises RuntimeError if a row is in a wrong folder.
+    Raises RuntimeError if a row is in the wrong folder.
     """
     stage, origin = F.col("stage"), F.col("origin")
     place = {"split": F.col("split"), "subset": F.col("subset")}
@@ -76,7 +75,7 @@ def count_written(rows: DataFrame) -> Counts:
 
 
 def _cell(kind: str, **given: Column) -> Column:
-    """Returns a struct CELL; what is not given is null."""
+    """Returns a struct CELL; columns that are not given are null."""
     values = {name: given.get(name, F.lit(None)) for name in CELL} | {"kind": F.lit(kind)}
     return F.struct(*[values[name].cast(how).alias(name) for name, how in CELL.items()])
 
@@ -95,7 +94,7 @@ def _in_place(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def pairs_by(counts: pd.DataFrame, *keys: str) -> Counter[Any]:
-    """Sums the pairs of a table of counts by one key, or by several."""
+    """Sums the pairs of a table of counts by one or more keys."""
     by: Any = [*keys] if len(keys) > 1 else keys[0]
     return Counter(counts.groupby(by)["pairs"].sum().to_dict())
 
@@ -105,7 +104,7 @@ def count_lineage(
 ) -> list[ReleaseLineage]:
     """Counts a build folder's pairs by run, origin, method, model and licence.
 
-    Beyond LINEAGES of these, pairs are counted as OTHERS by run and origin.
+    Combinations beyond LINEAGES are counted as OTHERS by run and origin.
     """
     known = [name for name in LINEAGE if columns.get(name) == "string"]
     fields = [StructField(name, StringType()) for name in (*known, RUN)]

@@ -1,4 +1,4 @@
-"""croissant.json of a release: MLCommons' format 1.0 for data sets.
+"""Describes a release in croissant.json: MLCommons' format 1.0 for data sets.
 
 Its specification is at docs.mlcommons.org/croissant.
 """
@@ -24,14 +24,14 @@ TYPES = {
     "int": mlc.DataType.INT32,
     "bigint": mlc.DataType.INT64,
 }
-"""Croissant's names of Spark's types; columns of any other type are not described."""
+"""Croissant's names for Spark's types; columns of other types are not described."""
 
 
 def croissant(manifest: ReleaseManifest) -> str:
-    """Returns croissant.json: every data file with its SHA-256, and a file set and a record set for
+    """Returns croissant.json: every data file with its SHA-256, a file set, and a record set for
     each split and subset.
 
-    manifest: must list the data files at least.
+    manifest: must list at least the data files.
     """
     files = [
         mlc.FileObject(

@@ -1,4 +1,4 @@
-"""The steps of one release, and what can be asked of releases that are published."""
+"""Runs the steps of a release, and answers questions about published releases."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from gaixie.udfs.text.splits import GROUP, SPLITS
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 ROWS_PER_PARTITION = 1_000_000
-"""Rows that a task looks through for duplicates, of which it sees identities only."""
+"""Rows that one task searches for duplicates; it sees only identities."""
 
 
 def session(root: str, table: bool = False) -> SparkSession:
@@ -45,7 +45,7 @@ def session(root: str, table: bool = False) -> SparkSession:
 
 
 def list_releases(root: str) -> int:
-    """Prints the published versions, the oldest first."""
+    """Prints the published versions, oldest first."""
     table = _table("version", "created", "pairs", "stages", "licence", "runs", "")
     latest = store.read_latest(root)
     for manifest in store.published(root):
@@ -65,7 +65,7 @@ def list_releases(root: str) -> int:
 
 
 def verify(root: str, name: str) -> int:
-    """Prints each fault of a published release as a line that begins with the file."""
+    """Prints each fault of a published release, one a line; the line begins with the file."""
     manifest = store.published_release(root, name)
     faults = faults_of(root, manifest, lambda: session(root))
     for fault in faults:
@@ -78,7 +78,7 @@ def verify(root: str, name: str) -> int:
 
 
 def trace_pair(root: str, name: str | None, pair_id: str) -> int:
-    """Prints where a pair of a release comes from. name: a version; by default the latest."""
+    """Prints where a pair of a release comes from. name: a version; None means the latest."""
     name = name or store.read_latest(root)
     if name is None:
         raise JobError(f"{root}: no published release")
@@ -106,7 +106,7 @@ def release(request: store.ReleaseRequest) -> int:
         say(f"run '{lacking}' has no column 'group': the release is split by source sentence")
     folder = storage.join(store.folder_of(request.root, request.version), f"build-{token_hex(4)}")
     try:
-        if not request.dry_run:  # a root that may not be written shows itself before the work
+        if not request.dry_run:  # a root without write permission must fail before the work
             note = {"version": request.version, "runs": request.runs}
             storage.write_json(storage.join(folder, store.STARTED), note)
         spark = session(request.root, bool(request.table))
@@ -125,7 +125,7 @@ def release(request: store.ReleaseRequest) -> int:
         with suppress(OSError):
             storage.delete(folder)
         raise
-    # Before the manifest: of two that make one version and tag different snapshots, one fails.
+    # Before the manifest: if two jobs make one version and tag different snapshots, one fails.
     tag()
     job.publish(manifest)
     return 0
@@ -134,7 +134,7 @@ def release(request: store.ReleaseRequest) -> int:
 def _tag(
     spark: SparkSession, request: store.ReleaseRequest, runs: list[rows.SourceRun]
 ) -> Callable[[], None]:
-    """Returns what tags the table's snapshot with the runs, if there is a table."""
+    """Returns a function that tags the table's snapshot with the runs, if there is a table."""
     if not request.table:
         return lambda: None
     table = IcebergTable(spark, request.table)
@@ -161,7 +161,7 @@ class Release:
 
     @property
     def expected(self) -> Counter[tuple[str, int]]:
-        """Pairs to release, by origin and stage."""
+        """Counts the pairs to release, by origin and stage."""
         return self.in_runs - self.duplicates
 
     def _pairs(self) -> DataFrame:
@@ -184,7 +184,7 @@ class Release:
         return rows.shards_of(self.expected, self.settings, size / self.in_runs.total())
 
     def dry_run(self) -> None:
-        """Says what would be released."""
+        """Prints what would be released."""
         self._print_counts()
         for (split, stage), files in self._shards().items():
             share = self.settings.split[split]
@@ -207,7 +207,7 @@ class Release:
         data = storage.join(self.folder, "data")
         with progress(self.spark, "writing shards", self.expected.total()):
             rows.write_shards(pairs, data, self._shards(), settings.seed)
-        for file in storage.list_files(data):  # checksums and markers of Spark's file systems
+        for file in storage.list_files(data):  # includes checksums and markers of Spark
             if file.uri.rpartition("/")[2].startswith((".", "_")):
                 storage.delete(file.uri)
         schema = pairs.drop("split").schema
@@ -215,9 +215,9 @@ class Release:
 
     @timed("count")
     def count(self) -> None:
-        """Counts what was written.
+        """Counts the written rows.
 
-        Raises RuntimeError unless the runs' rows are what was written and the duplicates.
+        Raises RuntimeError unless the runs' rows equal those written plus the duplicates.
         """
         with progress(self.spark, "counting", self.expected.total()):
             written = rows.read_release(self.spark, self.folder)
@@ -244,7 +244,7 @@ class Release:
 
     @timed("files")
     def describe(self) -> ReleaseManifest:
-        """Writes the card, and returns the manifest but for its seconds."""
+        """Writes the card, and returns the manifest without its seconds."""
         shards = storage.list_files(storage.join(self.folder, "data"))
         data = describe_files(self.spark, self.folder, shards)
         manifest = self._manifest().model_copy(update={"files": data})
@@ -258,7 +258,7 @@ class Release:
         return manifest.model_copy(update={"files": [*described, *data]})
 
     def _manifest(self) -> ReleaseManifest:
-        """Returns the manifest but for its files and seconds."""
+        """Returns the manifest without its files and seconds."""
         by_folder = pairs_by(self.scores, "split", "stage", "origin")
         counts: dict[str, dict[int, dict[str, int]]] = {}
         for split, stage, origin in product(SPLITS, STAGES, ORIGINS):
@@ -307,9 +307,9 @@ class Release:
         )
 
     def publish(self, manifest: ReleaseManifest) -> None:
-        """Creates the manifest, which makes the release exist; who comes second has lost.
+        """Creates the manifest, which makes the release exist; only the first process can.
 
-        Where the store never answers, the manifest may be there: then the build folder stays.
+        If the store never answers, the manifest may exist: then the build folder stays.
         """
         seconds = {step: round(value, 3) for step, value in self.seconds.items()}
         stamp = {"created": now("microseconds"), "seconds": seconds}
@@ -336,7 +336,7 @@ class Release:
             print(f"{store.latest_of(root)}: {store.move_latest(root, manifest)}")
 
     def _print_counts(self) -> None:
-        """Prints the pairs to release by origin and stage, and the duplicates left out."""
+        """Prints the pairs to release by origin and stage, and the number of duplicates."""
         stages = self.settings.stages
         table = _table(
             "origin", "in the runs", "duplicates", *[f"stage {s}" for s in stages], "released"
@@ -363,7 +363,7 @@ def _table(*names: str) -> Table:
 def _of(
     counts: Counter[tuple[str, int]], origin: str | None = None, stage: int | None = None
 ) -> int:
-    """Counts pairs of an origin and a stage; None takes all of them."""
+    """Counts the pairs of an origin and a stage; None covers all of them."""
     return sum(
         pairs
         for (one, two), pairs in counts.items()
@@ -372,7 +372,7 @@ def _of(
 
 
 def _means(judgements: pd.DataFrame) -> dict[int, dict[str, float]]:
-    """Returns the mean of each output by stage. judgements: as of Counts."""
+    """Returns the mean of each output by stage. judgements: see Counts."""
     sums = judgements.groupby(["stage", "output"])[["sum", "pairs"]].sum()
     means = (sums["sum"] / sums["pairs"]).round(4).to_dict()
     return {

@@ -1,4 +1,5 @@
-"""The plots of a release: scores, judgements and lengths by stage, drawn as those of a run are."""
+"""Draws the plots of a release: scores, judgements and lengths by stage, in the style of a run's
+plots."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ from gaixie.udfs.spscore.stages import ORIGINS, STAGES
 
 NAMES = [f"stage {stage}" for stage in STAGES]
 COLOURS = dict(zip(NAMES, ("#c8c8c8", "#a9cbe5", "#5b8db8", "#1f4e79"), strict=True))
-"""The harder, the darker."""
+"""Colours by stage: a harder stage is darker."""
 
 
 def draw_scores(counts: pd.DataFrame) -> bytes:
-    """PNG: a panel for each origin. counts: as of Counts.scores."""
+    """Returns a PNG with a panel for each origin. counts: see Counts.scores."""
     panels = {
         (origin,): {
             stage: bars_of_scores(pairs_by(part, "bin")) for stage, part in one.groupby("stage")
@@ -31,7 +32,7 @@ def draw_scores(counts: pd.DataFrame) -> bytes:
 
 
 def draw_judgements(counts: pd.DataFrame) -> bytes:
-    """PNG: a panel for each judgement. counts: as of Counts.judgements."""
+    """Returns a PNG with a panel for each judgement. counts: see Counts.judgements."""
     panels = {
         (name,): {stage: bars_of(pairs_by(part, "bin")) for stage, part in one.groupby("stage")}
         for name, one in counts.groupby("output")
@@ -40,10 +41,10 @@ def draw_judgements(counts: pd.DataFrame) -> bytes:
 
 
 def draw_lengths(counts: pd.DataFrame, characters: int) -> bytes:
-    """PNG: for each origin the lengths of sources and of paraphrases, in characters.
+    """Returns a PNG with the lengths of each origin's sources and paraphrases, in characters.
 
-    counts: as of Counts.lengths; characters: width of a bin. The last bar is of that length and
-    more: where 99.5 % of all sentences end.
+    counts: see Counts.lengths; characters: width of a bin. The last bar covers that length and
+    more, where 99.5 % of all sentences end.
     """
     pairs = np.cumsum(np.bincount(counts["bin"], counts["pairs"]))
     bars = max(int(np.searchsorted(pairs, 0.995 * pairs[-1])), 1) + 1
@@ -63,7 +64,7 @@ def _draw(
     panels: Mapping[Any, Mapping[Any, np.ndarray]],
     width: float | None = None,
 ) -> bytes:
-    """Draws panels, with their bars by stage, in rows of their titles.
+    """Draws panels in rows by title, with their bars by stage.
 
     width: of a bar on the axis, if the axis does not end at 1.
     """

@@ -1,4 +1,5 @@
-"""Makes the rows of a release: pairs of several runs, each once, split and in shards."""
+"""Makes the rows of a release: the pairs of several runs, without duplicates, split and in
+shards."""
 
 from __future__ import annotations
 
@@ -47,18 +48,18 @@ COLUMNS = StructType(
         StructField("stage", IntegerType()),
     ]
 )
-"""Columns of a release; kept columns of the runs follow."""
+"""Columns of a release; the columns kept from the runs follow."""
 
 LINEAGE = ("method", "model", "version", "parameters", "license")
-"""Columns of text that a release takes over from the runs that have them: how a pair came about."""
+"""Text columns that say how a pair was made; a release copies them from the runs that have them."""
 
 RUN = "run"
-"""Column of a release that names the run that a pair was taken from."""
+"""Column of a release that names the run of a pair."""
 
 
 @dataclass(frozen=True)
 class SourceRun:
-    """A published run that a release takes pairs from."""
+    """A published run whose pairs go into a release."""
 
     run_id: str
     folder: str
@@ -74,7 +75,7 @@ class SourceRun:
 
 
 def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str]) -> SourceRun:
-    """Looks at a run. Raises JobError if it is not published or lacks a column to keep."""
+    """Checks a run. Raises JobError if it is not published or lacks a column to keep."""
     folder = storage.join(root, "runs", run_id)
     try:
         manifest, digest = read_run(folder), storage.sha256(storage.join(folder, NAME))
@@ -115,7 +116,7 @@ def find_run(root: str, run_id: str, stages: Sequence[int], keep: Sequence[str])
 
 
 def check_digests(spark: SparkSession, runs: Sequence[SourceRun]) -> None:
-    """Raises JobError if a file of a run is not what its manifest says; the executors read it."""
+    """Raises JobError if a run's file differs from its manifest; the executors read the files."""
     for run in runs:
         uris = [
             storage.join(run.folder, file.path) for file in run.manifest.files.get("scored", [])
@@ -164,8 +165,7 @@ def check_signatures(runs: Sequence[SourceRun]) -> None:
 def read_runs(
     spark: SparkSession, runs: Sequence[SourceRun], stages: Sequence[int], keep: Sequence[str]
 ) -> DataFrame:
-    """Reads the chosen stages: COLUMNS, keep, lineage_of the runs, and in run the number of the
-    run."""
+    """Reads the chosen stages: COLUMNS, keep, lineage_of the runs, and the run's number in run."""
     parts: list[DataFrame] = []
     types: dict[str, tuple[DataType, str]] = {}
     for number, run in enumerate(runs):
@@ -184,7 +184,7 @@ def read_runs(
                         f"'{first_run}', {extra[name].dataType.simpleString()} in '{run.run_id}'"
                     )
         lineage = [StructField(name, StringType()) for name in lineage_of(runs)]
-        schema = StructType([*schema, *lineage])  # null where a run has no such column
+        schema = StructType([*schema, *lineage])  # null if a run has no such column
         read = spark.read.options(**CHECKED).schema(schema)
         rows = read.parquet(folder).where(F.col("stage").isin(*stages))
         parts.append(rows.withColumn(RUN, F.lit(number)))
@@ -192,27 +192,27 @@ def read_runs(
 
 
 def lineage_of(runs: Sequence[SourceRun]) -> list[str]:
-    """Returns those of LINEAGE that any run has, and the group if all have it: the split goes by
-    it."""
+    """Returns the columns of LINEAGE that any run has, and the group, which decides the split, if
+    all runs have it."""
     shared = [GROUP] if all(GROUP in run.lineage for run in runs if run.rows) else []
     return shared + [name for name in LINEAGE if any(name in run.lineage for run in runs)]
 
 
 def named_runs(rows: DataFrame, runs: Sequence[SourceRun]) -> DataFrame:
-    """Puts the names of runs in place of their numbers in rows of read_runs."""
+    """Replaces run numbers by run names in rows of read_runs."""
     names = F.array(*[F.lit(run.run_id) for run in runs])
     return rows.withColumn(RUN, F.get(names, F.col(RUN)))
 
 
 def find_duplicates(rows: DataFrame) -> DataFrame:
-    """Finds the rows whose pair an earlier run has too: pair_id, run, origin and stage."""
+    """Finds the rows whose pair an earlier run also has: pair_id, run, origin and stage."""
     rank = F.expr("row_number() OVER (PARTITION BY pair_id ORDER BY run)")
     ranked = rows.select("pair_id", "run", "origin", "stage").withColumn("rank", rank)
     return ranked.where("rank > 1").drop("rank")
 
 
 def drop_duplicates(rows: DataFrame, duplicates: DataFrame, count: int) -> DataFrame:
-    """Leaves the duplicates out of rows; count: how many they are."""
+    """Removes the duplicates from rows. count: their number."""
     keys = duplicates.select("pair_id", "run")
     return rows.join(
         F.broadcast(keys) if count <= 1_000_000 else keys, ["pair_id", "run"], "left_anti"
@@ -223,7 +223,7 @@ def drop_duplicates(rows: DataFrame, duplicates: DataFrame, count: int) -> DataF
 
 
 def source_hashes(seed: int) -> Callable[..., Column]:
-    """Returns gaixie.udfs.text.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
+    """Wraps gaixie.udfs.text.splits.source_hashes as an Arrow UDF: string -> 64 bits, signed."""
 
     @arrow_udf(LongType())  # type: ignore[call-overload]  # pyspark's stubs miss a default
     def hashes(source: pa.Array) -> pa.Array:
@@ -233,14 +233,14 @@ def source_hashes(seed: int) -> Callable[..., Column]:
 
 
 def split_key(columns: Sequence[str]) -> Column:
-    """Returns what decides a row's split: its group if the release has that column, else its
+    """Returns the key of a row's split: its group if the release has that column, else its
     source."""
     source = F.col("source")
     return F.coalesce(F.col(GROUP).cast("string"), source) if GROUP in columns else source
 
 
 def split_column(shares: Mapping[str, float], seed: int, key: Column) -> Column:
-    """Returns gaixie.udfs.text.splits.splits_of as a column of the key."""
+    """Computes gaixie.udfs.text.splits.splits_of as a column of the key."""
     ends = splits.bounds([*shares.values()])
     if len(ends) == 1:
         return F.lit(SPLITS[ends[0][0]])
@@ -275,11 +275,11 @@ def shards_of(
 def write_shards(
     rows: DataFrame, folder: str, shards: Mapping[tuple[str, int], int], seed: int
 ) -> None:
-    """Writes folder/split=…/subset=stage-…/*.parquet, the number of files that shards states.
+    """Writes folder/split=…/subset=stage-…/*.parquet, with the number of files that shards gives.
 
-    Hashes of pair_id and seed decide a row's file and its place there: files of one stage are even
-    in size and mix, and they are the same however the rows were spread over machines. The stage is
-    a column of the files, so the folders have a name of their own for it.
+    Hashes of pair_id and seed decide a row's file and place in it. So the files of a stage are
+    equal in size and mix, and do not depend on how the rows were spread over machines. The stage is
+    a column of the files, so the folders use another name for it.
     """
     write_partitioned(
         rows.withColumn("subset", F.concat(F.lit("stage-"), F.col("stage").cast("string"))),
@@ -288,12 +288,12 @@ def write_shards(
         {(split, f"stage-{stage}"): files for (split, stage), files in shards.items()},
         spread_by=F.xxhash64(F.lit("file"), F.lit(seed), "pair_id"),
         order=(F.xxhash64(F.lit("order"), F.lit(seed), "pair_id"), "pair_id"),
-        marker=False,  # a release holds what its manifest lists
+        marker=False,  # a release holds only what its manifest lists
     )
 
 
 def read_release(spark: SparkSession, folder: str, schema: StructType = COLUMNS) -> DataFrame:
-    """Reads a build folder's data, with split and subset of the folders."""
+    """Reads a build folder's data, with the split and subset of its folders."""
     fields = [StructField(name, StringType()) for name in ("split", "subset")]
     path = storage.spark_uri(storage.join(folder, "data"))
     return spark.read.schema(StructType([*schema, *fields])).parquet(path)

@@ -1,11 +1,11 @@
-"""Where releases lie, and which of them readers see. Plain files, no Spark.
+"""Decides where releases lie, and which of them readers see. Uses plain files, no Spark.
 
-  ROOT/releases/VERSION/build-TOKEN/    all that one release wrote
+  ROOT/releases/VERSION/build-TOKEN/    everything that one release wrote
   ROOT/releases/VERSION/manifest.json   created once, last: names the build folder that counts
   ROOT/releases/latest.json             the version that readers take by default
 
-Nothing is locked or renamed: of several releases of one version, the one that creates the manifest
-has published it, and a build folder that no manifest names does not exist for readers.
+Nothing is locked or renamed. If several releases make one version, the one that creates the
+manifest publishes it; a build folder that no manifest names does not exist for readers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from gaixie.udfs.storage.manifest import (
 from gaixie.udfs.text.splits import SPLITS
 
 STARTED = "started.json"
-"""First file of a build folder, gone before the release is published: its version and runs."""
+"""First file of a build folder, with its version and runs; deleted before the release is
+published."""
 
 VERSION = re.compile(r"\d+(\.\d+){1,2}(-[0-9A-Za-z][0-9A-Za-z.-]*)?")
 
@@ -74,7 +75,7 @@ def published_release(root: str, version: str) -> ReleaseManifest:
 
 
 def published(root: str) -> list[ReleaseManifest]:
-    """Reads all manifests, the oldest first; names one that cannot be read on standard error."""
+    """Reads all manifests, oldest first; reports unreadable ones on standard error."""
     manifests = []
     for version in storage.children(storage.join(root, "releases")):
         if VERSION.fullmatch(version) and storage.exists(manifest_of(root, version)):
@@ -86,9 +87,9 @@ def published(root: str) -> list[ReleaseManifest]:
 
 
 def runs_in_use(root: str, unpublished: bool = True) -> set[str]:
-    """Names the runs of all releases. Raises ManifestError for a release that cannot be read.
+    """Returns the runs of all releases. Raises ManifestError for a release that cannot be read.
 
-    unpublished: also those that a release at work, or one that was killed, is made of.
+    unpublished: whether to include the runs of releases in progress or killed.
     """
     named: set[str] = set()
     for version in filter(VERSION.fullmatch, storage.children(storage.join(root, "releases"))):
@@ -101,8 +102,8 @@ def runs_in_use(root: str, unpublished: bool = True) -> set[str]:
 
 
 def unreleased_runs(root: str) -> list[str]:
-    """Names the published runs that no release names, the oldest first, of the newest run's
-    signature. Raises JobError for one whose pairs have no score of that signature."""
+    """Returns the published runs of the newest run's signature that no release names, oldest first.
+    Raises JobError for an unreleased run whose pairs have no score of that signature."""
     named, runs = runs_in_use(root, unpublished=False), read_runs(root)
     new = [run for run in runs if run.run_id not in named]
     if not new:
@@ -122,9 +123,8 @@ UNRELEASED = "unreleased"
 
 
 def runs_of(root: str, names: Iterable[str]) -> list[str]:
-    """Returns names of runs, in which a release's version stands for its runs, and UNRELEASED for
-    the published runs that no release names. Raises JobError for a version that is not published.
-    """
+    """Expands names of runs: a release's version stands for its runs, UNRELEASED for the published
+    runs that no release names. Raises JobError for an unpublished version."""
     runs: list[str] = []
     for name in names:
         if name == UNRELEASED:
@@ -146,7 +146,7 @@ def read_latest(root: str) -> str | None:
 
 
 def set_latest(root: str, version: str) -> None:
-    """Points latest.json at a published version, whichever it named before."""
+    """Points latest.json at a published version, whatever it named before."""
     published_release(root, version)
     pointer = {
         "version": version,
@@ -157,10 +157,10 @@ def set_latest(root: str, version: str) -> None:
 
 
 def move_latest(root: str, manifest: ReleaseManifest) -> str:
-    """Points latest.json at a new release unless a newer one is there; returns what it names.
+    """Points latest.json at a new release unless a newer one is named; returns what it names.
 
-    Two releases that end together may write in either order: each looks afterwards whether one that
-    was published later has been passed over, so that the last to write leaves the newest.
+    Two releases that end together may write in either order. Each then checks whether it has passed
+    over a later one, so that the last to write leaves the newest.
     """
     current = read_latest(root)
     if current and published_release(root, current).created > manifest.created:
@@ -183,7 +183,7 @@ def unpublished_builds(root: str) -> Iterator[str]:
             yield storage.join(folder, name)
 
 
-# What a release is asked for
+# What a release request contains
 
 SHARES_TOLERANCE = 1e-9
 
@@ -226,7 +226,8 @@ class ReleaseRequest(BaseModel):
 
     @property
     def settings(self) -> ReleaseSettings:
-        """Returns what decides the rows and their files, as the manifest states it."""
+        """Returns the settings that decide the rows and their files, as the manifest states
+        them."""
         return ReleaseSettings(
             stages=self.stages,
             split=dict(zip(SPLITS, self.split, strict=False)),

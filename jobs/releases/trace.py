@@ -1,7 +1,7 @@
-"""Traces a released pair from its place in the release back to the file that it was read from.
+"""Traces a released pair back from the release to the file from which it was read.
 
-Nothing is sorted by pair_id, which is random, so the search reads that column of all files: 32
-bytes of each pair.
+Files are not sorted by pair_id, which is random, so the search reads that column of all files: 32
+bytes for each pair.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ PAIR_ID = re.compile("[0-9a-f]{32}")
 def trace(root: str, manifest: ReleaseManifest, pair_id: str) -> list[tuple[str, str]]:
     """Returns (what, value) of a pair, from how it was made to its score.
 
-    Raises JobError where the release has no such pair. It says what is gone since, such as a run or
-    an input.
+    Raises JobError if the release has no such pair. It reports runs and inputs that no longer
+    exist.
     """
     if not PAIR_ID.fullmatch(pair_id):
         raise JobError(f"--trace {pair_id}: expected a pair_id, 32 hexadecimal digits")
@@ -64,9 +64,9 @@ def trace(root: str, manifest: ReleaseManifest, pair_id: str) -> list[tuple[str,
 
 
 def find_pair(uris: Sequence[str], pair_id: str) -> tuple[str, dict[str, Any]] | None:
-    """Returns the file and the row of a pair, with what folders' names say, such as split=train.
+    """Returns the file and the row of a pair, with values from folder names such as split=train.
 
-    None where no file has the pair.
+    Returns None if no file has the pair.
     """
     wanted = ds.field("pair_id") == pair_id
     for uri in _files_with(uris, wanted):
@@ -79,7 +79,7 @@ def find_pair(uris: Sequence[str], pair_id: str) -> tuple[str, dict[str, Any]] |
 
 
 def _files_with(uris: Sequence[str], wanted: ds.Expression) -> Iterator[str]:
-    """Yields those of some Parquet files that have a row; reads the filter's columns alone."""
+    """Yields those Parquet files that have a matching row; reads only the filter's columns."""
     for uri in uris:
         try:
             if _open(uri).count_rows(filter=wanted):
@@ -97,7 +97,8 @@ def _open(uri: str) -> ds.Dataset:
 def _of_its_run(
     root: str, manifest: ReleaseManifest, row: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], RunManifest | None]:
-    """Returns (row with its run, row of the run, the run's manifest); nothing of what is gone.
+    """Returns (row with its run, row of the run, the run's manifest), without those that no longer
+    exist.
 
     A release of an earlier Gaixie names no run; then its runs are searched in order.
     """
@@ -124,7 +125,7 @@ def _in_run(
 
 
 def _inputs(run: RunManifest | None, row: dict[str, Any], root: str) -> Iterator[tuple[str, str]]:
-    """Yields the run, the file that it read the pair from, and how that file was made."""
+    """Yields the run, the file from which it read the pair, and how that file was made."""
     if run is None:
         yield "run", f"{row.get(RUN) or 'unknown'}: is gone from {root}/runs"
         return
@@ -152,7 +153,7 @@ def _inputs(run: RunManifest | None, row: dict[str, Any], root: str) -> Iterator
 
 
 def _stored(path: str) -> list[storage.File]:
-    """Lists the files of a path of settings, which may be a pattern."""
+    """Lists the files of a path in settings, which may be a pattern."""
     with suppress(OSError):
         if files := storage.list_files(path):
             return [file for file in files if "/_" not in file.uri and file.size]
@@ -163,7 +164,7 @@ def _stored(path: str) -> list[storage.File]:
 
 
 def _made_by(uri: str) -> Iterator[tuple[str, str]]:
-    """Yields what jobs/build_pairs.py says about a file of its pairs."""
+    """Yields what jobs/build_pairs.py recorded about a file of its pairs."""
     folder, pairs, _ = uri.rpartition("/pairs/")
     with suppress(OSError, ValueError):
         built = storage.read_json(storage.join(folder, NAME)) if pairs else {}

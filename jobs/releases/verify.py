@@ -1,4 +1,4 @@
-"""Checks that a release is still what its manifest says, and compares two releases."""
+"""Checks that a release still matches its manifest, and compares two releases."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from gaixie.udfs.text.splits import GROUP, SPLITS
 def describe_files(
     spark: SparkSession, folder: str, files: Sequence[storage.File]
 ) -> list[ReleaseFile]:
-    """Describes files below a build folder for a manifest; Parquet files are DataFiles.
+    """Describes the files below a build folder for a manifest; Parquet files become DataFiles.
 
-    The executors read them; of Parquet, the driver reads the footers.
+    The executors read the files; the driver reads the Parquet footers.
     """
     sums = digests(spark, [file.uri for file in files])
 
@@ -53,9 +53,9 @@ def describe_files(
 def faults_of(
     root: str, manifest: ReleaseManifest, start_spark: Callable[[], SparkSession]
 ) -> list[str]:
-    """Lists what is wrong with a release; nothing if it is what its manifest says.
+    """Lists the faults of a release; empty if it matches its manifest.
 
-    start_spark: gives the session, whose executors read every byte.
+    start_spark: returns the session, whose executors read every byte.
     """
     folder, spark = build_of(root, manifest), start_spark()
     there = {file.uri for file in storage.list_files(folder)}
@@ -104,7 +104,7 @@ def _row_faults(spark: SparkSession, folder: str, manifest: ReleaseManifest) -> 
 
 
 def difference(spark: SparkSession, root: str, a: ReleaseManifest, b: ReleaseManifest) -> str:
-    """Returns how release b differs from release a, as text."""
+    """Returns text that says how release b differs from release a."""
     lines = [f"release {a.version} -> {b.version}"]
     lines += [*_setting_changes(a, b)] or [
         "signature, licence, columns, settings and runs are the same"

@@ -1,1 +1,1 @@
-"""What score_corpus calls: settings, chunks, the pipeline, duplicates, the report."""
+"""Holds what score_corpus calls: settings, chunks, the pipeline, duplicates, the report."""

@@ -1,4 +1,4 @@
-"""Counts the pairs of a run by origin and score, from which its stages follow."""
+"""Counts the pairs of a run by origin and score; the stages follow from these counts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gaixie.udfs.spscore import JUDGEMENTS
 from gaixie.udfs.spscore.stages import SCORE_BINS, stage
 
 Cells = Counter[tuple[str, int, bool]]
-"""Pairs by origin, score bin, and whether their meaning keeps them in stage 1."""
+"""Counts pairs by origin, score bin, and whether their meaning keeps them in stage 1."""
 
 
 @dataclass(frozen=True)
 class Stages:
-    """What is known of the scored pairs before they are written."""
+    """Thresholds and counts of the scored pairs before they are written."""
 
     thresholds: dict[str, list[float]]
     """Scores at which stages 1, 2 and 3 begin, by origin; NaN where a quantile had no pairs."""
@@ -52,7 +52,7 @@ def by_origin(cells: Cells) -> Counter[str]:
 
 
 BARS, TENTHS = 20, 10
-"""Bins of the score and of a judgement in a manifest's histograms."""
+"""Number of bins for the score and for a judgement in a manifest's histograms."""
 
 
 def histograms(

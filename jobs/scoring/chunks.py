@@ -1,7 +1,7 @@
-"""Scores a run chunk by chunk: some files at a time go to its _work folder, and stay there.
+"""Scores a run in chunks of files: each chunk goes to the run's _work folder and stays there.
 
-Each chunk is followed by a marker with what went into it and what came out. A killed run goes
-on after the last marker. On the terminal, in file names and in the settings a chunk is a "unit".
+A marker after each chunk records what went in and what came out. A killed run continues after the
+last marker. On the terminal, in file names and in the settings a chunk is called a "unit".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gaixie.udfs.text.validate import MALFORMED, REASONS
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some files of one input, which are scored and kept together."""
+    """Some files of one input, scored and stored together."""
 
     number: int
     input: InputFiles
@@ -81,8 +81,8 @@ class ChunkScorer:
         folder: str,
         profile: ResourceProfile | None = None,
     ):
-        """score: score_columns of gaixie.udfs.spark; signature: what decides its scores; folder:
-        _work; profile: of the tasks that score."""
+        """score: score_columns of gaixie.udfs.spark; signature: decides its scores; folder: _work;
+        profile: resources of the tasks that score."""
         self._profile = profile
         self._spark, self._storage, self._settings = spark, storage, settings
         self._score, self._signature, self._folder = score, signature, folder
@@ -94,9 +94,10 @@ class ChunkScorer:
         """Rows that cannot be scored, by reason."""
 
     def score(self, chunks: list[Chunk], limit: int | None, check_lock: Callable[[], None]) -> None:
-        """Scores chunk by chunk, each followed by a marker with its counts; limit: rows in all.
+        """Scores the chunks one by one, and leaves a marker with counts after each. limit: rows in
+        all.
 
-        check_lock: raises where another process has the run.
+        check_lock: raises if another process holds the run.
         """
         for chunk in chunks:
             check_lock()
@@ -115,7 +116,7 @@ class ChunkScorer:
                 self._schemas[f"{self._folder}/{chunk.name}"] = schema
 
     def _score_chunk(self, chunk: Chunk, title: str, limit: int | None) -> dict[str, Any]:
-        """Returns rows by origin, unfit ones by reason, corrupt files, and the schema written."""
+        """Returns rows by origin, unfit rows by reason, corrupt files, and the schema written."""
         corrupt: dict[str, str] = {}
 
         def write(files: list[File]) -> dict[str, Any]:
@@ -134,7 +135,7 @@ class ChunkScorer:
                 writer.parquet(f"{self._folder}/{chunk.name}")
             sizes = [file.size for file in files]
             share = unfit.get["undecodable"] / max(sum(read.get.values()), 1)
-            if share > min(sizes) / sum(sizes) / 4:  # then it may be all rows of a file
+            if share > min(sizes) / sum(sizes) / 4:  # these may be all rows of one file
                 check_encoding(self._spark, chunk.input, files)
             counts = {"rows": +Counter(read.get), "unfit": +Counter(unfit.get)}
             return counts | {"schema": scored.schema.jsonValue()}
@@ -145,7 +146,7 @@ class ChunkScorer:
         return (counts or {"rows": {}, "unfit": {}, "schema": None}) | {"corrupt": corrupt}
 
     def _spread(self, rows: DataFrame, chunk: Chunk, limit: int | None) -> DataFrame:
-        """Spreads rows over the cores where the files cannot be read in enough pieces."""
+        """Spreads rows over the cores if the files cannot be read in enough pieces."""
         available = cores(self._spark)
         pieces = 1 if limit is not None else chunk.input.pieces(chunk.files)
         size = sum(file.size for file in chunk.files)
@@ -156,7 +157,7 @@ class ChunkScorer:
     def rows(self, fit: bool) -> DataFrame:
         """Reads the rows of all chunks that are fit, or those that are not.
 
-        Columns of scored_rows, and row_key, unique and stable.
+        Columns are those of scored_rows, and row_key, which is unique and stable.
         """
         reader = self._spark.read.options(**CHECKED)
         parts = [
@@ -167,15 +168,16 @@ class ChunkScorer:
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Returns the bytes of each file of the chunks, once all are scored."""
+        """Returns the size of each file of the chunks in bytes, once all are scored."""
         return [file.size for path in self._schemas for file in self._storage.list_files(path)]
 
     def bytes_per_row(self) -> float:
-        """Returns the bytes of a row in Parquet."""
+        """Returns the mean bytes of a row in Parquet."""
         return sum(self.sizes) / max(self.read.total(), 1)
 
     def _fingerprint(self, chunk: Chunk, left: int | None) -> str:
-        """Changes with anything that the chunk's result depends on."""
+        """Returns a digest of everything that decides the chunk's result. left: rows left of the
+        limit."""
         parts = {
             "files": [
                 [file.uri, file.size, round(file.modified.timestamp() * 1000)]
@@ -211,36 +213,36 @@ def _counts_by(name: str, values: Iterable[str]) -> list[Column]:
     return [F.count_if(F.col(name) == value).alias(value) for value in values]
 
 
-# Which rows are left out: all of a pair but one
+# Which rows are left out: all but one of each pair
 
 MAX_BROADCAST = 2_000_000
-"""Rows that every executor may be given: their keys take 16 MB and more."""
+"""Maximum rows whose keys are sent to every executor; the keys take 16 MB and more."""
 
 KEPT = ("row_key", "origin", "spscore", "meaning")
 
 
 FEW = 250_000
-"""Rows of which all are compared: fewer than a narrow pass would pay for."""
+"""Rows up to which all are compared: a narrow pass would not pay off."""
 
 
 def find_duplicates(pairs: DataFrame, count: int, extra: Iterable[StructField]) -> DataFrame | None:
-    """Finds the rows to leave out, with the columns KEPT; None if there are none for sure.
+    """Finds the rows to leave out, with the columns KEPT; returns None if there are certainly none.
 
-    pairs: columns pair_id, KEPT and extra. count: their number, or more. Of the rows of a pair the
-    one stays whose extra columns hash lowest, and of these the one with the lowest row_key,
+    pairs: columns pair_id, KEPT and extra. count: their number, or more. Of the rows of a pair, it
+    keeps the one whose extra columns hash lowest, and among equals the one with the lowest row_key,
     whatever order they were read in.
 
-    Of more than FEW, a narrow pass first finds the hashes of pair_id that are there twice, 8 bytes
-    a row; then only rows with one of these, the true duplicates and a collision in 10^12 pairs of
-    rows, are compared. No row is sent twice for it: where the hashes are too many for every
-    executor, its hash decides in which task a row meets them, and its like.
+    If there are more than FEW rows, a narrow pass first finds the hashes of pair_id that occur
+    twice, 8 bytes a row. Only rows with one of these hashes are then compared: true duplicates, and
+    a collision in 10^12 pairs of rows. No row is sent twice for this: if the hashes are too many
+    for every executor, a row's hash decides the task in which it meets its like.
     """
     parts = []
     for field in extra:
         column = F.col(f"`{field.name}`")
         if isinstance(field.dataType, ArrayType | MapType | StructType):
-            column = F.to_json(column)  # a map cannot be hashed
-        parts += [column.isNull(), column]  # a hash passes over nulls
+            column = F.to_json(column)  # maps cannot be hashed
+        parts += [column.isNull(), column]  # a hash skips nulls
     tie = (F.xxhash64(*parts) if parts else F.lit(0)).alias("tie")
     alike, key = pairs.select("pair_id", *KEPT, tie), "pair_id"
     if count > FEW:
@@ -256,15 +258,15 @@ def find_duplicates(pairs: DataFrame, count: int, extra: Iterable[StructField]) 
 
 
 PIECE = 128
-"""Bytes of a bitmap that a row is looked up in."""
+"""Size in bytes of the bitmap in which a row is looked up."""
 
 
 def leave_out(pairs: DataFrame, left_out: DataFrame, count: int) -> DataFrame:
-    """Returns pairs without the rows whose row_key is in left_out; they stay where they are read.
+    """Returns pairs without the rows whose row_key is in left_out; the rest stays where it is read.
 
-    count: rows of left_out, or more. Every executor is given their keys or, of more than
-    MAX_BROADCAST, a bitmap of the keys: they are numbered through, so that it takes up to 0.2 bytes
-    for each row of pairs, 0.2 GB for a billion.
+    count: rows of left_out, or more. Every executor gets their keys; if there are more than
+    MAX_BROADCAST, it gets a bitmap of the keys. They are numbered consecutively, so it takes
+    up to 0.2 bytes for each row of pairs, 0.2 GB for a billion.
     """
     if count <= MAX_BROADCAST:
         return pairs.join(F.broadcast(left_out.select("row_key")), "row_key", "left_anti")

@@ -1,10 +1,11 @@
-"""How unlike two runs are: the population stability index of what they hold, by origin.
+"""Compares two runs by the population stability index of their contents, by origin.
 
-The index of counts by bin is Σ (p − q) ln (p / q) over their shares p and q: 0 where these are the
-same, more than 0.25 for a large shift (Siddiqi, Credit Risk Scorecards, 2006). Few rows differ by
-chance: between samples of n and m of one population the index is about (1/n + 1/m) χ² with a degree
-of freedom for each bin but one (Yurdakul and Naranjo, Statistical properties of the population
-stability index, 2020), so a shift is also more than what chance exceeds once in a thousand.
+The index of counts by bin is Σ (p − q) ln (p / q) over their shares p and q: 0 if the shares are
+equal, more than 0.25 for a large shift (Siddiqi, Credit Risk Scorecards, 2006). Small samples also
+differ by chance: between samples of n and m of one population the index is about (1/n + 1/m) χ²,
+with one degree of freedom less than there are bins (Yurdakul and Naranjo, Statistical properties of
+the population stability index, 2020). So a shift must also exceed what chance exceeds once in a
+thousand.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from gaixie.udfs.storage.manifest import Drift, Index, RunManifest
 LARGE, BY_CHANCE = 0.25, 0.001
 
 DRIFTED = 3
-"""Exit code of a run that is published, and has drifted."""
+"""Exit code of a run that is published but has drifted."""
 
 
 def index_of(before: Sequence[int], now: Sequence[int]) -> Index | None:
-    """Compares two counts by bin; None where one of them counted nothing.
+    """Compares two counts by bin; returns None if one of them counted nothing.
 
-    Half a row is added to every bin in which either counted something, so that none is empty.
+    Adds half a row to every bin in which either counted something, so that no bin is empty.
     """
     counts = np.array([before, now], float)
     counts = counts[:, counts.any(axis=0)]
@@ -41,14 +42,14 @@ def index_of(before: Sequence[int], now: Sequence[int]) -> Index | None:
 
 
 def _chance(freedom: int) -> float:
-    """Returns what χ² exceeds with a probability of BY_CHANCE."""
-    from scipy.stats import chi2  # half a second to import
+    """Returns the value that χ² exceeds with a probability of BY_CHANCE."""
+    from scipy.stats import chi2  # takes half a second to import
 
     return float(chi2.isf(BY_CHANCE, freedom)) if freedom else 0.0
 
 
 def compare(before: RunManifest, now: RunManifest) -> Drift:
-    """Compares scores, judgements and stages, if the signatures are the same, and quarantine."""
+    """Compares quarantine and, if the signatures are equal, scores, judgements and stages."""
     found = {
         origin: {
             name: index
@@ -64,7 +65,7 @@ def compare(before: RunManifest, now: RunManifest) -> Drift:
 def _counts(
     before: RunManifest, now: RunManifest, origin: str
 ) -> Iterator[tuple[str, Sequence[int], Sequence[int]]]:
-    """Yields (name, counts, counts) of all that is compared."""
+    """Yields (name, counts, counts) of everything that is compared."""
     runs = before, now
     if before.signature == now.signature:
         histograms = [run.histograms.get(origin, {}) for run in runs]
@@ -79,11 +80,11 @@ def _counts(
 
 
 def baseline(runs: Sequence[RunManifest], signature: str, run_id: str | None) -> RunManifest | None:
-    """Returns the run to compare with: the named one, or for an empty name the last of a signature,
-    or for None no run.
+    """Returns the run to compare with: the one named; the last of a signature for an empty name; no
+    run for None.
 
-    runs: those that are published, the oldest first. Raises JobError where the named one is not
-    among them, or has another signature, so that its scores do not compare.
+    runs: the published runs, oldest first. Raises JobError if the named run is not among them, or
+    has another signature, so that its scores do not compare.
     """
     if run_id is None:
         return None

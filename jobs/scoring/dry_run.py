@@ -1,4 +1,4 @@
-"""Says what a run would do and take, by scoring the first rows of each input."""
+"""Predicts the results and cost of a run by scoring the first rows of each input."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from gaixie.jobs.scoring.pipeline import ScoreCorpus
 
 SAMPLE = 5_000
-"""Rows of an input that are looked at."""
+"""Rows read from each input."""
 
 BATCH = 1_000
-"""Pairs that are scored at a time; the first batch of an input warms up and is not measured."""
+"""Pairs scored at a time; the first batch of an input is a warm-up and is not measured."""
 
 MOVING = 13.5
-"""A pair's time on a core beside its scoring, to be read, handed to Python and back and written: so
-many times what one thread takes to write it as Parquet (docs/performance.md)."""
+"""Core time of a pair besides scoring, to read it, pass it to Python and back, and write it: a
+multiple of the time in which one thread writes it as Parquet (docs/performance.md)."""
 WRITES = 12
-"""How often the sample is written to find that; the fastest counts."""
+"""Times the sample is written to measure that; the fastest counts."""
 START_S = 15.0
-"""Before the first pair and behind the last one."""
+"""Seconds before the first pair and after the last."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What the first rows of an input showed."""
+    """Figures from the first rows of an input."""
 
     rows: float
     """Of the whole input; an estimate where its files do not say."""
@@ -62,8 +62,8 @@ def measure(
 ) -> Measured:
     """Scores a sample in this process.
 
-    sample: columns of gaixie.jobs.scoring.chunks.scored_rows, at least one row. rows: of all input.
-    limits: least and most characters of a sentence.
+    sample: columns of gaixie.jobs.scoring.chunks.scored_rows, at least one row. rows: of the whole
+    input. limits: minimum and maximum characters of a sentence.
     """
     texts = sample.select(["source", "paraphrase", "origin"]).combine_chunks()
     spent = []
@@ -72,7 +72,7 @@ def measure(
         started = time.process_time()
         score_batch(source, paraphrase, origin, model, segmenter, *limits)
         spent.append((time.process_time() - started) / len(batch))
-    # The first batch warms up, and the last one may be small.
+    # The first batch is a warm-up, and the last one may be small.
     core_s = median(spent[1:]) if len(texts) >= 2 * BATCH else float("nan")
     written = []
     for _ in range(WRITES):
@@ -85,7 +85,7 @@ def measure(
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a run is estimated for."""
+    """The cluster for which a run is estimated."""
 
     cores: int
     """Tasks that it has room for: cores, or for tier full GPUs."""
@@ -100,7 +100,7 @@ class Cluster:
 def dry_run(job: ScoreCorpus, cluster: Cluster, on_table: str) -> None:
     """Prints what a run would do and take; writes nothing.
 
-    on_table: what would be done to a table.
+    on_table: what would happen to a table.
     """
     segmenter = load_segmenter(job.scorer.segmenter)
     limits = job.settings.min_characters, job.settings.max_characters
@@ -146,7 +146,7 @@ def _print_sample(table: pd.DataFrame, settings: ScoreSettings) -> None:
 
 
 def print_estimate(samples: Iterable[Measured], cluster: Cluster, target_file_mb: float) -> None:
-    """Prints time, price and space of a run."""
+    """Prints a run's time, price and space."""
     table = pd.DataFrame([vars(sample) for sample in samples])
     of_a_pair = table.mul(table["rows"], axis=0).sum(skipna=False) / table["rows"].sum()
     scoring, moving, texts, kept = of_a_pair[["core_s", "moving_s", "text_bytes", "kept_bytes"]]

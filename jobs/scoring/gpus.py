@@ -1,4 +1,4 @@
-"""Tier ``full`` on GPUs: where executors have some, each task that scores has one to itself."""
+"""Runs tier ``full`` on GPUs: if executors have some, each scoring task has one to itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 
 def gpu_profile(spark: SparkSession, tier: str) -> ResourceProfile | None:
-    """Returns what a task that scores asks for; None: a core, as any other task does."""
+    """Returns the resources that a scoring task asks for; None means a core, as for any other
+    task."""
     context = spark.sparkContext
     amount = context.getConf().get("spark.executor.resource.gpu.amount", "0")
     if tier != "full" or amount == "0" or str(context.master).startswith("local"):
@@ -19,9 +20,9 @@ def gpu_profile(spark: SparkSession, tier: str) -> ResourceProfile | None:
 
 
 def with_profile(rows: DataFrame, profile: ResourceProfile | None) -> DataFrame:
-    """Gives the tasks that compute the rows, and what is made of them up to a shuffle, a profile.
+    """Applies a profile to the tasks that compute the rows and what follows them up to a shuffle.
 
-    Of Spark's SQL only mapInArrow takes one. This one changes nothing.
+    In Spark SQL, only mapInArrow takes a profile; the one here leaves the rows unchanged.
     """
     if profile is None:
         return rows
@@ -29,7 +30,7 @@ def with_profile(rows: DataFrame, profile: ResourceProfile | None) -> DataFrame:
 
 
 class Counts(AccumulatorParam[Counter[str]]):
-    """Adds up counts by name over tasks."""
+    """Adds up named counts over tasks."""
 
     def zero(self, value: Counter[str]) -> Counter[str]:
         return Counter()

@@ -1,8 +1,8 @@
-"""Which files and pairs earlier runs have scored, so that a run can take what is new alone.
+"""Knows which files and pairs earlier runs have scored, so that a run can take only new ones.
 
-Nothing is kept for this: the manifest of each published run names the files that it read, with size
-and time, its signature, and the runs whose pairs it scored again; its scored files hold the
-identities of its pairs.
+No extra data is kept for this. The manifest of each published run names the files it read, with
+size and time, its signature, and the runs that it rescored; its scored files hold the identities of
+its pairs.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class Ledger:
     """What the published runs of one signature have scored."""
 
     def __init__(self, settings: ScoreSettings, signature: str, runs: Sequence[RunManifest]):
-        """runs: of settings.output, those of other signatures too."""
+        """runs: those of settings.output, including other signatures."""
         alike = [run for run in runs if run.signature == signature]
         self._settings, self._signature, self._all = settings, signature, runs
         self.runs = alike if settings.new_only or settings.rescore else []
 
     @cached_property
     def rescored(self) -> list[RunManifest]:
-        """Those of settings.rescore that have pairs without a score of this signature.
+        """Returns the runs of settings.rescore that have pairs without a score of this signature.
 
-        Raises JobError for one that is not published.
+        Raises JobError for a run that is not published.
         """
         published = {run.run_id: run for run in self._all}
         for name in self._settings.rescore:
@@ -57,8 +57,8 @@ class Ledger:
 
     @cached_property
     def _seen(self) -> dict[Seen, str]:
-        """Maps files to the run that scored them; to "" those that have scores of this signature:
-        of a run, or of one that scored a run's pairs again."""
+        """Maps files to the run that scored them; to "" if their pairs have scores of this
+        signature, from that run or from one that rescored it."""
         own = scored_under(self._signature, self._all)
         runs = [run for run in self._all if self._settings.new_only and run.limit is None]
         runs.sort(key=lambda run: run.run_id in own)
@@ -67,10 +67,10 @@ class Ledger:
         }
 
     def is_new(self, source: Input, file: File) -> bool:
-        """Says whether a file was written since settings.since, and is in no run with new_only.
+        """Returns whether a file is newer than settings.since and, with new_only, in no run.
 
-        A file that was set aside, or of which --limit left rows out, is in no run. Raises JobError
-        for one that another signature alone has scored, unless settings.since bounds these.
+        A file that was set aside, or cut by --limit, is in no run. Raises JobError for a file that
+        only another signature has scored, unless settings.since is set.
         """
         since, written = self._settings.since, file.modified
         if since and written < datetime.fromisoformat(since).replace(tzinfo=UTC):
@@ -87,11 +87,12 @@ class Ledger:
         return scored_by != ""
 
     def known_pairs(self, spark: SparkSession, pairs: DataFrame, count: int) -> DataFrame | None:
-        """Finds the rows whose pair an earlier run has, with the columns KEPT; None if none has.
+        """Finds the rows whose pair an earlier run has, with the columns KEPT; returns None if none
+        has.
 
-        pairs: columns pair_id and KEPT. count: their number, or more. The identities of all earlier
-        pairs are read, 32 bytes each, past the hashes of this run's, which every executor has up to
-        MAX_BROADCAST of them; what passes is compared itself.
+        pairs: columns pair_id and KEPT. count: their number, or more. All earlier identities are
+        read, 32 bytes each, and filtered by the hashes of this run's pairs, which every executor
+        holds if there are at most MAX_BROADCAST. Those that pass are compared in full.
         """
         assert self._settings.output is not None
         root = storage.join(self._settings.output, "runs")
@@ -115,8 +116,7 @@ class Ledger:
 
 
 def _files_of(run: RunManifest) -> list[Seen]:
-    """Lists the files that a run has read; none where it was made of other settings than
-    today's."""
+    """Lists the files that a run read; none if its settings do not fit today's."""
     try:
         inputs = [Input.model_validate(given) for given in run.settings.get("inputs", [])]
     except ValidationError:
@@ -130,7 +130,7 @@ def _files_of(run: RunManifest) -> list[Seen]:
 
 
 def _reading(source: Input, *limits: Any) -> str:
-    """Tells which of a file's rows a run scores, and as what. limits: of a sentence's
-    characters."""
+    """Returns a text for which of a file's rows a run scores, and as what. limits: characters of a
+    sentence."""
     how = source.model_dump(exclude={"path", "license", "format"})
     return json.dumps([how, *limits], sort_keys=True)

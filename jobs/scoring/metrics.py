@@ -1,4 +1,4 @@
-"""A run's figures in Prometheus' text format, for a file beside the run, or for a Pushgateway."""
+"""Formats a run's figures for Prometheus, for a file beside the run or for a Pushgateway."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gaixie.udfs.storage.manifest import RunManifest
 FILE = "metrics.prom"
 JOB = "gaixie_score"
 PATIENCE = 10
-"""Seconds that a Pushgateway has."""
+"""Timeout of a Pushgateway, in seconds."""
 
 HELP = {
     "info": "Run, signature and version",
@@ -29,7 +29,7 @@ HELP = {
 
 
 def exposition(manifest: RunManifest) -> str:
-    """Returns the text; all are gauges, named gaixie_run_ and a key of HELP."""
+    """Returns the text; all metrics are gauges, named gaixie_run_ and a key of HELP."""
     lines = []
     for name, samples in groupby(_samples(manifest), itemgetter(0)):
         lines += [f"# HELP gaixie_run_{name} {HELP[name]}", f"# TYPE gaixie_run_{name} gauge"]
@@ -40,7 +40,8 @@ def exposition(manifest: RunManifest) -> str:
 
 
 def push(url: str, text: str) -> None:
-    """Sends the text to a Pushgateway; says so where it fails, since the run is published."""
+    """Sends the text to a Pushgateway; only reports a failure, since the run is already
+    published."""
     address = f"{url.rstrip('/')}/metrics/job/{JOB}"
     headers = {"Content-Type": "text/plain; version=0.0.4"}
     try:
@@ -51,7 +52,7 @@ def push(url: str, text: str) -> None:
 
 
 def _samples(manifest: RunManifest) -> Iterator[tuple[str, dict[str, str], float]]:
-    """Yields (key of HELP, labels, value), those of a key one behind the other."""
+    """Yields (key of HELP, labels, value), grouped by key."""
     names = {"run": manifest.run_id, "signature": manifest.signature, "version": manifest.gaixie}
     yield "info", names, 1
     yield "published_timestamp_seconds", {}, datetime.fromisoformat(manifest.created).timestamp()

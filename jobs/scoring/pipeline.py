@@ -49,30 +49,30 @@ from gaixie.udfs.storage.manifest import NAME, RunFile, RunManifest, RunRows
 from gaixie.udfs.text.segmenters import load_segmenter
 
 SCORED_COLUMNS = ("pair_id", "source", "paraphrase", *FEATURES, *OUTPUTS)
-"""Columns of scored files, before the input's own; origin and stage stand in the folder names."""
+"""Columns of scored files, before the input's own; folder names hold origin and stage."""
 
 Table = Literal["scored", "quarantine"]
 TABLES: tuple[Table, ...] = ("scored", "quarantine")
 REPORT, WORK = ("report.html", "report.png", metrics.FILE), "_work"
-"""What a run writes beside its manifest."""
+"""What a run writes besides its manifest."""
 
 UNIT_MB, UNIT_MB_A_CORE = 2048, 48
-"""Input of a chunk, and what it is at least for each core: tasks enough to keep a large cluster
-busy."""
+"""Input of a chunk in MB, and its minimum for each core, so that a large cluster gets enough
+tasks."""
 
 MIN_UNSHUFFLED = 256e6
-"""Bytes from which a table of many files is written without a shuffle: of fewer, files would be
-uneven."""
+"""Bytes from which a table of many files is written without a shuffle: smaller tables would get
+uneven files."""
 
 ROWS_PER_PARTITION = 250_000
-"""Rows that a task looks through for duplicates."""
+"""Rows that one task searches for duplicates."""
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """What decides a score: the model, the segmenter, and both in one line."""
+    """What decides a score: the model, the segmenter, and the signature of both."""
 
     model: SPScore
     segmenter: str
@@ -112,7 +112,7 @@ class ScoreCorpus:
         ledger: Ledger,
         baseline: RunManifest | None,
     ):
-        """baseline: the run to find drift against."""
+        """baseline: the run to compare with for drift."""
         self.spark, self.storage = spark, storage
         self.settings, self.scorer, self.inputs = settings, scorer, inputs
         self.run_id, self.folder, self.limit = run_id, folder, limit
@@ -120,7 +120,7 @@ class ScoreCorpus:
         self.profile = gpu_profile(spark, tier)
         counter = spark.sparkContext.accumulator(Counter(), Counts())
         self.read_by = counter if tier == "full" else None
-        """Pairs by what read them."""
+        """Counts pairs by what read them."""
         self.score = score_columns(scorer.model, scorer.segmenter, *lengths, self.read_by)
         work = f"{folder}/{WORK}"
         self.chunks = ChunkScorer(
@@ -137,7 +137,7 @@ class ScoreCorpus:
         """
 
     def run(self, resume: bool) -> RunManifest:
-        """All steps, one after the other."""
+        """Runs all steps in order."""
         self.start(resume)
         self.score_chunks()
         stages = self.find_stages()
@@ -145,7 +145,7 @@ class ScoreCorpus:
         return self.publish(stages)
 
     def start(self, resume: bool) -> None:
-        """Clears away what a killed run left; with resume, all but its finished chunks."""
+        """Deletes what a killed run left; with resume, everything except its finished chunks."""
         self._delete(*TABLES, *REPORT)
         deciding = {
             "signature": self.scorer.signature,
@@ -178,7 +178,7 @@ class ScoreCorpus:
 
     @timed("stages")
     def find_stages(self) -> Stages:
-        """Counts the distinct pairs by origin and score, and settles the thresholds."""
+        """Counts the distinct pairs by origin and score, and sets the thresholds."""
         rows = self.chunks.read.total()
         set_shuffle_partitions(self.spark, rows // ROWS_PER_PARTITION)
         given = self.settings.thresholds
@@ -209,7 +209,7 @@ class ScoreCorpus:
     def _find_duplicates(
         self, pairs: DataFrame, rows: int, cells_of: Callable[[DataFrame], Cells]
     ) -> tuple[Cells, Cells]:
-        """Finds what to leave out, and counts it: (all of it, rows whose pair an earlier run
+        """Finds the rows to leave out, and counts (all of them, those whose pair an earlier run
         has)."""
         known = self.ledger.known_pairs(self.spark, pairs, rows)
         of_known: Cells = Counter()
@@ -223,12 +223,12 @@ class ScoreCorpus:
 
     @timed("write")
     def write_tables(self, stages: Stages) -> None:
-        """Writes both tables, side by side."""
+        """Writes both tables at the same time."""
         with beside(self._write_quarantine):
             self._write_scored(stages)
 
     def _write_scored(self, stages: Stages) -> None:
-        """Writes the distinct pairs, a folder for each origin and stage."""
+        """Writes the distinct pairs, one folder for each origin and stage."""
         pairs = self.chunks.rows(fit=True)
         if self.duplicates:
             pairs = leave_out(pairs, self.duplicates, sum(stages.duplicates.values()))
@@ -247,9 +247,9 @@ class ScoreCorpus:
                 self._write(pairs, "scored", ("origin", "stage"), counts, "pair_id")
 
     def _split(self, counts: dict[tuple[str, int], int]) -> tuple[int, int] | None:
-        """(bytes a task, rows a file) at which tasks that each write what they read give files of
-        about target_file_mb, or half of it where that keeps more cores busy. None for too little
-        input."""
+        """Returns (bytes a task, rows a file) so that tasks that write what they read make files of
+        about target_file_mb, or half of it if that keeps more cores busy. Returns None for too
+        little input."""
         sizes, target = self.chunks.sizes, self.settings.target_file_mb * 1e6
         tasks = sum(sizes) / (target * len(counts))
         if tasks < 1 or sum(sizes) < MIN_UNSHUFFLED:
@@ -261,7 +261,7 @@ class ScoreCorpus:
         return ceil(sum(sizes) / tasks) + max(sizes), ceil(1.2 * largest / files)
 
     def _write_quarantine(self) -> None:
-        """Writes the rows that cannot be scored, a folder for each reason."""
+        """Writes the rows that cannot be scored, one folder for each reason."""
         counts = {(reason,): rows for reason, rows in self.chunks.unfit.items()}
         if not counts:
             return
@@ -289,7 +289,7 @@ class ScoreCorpus:
         self.schemas[name] = rows.schema
 
     def publish(self, stages: Stages) -> RunManifest:
-        """Counts what was written, closes the accounts, and writes report and manifest."""
+        """Counts the written rows, closes the accounts, and writes report and manifest."""
         started = time.monotonic()
         tenths = self._written("scored", ("origin", "stage", *map(_tenth, JUDGEMENTS)))
         scored: Counter[tuple[Any, ...]] = Counter()
@@ -316,12 +316,12 @@ class ScoreCorpus:
         return manifest
 
     def _files(self) -> dict[Table, list[RunFile]]:
-        """Lists what was written, with digests."""
+        """Lists the written files with digests."""
         files = {n: written_files(self.spark, self.storage, self.folder, n) for n in TABLES}
         return {name: found for name, found in files.items() if found}
 
     def _sample(self, scored: Counter[tuple[Any, ...]]) -> Sample:
-        """Samples scored pairs, the examples with the reasons for their scores."""
+        """Samples scored pairs, including the examples with the reasons for their scores."""
         if not scored:
             return Sample()
         path = f"{self.folder}/scored"
@@ -338,7 +338,7 @@ class ScoreCorpus:
         return written_counts(self.spark, f"{self.folder}/{name}", self.schemas[name], keys)
 
     def _extra_columns(self) -> dict[str, StructField]:
-        """Returns the columns of the inputs that are carried through, by name."""
+        """Returns the carried columns of the inputs, by name."""
         return {c.name: c for source in self.inputs for c in source.extra_columns}
 
     def _manifest(
@@ -394,5 +394,5 @@ class ScoreCorpus:
 
 
 def _tenth(name: str) -> Column:
-    """Returns the tenth of 0 to 1 that a column's value lies in."""
+    """Returns the tenth of 0 to 1 that a column's value falls in."""
     return F.least(F.floor(F.col(name) * TENTHS), F.lit(TENTHS - 1)).cast("int").alias(f"_{name}")

@@ -23,11 +23,11 @@ def draw_run(
     thresholds: Mapping[str, Sequence[float | None]],
     sample: Sample,
 ) -> bytes:
-    """PNG, 1,680 x 1,260 pixels.
+    """Returns a PNG of 1,680 x 1,260 pixels.
 
     bins: pairs by origin and gaixie.udfs.spscore.stages.score_bin; an origin without pairs gets no
-    panel. thresholds: where stages 1, 2 and 3 begin, by origin; None and what lies outside [0, 1]
-    is not drawn. sample: where the judgements and the correlations come from; NaN is grey.
+    panel. thresholds: where stages 1, 2 and 3 begin, by origin; None and values outside [0, 1] are
+    not drawn. sample: source of the judgements and correlations; NaN is grey.
     """
     origins = [origin for origin, counts in bins.items() if sum(counts.values())]
     figure = Figure(figsize=(12, 9), dpi=140, layout="constrained")

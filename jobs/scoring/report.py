@@ -44,13 +44,13 @@ EXPLANATIONS = {
     "identical": "both sentences are the same once normalised",
     MALFORMED: "the line could not be split into the input's columns",
 }
-"""One line for every reason of gaixie.udfs.text.validate."""
+"""Explains every reason of gaixie.udfs.text.validate in one line."""
 
 NAMES = [f"stage {stage}" for stage in STAGES]
 
 
 class Table(NamedTuple):
-    """Cells as text; the first of each row is its name."""
+    """A table of texts; the first cell of each row is its name."""
 
     head: list[str]
     rows: list[list[str]]
@@ -59,7 +59,7 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """A run's manifest, and what is shown beside it."""
+    """A run's manifest, and what the report shows beside it."""
 
     manifest: RunManifest
     folder: str
@@ -70,13 +70,13 @@ class Report:
 
     @property
     def origins(self) -> list[str]:
-        """Returns the origins of which rows were read."""
+        """Returns the origins that have rows."""
         rows = self.manifest.rows
         return [origin for origin in ORIGINS if origin in rows and rows[origin].read]
 
     @property
     def closes(self) -> bool:
-        """Says whether read = scored + quarantined + duplicates for every origin."""
+        """Returns whether read = scored + quarantined + duplicates for every origin."""
         return all(
             rows.read == rows.scored + rows.quarantined + rows.duplicates
             for rows in self.manifest.rows.values()
@@ -91,7 +91,7 @@ class Report:
         return self.manifest.total.read / self.total_seconds if self.total_seconds else 0.0
 
     def reasons(self) -> list[tuple[str, int]]:
-        """Returns quarantined rows by reason, most first."""
+        """Returns quarantined rows by reason, largest count first."""
         total: Counter[str] = Counter()
         for counts in self.manifest.quarantine.values():
             total.update(counts)
@@ -111,14 +111,14 @@ class Report:
         return self._with_total(["origin", "read", "scored", "quarantined", "duplicates"], rows)
 
     def _with_total(self, head: list[str], counts: list[list[int]]) -> Table:
-        """counts: of each origin."""
+        """counts: one list for each origin."""
         sums = [sum(column) for column in zip(*counts, strict=True)] or [0] * (len(head) - 1)
         named = zip([*self.origins, "total"], [*counts, sums], strict=True)
         *rows, total = [[name, *(f"{number:,}" for number in row)] for name, row in named]
         return Table(head, rows, total)
 
     def set_aside(self) -> Table:
-        """Lists the inputs of which files could not be read."""
+        """Lists the inputs with unreadable files."""
         rows = []
         for source in self.manifest.inputs:
             if corrupt := len(source.corrupt_files):
@@ -146,7 +146,7 @@ class Report:
         return [counts.get(stage, 0) for stage in STAGES]
 
     def quantiles(self, name: str = "origin") -> Table:
-        """Returns a row for each origin: its score at each share of its pairs."""
+        """Returns a row for each origin: its score at given shares of its pairs."""
         quantiles = self.manifest.quantiles
         shares = sorted({share for points in quantiles.values() for share in points})
         rows = [
@@ -160,7 +160,7 @@ class Report:
         return Table(["reason", "rows", "what it means"], rows)
 
     def drift(self) -> Table:
-        """Lists what was compared with an earlier run; a shift is marked."""
+        """Lists what was compared with an earlier run; marks shifts."""
         indices = self.manifest.drift.indices if self.manifest.drift else {}
         rows = [
             [
@@ -180,7 +180,7 @@ class Report:
         return Table(["step", "seconds"], rows, ["total", f"{self.total_seconds:,.1f}"])
 
     def examples(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """Yields (title, pairs from the lowest score up) of each stage that has examples."""
+        """Yields (title, pairs from the lowest score up) for each stage that has examples."""
         for stage, title in zip(STAGES, NAMES, strict=True):
             pairs = [pair for pair in self.sample.examples if pair["stage"] == stage]
             if pairs:
@@ -188,7 +188,7 @@ class Report:
 
 
 def _example(pair: dict[str, Any]) -> dict[str, Any]:
-    """Returns the pair, with its numbers as text and tables."""
+    """Returns the pair with its numbers as texts and tables."""
     features = [_score(pair[name], digits=0 if name == "sl" else 3) for name in FEATURES]
     return pair | {
         "score": _score(pair["spscore"]),
@@ -203,7 +203,7 @@ def _score(number: float | None, digits: int = 3) -> str:
 
 
 def print_summary(report: Report, console: Console | None = None) -> None:
-    """Prints the run's counts, quantiles, reasons, signature, time and paths; by default to stdout.
+    """Prints the run's counts, quantiles, reasons, signature, time and paths; to stdout by default.
 
     Numbers and paths are never shortened, however narrow the console is.
     """
@@ -249,13 +249,13 @@ def _print_table(console: Console, content: Table) -> None:
 
 
 def draw_report(report: Report) -> bytes:
-    """Draws the report's plots, as PNG."""
+    """Returns the report's plots as PNG."""
     bins = {origin: report.bins.get(origin, {}) for origin in report.origins}
     return draw_run(bins, report.manifest.thresholds, report.sample)
 
 
 def write_report(report: Report, png: bytes, storage: Storage, folder: str) -> None:
-    """Writes folder/report.png and folder/report.html, which holds the picture too."""
+    """Writes folder/report.png and folder/report.html, which embeds the picture."""
     picture = base64.b64encode(png).decode()
     page = render(TEMPLATE, report=report, manifest=report.manifest, png=picture, chinese=chinese)
     storage.write(f"{folder}/report.png", png)
@@ -268,5 +268,5 @@ def _words() -> dict[str, str]:
 
 
 def chinese(text: str) -> str:
-    """Returns a word of a table, or a reason, in Chinese; what has none stays as it is."""
+    """Returns a table's word or a reason in Chinese; unchanged if it has no translation."""
     return _words().get(text) or reason_in_chinese(text)

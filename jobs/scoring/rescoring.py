@@ -1,5 +1,5 @@
-"""Reads the pairs of published runs for --rescore, as the runs have them: what is in quarantine or
-was a duplicate is not judged again."""
+"""Reads the pairs of published runs for --rescore. It does not judge again what those runs
+quarantined or dropped as duplicates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def scored_pairs(
 ) -> list[InputFiles]:
     """Returns the pairs of runs as inputs, one for each origin and set of further columns.
 
-    Raises JobError for a run whose files are not those of its manifest.
+    Raises JobError for a run whose files differ from its manifest.
     """
     inputs: dict[tuple[str, str], InputFiles] = {}
     read = footer_reader(spark)

@@ -1,4 +1,4 @@
-"""Runs one scoring run, from its lock to its manifest."""
+"""Performs one scoring run, from its lock to its manifest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
     """Scores the inputs of the settings, publishes the run, and returns the exit code.
 
-    args: the options of jobs/score_corpus.py that are no settings.
+    args: the options of jobs/score_corpus.py that are not settings.
     """
     assert settings.output is not None
     run_id = settings.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -40,7 +40,7 @@ def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
         uris = [folder, *(source.path for source in settings.inputs)]
         small = not settings.rescore and local_bytes(settings.inputs) < SMALL_BYTES
         with begin_session("gaixie score_corpus", uris, small, bool(settings.table)) as wait:
-            # While Java starts.
+            # This runs while Java starts.
             from gaixie.jobs.corpus.iceberg import IcebergTable
             from gaixie.jobs.corpus.storage import Storage
             from gaixie.jobs.scoring.drift import baseline
@@ -83,7 +83,7 @@ def score_corpus(settings: ScoreSettings, args: Namespace) -> int:
 
 
 def _earlier(settings: ScoreSettings, args: Namespace, files: Any) -> list[RunManifest]:
-    """Reads the manifests of earlier runs, where the run is held against them."""
+    """Reads the manifests of earlier runs, if the run is compared with them."""
     assert settings.output is not None
     needed = settings.new_only or settings.rescore or args.fail_on_drift is not None
     return read_runs(settings.output, files, cleaned=not settings.rescore) if needed else []
@@ -92,7 +92,7 @@ def _earlier(settings: ScoreSettings, args: Namespace, files: Any) -> list[RunMa
 def _inputs(
     spark: SparkSession, files: Any, settings: ScoreSettings, ledger: Ledger
 ) -> list[InputFiles]:
-    """Finds what to score."""
+    """Finds the inputs to score."""
     from gaixie.jobs.corpus.inputs import inspect_inputs
     from gaixie.jobs.scoring.rescoring import scored_pairs
 
@@ -107,7 +107,7 @@ def _finish(
 ) -> int:
     """Adds a published run to the table, if there is one, and returns the exit code.
 
-    Where drift is to fail, a run that has drifted is left out of the table.
+    If drift is to fail, a run that has drifted does not go into the table.
     """
     from gaixie.jobs.corpus.iceberg import IcebergTable
     from gaixie.jobs.scoring.drift import DRIFTED
@@ -128,8 +128,7 @@ def _finish(
 def _published(
     files: Any, settings: ScoreSettings, folder: str, resume: bool
 ) -> RunManifest | None:
-    """Returns the manifest of a run that is published. Raises JobError if another run has the
-    name."""
+    """Returns the manifest of a published run. Raises JobError if another run has the name."""
     if not files.exists(f"{folder}/{NAME}"):
         return None
     run_id = folder.rpartition("/")[2]
@@ -139,7 +138,7 @@ def _published(
     manifest = read_run(folder, files)
     then = manifest.settings
     now = json.loads(json.dumps(settings.model_dump(by_alias=True)))
-    # An older version may lack a setting.
+    # Older versions may lack a setting.
     same = {"output", "run_id", "table"} | (now.keys() - then.keys())
     if other := [name for name in now if name not in same and then[name] != now[name]]:
         names = ", ".join(other)

@@ -18,7 +18,7 @@ from gaixie.udfs.features import FEATURES
 from gaixie.udfs.spscore import JUDGEMENTS, OUTPUTS
 
 MEASURED = [*FEATURES, *OUTPUTS]
-"""What of a scored pair is a number."""
+"""Numeric columns of a scored pair."""
 
 EXAMPLES = 3
 """Pairs of each stage that a report shows."""
@@ -26,7 +26,7 @@ EXAMPLES = 3
 
 @dataclass(frozen=True)
 class Sample:
-    """What a sample of the scored pairs shows, beside their counts."""
+    """Figures from a sample of the scored pairs, besides their counts."""
 
     rows: int = 0
     correlations: list[list[float]] = field(
@@ -48,10 +48,10 @@ def sample_scored(
     counts: Counter[tuple[Any, ...]],
     rows: int = 30_000,
 ) -> Sample:
-    """Looks at some scored pairs: their share of every origin and stage.
+    """Samples scored pairs, in proportion to every origin and stage.
 
-    counts: rows by origin and stage. The pairs come from the front of one file of each: which pairs
-    share a file is decided by a hash.
+    counts: rows by origin and stage. The pairs come from the start of one file of each: a hash
+    decides which pairs share a file.
     """
     total = sum(counts.values())
     columns = ["source", "paraphrase", "origin", "stage", *MEASURED]

@@ -1,4 +1,5 @@
-"""Settings of a scoring run: a YAML file under the command line, checked before the run starts."""
+"""Loads the settings of a scoring run, a YAML file under the command line, and checks them
+first."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from gaixie.udfs.storage.manifest import check_run_id
 from gaixie.udfs.storage.settings import Strict
 
 CONFIG = Path(__file__).parents[2] / "conf/score.yaml"
-"""The settings that ship; found from here, since Spark may copy a job's own file elsewhere."""
+"""The settings that ship; located from here, since Spark may copy a job's own file elsewhere."""
 
 
 def _known_segmenter(spec: str) -> str:
@@ -54,7 +55,7 @@ class Thresholds(Strict):
         return self
 
     def in_words(self) -> str:
-        """Returns where the stages begin: stages 1, 2 and 3 begin at a score of 0.2, 0.4 and
+        """Returns where the stages begin, as in: stages 1, 2 and 3 begin at a score of 0.2, 0.4 and
         0.5."""
         of, points = "a score", self.scores
         if points is None:

@@ -1,1 +1,1 @@
-"""What build_vocabulary calls."""
+"""Holds what build_vocabulary calls."""

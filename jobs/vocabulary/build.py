@@ -38,11 +38,11 @@ FORMATS = {"parquet": "parquet", "jsonl": "json", "json": "json", "txt": "text",
 TASKS_PER_CORE = 8
 NOT_GOLD = re.compile(r"('.*' is not word/tag)")
 COUNTS = ("distinct", "kept", "running", "running_kept")
-"""Of each class: distinct words, those of them that are kept, and running words of both."""
+"""Counts of each class: distinct words and running words, all of them and the kept ones."""
 
 
 def check_output(storage: Storage, output: str, overwrite: bool) -> None:
-    """Raises JobError where there is a vocabulary already."""
+    """Raises JobError if a vocabulary exists already, unless it may be overwritten."""
     if storage.exists(f"{output}/manifest.json"):
         if not overwrite:
             raise JobError(f"{output}: a vocabulary is there; --overwrite replaces it")
@@ -52,7 +52,8 @@ def check_output(storage: Storage, output: str, overwrite: bool) -> None:
 def read_sentences(
     spark: SparkSession, storage: Storage, path: str, columns: list[str] | None, limit: int | None
 ) -> DataFrame:
-    """Reads one column, sentence: of a table of text, or (columns None) lines of word/tag."""
+    """Reads sentences into one column: from columns of a table, or (columns None) lines of
+    word/tag."""
     first = storage.list_files(path)[0].uri
     kind = FORMATS.get(first.removesuffix(".gz").rpartition(".")[2].lower())
     if columns is None or kind == "text":
@@ -74,7 +75,7 @@ def read_sentences(
     texts = rows.select(F.explode(F.array(*[F.col(f"`{name}`") for name in columns])))
     texts = texts.toDF("sentence").where("sentence IS NOT NULL")
     tasks = TASKS_PER_CORE * cores(spark)
-    # A row group is one task; a few large ones leave cores idle, and progress unseen.
+    # A row group is one task; a few large ones leave cores idle, and hide progress.
     return texts.repartition(tasks) if texts.rdd.getNumPartitions() < tasks else texts
 
 
@@ -88,8 +89,8 @@ class BuildVocabulary:
         self.path, self.output = path, output
 
     def build(self, sentences: DataFrame, segmenter: Segmenter | None, spec: str) -> None:
-        """Counts, chooses and publishes. segmenter: None where the sentences are lines of word/tag;
-        spec: how load_segmenter calls it."""
+        """Counts, chooses and publishes. segmenter: None if the sentences are lines of word/tag;
+        spec: its name for load_segmenter."""
         started = time.monotonic()
         work = f"{self.output}/_work"
         with progress(self.spark, "segmenting and tagging", None):
@@ -126,7 +127,7 @@ class BuildVocabulary:
         self._publish(manifest, kept, time.monotonic() - started)
 
     def _write(self, table: DataFrame, path: str) -> DataFrame:
-        """Writes a table, and reads it back. Raises JobError if the input turns out to be wrong."""
+        """Writes a table, and reads it back. Raises JobError if the input proves invalid."""
         try:
             table.write.mode("overwrite").parquet(path)
         except SPARK_ERRORS as error:
@@ -153,7 +154,7 @@ class BuildVocabulary:
 
 
 def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
-    """Counts word and tag; with no segmenter the sentences are lines of word/tag."""
+    """Counts word and tag; without a segmenter, the sentences are lines of word/tag."""
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         words = worker_segmenter(segmenter) if segmenter else None
@@ -178,9 +179,9 @@ def tag_counts(sentences: DataFrame, segmenter: str | None) -> DataFrame:
 
 
 def words_of(tagged: DataFrame, tag_set: str) -> DataFrame:
-    """Returns word, class, count, and the counts by class, of every word.
+    """Returns word, class, count, and the counts by class, for every word.
 
-    tagged: columns word, tag, count. A word is of the class in which it is most frequent.
+    tagged: columns word, tag, count. A word belongs to the class in which it is most frequent.
     """
     name = F.coalesce(_lookup(TAG_SETS[tag_set], "tag"), F.lit(class_of("", tag_set)))
     order = _lookup({name: place for place, name in enumerate(CLASSES)}, "class")
@@ -195,7 +196,7 @@ def words_of(tagged: DataFrame, tag_set: str) -> DataFrame:
 
 
 def is_kept(cuts: Mapping[str, Cut]) -> Column:
-    """Returns Cut.keeps of gaixie.udfs.text.vocabulary as a column: ties go by rank."""
+    """Computes Cut.keeps of gaixie.udfs.text.vocabulary as a column; ranks break ties."""
     above = _lookup({name: cut.above for name, cut in cuts.items()}, "class")
     ties = _lookup({name: cut.ties for name, cut in cuts.items()}, "class")
     order = Window.partitionBy("class", F.col("count") == above).orderBy("word")
@@ -214,7 +215,7 @@ def _lookup(values: Mapping[str, int | str], column: str) -> Column:
 def class_counts(
     by_count: Mapping[str, Mapping[int, int]], kept: pd.DataFrame
 ) -> dict[str, dict[str, int]]:
-    """Returns COUNTS of each class. by_count: its words by how often they occur."""
+    """Returns COUNTS of each class. by_count: the number of its words with each count."""
     counts = {}
     for name, words in by_count.items():
         of_class = kept.loc[kept["class"] == name, "count"]
@@ -225,7 +226,7 @@ def class_counts(
 
 
 def table(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """Formats Table 5. counts: COUNTS of each class."""
+    """Formats the paper's Table 5. counts: COUNTS of each class."""
     total = {key: sum(row[key] for row in counts.values()) for key in COUNTS}
     *rows, last = [
         (
@@ -241,7 +242,7 @@ def table(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def distribution(counts: Mapping[str, Mapping[str, int]]) -> Figure:
-    """Draws a bar for each part of speech: its per cent of the kept words. counts: as for table."""
+    """Draws a bar for each part of speech: its percentage of the kept words. counts: see table."""
     kept = sorted((row["kept"], name) for name, row in counts.items() if row["kept"])
     total = sum(number for number, _ in kept)
     figure = Figure(figsize=(8, 0.9 + 0.3 * max(len(kept), 1)), dpi=140, layout="constrained")
